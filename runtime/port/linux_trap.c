@@ -197,21 +197,27 @@ static bool trace(const siginfo_t *info, ucontext_t *context) {
 }
 #endif
 
-static void asleep(ucontext_t *context) {
+/* What is traced already goes on as it does, unless the handler jumps away. */
+static void tell(lvd_port_trap trap, ucontext_t *context) {
+  lvd_port_step *traced = traps.step;
   traps.step = NULL;
-  traps.handler(lvd_port_self(), LVD_TRAP_ASLEEP, NULL, NULL);
-  if (traps.step) begin_trace(context);
+  traps.handler(lvd_port_self(), trap, stack_of(context), instruction_of(context));
+  if (traced)
+    traps.step = traced;
+  else if (traps.step)
+    begin_trace(context);
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
     if (info->si_code == SI_TKILL) {
-      if (traps.active) asleep(context);
+      if (traps.active) tell(LVD_TRAP_ASLEEP, context);
     } else if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
-    } else if (traps.active)
-      traps.handler(lvd_port_self(), LVD_TRAP_TICK, stack_of(context), instruction_of(context));
+    } else if (traps.active) {
+      tell(LVD_TRAP_TICK, context);
+    }
     errno = error;
     return;
   }

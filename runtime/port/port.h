@@ -238,10 +238,11 @@ void lvd_port_traps_end(void);
  * is. Calls of the system that it interrupts go on as far as the system lets them (SA_RESTART). */
 void lvd_port_thread_tick(uint32_t number);
 
-/* In the handler of a trap LVD_TRAP_ASLEEP: a call of the system that waits for long ends early (EINTR), also one
- * that would go on, and from there on step(self, stack pointer, instruction) is called before each instruction of the
- * thread, in signal context, until it jumps away or says false, or the next is another call of the system. Does
- * nothing on processors other than x86-64. */
+/* In the handler of a trap LVD_TRAP_ASLEEP, or of a tick that did not interrupt another handler: a call of the system
+ * that waits ends early (EINTR), also one that would go on, and from there on step(self, stack pointer, instruction)
+ * is called before each instruction of the thread, in signal context, until it jumps away or says false, or the next
+ * is another call of the system, or for some thousand of them. Does nothing on processors other than x86-64, and where
+ * the thread is traced already. */
 typedef bool lvd_port_step(void *self, const void *sp, const void *at);
 void lvd_port_trace(lvd_port_step *step);
 

@@ -278,6 +278,7 @@ struct lvd_app {
   lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
   lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
   lvd_fault fault;
+  lvd_a64 prints_until; /* at its rate it has printed for until then (lvd_app_prints); in ns */
   lvd_a64 progress;
   lvd_aptr progress_unit;
   /* What is to be freed. */
@@ -652,9 +653,11 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at);
 
 /* Who computes for longer than this while his application ends is left where he is. */
 enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
-/* A tick of the clock amid a fiber; it goes on in code of its own; it sleeps in the system. In signal context. */
+/* A tick of the clock amid a fiber; it goes on in code of its own, or not, with its stack at `sp`; it sleeps in the
+ * system. In signal context. */
 void lvd_overdue_tick(lvd_worker *w);
 void lvd_overdue_computes(lvd_worker *w);
+void lvd_overdue_in_library(lvd_worker *w, const void *sp);
 void lvd_overdue_asleep(lvd_worker *w);
 /* For where a fiber forks, yields or sleeps, and all is whole, as where an actor's native fails: if it is one of a C
  * program that ends, has had its time for that and has not come to its end by itself, this does not return. */

@@ -32,13 +32,18 @@ static inline bool lvd_inside_has_room(const lvd_worker *w) {
   return (const unsigned char *)__builtin_frame_address(0) >= lvd_stack_low(w) + LVD_INSIDE_STACK;
 }
 
+/* Does `sp` lie on the stack of the fiber that runs on `w`? Not on a signal handler's then. */
+static inline bool lvd_on_stack_of_fiber(const lvd_worker *w, const void *sp) {
+  const unsigned char *top = sp;
+  return top >= lvd_stack_low(w) && top < (const unsigned char *)(const lvd_fiber *)w->current;
+}
+
 /* Is it the program's own code that goes on at `at`, with its stack at `sp`, on the stack of the fiber of a C program
  * that runs on `w`? Not the runtime's then, nor a library's. */
 static inline bool lvd_in_code_of_its_own(const lvd_worker *w, const void *sp, const void *at) {
-  const lvd_entity *e = w->current;
-  const unsigned char *low = lvd_stack_low(w), *top = sp;
-  return w->may_abandon && (uintptr_t)at >= e->app->code_from && (uintptr_t)at < e->app->code_to &&
-         top >= low && top < (const unsigned char *)(const lvd_fiber *)e;
+  const lvd_app *app = w->current->app;
+  return w->may_abandon && (uintptr_t)at >= app->code_from && (uintptr_t)at < app->code_to &&
+         lvd_on_stack_of_fiber(w, sp);
 }
 
 /* A function that measures its stack, or goes past its end on purpose: the address sanitizer must lay

@@ -32,6 +32,7 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
   if (f->bare || !app->code_to || (!w->clock_ticks && !is_behind(w))) return;
   if (!lvd_in_code_of_its_own(w, sp, at)) {
     lvd_stuck_tick(w);
+    lvd_overdue_in_library(w, sp);
     return;
   }
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) {

@@ -81,6 +81,19 @@ bool lvd_app_heirlooms_left(lvd_app *app) {
   return left;
 }
 
+/* Time is what it has: a byte takes its part of a second, and a second at the most is saved up. Who has none waits for
+ * somewhat more than it needs, so as not to wait for each line. */
+void lvd_app_prints(lvd_app *app, size_t bytes) {
+  enum { SECOND = 1000000000, MORE = 10000000 };
+  uint64_t rate = app ? app->rt->options.prints : 0;
+  if (!rate) return;
+  uint64_t now = lvd_port_ns(), least = now > SECOND ? now - SECOND : 0;
+  uint64_t was = lvd_load_relaxed_u64(&app->prints_until), until;
+  do until = (was > least ? was : least) + (uint64_t)bytes * SECOND / rate;
+  while (!lvd_cas_relaxed_u64(&app->prints_until, &was, until));
+  if (until > now) lvd_wait_until((int64_t)(until + MORE));
+}
+
 void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done) {
   if (!app) return;
   lvd_store_relaxed_u64(&app->progress, done);

@@ -3,7 +3,7 @@
  * its end by itself. Then it is left where it is, as after a fault.
  *
  * That can be where it has no lock that others need: where it forks or yields, or in code of its own in which it
- * computes. What it has called in a library or in the system comes to its end first.
+ * computes. What it has called in a library or in the system comes to its end first, and then it is left.
  *
  * The time that it has had is what the worker's clock has counted amid fibers of its application. It may get little of
  * the core, or sleep, and then that clock stands still; so the clock on the wall counts, too. A network that is
@@ -14,7 +14,7 @@
 #include "inside.h"
 
 /* By the clock on the wall. */
-enum { ENDS_NS = 1000000000 };
+enum { ENDS_NS = 500000000 };
 
 LVD_NORETURN static void leave(lvd_worker *w) {
   w->may_abandon = 0;
@@ -46,30 +46,35 @@ void lvd_overdue_computes(lvd_worker *w) {
   if (lvd_clocked_ms(w) >= LVD_STOP_MS) leave(w);
 }
 
-/* One that yields again and again may have so little that no tick ever meets it. */
-void lvd_leave_overdue(lvd_worker *w) {
-  const lvd_app *app = w->current->app;
-  lvd_app_share *share = &app->share[w->index];
-  if (!app->code_to || !w->may_abandon || lvd_fiber_is_bare(w->current)) return;
-  if (lvd_load_relaxed_u64(&share->end_ticks) < LVD_END_TICKS && !is_late(share)) return;
-  leave(w);
-}
-
-/* A C program that is to end, has had its time for that, and sleeps in the system. */
-static bool program_sleeps_past_its_end(const lvd_worker *w) {
+/* Does a fiber of a C program run that is to end, and has had its time for that? */
+static bool is_past_its_end(const lvd_worker *w) {
   const lvd_entity *e = w->current;
   if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e)) return false;
   lvd_app *app = e->app;
-  return app->code_to && lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING &&
-         is_late(&app->share[w->index]);
+  if (!app->code_to || lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return false;
+  lvd_app_share *share = &app->share[w->index];
+  return lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS || is_late(share);
+}
+
+/* One that yields again and again may have so little that no tick ever meets it. */
+void lvd_leave_overdue(lvd_worker *w) {
+  if (is_past_its_end(w)) leave(w);
 }
 
 /* Whatever has called the system for it comes to its end first, a library with what it has locked. */
 static bool leave_when_back(void *self, const void *sp, const void *at) {
   lvd_worker *w = self;
-  if (!program_sleeps_past_its_end(w)) return false;
+  if (!is_past_its_end(w)) return false;
   if (!lvd_in_code_of_its_own(w, sp, at)) return true;
   leave(w);
+}
+
+/* One that prints all the time is hardly ever met in code of its own. Each instruction takes hundreds of times as long
+ * while it is followed, so it is let go on for some ticks between. */
+void lvd_overdue_in_library(lvd_worker *w, const void *sp) {
+  enum { EVERY = 8 };
+  if (w->clock_ticks % EVERY == 0 && lvd_on_stack_of_fiber(w, sp) && is_past_its_end(w))
+    lvd_port_trace(leave_when_back);
 }
 
 /* A native of a network that was stopped, or what it has forked. Not what an actor prints: that is everybody's output. */
@@ -93,7 +98,7 @@ static bool leave_behind_native(void *self, const void *sp, const void *at) {
 }
 
 void lvd_overdue_asleep(lvd_worker *w) {
-  if (program_sleeps_past_its_end(w))
+  if (is_past_its_end(w))
     lvd_port_trace(leave_when_back);
   else if (native_sleeps_past_its_end(w))
     lvd_port_trace(leave_behind_native);

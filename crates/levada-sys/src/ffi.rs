@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const LVD_LAYOUT: u32 = 5;
+pub const LVD_LAYOUT: u32 = 6;
 pub const LVD_OUTSIDE: u32 = u32::MAX;
 
 pub type lvd_status = c_int;
@@ -58,6 +58,7 @@ pub struct lvd_runtime_options {
     pub time_limit_ms: u32,
     pub entities: u32,
     pub realtime: u32,
+    pub prints: u64,
 }
 
 #[repr(C)]

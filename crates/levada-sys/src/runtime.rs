@@ -19,6 +19,8 @@ pub struct RuntimeOptions {
     pub schedule: Schedule,
     /// The real-time priority of what runs applications; 0: they are of the usual class.
     pub realtime: u32,
+    /// So many bytes a second an application may print; 0: as many as it likes.
+    pub prints: u64,
 }
 
 /// Which of the actors that can fire on a worker goes next, where priorities and promises leave a choice.
@@ -72,6 +74,7 @@ impl Runtime {
             time_limit_ms: options.time_limit_ms,
             entities: 0,
             realtime: options.realtime,
+            prints: options.prints,
         };
         let mut out = std::ptr::null_mut();
         // SAFETY: both pointers are valid for the call.

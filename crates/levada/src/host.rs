@@ -86,6 +86,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     options.isolated = isolated;
     // Others are here, too.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    options.runtime.prints = args.prints;
     // Before there are workers.
     let _leases = (!isolated).then(give_leases);
     let folder = match isolated {

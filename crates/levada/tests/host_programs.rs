@@ -721,7 +721,7 @@ int main(int argc, char **argv) {
 fn what_they_print_is_written_when_they_end() {
     let place = sources();
     make(&place, "libprints", PRINTS);
-    let mut host = Host::begin_printing(place);
+    let mut host = Host::begin_printing(place, &[]);
     for (name, how, more) in [
         ("returns", "", &[][..]),
         ("crashes", "crash", &[]),
@@ -837,6 +837,40 @@ fn an_isolated_one_is_in_the_folder_of_its_client() {
     }
 }
 
+/// Leaves when it is told to.
+const LEAVES_WHEN_TOLD: &str = r#"
+#include <levada/fiber.h>
+#include <levada/native.h>
+#include <levada/program.h>
+int main(void) {
+  while (!lvd_app_drains(lvd_app_here())) lvd_fiber_sleep(1000000);
+  return 0;
+}
+"#;
+
+#[test]
+fn a_new_version_is_in_the_folder_of_its_client() {
+    let place = sources();
+    make(&place, "here", HERE);
+    make(&place, "leaves", LEAVES_WHEN_TOLD);
+    std::fs::create_dir(place.path("sub")).unwrap();
+    let host = Host::begin_in(place);
+    for (name, more, file) in [
+        ("apart", &["--isolate"][..], "sub/here"),
+        ("shared", &[], "here"),
+    ] {
+        let load = ["load", "leaves.so", "--name", name];
+        host.run(&[&load[..], more].concat()).succeeds();
+        let replace = ["replace", name, "../here.so", "--socket", "../h.sock"];
+        let mut client = host.place.command(&replace);
+        let done = client.current_dir(host.place.path("sub")).status();
+        assert!(done.unwrap().success());
+        host.until(name, |a| a["outcome"] == "done");
+        assert!(host.place.exists(file), "{name}");
+        std::fs::remove_file(host.place.path(file)).unwrap();
+    }
+}
+
 /// It is not even loaded, as far as its process has come.
 const CONSTRUCTS: &str = r#"
 #include <unistd.h>
@@ -858,6 +892,36 @@ fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
     assert!(!host.place.exists("state/stays.json"));
     let events = host.run(&["events"]).succeeds().out.clone();
     assert!(!events.contains("stays"), "{events}");
+}
+
+/// What it was to replace goes on; but its process answers nothing before that constructor has returned.
+#[test]
+fn a_constructor_that_does_not_return_ends_no_old_version() {
+    let place = sources();
+    make(&place, "stays", CONSTRUCTS);
+    make(
+        &place,
+        "old",
+        "#include <levada/fiber.h>\n#include <stdio.h>\nint main(void) {\n  for (int i = 0;; i++) {\n    \
+         FILE *f = fopen(\"count\", \"w\");\n    if (!f || fprintf(f, \"%d\", i) < 0 || fclose(f)) return 1;\n    \
+         if (lvd_fiber_sleep(1000000)) return 2;\n  }\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.run(&["load", "old.so", "--name=a", "--isolate"])
+        .succeeds();
+    let process = host.seen("a")["isolated"].as_i64().unwrap();
+    host.run(&["replace", "a", "stays.so", "--within=1"])
+        .refuses(1, &["a goes on as it was", "a constructor", "--now"]);
+    let count = || std::fs::read_to_string(host.place.path("count")).unwrap();
+    let before = count();
+    let start = Instant::now();
+    while count() == before || count().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    host.run(&["unload", "a", "--now"]).succeeds();
+    // SAFETY: has no preconditions.
+    assert_ne!(unsafe { libc::kill(process as i32, 0) }, 0);
 }
 
 #[test]

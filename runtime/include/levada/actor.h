@@ -96,8 +96,8 @@ struct lvd_actor {
   uint32_t action;      /* the action that fires now, for reports; run sets it before it fires */
   const char *native;   /* the native function that run is in, which is not abandoned half way; null
                            outside of any; run sets it */
-  /* run is in a guard; run sets it. A source that waits there in lvd_wait_input (native.h) ends
-   * there when its application drains. */
+  /* run has done nothing yet of a firing, as in a guard; run sets it. A source that waits there in
+   * lvd_wait_input (native.h) ends there when its application drains. */
   bool looks;
 };
 

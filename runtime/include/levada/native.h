@@ -96,9 +96,13 @@ LVD_API lvd_status lvd_wait_writable(int fd);
 /* lvd_wait_readable, for a native that has taken nothing of its input yet: what it is called for can be
  * done anew. So a new version of the application need not wait until something comes: this firing is
  * left here for good, and the new version begins it anew (LVD_CLASS_RESTARTS). When its application drains, such
- * a source ends here, as by lvd_native_end, and so does one that asks in a guard (lvd_actor.looks). In a fiber, LVD_E_ENDED as soon
+ * a source ends here, as by lvd_native_end, and so does one that has done nothing yet of this firing (lvd_actor.looks). In a fiber, LVD_E_ENDED as soon
  * as its application drains (lvd_app_drains), whether or not there is something: that is the next version's. */
 LVD_API lvd_status lvd_wait_input(int fd);
+
+/* Before a native writes so many bytes to what all applications of the process print to, as `print` in CAL does: where
+ * `app` has printed more than the runtime lets it (lvd_runtime_options), this waits, as lvd_wait_until does. */
+LVD_API void lvd_app_prints(lvd_app *app, size_t bytes);
 
 /* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,
  * the actor that asks is asked to run again as soon as it has: so this is what a guard asks, whose

@@ -35,6 +35,9 @@ typedef struct lvd_runtime_options {
   /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
    * applications, which so goes before all that is of the usual class. */
   uint32_t realtime;
+  /* So many bytes a second an application may print (lvd_app_prints in native.h), and what it has not printed in
+   * the last second besides; 0: no limit. */
+  uint64_t prints;
 } lvd_runtime_options;
 
 /* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */
@@ -129,8 +132,8 @@ LVD_API lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms);
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Ends its sources: no actor without inputs fires again, what is in flight comes out, and then it
- * ends by itself. Returns at once. A source that waits for input (lvd_wait_input in native.h) in a guard, or in a
- * firing that has changed nothing yet (LVD_CLASS_RESTARTS), ends there; what one waits for in the middle of any
+ * ends by itself. Returns at once. A source that waits for input (lvd_wait_input in native.h) in a
+ * firing that has done nothing yet (LVD_CLASS_RESTARTS, lvd_actor.looks), ends there; what one waits for in the middle of any
  * other is waited for still. LVD_E_UNKNOWN: no actor of it is without inputs. A C program (program.h) is asked to return
  * (lvd_app_drains, lvd_wait_input in native.h), and never ends if it does not listen. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);

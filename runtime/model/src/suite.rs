@@ -584,7 +584,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
         "src/machine.c",
         "looks at a loader's state, as window.c does, and at whether a program serves",
     ),
-    ("src/native.c", "progress, for whoever looks"),
+    (
+        "src/native.c",
+        "progress, for whoever looks; and until when an application has printed, a word that stands for itself",
+    ),
     ("src/why.c", "reads live counters for a report"),
     (
         "port/linux_wait.c",

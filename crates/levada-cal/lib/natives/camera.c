@@ -16,19 +16,32 @@
 
 typedef struct camera {
   size_t pixels;
+  /* What has come of the next picture. It is kept here while the rest is waited for, so that nothing is taken by who
+   * waits, and a new version has it. */
+  uint8_t *bytes;
+  size_t has, room;
 } camera;
 
 static const char camera_key;
 
+static void camera_end(void *data, lvd_status outcome) {
+  (void)outcome;
+  free(((camera *)data)->bytes);
+}
+
+static camera *camera_of_app(void) {
+  return heirloom("levada.camera", &camera_key, sizeof(camera), camera_end);
+}
+
 STD void source_camera_init(int32_t width, int32_t height) {
-  camera *c = heirloom("levada.camera", &camera_key, sizeof *c, NULL);
+  camera *c = camera_of_app();
   if (width < 1 || height < 1) lvd_native_fail("a camera has no pictures of %dx%d", width, height);
   c->pixels = (size_t)width * (size_t)height;
 }
 
 /* False at the end of the last file. */
 static bool more_bytes(input *in) {
-  while (!input_fill(in)) {
+  while (!input_ahead(in, 0, lvd_wait_input)) {
     if (in->at + 1 >= in->count) return false;
     close(in->fd);
     in->at++;
@@ -39,19 +52,36 @@ static bool more_bytes(input *in) {
 
 /* The next whole picture; with what is left at the end of the input there is none. */
 STD void readCameraFrame(uint8_t *red, uint8_t *green, uint8_t *blue) {
-  const camera *c = heirloom("levada.camera", &camera_key, sizeof *c, NULL);
-  uint8_t *const plane[3] = {red, green, blue};
+  camera *c = camera_of_app();
   input *in = input_of_app();
-  if (!c->pixels) lvd_native_fail("readCameraFrame comes before source_camera_init");
-  for (size_t i = 0; i < 3 * c->pixels; i++) {
-    if (in->next == in->limit && !more_bytes(in)) {
-      if (i)
-        refuse("the input ends within a picture: each has %zu bytes, and the last %zu",
-               3 * c->pixels, i);
+  const size_t size = 3 * c->pixels;
+  if (!size) lvd_native_fail("readCameraFrame comes before source_camera_init");
+  if (c->room < size) {
+    uint8_t *grown = realloc(c->bytes, size);
+    if (!grown) refuse("out of memory");
+    c->bytes = grown;
+    c->room = size;
+  }
+  while (c->has < size) {
+    if (!more_bytes(in)) {
+      if (c->has)
+        refuse("the input ends within a picture: each has %zu bytes, and the last %zu", size,
+               c->has);
       lvd_native_end();
     }
-    plane[i % 3][i / 3] = in->buffer[in->next++];
+    size_t count = in->limit - in->next;
+    if (count > size - c->has) count = size - c->has;
+    memcpy(c->bytes + c->has, in->buffer + in->next, count);
+    in->next += count;
+    c->has += count;
   }
+  for (size_t i = 0; i < c->pixels; i++) {
+    red[i] = c->bytes[3 * i];
+    green[i] = c->bytes[3 * i + 1];
+    blue[i] = c->bytes[3 * i + 2];
+  }
+  c->has -= size; /* more where its pictures were larger before */
+  memmove(c->bytes, c->bytes + size, c->has);
 }
 
 /* ---- The displays ------------------------------------------------------------------------------ */

@@ -59,15 +59,22 @@ static void give_up(int32_t fd) {
     }
 }
 
-/* False at the end. */
-static bool read_byte(int32_t fd, uint8_t *byte) {
+/* False at the end. `wait` waits for it. */
+static bool read_byte(int32_t fd, uint8_t *byte, lvd_status (*wait)(int)) {
   for (;;) {
-    lvd_wait_readable(fd);
+    wait(fd);
     ssize_t got = read(fd, byte, 1);
     if (got > 0) return true;
     if (got == 0) return false;
     if (errno != EINTR && errno != EAGAIN) refuse("cannot read: %s", strerror(errno));
   }
+}
+
+/* Of this actor, which ends where there is none. */
+static uint8_t next_byte(int32_t fd, lvd_status (*wait)(int)) {
+  uint8_t byte;
+  if (!read_byte(fd, &byte, wait)) lvd_native_end();
+  return byte;
 }
 
 static void write_bytes(int32_t fd, const void *bytes, size_t count) {
@@ -126,7 +133,7 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   int32_t fd = d->called - 1;
   d->called = 0;
   if (keep(fd) < 0 || *address) return fd;
-  lvd_wait_readable(fd);
+  lvd_wait_input(fd);
   int32_t connected = keep(accept4(fd, NULL, NULL, SOCK_CLOEXEC));
   give_up(fd);
   return connected;
@@ -148,11 +155,7 @@ STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
   return fd < 0 || !lvd_ask_readable(fd) || recv(fd, &byte, 1, MSG_PEEK) <= 0;
 }
 
-STD int8_t intf_net_Tcp_readByte(int32_t fd) {
-  uint8_t byte;
-  if (!read_byte(fd, &byte)) lvd_native_end();
-  return (int8_t)byte;
-}
+STD int8_t intf_net_Tcp_readByte(int32_t fd) { return (int8_t)next_byte(fd, lvd_wait_input); }
 
 STD bool intf_net_Tcp_isOutputShutdown(int32_t fd) { return fd < 0; }
 
@@ -181,14 +184,11 @@ STD int32_t system_io_AccessFile_closeFile(int32_t fd) {
   return 0;
 }
 
-STD uint8_t system_io_AccessFile_readByte(int32_t fd) {
-  uint8_t byte;
-  if (!read_byte(fd, &byte)) lvd_native_end();
-  return byte;
-}
+STD uint8_t system_io_AccessFile_readByte(int32_t fd) { return next_byte(fd, lvd_wait_input); }
 
 STD void system_io_AccessFile_readBytes(int32_t fd, uint8_t *bytes, int32_t count) {
-  for (int32_t i = 0; i < count; i++) bytes[i] = system_io_AccessFile_readByte(fd);
+  for (int32_t i = 0; i < count; i++)
+    bytes[i] = next_byte(fd, i ? lvd_wait_readable : lvd_wait_input);
 }
 
 STD void system_io_AccessFile_writeByte(int32_t fd, int8_t byte) { write_bytes(fd, &byte, 1); }
@@ -229,7 +229,8 @@ STD const char *system_io_Console_read(int32_t fd) {
   char *text = list ? list[d->lines++] = calloc(1, 64) : NULL;
   size_t length = 0, room = 64;
   uint8_t byte = 0;
-  while (text && read_byte(fd, &byte) && byte != '\n') {
+  while (text && read_byte(fd, &byte, length ? lvd_wait_readable : lvd_wait_input) &&
+         byte != '\n') {
     text[length++] = (char)byte;
     if (length == room) {
       text = realloc(text, room *= 2);
@@ -255,6 +256,7 @@ STD void system_io_Console_write(int32_t fd, const char *text) {
   (void)fd;
   for (size_t left = strlen(text), n; left; text += n, left -= n) {
     n = left < AT_ONCE ? left : AT_ONCE;
+    lvd_app_prints(lvd_current_app(), n);
     lvd_wait_writable(STDOUT_FILENO);
     if (fwrite(text, 1, n, stdout) != n || fflush(stdout))
       refuse("cannot write: %s", strerror(errno));

@@ -230,9 +230,6 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
   return in->limit - in->next > ahead;
 }
 
-/* More bytes of the present file in the buffer; false at its end. */
-static bool input_fill(input *in) { return input_ahead(in, 0, lvd_wait_readable); }
-
 /* ---- A file that is being written -------------------------------------------------------------- */
 
 typedef struct output {

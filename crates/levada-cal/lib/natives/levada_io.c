@@ -71,7 +71,8 @@ int64_t io_read_number(void) {
     if (*c < ' ' || *c > '~') *c = '?'; /* what is no text is not put on a terminal */
   if (!good) refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
   if (!fits) refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
-  if (length == sizeof word - 1 && input_fill(in) && !input_ends_number(in->buffer[in->next]))
+  if (length == sizeof word - 1 && input_ahead(in, 0, lvd_wait_readable) &&
+      !input_ends_number(in->buffer[in->next]))
     refuse("%s, line %d: %s... is too long for a number", in->name[in->at], in->line, word);
   return number;
 }

@@ -40,12 +40,14 @@ typedef struct source {
   _Atomic(const void *) reader; /* the actor that came first */
   input in;
   uint8_t *bytes; /* of all files, one behind the other */
-  size_t size;
+  size_t size, room;
   size_t given, next; /* the bytes as often as they are given, without the tail */
   tail tail;
   size_t pictures; /* no more are shown; 0: all are */
   bool done;
-  _Atomic bool begun, loaded; /* several actors may read from it, and only one reads it in */
+  _Atomic bool loaded;
+  _Atomic(lvd_app *)
+      loader; /* several actors may read from it, and one of the application's reads it in */
 } source;
 
 static const char source_key;
@@ -60,22 +62,30 @@ static source *source_of_app(void) {
   return heirloom("levada.source", &source_key, sizeof(source), source_end);
 }
 
-/* How much there will be has to be known first, so all of it is read. */
+/* How much there will be has to be known first, so all of it is read. The version before this one may have been left
+ * while it did, and then it goes on there. */
 static void source_load(source *s) {
   input *in = &s->in;
-  size_t room = 0;
-  in->fd = -1;
-  input_name_files(in);
-  in->given = copy_option("in");
+  if (in->given && is_another(in->given, "in")) {
+    source_end(s, LVD_OK);
+    s->bytes = NULL;
+    s->size = s->room = 0;
+    *in = (input){0};
+  }
+  if (!in->given) {
+    in->fd = -1;
+    input_name_files(in);
+    in->given = copy_option("in");
+  }
   for (; in->at < in->count; in->at++) {
-    input_open_file(in);
-    while (input_fill(in)) {
+    if (in->fd < 0) input_open_file(in);
+    while (input_ahead(in, 0, lvd_wait_input)) {
       size_t count = in->limit - in->next;
-      if (room - s->size < count) {
-        room = 2 * room + count;
-        uint8_t *grown = realloc(s->bytes, room);
+      if (s->room - s->size < count) {
+        uint8_t *grown = realloc(s->bytes, 2 * s->room + count);
         if (!grown) refuse("out of memory for the input");
         s->bytes = grown;
+        s->room = 2 * s->room + count;
       }
       memcpy(s->bytes + s->size, in->buffer + in->next, count);
       s->size += count;
@@ -95,9 +105,10 @@ static void source_load(source *s) {
   atomic_store_explicit(&s->loaded, true, memory_order_release);
 }
 
-/* Another actor of the application loads it. */
+/* Another actor of the application loads it, or has been left there, since it drains. */
 static void source_pause(void) {
   struct timespec now;
+  if (lvd_app_drains(lvd_current_app())) lvd_native_end();
   clock_gettime(CLOCK_MONOTONIC, &now);
   lvd_wait_until((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
 }
@@ -113,7 +124,7 @@ static source *source_to_read(void) {
     s->reader = lvd_current_actor();
   }
   if (!atomic_load_explicit(&s->loaded, memory_order_acquire)) {
-    if (!atomic_exchange(&s->begun, true)) source_load(s);
+    if (atomic_exchange(&s->loader, s->app) != s->app) source_load(s);
     while (!atomic_load_explicit(&s->loaded, memory_order_acquire)) source_pause();
   }
   return s;

@@ -373,8 +373,12 @@ impl<'a> Class<'a> {
             "{how} void {name}({}) {{",
             self.action_params(a, true)
         ));
-        if self.looks() {
-            w.put("self->looks = false;");
+        let initializes = index >= self.actor.actions.len();
+        let nothing = self
+            .looks()
+            .then(|| self.done_nothing_until(a, initializes));
+        if let Some(until) = nothing {
+            w.put(&format!("self->looks = {};", until.is_some()));
         }
         let body = &a.body;
         let mut used = used_locals(body);
@@ -390,7 +394,12 @@ impl<'a> Class<'a> {
         let inputs = code.bind_inputs(a, &used);
         let placed = code.place_outputs(a, inputs);
         code.declare_used_but(inputs, &used, &placed);
-        code.stmts(&body.stmts);
+        let (before, after) = body.stmts.split_at(nothing.flatten().unwrap_or(0));
+        code.stmts(before);
+        if !before.is_empty() && !initializes {
+            code.w.put("self->looks = false;");
+        }
+        code.stmts(after);
         code.write_outputs(a, &placed);
         w.own();
         w.put("}");

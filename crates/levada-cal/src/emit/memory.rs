@@ -2,7 +2,6 @@
 //! What a new version of an actor takes over of the old one: the table of its variables and of its
 //! schedule's states, and whether a firing that waits for input may be begun anew.
 
-use super::actor::asks_native;
 use super::class::{Class, Home, any_stmt, exprs_of, mentions};
 use super::writer::{Writer, string_literal};
 use crate::ir::*;
@@ -96,50 +95,63 @@ impl<'a> Class<'a> {
                 .all(|x| self.begins_anew(x))
     }
 
-    /// May it wait in a guard? A source that does so ends there when its application drains, so it says where it is.
+    /// May it wait in a native? A source that does so before its firing has done anything ends there when its
+    /// application drains, so it says where it is.
     pub fn looks(&self) -> bool {
-        let a = self.actor;
-        a.inputs.is_empty() && a.actions.iter().any(|x| asks_native(a, x))
+        self.actor.inputs.is_empty() && self.actor.procs.iter().any(|p| p.native)
+    }
+
+    /// In front of so many of its statements a firing has done nothing but for what the native before does; none:
+    /// it may have at once. An initializer gives nothing, whatever it does.
+    pub fn done_nothing_until(&self, action: &Action, initializes: bool) -> Option<usize> {
+        let stmts = &action.body.stmts;
+        if initializes {
+            return Some(stmts.len());
+        }
+        match stmts.iter().position(|s| self.does_anything(s)) {
+            Some(i) => self.is_call_of_native(&stmts[i]).then_some(i + 1),
+            None => self
+                .calls_one_native(&self.late_calls(action))
+                .then_some(stmts.len()),
+        }
     }
 
     /// Each firing calls one native at the most, once, before it changes anything.
     fn begins_anew(&self, action: &Action) -> bool {
-        let a = self.actor;
-        let mut changed = false;
-        for s in &action.body.stmts {
-            match self.calls(std::slice::from_ref(s))[..] {
-                [] => {
-                    mentions(
-                        std::slice::from_ref(s),
-                        &|p, i| self.writes(p, i),
-                        &mut |v, written| {
-                            changed |= written && matches!(v, VarRef::Global(_));
-                        },
-                    );
-                    changed |= any_stmt(std::slice::from_ref(s), &mut |s| {
-                        matches!(s.kind, StmtKind::Print { .. })
-                    });
-                }
-                [p] if !changed && a.procs[p].native => {
-                    changed = true;
-                    if !matches!(s.kind, StmtKind::Assign(..) | StmtKind::Call(..)) {
-                        return false;
-                    }
-                }
-                _ => return false,
-            }
-        }
+        let calls = self.calls(&action.body.stmts).len() + self.late_calls(action).len();
+        calls == 0 || (calls == 1 && self.done_nothing_until(action, false).is_some())
+    }
+
+    /// Does it change what others see, or call what may?
+    fn does_anything(&self, s: &Stmt) -> bool {
+        let s = std::slice::from_ref(s);
+        let mut written = false;
+        mentions(s, &|p, i| self.writes(p, i), &mut |v, writes| {
+            written |= writes && matches!(v, VarRef::Global(_));
+        });
+        written
+            || !self.calls(s).is_empty()
+            || any_stmt(s, &mut |s| matches!(s.kind, StmtKind::Print { .. }))
+    }
+
+    fn is_call_of_native(&self, s: &Stmt) -> bool {
+        matches!(s.kind, StmtKind::Assign(..) | StmtKind::Call(..))
+            && self.calls_one_native(&self.calls(std::slice::from_ref(s)))
+    }
+
+    fn calls_one_native(&self, calls: &[usize]) -> bool {
+        matches!(calls, [p] if self.actor.procs[*p].native)
+    }
+
+    /// What the values of its outputs call, behind all statements.
+    fn late_calls(&self, action: &Action) -> Vec<usize> {
         let mut late = Vec::new();
         for value in action.outputs.iter().flat_map(|o| &o.values) {
             if let OutputValue::Scalar(e) = value {
-                self.effects(e, &mut late);
+                walk(e, &mut |e| self.effects_here(e, &mut late));
             }
         }
-        match late[..] {
-            [] => true,
-            [p] => !changed && a.procs[p].native,
-            _ => false,
-        }
+        late
     }
 
     /// The procedures and natives with effects that these statements call.
@@ -155,10 +167,6 @@ impl<'a> Class<'a> {
             false
         });
         found
-    }
-
-    fn effects(&self, e: &Expr, found: &mut Vec<usize>) {
-        walk(e, &mut |e| self.effects_here(e, found));
     }
 
     fn effects_here(&self, e: &Expr, found: &mut Vec<usize>) {

@@ -280,6 +280,7 @@ typedef struct levada_line {
 } levada_line;
 
 static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
+  lvd_app_prints(lvd_current_app(), line->length);
   /* Where it goes through to a slow pipe or a terminal the worker goes on meanwhile. */
   if (__flbf(stdout) || __fpending(stdout) + line->length >= __fbufsize(stdout))
     lvd_wait_writable(STDOUT_FILENO);

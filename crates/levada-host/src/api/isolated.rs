@@ -151,13 +151,11 @@ impl Isolated {
         let begun = Instant::now();
         let client = self.client.clone().within(within + ANSWERS);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
-        let loaded: Details = loaded.map_err(|failed| {
-            let silent = failed.kind.is_none() && self.lives() && begun.elapsed() >= within;
-            match silent {
+        let loaded: Details =
+            loaded.map_err(|failed| match self.is_silent(&failed, begun, within) {
                 true => self.silent(),
                 false => self.explained(failed),
-            }
-        })?;
+            })?;
         let claims = loaded.application.memory;
         let network = self.seen(loaded).application.network;
         if let Some(more) = request.memory {
@@ -171,6 +169,11 @@ impl Isolated {
         Ok(())
     }
 
+    /// Has it said nothing for as long as it had for what it began then, though it has not ended?
+    fn is_silent(&self, failed: &Failed, begun: Instant, within: Duration) -> bool {
+        failed.kind.is_none() && self.lives() && begun.elapsed() >= within
+    }
+
     fn silent(&self) -> Failed {
         let what = format!(
             "{} has not been loaded in the time that it has for that: its process does not answer, since a \
@@ -178,6 +181,21 @@ impl Isolated {
             self.name
         );
         let help = "levada load --within SECONDS gives it more";
+        Refusal::new(Kind::Conflict, what).help(help).into()
+    }
+
+    /// What runs there is worth more than an answer: it is let be.
+    fn silent_still(&self) -> Failed {
+        let what = format!(
+            "{} goes on as it was, and was not replaced in the time that its process had for an answer: a \
+             constructor of the new shared object does not return, and nothing is answered before it does, or \
+             the machine is busy",
+            self.name
+        );
+        let help = format!(
+            "levada list shows whether it is replaced after all; levada unload {} --now ends it",
+            self.name
+        );
         Refusal::new(Kind::Conflict, what).help(help).into()
     }
 
@@ -264,12 +282,22 @@ impl Isolated {
         body: &Value,
         within: Duration,
     ) -> Result<T, Failed> {
+        let answer = self.answer(method, rest, body, within);
+        answer.map_err(|failed| self.explained(failed))
+    }
+
+    fn answer<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        rest: &str,
+        body: &Value,
+        within: Duration,
+    ) -> Result<T, Failed> {
         if !self.lives() {
             return Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into());
         }
         let client = self.client.clone().within(within + GRACE);
-        let answer = client.call(method, &self.address(rest), body);
-        answer.map_err(|failed| self.explained(failed))
+        client.call(method, &self.address(rest), body)
     }
 
     /// How it is; if it does not say so soon, how it was.
@@ -314,7 +342,12 @@ impl Isolated {
             within: Some(within.as_secs_f64()),
         };
         self.known().replaced = true;
-        let asked = self.ask(Method::POST, "/replace", &json!(request), within);
+        let begun = Instant::now();
+        let asked = self.answer(Method::POST, "/replace", &json!(request), within);
+        let asked = asked.map_err(|failed| match self.is_silent(&failed, begun, within) {
+            true => self.silent_still(),
+            false => self.explained(failed),
+        });
         let done = asked.map(|details: Details| {
             self.known().options.clone_from(&prepared.options);
             self.seen(details)

@@ -12,6 +12,7 @@ use crate::hosted::State;
 use crate::keep::Limits;
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
+use std::path::Path;
 use std::time::Duration;
 
 pub fn replace_now(
@@ -58,7 +59,7 @@ pub fn replace_now(
     let (_coming, within) = served
         .coming
         .replaces(name, within, || is_live(served, name))?;
-    let mut kept = Ok(());
+    let (mut kept, mut entered) = (Ok(()), Ok(()));
     let paused = ready.request.paused;
     let journal = served.memory.as_ref().map(|memory| memory.journal());
     if let Some(journal) = journal {
@@ -67,6 +68,10 @@ pub fn replace_now(
     let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
     let new = host.replace(load, paused, within, |new, held| {
         ready.request.paused = held;
+        // What its code opens is found from there, as with a load, where it has the process to itself.
+        if host.is_isolated() {
+            entered = std::env::set_current_dir(&ready.request.directory);
+        }
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
         }
@@ -80,6 +85,7 @@ pub fn replace_now(
     }
     let new = new?;
     kept.map_err(not_kept)?;
+    entered.map_err(|e| not_entered(&ready.request.directory, &e))?;
     let (number, admission) = (new.number, new.admission.clone());
     let anew = new.lineage.anew.get().cloned().unwrap_or_default();
     drop(new);
@@ -154,6 +160,11 @@ fn stays_so(load: &mut LoadRequest, limits: Limits, priority: i32) {
     if load.priority == 0 {
         load.priority = priority;
     }
+}
+
+fn not_entered(folder: &Path, e: &std::io::Error) -> Refusal {
+    let what = format!("it runs, but not in {}: {e}", folder.display());
+    Refusal::new(Kind::Limit, what)
 }
 
 fn not_kept(e: std::io::Error) -> Refusal {

@@ -34,6 +34,9 @@ pub struct HostArgs {
     /// Told to end, wait no longer than this for a firing that does not end
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, default_value = "20")]
     pub within: f64,
+    /// Let each application print no more than so many bytes a second (K, M, G); who would print more waits
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size, default_value = "1M")]
+    pub prints: u64,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
 }
@@ -59,7 +62,10 @@ impl HostArgs {
             realtime: _,
         } = &self.runtime;
         let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());
-        let mut all = vec![OsString::from(format!("--within={}", self.within))];
+        let mut all = vec![
+            OsString::from(format!("--within={}", self.within)),
+            OsString::from(format!("--prints={}", self.prints)),
+        ];
         all.extend(number("workers", *workers));
         all.extend(number("time-limit", *time_limit));
         all.extend(number("spin", *spin));

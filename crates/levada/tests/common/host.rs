@@ -130,9 +130,9 @@ impl Host {
     }
 
     /// What it and its applications print is kept.
-    pub fn begin_printing(place: Place) -> Host {
+    pub fn begin_printing(place: Place, more: &[&str]) -> Host {
         let out = std::fs::File::create(place.path(PRINTED)).unwrap();
-        Host::begin_to(place, env!("CARGO_BIN_EXE_levada"), &[], out.into())
+        Host::begin_to(place, env!("CARGO_BIN_EXE_levada"), more, out.into())
     }
 
     pub fn printed(&self) -> String {
