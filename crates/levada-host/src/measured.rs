@@ -56,9 +56,10 @@ impl Measured {
         }
     }
 
-    /// Whether that says anything.
+    /// Whether that says anything: where nothing has fired, what it took was to wait for input.
     pub fn is_enough(&self) -> bool {
-        self.graph.busy.iter().sum::<f64>() >= ENOUGH_NS
+        let fired = self.firings.iter().any(|f| *f > 0.0);
+        fired && self.graph.busy.iter().sum::<f64>() >= ENOUGH_NS
     }
 }
 
@@ -174,7 +175,12 @@ mod tests {
         };
         save(&object, &short);
         assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
-        // So does one that was stopped before it had counted anything.
+        // So does one in which nothing has fired.
+        let mut waited = graph.clone();
+        waited.firings = vec![0.0, 0.0];
+        save(&object, &waited);
+        assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
+        // And one that was stopped before it had counted anything.
         let mut uncounted = graph.clone();
         uncounted.done = None;
         save(&object, &uncounted);
