@@ -156,7 +156,8 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
         }
         before.push(app, seats);
     }
-    let app = unmeasured(new.name, new.network, new.known, new.pins, new.limits);
+    let (limits, priority) = (new.limits, new.priority);
+    let app = unmeasured(new.name, new.network, new.known, new.pins, limits, priority);
     let seats = app.actors.iter().map(|_| None).collect::<Vec<_>>();
     match (new.network.is_program(), new.known) {
         (true, _) => unknown.programs.push(new.name.to_string()),
@@ -165,8 +166,7 @@ fn judge(shared: &Shared, new: &New, anyway: bool) -> Result<Option<Admission>, 
             if promises && app.promise.is_none() {
                 unknown.uncounted_before.push(new.name.to_string());
             }
-            let priority = new.priority;
-            after.push(App { priority, ..app }, seats.into_iter());
+            after.push(app, seats.into_iter());
         }
     }
     let judges = new.known.is_some() && after.apps.iter().any(|a| a.promise.is_some());

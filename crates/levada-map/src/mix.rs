@@ -77,11 +77,20 @@ pub struct Channel {
     pub capacity: f64,
 }
 
+/// The priorities that workers tell apart, in the runtime: beyond these, the nearest.
+const PRIORITIES: (i32, i32) = (-4, 3);
+
+/// As what has this priority runs.
+pub fn told_apart(priority: i32) -> i32 {
+    priority.clamp(PRIORITIES.0, PRIORITIES.1)
+}
+
 /// An application; what it does is counted in units of its own, such as frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct App {
     pub name: String,
     pub unit: String,
+    /// One that workers [tell apart](told_apart) from others.
     pub priority: i32,
     /// Units a second that it is to have.
     pub promise: Option<f64>,

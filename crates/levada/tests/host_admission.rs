@@ -3,7 +3,7 @@
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
 //! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
 //! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
-//! same cores; and a restored host.
+//! same cores; a restored host; and priorities beyond those that workers tell apart.
 
 mod common;
 
@@ -381,4 +381,32 @@ fn what_is_paused_keeps_its_promise() {
         .refuses(1, &["a promise would be broken", "0.950 tick/s"]);
     host.run(&["unload", "one", "--now"]).succeeds();
     kept(&load(&host, "Long", "two", &promised));
+}
+
+/// Workers have eight priorities: who has one beyond them goes before nobody who has the last of them. So both are judged,
+/// and so it is.
+#[test]
+fn priorities_beyond_those_of_workers_are_the_nearest() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["high", "low", "lower"].map(place).concat();
+    host.place.write("places.toml", &places);
+    let on_one = ["--placement", "places.toml"];
+    load(&host, "Short", "high", &on_one).succeeds();
+    until_measured(&host, "high", 100.0);
+    host.run(&["unload", "high", "--now"]).succeeds();
+    let all = [&on_one[..], &HOPELESS, &["--anyway", "--priority", "9"]].concat();
+    load(&host, "Short", "high", &all).succeeds();
+    let with = |name: &str, priority: &str| {
+        let promised = ["--rate", "50", "--priority", priority, "--json"];
+        load(&host, "Short", name, &[&on_one[..], &promised].concat())
+    };
+    let nothing = "lower is to be promised 50.0 tick/s and would get 0.000 tick/s";
+    with("lower", "2").refuses(1, &[nothing]);
+    let low = with("low", "3");
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    host.until("low", |a| {
+        a["pace"].as_f64().is_some_and(|pace| pace > 40.0)
+    });
 }

@@ -4,7 +4,7 @@
 use super::quoted;
 use crate::course::Course;
 use crate::machine::Machine;
-use crate::mix::{Actor, App, Channel, Mix, Problem};
+use crate::mix::{Actor, App, Channel, Mix, Problem, told_apart};
 use crate::place::Placement;
 use crate::random::{self, Random};
 use serde::Deserialize;
@@ -283,7 +283,7 @@ impl Application {
         Ok(App {
             name: self.name.clone(),
             unit: self.unit.clone(),
-            priority: self.priority,
+            priority: told_apart(self.priority),
             promise: self.promise,
             actors: self.actor.iter().map(actor).collect(),
             channels,
