@@ -71,8 +71,7 @@ impl Host {
         }
         let before = current.len();
         for load in loads {
-            let known = load.object.as_deref();
-            let known = known.and_then(|object| shared.known(object, &load.network));
+            let known = self.known(load);
             let (name, network) = (&load.name, &load.network);
             let (limits, priority) = (load.limits, load.priority);
             let app = unmeasured(name, network, known.as_ref(), &load.pins, limits, priority);
