@@ -73,6 +73,7 @@ pub fn weighed(
         unit,
         priority: told_apart(hosted.priority),
         promise: None,
+        share: hosted.limits.share,
         actors: actors.collect(),
         channels: channels.collect(),
         course: None,
@@ -165,6 +166,7 @@ pub(crate) fn unmeasured(
         name: name.to_string(),
         // How fast it can be is known only if it was measured.
         promise: limits.rate.filter(|_| told.is_some()),
+        share: limits.share,
         unit: told.map_or("times".to_string(), |(unit, _)| unit),
         priority: told_apart(priority),
         actors,

@@ -4,7 +4,8 @@
 //! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
 //! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
 //! same cores; a restored host; manifests whose applications can each have what they are promised, and all together or not, of
-//! which some come anyway, and some were never measured; and priorities beyond those that workers tell apart.
+//! which some come anyway, and some were never measured; priorities beyond those that workers tell apart; and a higher
+//! priority that has a share.
 
 mod common;
 
@@ -497,5 +498,32 @@ fn priorities_beyond_those_of_workers_are_the_nearest() {
     assert_eq!(admission["verdict"], "kept", "{low:?}");
     host.until("low", |a| {
         a["pace"].as_f64().is_some_and(|pace| pace > 40.0)
+    });
+}
+
+/// A higher priority that may have but a part of the core leaves the rest.
+#[test]
+fn a_share_leaves_the_rest_to_who_is_promised_it() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["high", "low", "lower"].map(place).concat();
+    host.place.write("places.toml", &places);
+    let on_one = ["--placement", "places.toml", "--json"];
+    load(&host, "Middle", "high", &on_one).succeeds();
+    until_measured(&host, "high", 100.0);
+    host.run(&["unload", "high", "--now"]).succeeds();
+    let held = ["--share", "0.4", "--priority", "1"];
+    load(&host, "Middle", "high", &[&on_one[..], &held].concat()).succeeds();
+    // Of some 900 that the core can do, 540 are left.
+    let with = |name: &str, rate: &str| {
+        let promised = ["--rate", rate];
+        load(&host, "Middle", name, &[&on_one[..], &promised].concat())
+    };
+    with("lower", "750").refuses(1, &["lower is to be promised 750.0 tick/s and would get "]);
+    let low = with("low", "300");
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    host.until("low", |a| {
+        a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
     });
 }

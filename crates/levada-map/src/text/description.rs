@@ -60,6 +60,7 @@ struct Application {
     #[serde(default)]
     priority: i32,
     promise: Option<f64>,
+    share: Option<f64>,
     rate: Option<f64>,
     #[serde(default)]
     exclusive: Vec<u32>,
@@ -285,6 +286,7 @@ impl Application {
             unit: self.unit.clone(),
             priority: told_apart(self.priority),
             promise: self.promise,
+            share: self.share,
             actors: self.actor.iter().map(actor).collect(),
             channels,
             course: self.course()?,
@@ -366,6 +368,7 @@ pub fn describe(described: &Described) -> String {
         let scatter = app.course.as_ref().map(Course::scatter);
         for (name, value) in [
             ("promise", app.promise),
+            ("share", app.share),
             ("rate", described.rates.get(i).copied().flatten()),
             ("course_units", app.course.as_ref().map(Course::units)),
             ("course_begin", begin.filter(|&b| b > 0.0)),

@@ -50,6 +50,7 @@ fn what_is_described_is_read_back_the_same() {
         let mut mix = random::mix(&mut random, apps, actors);
         mix.apps[0].name = "a \"name\" with = 's and\n\\ \u{7f}".to_string();
         mix.apps[0].promise = Some(2.5);
+        mix.apps[0].share = Some(0.5);
         mix.exclusive = vec![(7, None), (6, Some(0))];
         let machine = Machine::described(8, 2, 4, 8);
         let placement = map(&mix, &machine, Strategy::Glb).unwrap();
