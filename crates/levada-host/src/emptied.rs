@@ -7,7 +7,7 @@
 //! given another one then, and where all are kept, or there is no choice, it is said who does. Whoever was asked to
 //! leave in vain is where he was.
 
-use crate::admission::{self, New};
+use crate::admitting::{self, New};
 use crate::host::Host;
 use crate::hosted::Hosted;
 use crate::load::Load;
@@ -123,22 +123,14 @@ impl Host {
                 format!("{name} is to have a core to itself, and has actors that are pinned");
             return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
         }
-        let shared = &self.shared;
         let cores = self.to_empty(name)?;
-        let known = load.object.as_deref();
-        let known = known.and_then(|object| shared.known(object, &load.network));
+        let known = self.known(load);
         let new = New {
             name,
-            network: &load.network,
-            known: known.as_ref(),
-            pins: &load.pins,
-            priority: load.priority,
-            limits: load.limits,
-            counts: load.counts,
             exclusive: cores.first().copied(),
-            old,
+            ..New::of(load, known.as_ref(), old)
         };
-        admission::admit(shared, &new, load.anyway)?;
+        admitting::admit(&self.shared, &[new])?;
         Ok(Arc::new(self.empty_one(name, &cores)?))
     }
 

@@ -7,6 +7,7 @@
 //! to it.
 
 mod admission;
+mod admitting;
 pub mod api;
 mod asks;
 mod beside;
@@ -22,6 +23,7 @@ mod halves;
 mod host;
 mod hosted;
 mod journal;
+mod judged;
 mod keep;
 pub mod last_words;
 mod lately;

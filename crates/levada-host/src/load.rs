@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
-use crate::admission::{self, New};
+use crate::admission::Admission;
+use crate::admitting::{self, New};
 use crate::emptied::Emptied;
 use crate::events::What;
 use crate::graph::first_guess;
@@ -10,6 +11,7 @@ use crate::hosted::{Hosted, Seen, State};
 use crate::keep::{self, Limits};
 use crate::lately::Lately;
 use crate::lineage::Lineage;
+use crate::measured::Measured;
 use crate::pace;
 use crate::refusal::{Kind, Refusal};
 use crate::seats::Seats;
@@ -53,6 +55,19 @@ pub struct Load {
 /// Longer names would fit nowhere.
 const LONGEST_NAME: usize = 64;
 
+impl Load {
+    /// That of the one in whose place it comes, if it is to have one.
+    fn own_core(&self, old: Option<&Hosted>) -> Option<u32> {
+        old.and_then(|old| old.exclusive).filter(|_| self.exclusive)
+    }
+
+    /// The worker whose core it is to have to itself.
+    pub(crate) fn alone_on(&self, old: Option<&Hosted>) -> Option<u32> {
+        let emptied = self.core.as_ref().map(|core| core.worker);
+        self.own_core(old).or(emptied)
+    }
+}
+
 impl Host {
     /// Loads an application, beside the others and without touching them. Nothing of it runs before
     /// [`Host::start`].
@@ -63,16 +78,43 @@ impl Host {
     /// The same; of its name there may be one, which it is to replace.
     pub(crate) fn load_in_place_of(
         &self,
-        load: Load,
+        mut load: Load,
         old: Option<&Hosted>,
     ) -> Result<Arc<Hosted>, Refusal> {
-        let own = old.and_then(|old| old.exclusive);
-        let own = own.filter(|_| load.exclusive);
-        let core = match (&load.core, own) {
-            (Some(core), _) => Some(core.clone()),
-            (None, None) if load.exclusive => Some(self.empty_for(&load, old)?),
-            _ => None,
-        };
+        if load.exclusive && load.core.is_none() && old.is_none_or(|old| old.exclusive.is_none()) {
+            load.core = Some(self.empty_for(&load, old)?);
+        }
+        let admission = self.admit(&[&load], old)?.pop().flatten();
+        self.load_admitted(load, old, admission)
+    }
+
+    /// What loading these does to the promises, of each; refused where they break some together.
+    pub(crate) fn admit(
+        &self,
+        loads: &[&Load],
+        old: Option<&Hosted>,
+    ) -> Result<Vec<Option<Admission>>, Refusal> {
+        let known: Vec<Option<Measured>> = loads.iter().map(|load| self.known(load)).collect();
+        let both = loads.iter().zip(&known);
+        let news = both.map(|(load, known)| New::of(load, known.as_ref(), old));
+        admitting::admit(&self.shared, &news.collect::<Vec<_>>())
+    }
+
+    /// What was measured of its network.
+    pub(crate) fn known(&self, load: &Load) -> Option<Measured> {
+        let object = load.object.as_deref()?;
+        self.shared.known(object, &load.network)
+    }
+
+    /// Loads what has been admitted, and can have its core.
+    pub(crate) fn load_admitted(
+        &self,
+        load: Load,
+        old: Option<&Hosted>,
+        admission: Option<Admission>,
+    ) -> Result<Arc<Hosted>, Refusal> {
+        let known = self.known(&load);
+        let exclusive = load.alone_on(old);
         let Load {
             name,
             class,
@@ -85,30 +127,15 @@ impl Host {
             beside,
             limits,
             counts,
-            anyway,
+            core,
             ..
         } = load;
         let shared = &self.shared;
-        let known = object.as_deref();
-        let known = known.and_then(|object| shared.known(object, &network));
         let mut graph = match &known {
             Some(known) => known.graph.clone(),
             None => first_guess(&network),
         };
         graph.pins = pins.clone();
-        let exclusive = own.or(core.as_ref().map(|core| core.worker));
-        let new = New {
-            name: &name,
-            network: &network,
-            known: known.as_ref(),
-            pins: &pins,
-            priority,
-            limits,
-            counts,
-            exclusive,
-            old,
-        };
-        let admission = admission::admit(shared, &new, anyway)?;
         let given = options;
         let refused = |e: levada_sys::Error| {
             Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))

@@ -42,6 +42,7 @@ pub fn pins(
             promise: None,
             actors: network.actor_names().into_iter().map(actor).collect(),
             channels: Vec::new(),
+            share: None,
             course: None,
         }],
         exclusive: Vec::new(),

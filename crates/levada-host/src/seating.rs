@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::mapping::{self, patiently};
 use crate::refusal::{Kind, Refusal};
 use crate::weights::{mapped, unmeasured};
-use levada_map::{App, Graph, Machine, Placement, place};
+use levada_map::{Graph, Machine, Placement, place};
 use std::sync::Arc;
 
 impl Host {
@@ -71,13 +71,12 @@ impl Host {
         }
         let before = current.len();
         for load in loads {
-            let known = load.object.as_deref();
-            let known = known.and_then(|object| shared.known(object, &load.network));
+            let known = self.known(load);
             let (name, network) = (&load.name, &load.network);
-            let app = unmeasured(name, network, known.as_ref(), &load.pins, load.limits);
+            let (limits, priority) = (load.limits, load.priority);
+            let app = unmeasured(name, network, known.as_ref(), &load.pins, limits, priority);
             current.extend(app.actors.iter().map(|_| None));
-            let priority = load.priority;
-            apps.push(App { priority, ..app });
+            apps.push(app);
         }
         let mix = mapping::mix(shared, apps);
         let machine = shared.machine.left(&shared.left());

@@ -7,7 +7,7 @@ use crate::keep::Limits;
 use crate::measured::Measured;
 use crate::stuck::pinned;
 use crate::units::{Flow, units};
-use levada_map::{Actor, App, Channel, Machine};
+use levada_map::{Actor, App, Channel, Machine, told_apart};
 use levada_sys::{Counters, Network};
 
 /// A new application that was never measured is taken for one that needs so much for each thing done.
@@ -71,8 +71,9 @@ pub fn weighed(
     App {
         name: hosted.name.clone(),
         unit,
-        priority: hosted.priority,
+        priority: told_apart(hosted.priority),
         promise: None,
+        share: hosted.limits.share,
         actors: actors.collect(),
         channels: channels.collect(),
         course: None,
@@ -93,17 +94,14 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         let app = pinned(weighed(hosted, machine, counters, unit), counters);
         return App { promise, ..app };
     }
-    let app = unmeasured(
+    unmeasured(
         &hosted.name,
         hosted.app.network(),
         hosted.known.as_ref(),
         &hosted.seats.pins(),
         hosted.limits,
-    );
-    App {
-        priority: hosted.priority,
-        ..app
-    }
+        hosted.priority,
+    )
 }
 
 /// Whether nobody knows what it will do: it has just begun, or done too little for what it is promised to be judged by
@@ -127,6 +125,7 @@ pub(crate) fn unmeasured(
     known: Option<&Measured>,
     pins: &[Option<u32>],
     limits: Limits,
+    priority: i32,
 ) -> App {
     let guess = first_guess(network);
     let graph = known.map_or(&guess, |k| &k.graph);
@@ -167,8 +166,9 @@ pub(crate) fn unmeasured(
         name: name.to_string(),
         // How fast it can be is known only if it was measured.
         promise: limits.rate.filter(|_| told.is_some()),
+        share: limits.share,
         unit: told.map_or("times".to_string(), |(unit, _)| unit),
-        priority: 0,
+        priority: told_apart(priority),
         actors,
         channels: channels.collect(),
         course: None,

@@ -88,7 +88,7 @@ impl fmt::Display for Admission {
 }
 
 /// What is there, and what would be there `after` the load, and what that does to each promise. Where all are kept with
-/// everybody where he is, nothing is mapped: that takes long where much runs. Where not, both are, since moving somebody may keep
+/// everybody where he is, nothing is mapped: that takes long where much runs. Where not, it is, since moving somebody may keep
 /// them. Applications of one name are the same one. Each is simulated for so many steps at the least.
 pub fn admit(
     before: Scene,
@@ -97,22 +97,9 @@ pub fn admit(
     steps: usize,
 ) -> Result<Admission, Problem> {
     let mix = after.mix;
-    let rates_of =
-        |scene: Scene, placement: &[u32]| expected(scene.mix, machine, placement, steps).rates;
-    let rates = rates_of(after, &joined(mix, machine, after.current)?);
-    let apps = mix.apps.iter().zip(&rates);
-    let mut promised = apps.filter_map(|(app, rate)| Some((app.promise?, *rate)));
-    let all_kept = promised.all(|(promised, rate)| keeps(promised, rate));
-    let place = if all_kept { joined } else { remap };
-    let placed = |scene: Scene| place(scene.mix, machine, scene.current);
-    let placement = placed(after)?;
-    let rates = if all_kept {
-        rates
-    } else {
-        rates_of(after, &placement)
-    };
+    let (placement, rates) = foreseen(after, machine, steps)?;
     let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
-        true => rates_of(before, &placed(before)?),
+        true => foreseen(before, machine, steps)?.1,
         false => Vec::new(),
     };
     // A new version that is promised more than the old one is promised something new.
@@ -149,6 +136,27 @@ pub fn admit(
         broken,
         missed,
     })
+}
+
+/// Where everybody would be, and what each would get there.
+fn foreseen(
+    scene: Scene,
+    machine: &Machine,
+    steps: usize,
+) -> Result<(Placement, Vec<f64>), Problem> {
+    let Scene { mix, current } = scene;
+    let with = |placement: Placement| {
+        let rates = expected(mix, machine, &placement, steps).rates;
+        (placement, rates)
+    };
+    let stays = with(joined(mix, machine, current)?);
+    let mut apps = mix.apps.iter().zip(&stays.1);
+    let all_kept =
+        apps.all(|(app, rate)| app.promise.is_none_or(|promised| keeps(promised, *rate)));
+    match all_kept {
+        true => Ok(stays),
+        false => Ok(with(remap(mix, machine, current)?)),
+    }
 }
 
 /// The most steps that are simulated for that.

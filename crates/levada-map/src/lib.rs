@@ -36,7 +36,7 @@ pub use course::Course;
 pub use graph::{Graph, Link};
 pub use judge::{KEPT, Score};
 pub use machine::{Core, Costs, Machine};
-pub use mix::{Actor, App, Channel, Mix, Problem};
+pub use mix::{Actor, App, Channel, Mix, Problem, told_apart};
 pub use number::shown;
 pub use place::{Placement, bottleneck, improve, lower_bound, place};
 #[cfg(test)]

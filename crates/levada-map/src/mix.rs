@@ -77,14 +77,25 @@ pub struct Channel {
     pub capacity: f64,
 }
 
+/// The priorities that workers tell apart, in the runtime: beyond these, the nearest.
+const PRIORITIES: (i32, i32) = (-4, 3);
+
+/// As what has this priority runs.
+pub fn told_apart(priority: i32) -> i32 {
+    priority.clamp(PRIORITIES.0, PRIORITIES.1)
+}
+
 /// An application; what it does is counted in units of its own, such as frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct App {
     pub name: String,
     pub unit: String,
+    /// One that workers [tell apart](told_apart) from others.
     pub priority: i32,
     /// Units a second that it is to have.
     pub promise: Option<f64>,
+    /// Cores that it has at the most: 0.5 is half of one.
+    pub share: Option<f64>,
     pub actors: Vec<Actor>,
     pub channels: Vec<Channel>,
     /// How what its actors cost varies along the stream, where that is known.
@@ -110,6 +121,12 @@ impl App {
             times[c.to] += c.elements * c.size * byte;
         }
         times.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Units a second that it gets at the most, by its promise and by its share, where a unit takes so many nanoseconds.
+    pub(crate) fn limit(&self, work: f64) -> Option<f64> {
+        let by_share = self.share.map(|share| share * SECOND / work);
+        self.promise.into_iter().chain(by_share).reduce(f64::min)
     }
 
     pub fn heaviest(&self) -> f64 {
@@ -175,7 +192,12 @@ impl Mix {
         let alone: Vec<f64> = self
             .apps
             .iter()
-            .map(|app| SECOND / app.slowest(fastest, far))
+            .map(|app| {
+                let alone = SECOND / app.slowest(fastest, far);
+                let held = app.limit(app.work() / fastest);
+                held.filter(|_| app.share.is_some())
+                    .map_or(alone, |held| held.min(alone))
+            })
             .collect();
         let most = |i: usize| alone[i] * self.apps[i].work() / SECOND;
         for level in order.chunk_by(|&a, &b| self.apps[a].priority == self.apps[b].priority) {
@@ -332,6 +354,15 @@ impl App {
                     );
                 }
             }
+        }
+        if let Some(share) = self
+            .share
+            .filter(|s| !(s.is_finite() && *s > 0.0 && *s <= 1e12))
+        {
+            return wrong(
+                format!("the share of {} is {}", self.name, shown(share)),
+                "write a number of cores above 0, or nothing",
+            );
         }
         match self.promise {
             Some(p) if !(p.is_finite() && p > 0.0 && p <= 1e12) => wrong(

@@ -96,6 +96,7 @@ fn app(random: &mut Random, number: usize, actors: usize) -> App {
         promise: None,
         actors: times.into_iter().enumerate().map(actor).collect(),
         channels,
+        share: None,
         course: None,
     }
 }

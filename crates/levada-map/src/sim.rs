@@ -144,6 +144,8 @@ struct Machinery<'a> {
     entities: Vec<Entity<'a>>,
     rings: Vec<Ring>,
     workers: Vec<Worker>,
+    /// Units a second that each application gets at the most.
+    limits: Vec<Option<f64>>,
     /// Ends of steps, and behind all workers, of the rests of actors; times are positive, so their bits order
     /// as they do.
     ends: BinaryHeap<Reverse<(u64, usize)>>,

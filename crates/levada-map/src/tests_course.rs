@@ -19,6 +19,7 @@ fn opposite(capacity: f64) -> App {
         unit: "units".to_string(),
         priority: 0,
         promise: None,
+        share: None,
         actors: vec![actor("a"), actor("b")],
         channels: vec![Channel {
             from: 0,

@@ -65,6 +65,7 @@ pub(crate) fn app(name: &str, times: &[f64]) -> App {
         promise: None,
         actors: times.iter().enumerate().map(actor).collect(),
         channels: (1..times.len()).map(channel).collect(),
+        share: None,
         course: None,
     }
 }

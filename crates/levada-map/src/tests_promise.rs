@@ -73,6 +73,45 @@ fn who_is_promised_a_rate_gets_no_more() {
     );
 }
 
+/// As in the host: who has a share of the cores leaves the rest, also to a lower priority, and beside his own promise.
+#[test]
+fn who_has_a_share_leaves_the_rest() {
+    let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.03, "{got} {wanted}");
+    let mut machine = Machine::new(1);
+    for speed in [1.0, 0.5] {
+        machine.cores[0].speed = speed;
+        let (mut first, second) = (app("first", &[2.0, 3.0]), app("second", &[5.0]));
+        (first.share, first.priority) = (Some(0.3), 1);
+        for promise in [None, Some(1000.0)] {
+            first.promise = promise;
+            let made = rates(
+                &of(vec![first.clone(), second.clone()]),
+                &machine,
+                &[0; 3],
+                100_000,
+            );
+            near(made[0], 60.0 * speed);
+            near(made[1], 140.0 * speed);
+        }
+        first.promise = Some(20.0);
+        let made = rates(
+            &of(vec![first.clone(), second.clone()]),
+            &machine,
+            &[0; 3],
+            100_000,
+        );
+        near(made[0], 20.0);
+        // A load is judged by that: 150 a second are more than is left.
+        let mut second = second;
+        (first.promise, machine.cores[0].speed) = (None, 1.0);
+        for (promise, fits) in [(130.0, true), (150.0, false)] {
+            second.promise = Some(promise);
+            let found = admitted(&of(vec![first.clone(), second.clone()]), &machine);
+            assert_eq!(found.fits(), fits, "{found}");
+        }
+    }
+}
+
 #[test]
 fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() {
     let machine = Machine::new(2);

@@ -97,6 +97,7 @@ fn odd_scene(seed: u64) -> (Machine, Mix) {
                 .map(|i| actor(&mut random, format!("a{i}")))
                 .collect(),
             channels: (1..actors).map(|to| channel(&mut random, to)).collect(),
+            share: None,
             course: None,
         };
         for instance in 0..1 + random.below(3) {

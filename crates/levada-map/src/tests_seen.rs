@@ -26,6 +26,7 @@ fn row(capacities: &[f64]) -> Mix {
         promise: None,
         actors: vec![actor("a"), actor("b")],
         channels: capacities.iter().map(channel).collect(),
+        share: None,
         course: None,
     };
     Mix {

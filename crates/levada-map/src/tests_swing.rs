@@ -72,6 +72,7 @@ fn promised(wants: f64) -> Mix {
             actor("sink", LITTLE),
         ],
         channels: vec![channel(0, 1), channel(1, 2)],
+        share: None,
         course: None,
     };
     Mix {

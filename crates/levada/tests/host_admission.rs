@@ -3,7 +3,9 @@
 //! were measured to their end, until they were stopped, until their host ended, or run now under another name;
 //! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
 //! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
-//! same cores; and a restored host.
+//! same cores; a restored host; manifests whose applications can each have what they are promised, and all together or not, of
+//! which some come anyway, and some were never measured; priorities beyond those that workers tell apart; and a higher
+//! priority that has a share.
 
 mod common;
 
@@ -381,4 +383,147 @@ fn what_is_paused_keeps_its_promise() {
         .refuses(1, &["a promise would be broken", "0.950 tick/s"]);
     host.run(&["unload", "one", "--now"]).succeeds();
     kept(&load(&host, "Long", "two", &promised));
+}
+
+/// Of `Middle` two cores can do some 1800 a second.
+fn manifest(host: &Host, each: &[(&str, f64, &str)]) -> Run {
+    let one = |(n, (network, rate, more)): (usize, &(&str, f64, &str))| {
+        format!(
+            "[[application]]\nnetwork = \"src/p/{network}.xdf\"\nname = \"a{n}\"\nrate = {rate}\n{more}\n"
+        )
+    };
+    let text: String = each.iter().enumerate().map(one).collect();
+    host.place.write("all.toml", &text);
+    host.run(&["load", "all.toml", "--json"])
+}
+
+/// What is told of each, and that it is the same of all.
+fn told_of_all(run: &Run) -> Value {
+    let all = run.succeeds().json();
+    let all = all.as_array().unwrap();
+    let first = &all[0]["admission"];
+    assert!(all.iter().all(|one| one["admission"] == *first), "{run:?}");
+    first.clone()
+}
+
+/// Nobody is judged by himself: not by what those before him of the same manifest leave, but by what all do together.
+#[test]
+fn a_manifest_is_judged_as_one() {
+    let host = Host::begin_in(counting());
+    load(&host, "Middle", "first", &[]).succeeds();
+    until_measured(&host, "first", 300.0);
+    host.run(&["unload", "first", "--now"]).succeeds();
+    load(&host, "Middle", "radio", &["--rate", "100"]).succeeds();
+    let radio = "radio was promised 100.0 tick/s, can have 100.0 tick/s now, and would get ";
+    // Two and a half cores.
+    let refused = manifest(&host, &[("Middle", 220.0, ""); 10]);
+    refused.refuses(1, &["error: a promise would be broken: ", "--anyway"]);
+    let own = refused
+        .err
+        .matches(" is to be promised 220.0 tick/s and would get ");
+    assert!(own.count() > 3, "{refused:?}");
+    assert_eq!(refused.err.matches(" was promised 220.0 ").count(), 0);
+    assert_eq!(host.json(&["list"]).as_array().unwrap().len(), 1);
+    // Those that go before it take it from another.
+    let refused = manifest(&host, &[("Middle", 850.0, "priority = 1"); 2]);
+    refused.refuses(1, &["error: a promise would be broken: ", radio]);
+    // One comes anyway: what the other does is held against it beside that.
+    let hopeless = ("Middle", 5000.0, "anyway = true\npriority = -1");
+    let refused = manifest(&host, &[hopeless, ("Middle", 5000.0, "priority = -2")]);
+    refused.refuses(
+        1,
+        &["error: a promise would be broken: a1 is to be promised 5000.0 "],
+    );
+    let broken = told_of_all(&manifest(&host, &[hopeless, ("Middle", 100.0, "")]));
+    assert_eq!(broken["verdict"], "broken");
+    let text = broken["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("a promise is broken: a0 is to be promised 5000.0 tick/s and would get ")
+    );
+    assert!(!text.contains("a1"), "{text}");
+    for name in ["a0", "a1"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    // Of one nothing is known, and all else is told.
+    let unknown = told_of_all(&manifest(
+        &host,
+        &[("Middle", 50.0, ""), ("Other", 50.0, "")],
+    ));
+    assert_eq!(unknown["verdict"], "unknown");
+    assert!(
+        unknown["text"]
+            .as_str()
+            .unwrap()
+            .contains("a1 is not measured yet"),
+        "{unknown}"
+    );
+    assert_eq!(unknown["promise"].as_array().unwrap().len(), 2, "{unknown}");
+    for name in ["a0", "a1"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    // One core and a bit.
+    let kept = told_of_all(&manifest(&host, &[("Middle", 90.0, ""); 10]));
+    assert_eq!(kept["verdict"], "kept");
+    let promises = kept["promise"].as_array().unwrap();
+    assert_eq!(promises.len(), 11, "{kept}");
+    for promise in promises {
+        let radio = promise["application"] == "radio";
+        assert_eq!(promise["before"].is_null(), !radio, "{kept}");
+        assert!(promise["after"].as_f64() >= Some(88.0), "{kept}");
+    }
+}
+
+/// Workers have eight priorities: who has one beyond them goes before nobody who has the last of them. So both are judged,
+/// and so it is.
+#[test]
+fn priorities_beyond_those_of_workers_are_the_nearest() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["high", "low", "lower"].map(place).concat();
+    host.place.write("places.toml", &places);
+    let on_one = ["--placement", "places.toml"];
+    load(&host, "Short", "high", &on_one).succeeds();
+    until_measured(&host, "high", 100.0);
+    host.run(&["unload", "high", "--now"]).succeeds();
+    let all = [&on_one[..], &HOPELESS, &["--anyway", "--priority", "9"]].concat();
+    load(&host, "Short", "high", &all).succeeds();
+    let with = |name: &str, priority: &str| {
+        let promised = ["--rate", "50", "--priority", priority, "--json"];
+        load(&host, "Short", name, &[&on_one[..], &promised].concat())
+    };
+    let nothing = "lower is to be promised 50.0 tick/s and would get 0.000 tick/s";
+    with("lower", "2").refuses(1, &[nothing]);
+    let low = with("low", "3");
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    host.until("low", |a| {
+        a["pace"].as_f64().is_some_and(|pace| pace > 40.0)
+    });
+}
+
+/// A higher priority that may have but a part of the core leaves the rest.
+#[test]
+fn a_share_leaves_the_rest_to_who_is_promised_it() {
+    let host = Host::begin_in(counting());
+    let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    let places = ["high", "low", "lower"].map(place).concat();
+    host.place.write("places.toml", &places);
+    let on_one = ["--placement", "places.toml", "--json"];
+    load(&host, "Middle", "high", &on_one).succeeds();
+    until_measured(&host, "high", 100.0);
+    host.run(&["unload", "high", "--now"]).succeeds();
+    let held = ["--share", "0.4", "--priority", "1"];
+    load(&host, "Middle", "high", &[&on_one[..], &held].concat()).succeeds();
+    // Of some 900 that the core can do, 540 are left.
+    let with = |name: &str, rate: &str| {
+        let promised = ["--rate", rate];
+        load(&host, "Middle", name, &[&on_one[..], &promised].concat())
+    };
+    with("lower", "750").refuses(1, &["lower is to be promised 750.0 tick/s and would get "]);
+    let low = with("low", "300");
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    host.until("low", |a| {
+        a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
+    });
 }

@@ -197,9 +197,9 @@ impl Coming<'_> {
         self.names.push(one);
     }
 
-    /// The one that was added last has this number.
-    pub fn has_number(&mut self, number: u64) {
-        let Some(own) = self.names.last_mut() else {
+    /// The one of this name that was added has this number.
+    pub fn has_number(&mut self, name: &str, number: u64) {
+        let Some(own) = self.names.iter_mut().find(|own| own.0 == name) else {
             return;
         };
         let mut state = self.all.state();
@@ -284,7 +284,7 @@ mod tests {
         // What was there before of that name, or has another, is seen.
         assert!(!sees("a", 4) && !sees("b", 5) && sees("a", 3) && sees("c", 6));
         // Nor is another that has its name since.
-        coming.has_number(5);
+        coming.has_number("b", 5);
         assert!(!sees("b", 5) && sees("b", 6));
         drop(coming);
         assert!(sees("a", 4) && sees("b", 5));

@@ -4,11 +4,13 @@
 
 use super::coming::Coming;
 use super::isolated::Isolated;
+use super::naming::name_all;
 use super::prepare::Client;
 use super::ready::{Ready, fits, make_ready, pins, whose};
 use super::types::{Details, Failed, LoadRequest};
 use super::{Served, output};
-use crate::admission::{Admission, any_promised};
+use crate::admission::Admission;
+use crate::admitting::any_promised;
 use crate::hosted::Hosted;
 use crate::journal::Journal;
 use crate::load::{Load, check_name, taken};
@@ -194,8 +196,7 @@ fn each_begun(served: &Served, loaded: &[(Loaded, Ready)], say: impl Fn(&Journal
     };
     for (loaded, one) in loaded {
         if let Loaded::Here(_) = loaded {
-            let name = one.request.name.as_deref().unwrap_or_default();
-            say(memory.journal(), name);
+            say(memory.journal(), one.name());
         }
     }
 }
@@ -203,7 +204,7 @@ fn each_begun(served: &Served, loaded: &[(Loaded, Ready)], say: impl Fn(&Journal
 /// Gives each its name, and its place.
 fn place_all(
     served: &Served,
-    ready: Vec<Ready>,
+    mut ready: Vec<Ready>,
     names: &BTreeSet<String>,
     loaded: &mut Vec<(Loaded, Ready)>,
     restored: bool,
@@ -212,16 +213,13 @@ fn place_all(
     let _naming = lock(&served.naming);
     output::differs(served, &ready, None)?;
     let several = ready.len() > 1;
-    for mut one in ready {
-        let name = match one.request.name.take() {
-            Some(name) => name,
-            None => free_name(served, &one.prepared.network, names),
-        };
-        let whose = several.then(|| name.clone());
-        let placed = place(served, &name, &one, restored, coming);
+    name_all(served, &mut ready, names, restored, coming)?;
+    let admitted = admit_all(served, &ready)?;
+    for (one, admission) in ready.into_iter().zip(admitted) {
+        let placed = place(served, &one, admission);
+        let whose = several.then(|| one.name().to_string());
         let placed = placed.map_err(|failed| failed.of(whose))?;
-        coming.has_number(placed.number());
-        one.request.name = Some(name);
+        coming.has_number(one.name(), placed.number());
         loaded.push((placed, one));
     }
     let Some(memory) = &served.memory else {
@@ -249,34 +247,28 @@ fn place_all(
 
 /// The name and the number of each.
 fn numbered(loaded: &[(Loaded, Ready)]) -> impl Iterator<Item = (&str, u64)> {
-    loaded.iter().map(|(loaded, one)| {
-        let name = one.request.name.as_deref().unwrap_or_default();
-        (name, loaded.number())
-    })
+    loaded
+        .iter()
+        .map(|(loaded, one)| (one.name(), loaded.number()))
 }
 
-fn place(
-    served: &Served,
-    name: &str,
-    one: &Ready,
-    restored: bool,
-    coming: &mut Coming,
-) -> Result<Loaded, Failed> {
-    if is_live(served, name) {
-        return Err(taken(name).into());
-    }
-    // Before anybody finds it.
-    coming.add(name);
+/// What all of them together do to the promises; nothing of what has a process of its own.
+fn admit_all(served: &Served, ready: &[Ready]) -> Result<Vec<Option<Admission>>, Failed> {
+    let loads: Vec<&Load> = ready.iter().filter_map(|one| one.load.as_ref()).collect();
+    let mut admitted = served.host.admit(&loads, None)?.into_iter();
+    let of_each = ready.iter().map(|one| {
+        let here = one.load.is_some();
+        here.then(|| admitted.next()).flatten().flatten()
+    });
+    Ok(of_each.collect())
+}
+
+fn place(served: &Served, one: &Ready, admission: Option<Admission>) -> Result<Loaded, Failed> {
+    let name = one.name();
     served.isolated.forget(name);
     if let Some(load) = &one.load {
-        let load = Load {
-            name: name.to_string(),
-            pins: pins(served, name, &one.request, load)?,
-            // It has been admitted by the host before this one.
-            anyway: load.anyway || restored,
-            ..load.clone()
-        };
-        return Ok(Loaded::Here(served.host.load(load)?));
+        let loaded = served.host.load_admitted(load.clone(), None, admission)?;
+        return Ok(Loaded::Here(loaded));
     }
     let number = served.host.claim(name);
     let (starts, events) = (served.starts.clone(), served.host.events().clone());
@@ -347,21 +339,4 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
 
 pub(super) fn is_live(served: &Served, name: &str) -> bool {
     served.host.live(name).is_ok() || served.isolated.live(name).is_some()
-}
-
-/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
-fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
-    let short = class.rsplit('.').next().unwrap_or(class);
-    let short: String = short
-        .chars()
-        .filter(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    let short: String = short.chars().take(48).collect();
-    let short = if short.is_empty() { "app" } else { &short };
-    let is_free = |name: &str| !wanted.contains(name) && !is_live(served, name);
-    let numbered = (2..).map(|n| format!("{short}-{n}"));
-    std::iter::once(short.to_string())
-        .chain(numbered)
-        .find(|name| is_free(name))
-        .unwrap_or_default()
 }

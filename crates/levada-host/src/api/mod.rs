@@ -19,6 +19,7 @@ mod leases;
 mod leaving;
 mod loading;
 mod metrics;
+mod naming;
 mod output;
 mod pausing;
 pub mod prepare;

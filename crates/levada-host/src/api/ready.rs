@@ -23,6 +23,13 @@ pub(super) struct Ready {
     pub left: Option<Duration>,
 }
 
+impl Ready {
+    /// Empty as long as it has none.
+    pub fn name(&self) -> &str {
+        self.request.name.as_deref().unwrap_or_default()
+    }
+}
+
 pub(super) fn make_ready(
     served: &Served,
     request: LoadRequest,

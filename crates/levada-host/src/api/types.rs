@@ -54,7 +54,7 @@ pub struct LoadRequest {
     )]
     #[schema(value_type = BTreeMap<String, given::Given>)]
     pub option: BTreeMap<String, String>,
-    /// Added to the priority of each of its actors.
+    /// Added to the priority of each of its actors; workers tell -4 to 3 apart, and what is beyond is the nearest.
     #[serde(deserialize_with = "given::number_or_none")]
     #[schema(value_type = given::Amount)]
     pub priority: i32,

@@ -55,8 +55,8 @@ impl Machinery<'_> {
             .iter_mut()
             .zip(self.most())
             .for_each(|(rate, most)| *rate = rate.min(most));
-        for (i, app) in mix.apps.iter().enumerate() {
-            if let Some(rate) = app.promise.and_then(|p| kept[i].map(|kept| p * kept)) {
+        for (i, limit) in self.limits.iter().enumerate() {
+            if let Some(rate) = limit.and_then(|limit| kept[i].map(|kept| limit * kept)) {
                 rates[i] = rate;
                 slowest[i] = rate;
             }
@@ -84,7 +84,7 @@ impl Machinery<'_> {
         work.iter().map(|cores| 1e9 / busiest(cores)).collect()
     }
 
-    /// Of each application that was ahead of what it is promised, the share of that which it had in so much time.
+    /// Of each application that was ahead of what it gets at the most, the part of that which it had in so much time.
     fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
         self.lose_all();
         let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
@@ -101,12 +101,11 @@ impl Machinery<'_> {
             longest[entity.core] = longest[entity.core].max(entity.firing);
         }
         for entity in &self.entities {
-            let promise = self.mix.apps[entity.app].promise;
-            if let (Some(kept), Some(promise)) = (&mut kept[entity.app], promise) {
+            if let (Some(kept), Some(limit)) = (&mut kept[entity.app], self.limits[entity.app]) {
                 // Channels take what the source gives for long; who is behind it by more than what came since it may
                 // have had its last turn does not keep up.
-                let due = promise * time * 1e-9;
-                let behind = 1.0 + promise * longest[entity.core] * 1e-9;
+                let due = limit * time * 1e-9;
+                let behind = 1.0 + limit * longest[entity.core] * 1e-9;
                 *kept = kept.min((entity.units() + behind) / due);
             }
         }

@@ -39,6 +39,7 @@ impl<'a> Machinery<'a> {
             entities: Vec::with_capacity(placement.len()),
             rings: Vec::new(),
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
+            limits: Vec::with_capacity(mix.apps.len()),
             ends: BinaryHeap::new(),
             now: 0.0,
             steps: 0,
@@ -53,6 +54,10 @@ impl<'a> Machinery<'a> {
         levels.dedup();
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
+            let there = app.actors.iter().zip(&placement[first..]);
+            let work = there.map(|(actor, core)| actor.time / machine.cores[*core as usize].speed);
+            let limit = app.limit(work.sum());
+            sim.limits.push(limit);
             for (n, actor) in app.actors.iter().enumerate() {
                 let core = placement[sim.entities.len()] as usize;
                 let firings = actor.steps();
@@ -71,7 +76,7 @@ impl<'a> Machinery<'a> {
                         promised: app.promise.is_some(),
                     },
                     rings: Vec::new(),
-                    cap: app.promise.map(|rate| Cap {
+                    cap: limit.map(|rate| Cap {
                         rate: rate * firings / 1e9,
                         saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
                         lost: 0.0,

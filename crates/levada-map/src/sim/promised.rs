@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is promised a rate gets no more than that: its sources rest when they are ahead, until a time that is among
+//! What is promised a rate gets no more than that, and what has a share of the cores no more than that: its sources rest when they are ahead, until a time that is among
 //! the ends of steps, and what they did not take in time is lost to them, as it is in the host.
 
 use super::{Entity, Machinery};
@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 pub const SAVED: f64 = 0.5;
 pub const SAVED_UNITS: f64 = 2.0;
 
-/// What a source may do by the promise.
+/// What a source may do by its application's promise and share.
 pub(super) struct Cap {
     /// Firings a nanosecond.
     pub(super) rate: f64,
@@ -27,7 +27,7 @@ fn ahead(entity: &Entity<'_>) -> f64 {
 }
 
 impl Machinery<'_> {
-    /// How many firings it may make by what its application is promised: a unit more than were due.
+    /// How many firings it may make by what its application gets: a unit more than were due.
     pub(super) fn allowed(&self, entity: &Entity<'_>) -> u64 {
         match &entity.cap {
             Some(cap) => self.due(entity, cap).min(cap.saved) as u64,

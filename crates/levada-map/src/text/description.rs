@@ -4,7 +4,7 @@
 use super::quoted;
 use crate::course::Course;
 use crate::machine::Machine;
-use crate::mix::{Actor, App, Channel, Mix, Problem};
+use crate::mix::{Actor, App, Channel, Mix, Problem, told_apart};
 use crate::place::Placement;
 use crate::random::{self, Random};
 use serde::Deserialize;
@@ -60,6 +60,7 @@ struct Application {
     #[serde(default)]
     priority: i32,
     promise: Option<f64>,
+    share: Option<f64>,
     rate: Option<f64>,
     #[serde(default)]
     exclusive: Vec<u32>,
@@ -283,8 +284,9 @@ impl Application {
         Ok(App {
             name: self.name.clone(),
             unit: self.unit.clone(),
-            priority: self.priority,
+            priority: told_apart(self.priority),
             promise: self.promise,
+            share: self.share,
             actors: self.actor.iter().map(actor).collect(),
             channels,
             course: self.course()?,
@@ -366,6 +368,7 @@ pub fn describe(described: &Described) -> String {
         let scatter = app.course.as_ref().map(Course::scatter);
         for (name, value) in [
             ("promise", app.promise),
+            ("share", app.share),
             ("rate", described.rates.get(i).copied().flatten()),
             ("course_units", app.course.as_ref().map(Course::units)),
             ("course_begin", begin.filter(|&b| b > 0.0)),

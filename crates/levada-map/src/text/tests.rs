@@ -35,6 +35,14 @@ fn a_description_is_read() {
 }
 
 #[test]
+fn priorities_are_those_that_workers_tell_apart() {
+    for (written, is) in [(9, 3), (4, 3), (3, 3), (0, 0), (-4, -4), (-5, -4)] {
+        let text = TWO.replace("promise", &format!("priority = {written}\npromise"));
+        assert_eq!(read_description(&text).unwrap().mix.apps[0].priority, is);
+    }
+}
+
+#[test]
 fn what_is_described_is_read_back_the_same() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
@@ -42,6 +50,7 @@ fn what_is_described_is_read_back_the_same() {
         let mut mix = random::mix(&mut random, apps, actors);
         mix.apps[0].name = "a \"name\" with = 's and\n\\ \u{7f}".to_string();
         mix.apps[0].promise = Some(2.5);
+        mix.apps[0].share = Some(0.5);
         mix.exclusive = vec![(7, None), (6, Some(0))];
         let machine = Machine::described(8, 2, 4, 8);
         let placement = map(&mix, &machine, Strategy::Glb).unwrap();

@@ -105,7 +105,7 @@ pub struct LoadArgs {
     /// Know it by this name [default: the last part of the network's]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Add this to the priority of its actors
+    /// Add this to the priority of its actors (workers tell -4 to 3 apart; beyond, the nearest)
     #[arg(
         long,
         value_name = "N",

@@ -37,6 +37,7 @@ fn placement(all: &[Worker]) -> String {
             promise: None,
             actors: actors.iter().map(actor).collect(),
             channels: Vec::new(),
+            share: None,
             course: None,
         });
     }

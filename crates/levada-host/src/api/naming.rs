@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The names of those that are loaded: the wanted ones, or ones that are free.
+
+use super::Served;
+use super::coming::Coming;
+use super::loading::is_live;
+use super::ready::{Ready, pins};
+use super::types::Failed;
+use crate::load::taken;
+use std::collections::BTreeSet;
+
+/// Gives each its name, and what depends on that.
+pub(super) fn name_all(
+    served: &Served,
+    ready: &mut [Ready],
+    names: &BTreeSet<String>,
+    restored: bool,
+    coming: &mut Coming,
+) -> Result<(), Failed> {
+    let several = ready.len() > 1;
+    let mut names = names.clone();
+    for one in ready {
+        let name = match one.request.name.take() {
+            Some(name) => name,
+            None => free_name(served, &one.prepared.network, &names),
+        };
+        names.insert(name.clone());
+        one.request.name = Some(name.clone());
+        let whose = || several.then(|| name.clone());
+        if is_live(served, &name) {
+            return Err(Failed::from(taken(&name)).of(whose()));
+        }
+        // Before anybody finds it, and while it is judged.
+        coming.add(&name);
+        let Some(load) = &mut one.load else {
+            continue;
+        };
+        let pins = pins(served, &name, &one.request, load);
+        load.pins = pins.map_err(|failed| failed.of(whose()))?;
+        load.name = name;
+        // It has been admitted by the host before this one.
+        load.anyway |= restored;
+    }
+    Ok(())
+}
+
+/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
+fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
+    let short = class.rsplit('.').next().unwrap_or(class);
+    let short: String = short
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    let short: String = short.chars().take(48).collect();
+    let short = if short.is_empty() { "app" } else { &short };
+    let is_free = |name: &str| !wanted.contains(name) && !is_live(served, name);
+    let numbered = (2..).map(|n| format!("{short}-{n}"));
+    std::iter::once(short.to_string())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_default()
+}
