@@ -162,6 +162,14 @@ impl Mix {
         self.apps.iter().map(range).collect()
     }
 
+    /// The priorities that there are, the highest first.
+    pub(crate) fn levels(&self) -> Vec<i32> {
+        let mut levels: Vec<i32> = self.apps.iter().map(|a| a.priority).collect();
+        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
+        levels.dedup();
+        levels
+    }
+
     /// How busy each actor is, as a share of a core of speed 1, when each application makes so many
     /// units a second.
     pub fn graph(&self, rates: &[f64]) -> Graph {

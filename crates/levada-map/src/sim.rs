@@ -78,9 +78,11 @@ const LOOKS: usize = 1024;
 /// To look at an actor that cannot fire.
 const LOOK: f64 = 20.0;
 
+/// A line of the cache: of thousands of actors, most of what a step takes is waiting for memory.
+#[repr(align(64))]
 struct Ring {
-    from: usize,
-    to: usize,
+    from: u32,
+    to: u32,
     /// Elements a firing of the producer, and of the consumer.
     put: f64,
     pop: f64,
@@ -89,6 +91,9 @@ struct Ring {
     /// Firings of the producer that the consumer sees, and of the consumer that the producer sees.
     pushed: u64,
     popped: u64,
+    /// After so many the producer pushes, and the consumer pops.
+    pushes: u32,
+    pops: u32,
 }
 
 struct Entity<'a> {
@@ -103,14 +108,17 @@ struct Entity<'a> {
     step: u64,
     ready: bool,
     class: Class,
-    rings: Vec<(usize, bool)>,
+    /// Units a second that its application is promised.
+    promise: Option<f64>,
+    /// And whether it is the producer.
+    rings: Vec<(u32, bool)>,
     /// It is a source of what is promised a rate.
-    cap: Option<Cap>,
+    cap: Option<Box<Cap>>,
     /// It rests until a time that is to come, and has since it was counted from.
     rests: bool,
     rested: bool,
     /// Where it is in its application's course.
-    along: Option<Along<'a>>,
+    along: Option<Box<Along<'a>>>,
 }
 
 #[derive(Default)]
@@ -167,14 +175,28 @@ impl Ring {
         self.room - self.initial - producer as f64 * self.put + self.popped as f64 * self.pop
     }
 
+    fn has_room(&mut self, room: f64) {
+        let seen = |each: f64| (room / SEEN / each - 1e-6).ceil().max(1.0) as u32;
+        (self.room, self.pushes, self.pops) = (room, seen(self.put), seen(self.pop));
+    }
+
     /// Firings until the producer pushes, or the consumer pops, when it has made so many: none, now.
     fn until_seen(&self, done: u64, output: bool) -> u64 {
-        let (seen, each) = match output {
-            true => (self.pushed, self.put),
-            false => (self.popped, self.pop),
+        let (seen, all) = match output {
+            true => (self.pushed, self.pushes),
+            false => (self.popped, self.pops),
         };
-        let all = (self.room / SEEN / each - 1e-6).ceil().max(1.0) as u64;
-        all.saturating_sub(done - seen)
+        u64::from(all).saturating_sub(done - seen)
+    }
+
+    /// How many firings the producer, or the consumer, can make by what it sees, when it has made so many.
+    fn lets(&self, done: u64, output: bool) -> u64 {
+        let firings = match output {
+            true => self.free(done) / self.put,
+            false => self.there(done) / self.pop,
+        };
+        // What rounding took must not stop anybody for ever.
+        (firings + 1e-6).max(0.0) as u64
     }
 }
 
@@ -197,25 +219,24 @@ impl Machinery<'_> {
     /// How many firings an actor can make now, by what it sees of its channels.
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
-        let mut least = most.min(self.allowed(entity));
-        for &(ring, output) in &entity.rings {
-            let ring = &self.rings[ring];
-            let firings = match output {
-                true => ring.free(entity.done) / ring.put,
-                false => ring.there(entity.done) / ring.pop,
-            };
-            // What rounding took must not stop anybody for ever.
-            least = least.min((firings + 1e-6).max(0.0) as u64);
-        }
-        least
+        let rings = entity.rings.iter();
+        let lets = rings.map(|&(ring, output)| self.rings[ring as usize].lets(entity.done, output));
+        lets.fold(most.min(self.allowed(entity)), u64::min)
     }
 
     /// The same in one step, that ends where others come to see something.
     fn can(&self, actor: usize) -> u64 {
         let entity = &self.entities[actor];
-        let rings = entity.rings.iter();
-        let seen = rings.map(|&(ring, output)| self.rings[ring].until_seen(entity.done, output));
-        self.could(actor, seen.fold(entity.step, u64::min))
+        let mut least = entity.step.min(self.allowed(entity));
+        for &(ring, output) in &entity.rings {
+            if least == 0 {
+                break;
+            }
+            let ring = &self.rings[ring as usize];
+            let seen = ring.until_seen(entity.done, output);
+            least = least.min(seen).min(ring.lets(entity.done, output));
+        }
+        least
     }
 
     fn run(&mut self, steps: usize) {
@@ -256,8 +277,8 @@ impl Machinery<'_> {
                 continue;
             }
             for ring in &mut self.rings {
-                if actors.contains(&ring.from) && ring.room < 1e15 {
-                    ring.room *= 2.0;
+                if actors.contains(&(ring.from as usize)) && ring.room < 1e15 {
+                    ring.has_room(2.0 * ring.room);
                     ring.initial *= 2.0;
                     any = true;
                 }
@@ -340,7 +361,7 @@ impl Machinery<'_> {
         let done = self.entities[actor].done;
         for i in 0..self.entities[actor].rings.len() {
             let (ring, output) = self.entities[actor].rings[i];
-            let ring = &mut self.rings[ring];
+            let ring = &mut self.rings[ring as usize];
             if !over && ring.until_seen(done, output) > 0 {
                 continue;
             }
@@ -354,7 +375,7 @@ impl Machinery<'_> {
                     ring.from
                 }
             };
-            self.wake(peer, worker);
+            self.wake(peer as usize, worker);
         }
     }
 

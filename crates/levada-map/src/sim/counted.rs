@@ -17,7 +17,7 @@ impl Entity<'_> {
 
     /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
     fn rate(&self, time: f64) -> f64 {
-        let whole = self.along.as_ref().and_then(Along::whole);
+        let whole = self.along.as_deref().and_then(Along::whole);
         whole.unwrap_or(self.units() / time)
     }
 }

@@ -49,9 +49,7 @@ impl<'a> Machinery<'a> {
                 .iter()
                 .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
         };
-        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
-        levels.sort_unstable_by(|a, b| b.cmp(a));
-        levels.dedup();
+        let levels = mix.levels();
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
             let there = app.actors.iter().zip(&placement[first..]);
@@ -75,18 +73,21 @@ impl<'a> Machinery<'a> {
                         level: levels.partition_point(|&p| p > app.priority),
                         promised: app.promise.is_some(),
                     },
+                    promise: app.promise,
                     rings: Vec::new(),
-                    cap: limit.map(|rate| Cap {
-                        rate: rate * firings / 1e9,
-                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
-                        lost: 0.0,
-                        before: 0.0,
+                    cap: limit.map(|rate| {
+                        Box::new(Cap {
+                            rate: rate * firings / 1e9,
+                            saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                            lost: 0.0,
+                            before: 0.0,
+                        })
                     }),
                     rests: false,
                     rested: false,
                     along: app.course.as_ref().map(|course| {
                         let unit = actor.time / machine.cores[core].speed;
-                        Along::new(course, n, unit, firings)
+                        Box::new(Along::new(course, n, unit, firings))
                     }),
                 });
             }
@@ -111,11 +112,11 @@ impl<'a> Machinery<'a> {
                     let entity = &mut sim.entities[end];
                     entity.firing += cost / entity.firings;
                     entity.step = entity.step.min(part(room, each));
-                    entity.rings.push((sim.rings.len(), output));
+                    entity.rings.push((sim.rings.len() as u32, output));
                 }
-                sim.rings.push(Ring {
-                    from,
-                    to,
+                let mut ring = Ring {
+                    from: from as u32,
+                    to: to as u32,
                     put,
                     pop,
                     room,
@@ -127,7 +128,11 @@ impl<'a> Machinery<'a> {
                     },
                     pushed: 0,
                     popped: 0,
-                });
+                    pushes: 0,
+                    pops: 0,
+                };
+                ring.has_room(room);
+                sim.rings.push(ring);
             }
         }
         for entity in &mut sim.entities {
@@ -146,11 +151,12 @@ impl<'a> Machinery<'a> {
     /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
     pub(super) fn shortened(mut self) -> Self {
         for ring in &mut self.rings {
-            let (from, to) = (&self.entities[ring.from], &self.entities[ring.to]);
-            let element = (from.firing / ring.put).max(to.firing / ring.pop);
+            let (from, to) = (ring.from as usize, ring.to as usize);
+            let (makes, takes) = (&self.entities[from], &self.entities[to]);
+            let element = (makes.firing / ring.put).max(takes.firing / ring.pop);
             let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
-            ring.room = ring.room.min((SHORT / element).max(firings));
-            for (end, each) in [(ring.from, ring.put), (ring.to, ring.pop)] {
+            ring.has_room(ring.room.min((SHORT / element).max(firings)));
+            for (end, each) in [(from, ring.put), (to, ring.pop)] {
                 let entity = &mut self.entities[end];
                 entity.step = entity.step.min(part(ring.room, each));
             }

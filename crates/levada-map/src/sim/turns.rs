@@ -47,7 +47,7 @@ impl Machinery<'_> {
     }
 
     /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for long.
-    pub(super) fn rank(&self, actor: usize) -> (i64, u8) {
+    pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
         let entity = &self.entities[actor];
         let had_much = self.workers[entity.core].promised_had > PROMISED;
         let place = match (self.is_behind(actor), had_much) {
@@ -55,13 +55,12 @@ impl Machinery<'_> {
             (false, _) => 1,
             (true, true) => 2,
         };
-        (-i64::from(self.mix.apps[entity.app].priority), place)
+        (entity.class.level, place)
     }
 
     pub(super) fn is_behind(&self, actor: usize) -> bool {
         let entity = &self.entities[actor];
-        let promise = self.mix.apps[entity.app].promise;
-        promise.is_some_and(|promise| {
+        entity.promise.is_some_and(|promise| {
             (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
         })
     }
