@@ -10,12 +10,11 @@
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
 //!   candidate has one, unless it is far behind before that: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
-//!   twice as long, and so on. Of very many, who looks best at once is taken.
+//!   twice as long, and so on. Of very many, who [looks best](crate::looking) at once is taken.
 
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix};
 use crate::place::Placement;
-use crate::reach;
 use crate::sim::{Look, Midway, Settling, Simulated, expected, expecting};
 use std::ops::Range;
 
@@ -31,7 +30,7 @@ const MANY: usize = 300_000;
 /// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
 /// And of more actors than all strategies are tried for, which are looked at but once.
-const ONCE: usize = 1_000_000;
+pub(crate) const ONCE: usize = 1_000_000;
 /// Many are looked at for so many times as long before anybody is moved.
 const LASTING: usize = 4;
 /// Who is behind by this share, and seems to have settled, does not catch up; who has not, only where it is less.
@@ -50,23 +49,25 @@ pub struct Score {
 
 impl Score {
     pub fn of(mix: &Mix, rates: &[f64]) -> Score {
-        let mut levels: Vec<i32> = mix.apps.iter().map(|a| a.priority).collect();
-        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
-        levels.dedup();
+        let levels = mix.levels();
         let mut missing = vec![0.0; levels.len()];
         let mut mean = 0.0;
         for (app, &rate) in mix.apps.iter().zip(rates) {
             if let (Some(promise), Some(level)) =
                 (app.promise, levels.iter().position(|&l| l == app.priority))
             {
-                // Of what it can have at all: far out of reach, nothing would make a difference.
-                let most = promise.min(1e9 / app.heaviest().max(1e-9));
+                let most = app.within_reach(promise);
                 // The simulator is no more exact than this.
                 missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
             }
             mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
         }
         Score { missing, mean }
+    }
+
+    #[cfg(test)]
+    pub fn missing(&self) -> &[f64] {
+        &self.missing
     }
 
     /// Better by at least so much.
@@ -79,9 +80,37 @@ impl Score {
         self.mean > other.mean + by
     }
 
-    /// Nothing that counts is missing of what was promised: only a larger mean beats this.
-    fn keeps_all(&self) -> bool {
-        self.missing.iter().all(|missing| *missing <= MISSING)
+    /// Is that beaten by none with which so much is missing at the least, of the priorities from the highest to each, and that
+    /// has no larger mean than this?
+    pub(crate) fn is_out_of_reach(&self, missing: &[f64], mean: f64) -> bool {
+        let mut higher = 0.0;
+        let missing = missing.iter().copied().chain(std::iter::repeat(0.0));
+        for (is, least) in self.missing.iter().zip(missing) {
+            // Of this priority, where of the higher ones no more is missing than here.
+            let least = (least - higher).max(0.0);
+            if (least - is).abs() > MISSING {
+                return least > *is;
+            }
+            higher += is + MISSING;
+        }
+        mean <= self.mean
+    }
+
+    /// With as much missing as there is at the least, of the priorities from the highest to each: while channels empty, some
+    /// have more than lasts.
+    pub(crate) fn missing_at_least(mut self, missing: &[f64]) -> Score {
+        let mut higher = 0.0;
+        for (is, least) in self.missing.iter_mut().zip(missing) {
+            *is = is.max(least - higher);
+            higher += *is;
+        }
+        self
+    }
+
+    /// As if all rates were smaller by so much.
+    pub(crate) fn less(mut self, by: f64) -> Score {
+        self.mean -= by;
+        self
     }
 
     /// Among equals the first.
@@ -179,7 +208,7 @@ pub(crate) fn glance(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
 }
 
 /// The same for so many steps.
-fn looked(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Score {
+pub(crate) fn looked(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Score {
     let targets = mix.targets(machine);
     Run::begin(mix, machine, placement, &targets, steps / 3).look(steps - steps / 3)
 }
@@ -203,7 +232,7 @@ fn usual(actors: usize) -> usize {
 }
 
 /// A placement that is looked at for longer and longer.
-struct Run<'a> {
+pub(crate) struct Run<'a> {
     mix: &'a Mix,
     targets: &'a [f64],
     behind: Vec<bool>,
@@ -213,7 +242,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// From the midst of a run, and so many steps further on.
-    fn begin(
+    pub fn begin(
         mix: &'a Mix,
         machine: &'a Machine,
         placement: &[u32],
@@ -229,21 +258,33 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// So many steps further on.
+    pub fn go_on(&mut self, steps: usize) {
+        self.simulated.go_on(steps);
+        self.steps += steps;
+    }
+
     /// By the next so many steps, or more where these say too little.
-    fn look(&mut self, mut steps: usize) -> Score {
+    pub fn look(&mut self, mut steps: usize) -> Score {
         loop {
-            let made = self.simulated.counted(steps);
-            self.steps += steps;
-            let known = Known {
-                made: &made,
-                targets: self.targets,
-                behind: &self.behind,
-            };
-            if known.all() || self.steps >= LONGEST {
-                return known.score(self.mix);
+            let (score, known) = self.seen(steps);
+            if known || self.steps >= LONGEST {
+                return score;
             }
             steps *= 2;
         }
+    }
+
+    /// By the next so many steps, and whether these say enough.
+    pub fn seen(&mut self, steps: usize) -> (Score, bool) {
+        let made = self.simulated.counted(steps);
+        self.steps += steps;
+        let known = Known {
+            made: &made,
+            targets: self.targets,
+            behind: &self.behind,
+        };
+        (known.score(self.mix), known.all())
     }
 }
 
@@ -269,8 +310,14 @@ pub(crate) fn outlast(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Pl
 }
 
 /// Among equals the first.
-fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
-    let taken = (0..all.len().div_ceil(2)).map(|_| {
+fn better_half<T>(all: Vec<(Score, T)>) -> Vec<T> {
+    let half = all.len().div_ceil(2);
+    best_first(all).into_iter().take(half).collect()
+}
+
+/// In order; among equals the first is the first.
+pub(crate) fn best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
+    let taken = (0..all.len()).map(|_| {
         let better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {
             true => next,
             false => best,
@@ -279,53 +326,6 @@ fn better_half<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
         all.remove(best).1
     });
     taken.collect()
-}
-
-/// What looks less than this better is no better.
-const ALIKE: f64 = 0.005;
-/// So many are looked at at once, each on a thread of its own; how many cores there are makes no difference to who wins.
-const AT_ONCE: usize = 2;
-
-/// The one that looks best, of very many actors: each has to be better by so much than one that has to be by nothing. Who may be the
-/// best, whoever goes first on its cores, is looked at first, and who cannot be better than what was seen, not at all.
-pub(crate) fn best_looking(
-    mix: &Mix,
-    machine: &Machine,
-    found: Vec<(Placement, f64)>,
-) -> Placement {
-    let bounded = found.into_iter().map(|(placement, by)| {
-        let most = reach::most(mix, machine, &placement) - by;
-        (most, placement, by)
-    });
-    let mut left: Vec<(f64, Placement, f64)> = bounded.collect();
-    left.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut best: Option<(Score, Placement)> = None;
-    while !left.is_empty() {
-        let now = left.drain(..AT_ONCE.min(left.len()));
-        let now: Vec<(f64, Placement, f64)> = now.collect();
-        let look = |(_, placement, by): &(f64, Placement, f64)| {
-            let mut score = looked(mix, machine, placement, ONCE);
-            score.mean -= by;
-            score
-        };
-        let scores: Vec<Score> = std::thread::scope(|scope| {
-            let begun = now.iter().map(|one| scope.spawn(move || look(one)));
-            let begun: Vec<_> = begun.collect();
-            let ended = begun.into_iter().zip(&now);
-            ended
-                .map(|(look_at, one)| look_at.join().unwrap_or_else(|_| look(one)))
-                .collect()
-        });
-        for (score, (_, placement, _)) in scores.into_iter().zip(now) {
-            if best.as_ref().is_none_or(|(best, _)| score.beats(best, 0.0)) {
-                best = Some((score, placement));
-            }
-        }
-        if let Some((best, _)) = &best {
-            left.retain(|(most, ..)| !best.keeps_all() || *most > best.mean + ALIKE);
-        }
-    }
-    best.map_or_else(Vec::new, |(_, placement)| placement)
 }
 
 /// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is

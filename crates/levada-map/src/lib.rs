@@ -19,6 +19,7 @@ mod graph;
 mod judge;
 mod left;
 mod load;
+mod looking;
 mod machine;
 mod mix;
 mod number;
@@ -54,6 +55,8 @@ mod tests_mix;
 mod tests_promise;
 #[cfg(test)]
 mod tests_random;
+#[cfg(test)]
+mod tests_ranked;
 #[cfg(test)]
 mod tests_seen;
 #[cfg(test)]

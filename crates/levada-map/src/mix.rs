@@ -129,6 +129,11 @@ impl App {
         self.promise.into_iter().chain(by_share).reduce(f64::min)
     }
 
+    /// Of so many units a second, those that it can have at all: what is promised beyond them makes no difference.
+    pub(crate) fn within_reach(&self, promise: f64) -> f64 {
+        promise.min(SECOND / self.heaviest().max(1e-9))
+    }
+
     pub fn heaviest(&self) -> f64 {
         self.actors.iter().map(|a| a.time).fold(0.0, f64::max)
     }

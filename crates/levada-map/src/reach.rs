@@ -3,11 +3,35 @@
 //! there is time. Of very many actors, simulating a placement takes long, and most need no more than this to be seen to be
 //! worse than another.
 
+use crate::judge::KEPT;
 use crate::machine::Machine;
 use crate::mix::Mix;
 
 /// Each makes the bound a little lower; after so many, hardly any more.
 const ROUNDS: usize = 24;
+/// The same of what is missing; and of so many priorities, the highest.
+const ROUNDS_OF_MISSING: usize = 64;
+const LEVELS: usize = 4;
+
+/// What one application's unit asks of each core.
+type Unit = Vec<(u32, f64)>;
+
+pub(crate) struct Reach {
+    /// The mean of the logarithms of the rates is no more than this.
+    pub mean: f64,
+    /// So much is missing of what was promised, at the least, in all priorities from the highest to each.
+    pub missing: Vec<f64>,
+}
+
+impl Reach {
+    pub fn of(mix: &Mix, machine: &Machine, placement: &[u32]) -> Reach {
+        let asked = asked(mix, machine, placement);
+        Reach {
+            mean: most(mix, machine, &asked),
+            missing: missing(mix, machine, &asked),
+        }
+    }
+}
 
 /// The mean of the logarithms of the rates is no more than this, whoever goes first.
 ///
@@ -15,18 +39,14 @@ const ROUNDS: usize = 24;
 /// a unit for each price of one that its unit costs makes the mean as large as it can be for any schedule that is
 /// paid so; and no schedule gives more than is paid for, whatever the prices are. What those rates would ask of a core says
 /// by how much its price is to rise or fall, and each time that is done the bound comes closer.
-pub(crate) fn most(mix: &Mix, machine: &Machine, placement: &[u32]) -> f64 {
-    let asked = asked(mix, machine, placement);
+fn most(mix: &Mix, machine: &Machine, asked: &[Unit]) -> f64 {
     let apps = mix.apps.len() as f64;
     let cores = machine.workers() + mix.apps.len();
     let mut prices = vec![apps / machine.workers() as f64; cores];
-    let cost = |prices: &[f64], unit: &[(u32, f64)]| -> f64 {
-        let parts = unit.iter().map(|&(core, of)| prices[core as usize] * of);
-        parts.sum::<f64>().max(f64::MIN_POSITIVE)
-    };
+    let cost = |prices: &[f64], unit: &Unit| cost(prices, unit).max(f64::MIN_POSITIVE);
     for _ in 0..ROUNDS {
         let mut loads = vec![0.0; cores];
-        for unit in &asked {
+        for unit in asked {
             let rate = 1.0 / cost(&prices, unit);
             for &(core, of) in unit {
                 loads[core as usize] += rate * of;
@@ -39,8 +59,61 @@ pub(crate) fn most(mix: &Mix, machine: &Machine, placement: &[u32]) -> f64 {
     logs.sum::<f64>() / apps
 }
 
+fn cost(prices: &[f64], unit: &Unit) -> f64 {
+    let parts = unit.iter().map(|&(core, of)| prices[core as usize] * of);
+    parts.sum()
+}
+
+fn missing(mix: &Mix, machine: &Machine, asked: &[Unit]) -> Vec<f64> {
+    let least = |lowest: i32| {
+        let apps = mix.apps.iter().zip(asked);
+        let promised = apps.filter_map(|(app, unit)| {
+            let rate = app.promise.filter(|_| app.priority >= lowest)?;
+            let cores = unit
+                .iter()
+                .filter(|(core, _)| (*core as usize) < machine.workers());
+            let all = app.within_reach(rate) * (1.0 - KEPT);
+            Some(cores.map(|&(core, of)| (core, of * all)).collect())
+        });
+        least_missing(&promised.collect::<Vec<Unit>>(), machine.workers())
+    };
+    let levels = mix.levels().into_iter().take(LEVELS);
+    levels.map(least).collect()
+}
+
+/// Of what asks so much of cores for all that is promised to each, so many parts are missing at the least.
+///
+/// Again each core has a price: who pays more than one for all of it does without, others pay, and what is not paid for is
+/// not made. Where more is asked of a core than there is its price rises, and else it falls, by less each time.
+fn least_missing(promised: &[Unit], cores: usize) -> f64 {
+    let mut prices = vec![0.0; cores];
+    let mut most: f64 = 0.0;
+    for round in 1..=ROUNDS_OF_MISSING {
+        let mut loads = vec![0.0; cores];
+        let mut missing = -prices.iter().sum::<f64>();
+        for unit in promised {
+            let cost = cost(&prices, unit);
+            missing += cost.min(1.0);
+            if cost < 1.0 {
+                unit.iter()
+                    .for_each(|&(core, of)| loads[core as usize] += of);
+            }
+        }
+        most = most.max(missing);
+        if round == 1 && loads.iter().all(|load| *load <= 1.0) {
+            break;
+        }
+        let step = 0.5 / (round as f64).sqrt();
+        for (price, load) in prices.iter_mut().zip(loads) {
+            let more: f64 = step * (load - 1.0) / load.max(1.0);
+            *price = (*price + more).max(0.0);
+        }
+    }
+    most * (1.0 - KEPT)
+}
+
 /// What a unit of each application asks of each core, in seconds, with what its bytes cost.
-fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Vec<(u32, f64)>> {
+fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Unit> {
     let mut on = vec![0.0; machine.workers()];
     let each = mix
         .apps
@@ -62,7 +135,7 @@ fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Vec<(u32, f64)>
                 let ns = std::mem::take(&mut on[core as usize]);
                 (ns > 0.0).then_some((core, ns * 1e-9))
             };
-            let mut unit: Vec<(u32, f64)> = seats.iter().filter_map(take).collect();
+            let mut unit: Unit = seats.iter().filter_map(take).collect();
             // What is promised a rate gets no more: as if it had a core that can do as much.
             unit.extend(
                 app.promise

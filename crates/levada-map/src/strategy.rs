@@ -5,8 +5,9 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{ALL_TRIED, MENDED, Score, best_looking, glance, outlast, race, verdict};
+use crate::judge::{ALL_TRIED, MENDED, Score, glance, outlast, race, verdict};
 use crate::load::Loads;
+use crate::looking::best_looking;
 use crate::machine::Machine;
 use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
@@ -427,4 +428,11 @@ fn settled(
             _ => return placement,
         }
     }
+}
+
+#[cfg(test)]
+pub(crate) fn all_candidates(mix: &Mix, machine: &Machine) -> Vec<Placement> {
+    let rates = mix.targets(machine);
+    let graph = mix.graph(&rates);
+    different(candidates(mix, machine, &graph, &rates))
 }

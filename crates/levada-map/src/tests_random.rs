@@ -6,10 +6,10 @@
 
 use super::*;
 use crate::random::{Random, mix as random_mix};
-use crate::reach;
+use crate::reach::Reach;
 use crate::tests_mix::gain;
 
-fn mixes() -> u64 {
+pub(crate) fn mixes() -> u64 {
     let asked = std::env::var("LEVADA_MIXES").ok();
     asked.and_then(|n| n.parse().ok()).unwrap_or(16)
 }
@@ -189,7 +189,7 @@ fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     let own = mean(&map(mix, machine, Strategy::Levada).unwrap());
     let others = Strategy::ALL[..4].iter().map(|&other| {
         let placement = map(mix, machine, other).unwrap();
-        let most = reach::most(mix, machine, &placement);
+        let most = Reach::of(mix, machine, &placement).mean;
         let is = if most < own { most } else { mean(&placement) };
         (other.name(), (is - own).exp())
     });

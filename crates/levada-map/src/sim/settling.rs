@@ -168,6 +168,10 @@ impl<'a> Midway<'a> {
         Midway(sim)
     }
 
+    pub fn go_on(&mut self, steps: usize) {
+        self.0.run(steps);
+    }
+
     /// By the next so many steps.
     pub fn counted(&mut self, steps: usize) -> Simulated {
         self.0.counted(steps)
