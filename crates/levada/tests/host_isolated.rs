@@ -280,6 +280,53 @@ fn it_claims_no_more_than_it_may() {
     assert!(failed["outcome"].as_str().unwrap().contains("signal 6"));
 }
 
+/// Takes memory until there is no more, says in a file how many MiB it had, and ends.
+const EATS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+  int all = 0;
+  for (void *p; (p = malloc(1 << 20)); all++) memset(p, 1, 1 << 20);
+  FILE *file = fopen(argv[1], "w");
+  if (!file) return 2;
+  fprintf(file, "%d\n", all);
+  if (fclose(file)) return 3;
+  return 0;
+}
+"#;
+
+/// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a large one.
+#[test]
+fn it_can_claim_what_it_may() {
+    let place = sources();
+    place.write("eats.c", EATS);
+    place
+        .run(&["cc", "--hosted", "eats.c", "-o", "eats.so"])
+        .succeeds();
+    let host = Host::begin_in(place);
+    // So much more at the most, with two workers.
+    let itself = 64 + 2 * 9;
+    for size in [1, 10, 50, 200] {
+        let out = format!("{size}.txt");
+        let memory = format!("--memory={size}M");
+        let mut args = vec!["load", "eats.so", "--name=eats", "--isolate", &memory];
+        args.extend(["--socket=h.sock", "--", &out]);
+        host.place.run(&args).succeeds();
+        let start = Instant::now();
+        let all = loop {
+            let text = std::fs::read_to_string(host.place.path(&out)).unwrap_or_default();
+            if text.ends_with('\n') {
+                break text.trim().parse::<u32>().unwrap();
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "nothing is said");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!((size..=size + itself).contains(&all), "{size} MiB: {all}");
+        host.until("eats", |a| a["state"] == "ended");
+    }
+}
+
 #[test]
 fn a_host_that_is_killed_takes_it_along_and_the_next_one_loads_it_again() {
     let host = Host::begin();

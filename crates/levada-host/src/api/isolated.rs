@@ -9,6 +9,7 @@
 //! started it), follows its events, and remembers how it went.
 
 mod all;
+mod memory;
 mod process;
 mod standing_by;
 mod workers;
@@ -28,7 +29,6 @@ use crate::events::{Events, What};
 use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
 use hyper::Method;
-use process::data_of;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::process::Child;
@@ -197,24 +197,6 @@ impl Isolated {
             self.name
         );
         Refusal::new(Kind::Conflict, what).help(help).into()
-    }
-
-    /// From now on its process may claim so much more.
-    fn limit_memory(&self, more: u64) {
-        let Some(has) = data_of(self.process) else {
-            return;
-        };
-        let most = has.saturating_add(more);
-        let limit = libc::rlimit {
-            rlim_cur: most,
-            rlim_max: most,
-        };
-        let known = self.known();
-        if known.child.is_some() {
-            let (process, data) = (self.process as i32, libc::RLIMIT_DATA);
-            // SAFETY: it is waited for by its guard, which ends then.
-            unsafe { libc::prlimit(process, data, &limit, std::ptr::null_mut()) };
-        }
     }
 
     /// It is loaded, and shall run. On a busy machine that takes no time of its own, but waits for its turn as the load
