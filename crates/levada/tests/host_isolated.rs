@@ -277,14 +277,28 @@ fn it_claims_no_more_than_it_may() {
     assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
     let name = rogue(&host, 4, &["--memory=64M"]);
     let failed = host.until(&name, |a| a["state"] == "failed");
-    assert!(failed["outcome"].as_str().unwrap().contains("signal 6"));
+    let how = failed["outcome"].as_str().unwrap();
+    assert!(
+        how.contains("signal 6 (Aborted); it had all but reached its limit of memory"),
+        "{how}"
+    );
+    // Who ends without having taken all of it is not said to.
+    let name = rogue(&host, 0, &["--memory=64M"]);
+    let failed = host.until(&name, |a| a["state"] == "failed");
+    assert!(
+        failed["outcome"]
+            .as_str()
+            .unwrap()
+            .ends_with("signal 6 (Aborted)")
+    );
 }
 
-/// Takes memory until there is no more, says in a file how many MiB it had, and ends.
+/// Takes memory until there is no more, says in a file how many MiB it had, and ends, or stays.
 const EATS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 int main(int argc, char **argv) {
   int all = 0;
   for (void *p; (p = malloc(1 << 20)); all++) memset(p, 1, 1 << 20);
@@ -292,11 +306,13 @@ int main(int argc, char **argv) {
   if (!file) return 2;
   fprintf(file, "%d\n", all);
   if (fclose(file)) return 3;
-  return 0;
+  while (argc > 2) sleep(1);
+  return 1;
 }
 "#;
 
 /// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a large one.
+/// The process answers, or refuses, when all is taken.
 #[test]
 fn it_can_claim_what_it_may() {
     let place = sources();
@@ -304,14 +320,15 @@ fn it_can_claim_what_it_may() {
     place
         .run(&["cc", "--hosted", "eats.c", "-o", "eats.so"])
         .succeeds();
-    let host = Host::begin_in(place);
+    let host = Host::begin_printing(place, &[]);
     // So much more at the most, with two workers.
     let itself = 64 + 2 * 9;
-    for size in [1, 10, 50, 200] {
+    for (size, stays) in [(1, true), (10, false), (50, true), (200, false)] {
         let out = format!("{size}.txt");
         let memory = format!("--memory={size}M");
         let mut args = vec!["load", "eats.so", "--name=eats", "--isolate", &memory];
         args.extend(["--socket=h.sock", "--", &out]);
+        args.extend(stays.then_some("stays"));
         host.place.run(&args).succeeds();
         let start = Instant::now();
         let all = loop {
@@ -323,8 +340,23 @@ fn it_can_claim_what_it_may() {
             std::thread::sleep(Duration::from_millis(5));
         };
         assert!((size..=size + itself).contains(&all), "{size} MiB: {all}");
-        host.until("eats", |a| a["state"] == "ended");
+        if stays {
+            let pid = process(&host.seen("eats"));
+            for _ in 0..4 {
+                host.run(&["why", "eats"]);
+                assert!(lives(pid));
+            }
+            host.run(&["unload", "eats", "--now"]).succeeds();
+        } else {
+            let failed = host.until("eats", |a| a["state"] == "failed");
+            let how = failed["outcome"].as_str().unwrap();
+            assert!(
+                how.ends_with("; it had all but reached its limit of memory (--memory)"),
+                "{how}"
+            );
+        }
     }
+    assert!(!host.said().contains("panicked"), "{}", host.said());
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod standing_by;
 mod workers;
 
 pub use all::{AllIsolated, details_of};
-pub use process::{Starts, tidy};
+pub use process::{LAST_WORDS, Starts, tidy};
 
 use super::beside::Telling;
 use super::guard;
@@ -75,6 +75,8 @@ pub(super) struct Known {
     options: Vec<(String, String)>,
     /// What it claimed when it was loaded, in bytes.
     claims: u64,
+    /// All that its process may claim, in bytes, if it has a limit.
+    most: Option<u64>,
     /// Others have heard of it.
     told: bool,
     /// It is about to begin.
@@ -109,6 +111,7 @@ impl Known {
             workers: Vec::new(),
             options: prepared.options.clone(),
             claims: 0,
+            most: None,
             told: false,
             begins: false,
             goes: false,

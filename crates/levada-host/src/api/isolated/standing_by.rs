@@ -2,6 +2,7 @@
 //! The thread that stands by an isolated application: it starts its process (which the kernel ends with the thread that has
 //! started it), follows its events, and remembers how it went.
 
+use super::memory::with_last_words;
 use super::process::{self, Place, Starts, await_end, in_words};
 use super::{GUARDED, Isolated, Known, SOON};
 use crate::api::beside::Telling;
@@ -86,6 +87,10 @@ impl Isolated {
                     continue; // a new version is in its place
                 }
             }
+            let how = match event {
+                What::Failed => self.with_memory(how),
+                _ => how,
+            };
             self.ended(event, how, events);
             return true;
         }
@@ -167,6 +172,10 @@ pub(super) fn stand_by(
     let killed = known.killed;
     drop(known);
     let (event, how) = how_it_ended(status, killed);
+    let how = match event {
+        What::Failed => with_last_words(how, &place.last_words()),
+        _ => how,
+    };
     isolated.ended(event, how, events);
     // A process that has ended in the midst of its output has left half of it.
     let out = isolated.option("out").map(PathBuf::from);
