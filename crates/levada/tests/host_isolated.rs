@@ -293,6 +293,59 @@ fn it_claims_no_more_than_it_may() {
     );
 }
 
+/// For how long it ran is known whatever its process says; of all else, after how long it said that.
+#[test]
+fn who_ends_without_a_word_ran_for_as_long_as_it_did() {
+    let host = Host::begin();
+    for killed in [true, false] {
+        let start = Instant::now();
+        let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
+        let loaded = Instant::now();
+        fires(&host, "mute");
+        assert_eq!(host.seen("mute")["told_after"], Value::Null);
+        std::thread::sleep(Duration::from_millis(1500));
+        let ran_for = |a: &Value, least: f64| {
+            let (seconds, told) = (a["seconds"].as_f64().unwrap(), a["told_after"].as_f64());
+            let most = start.elapsed().as_secs_f64();
+            assert!(least <= seconds && seconds <= most, "{least} {a} {most}");
+            assert!(told.is_some_and(|told| told < seconds - 1.0), "{a}");
+            assert!(a["firings"].as_u64() > Some(0), "{a}");
+        };
+        signal(pid, if killed { libc::SIGKILL } else { libc::SIGSTOP });
+        let least = loaded.elapsed().as_secs_f64();
+        let told = match killed {
+            true => {
+                let failed = host.until("mute", |a| a["state"] == "failed");
+                ran_for(&failed, least);
+                "has ended without a word"
+            }
+            false => {
+                ran_for(&host.seen("mute"), least);
+                "does not answer"
+            }
+        };
+        for args in [&["list"][..], &["show", "mute"]] {
+            let shown = host.run(args);
+            let words = "mute: what it has done is what it said after ";
+            let out = &shown.succeeds().out;
+            assert!(out.contains(words) && out.contains(told), "{out}");
+        }
+        ran_for(&host.json(&["unload", "mute", "--now"]), least);
+    }
+    // Who fails by itself has a word.
+    let args = [
+        "load",
+        "src/p/Bad.xdf",
+        "--name=bad",
+        "--out=/dev/null",
+        "--isolate",
+    ];
+    host.run(&args).succeeds();
+    let failed = host.until("bad", |a| a["state"] == "failed");
+    assert_eq!(failed["told_after"], Value::Null);
+    assert!(failed["firings"].as_u64() > Some(0), "{failed}");
+}
+
 /// Takes memory until there is no more, says in a file how many MiB it had, and ends, or stays.
 const EATS: &str = r#"
 #include <stdio.h>

@@ -26,6 +26,7 @@ use super::types::{
 };
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
+use crate::hosted::State;
 use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
 use hyper::Method;
@@ -69,6 +70,8 @@ pub(super) struct Known {
     child: Option<Child>,
     /// What it said last of its application.
     last: Details,
+    /// When.
+    said: Instant,
     /// And of its workers.
     workers: Vec<Worker>,
     /// What its natives are given.
@@ -108,6 +111,7 @@ impl Known {
                 application,
                 ..Details::default()
             },
+            said: Instant::now(),
             workers: Vec::new(),
             options: prepared.options.clone(),
             claims: 0,
@@ -119,6 +123,15 @@ impl Known {
             replaced: false,
             over: None,
         }
+    }
+
+    /// How it is, of one that does not say so.
+    fn silent(&self) -> Details {
+        let mut last = self.last.clone();
+        if self.over.is_none() {
+            last.application.has_been_silent(self.said.elapsed());
+        }
+        last
     }
 }
 
@@ -222,6 +235,7 @@ impl Isolated {
         let mut known = self.known();
         if known.over.is_none() {
             known.last = details.clone();
+            known.said = Instant::now();
         }
         details
     }
@@ -295,13 +309,20 @@ impl Isolated {
                 Err(_) => {}
             }
         }
-        self.known().last.clone()
+        self.known().silent()
     }
 
     /// Pauses it, or lets it go on: what stands behind its name in the address.
     pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
         let rest = format!("/{what}?within={}", within.as_secs_f64());
         let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within)?;
+        let mut known = self.known();
+        if known.last.application.state == State::Loaded {
+            // It has begun just now, whether or not it says more.
+            known.last.application.state = changed.state;
+            known.said = Instant::now();
+        }
+        drop(known);
         let mut details = self.details();
         details.application.state = changed.state;
         Ok(details.application)
@@ -392,13 +413,14 @@ impl Isolated {
             }
         }
         let known = self.known();
-        let last = &known.last.application;
+        let last = known.silent().application;
         Ok(Unloaded {
             name: self.name.clone(),
             outcome: known.over.clone().unwrap_or_default(),
             seconds: last.seconds,
+            told_after: last.told_after,
             firings: last.firings,
-            progress: last.progress.clone(),
+            progress: last.progress,
         })
     }
 

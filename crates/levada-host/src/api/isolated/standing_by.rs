@@ -81,7 +81,9 @@ impl Isolated {
             // Between the old one's end and the new one's beginning there is a moment.
             self.until_replaced();
             let client = self.client.clone().within(SOON);
-            if let Ok(details) = client.get::<Details>(&self.address("")) {
+            let said = client.get::<Details>(&self.address(""));
+            let says = said.is_ok();
+            if let Ok(details) = said {
                 let state = self.seen(details).application.state;
                 if !matches!(state, State::Ended | State::Failed | State::Ending) {
                     continue; // a new version is in its place
@@ -91,13 +93,13 @@ impl Isolated {
                 What::Failed => self.with_memory(how),
                 _ => how,
             };
-            self.ended(event, how, events);
+            self.ended(event, how, says, events);
             return true;
         }
     }
 
-    /// The first who says how it ended is believed.
-    fn ended(&self, event: What, how: String, events: &Events) {
+    /// The first who says how it ended is believed. `says`: what it has done it has just said.
+    fn ended(&self, event: What, how: String, says: bool, events: &Events) {
         let mut known = self.known();
         if known.over.is_some() {
             return;
@@ -106,7 +108,11 @@ impl Isolated {
         if let Some(host) = self.leaving.host().filter(|_| known.told) {
             host.is_over(&self.name, self.number);
         }
+        let silent = known.said.elapsed();
         let application = &mut known.last.application;
+        if !says {
+            application.has_been_silent(silent);
+        }
         application.state = match event {
             What::Failed => State::Failed,
             _ => State::Ended,
@@ -176,7 +182,7 @@ pub(super) fn stand_by(
         What::Failed => with_last_words(how, &place.last_words()),
         _ => how,
     };
-    isolated.ended(event, how, events);
+    isolated.ended(event, how, false, events);
     // A process that has ended in the midst of its output has left half of it.
     let out = isolated.option("out").map(PathBuf::from);
     halves::remove_all_soon(Vec::from_iter(out.and_then(halves::output)));
