@@ -38,6 +38,7 @@ static _Thread_local struct {
   timer_t timer;
   void (*interjected)(void);
   lvd_port_step *step;
+  bool waits; /* a call that goes on is waited for, and does not end early */
   uint32_t steps;
   stack_t stack;
 } traps;
@@ -134,7 +135,15 @@ void lvd_port_interject(void (*call)(void)) {
   syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
 }
 
-void lvd_port_trace(lvd_port_step *step) { traps.step = step; }
+void lvd_port_trace(lvd_port_step *step) {
+  traps.step = step;
+  traps.waits = false;
+}
+
+void lvd_port_trace_after(lvd_port_step *step) {
+  traps.step = step;
+  traps.waits = true;
+}
 
 #if defined __x86_64__
 /* The processor traps after each instruction while this flag is set; a handler begins without it. Where the
@@ -165,9 +174,10 @@ static void begin_trace(ucontext_t *context) {
   if (sigismember(&context->uc_sigmask, SIGTRAP) ||
       (goes_on && !may_end_early(registers[REG_RAX]))) {
     traps.step = NULL;
+    registers[REG_EFL] &= ~(greg_t)TRACE_FLAG;
     return;
   }
-  if (goes_on) {
+  if (goes_on && !traps.waits) {
     registers[REG_RIP] += CALL_SIZE;
     registers[REG_RAX] = -EINTR;
   }
@@ -197,15 +207,18 @@ static bool trace(const siginfo_t *info, ucontext_t *context) {
 }
 #endif
 
-/* What is traced already goes on as it does, unless the handler jumps away. */
+/* What is traced already goes on as it does, unless the handler jumps away, or ends the call that was waited for. */
 static void tell(lvd_port_trap trap, ucontext_t *context) {
   lvd_port_step *traced = traps.step;
+  bool waits = traps.waits;
   traps.step = NULL;
   traps.handler(lvd_port_self(), trap, stack_of(context), instruction_of(context));
-  if (traced)
-    traps.step = traced;
-  else if (traps.step)
+  if (traps.step && (!traced || (waits && !traps.waits))) {
     begin_trace(context);
+  } else if (traced) {
+    traps.step = traced;
+    traps.waits = waits;
+  }
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
@@ -263,7 +276,12 @@ static void install(void) {
   /* NODEFER: the handler may jump away, and the signal must come again the next time. */
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  for (int i = 0; i < FAULTS; i++) sigaction(faults[i], &action, &before[i]);
+  for (int i = 0; i < FAULTS; i++) {
+    /* A step may interject, too; and no tick comes between it and what it has seen. */
+    if (faults[i] == SIGTRAP) put_ticks(&action.sa_mask);
+    sigaction(faults[i], &action, &before[i]);
+    sigemptyset(&action.sa_mask);
+  }
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   put_ticks(&action.sa_mask);
   sigaction(tick_signal(), &action, NULL);

@@ -220,7 +220,7 @@ typedef void lvd_port_trap_handler(void *self, lvd_port_trap trap, const void *a
  * who have locks of the whole process? In a program that is linked statically as a whole that is not
  * known: no. */
 bool lvd_port_in_system_library(const void *at);
-/* In the handler of a tick: when it has returned, `call` is called on the stack that it has interrupted,
+/* In the handler of a tick, or a step (lvd_port_trace) that then says false: when it has returned, `call` is called on the stack that it has interrupted,
  * as if what ran there had called it; it may switch to another stack, and come back much later. */
 void lvd_port_interject(void (*call)(void));
 /* In signal context: writes to the standard error. */
@@ -245,6 +245,8 @@ void lvd_port_thread_tick(uint32_t number);
  * the thread is traced already. */
 typedef bool lvd_port_step(void *self, const void *sp, const void *at);
 void lvd_port_trace(lvd_port_step *step);
+/* The same, but a call of the system that would go on does, and is followed from where it returns. */
+void lvd_port_trace_after(lvd_port_step *step);
 
 /* Another clock, of any thread: calls tick(argument) on the calling thread, in signal context, whenever
  * another `every_ns` of its CPU time have passed, or later. Calls of the system that it interrupts go on, as

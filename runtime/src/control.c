@@ -33,6 +33,7 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
     if (running != app && running != LVD_ANY_APP(w)) continue;
     while (lvd_load_acquire_u32(&w->turn) == turn) {
       lvd_worker_ring(w);
+      if (running == app) lvd_watchdog_halt(w, app);
       if (timeout_ms >= 0 && lvd_port_ns() - start >= (uint64_t)timeout_ms * 1000000) {
         still = false;
         break;

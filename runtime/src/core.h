@@ -188,6 +188,7 @@ struct lvd_worker {
       due; /* ticks: when somebody who waits for a time wakes up behind it; UINT64_MAX: nobody does */
   lvd_a32 number; /* its thread's; 0: it has not begun */
   lvd_aptr ends;  /* an application there that is to end, for which a keeper waits; only compared */
+  lvd_aptr halts; /* a C program there that was paused and goes on; only compared */
 };
 
 /* ---- applications ------------------------------------------------------------------------- */
@@ -581,6 +582,7 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
+size_t lvd_fibers_runs(lvd_app *app, char *text, size_t size); /* only those that have a worker */
 void lvd_fibers_story(lvd_app *app); /* keeps it, for when they have gone */
 bool lvd_streams_await_threads(
     lvd_app *app); /* threads or other processes have ends of its streams,
@@ -648,6 +650,9 @@ void lvd_stuck_asleep(lvd_worker *w);
 /* A tick of the clock amid a fiber, which goes on at `at` with its stack at `sp`: it is suspended, where it can be and
  * somebody waits, or else relieved as an actor is. In signal context. */
 void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at);
+/* The watchdog has met it asleep in the system: if its application is paused it is suspended when it is back in code of
+ * its own. In signal context. */
+void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at);
 
 /* ---- overdue.c ---------------------------------------------------------------------------- */
 
@@ -657,7 +662,7 @@ enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
  * system. In signal context. */
 void lvd_overdue_tick(lvd_worker *w);
 void lvd_overdue_computes(lvd_worker *w);
-void lvd_overdue_in_library(lvd_worker *w, const void *sp);
+void lvd_overdue_in_library(lvd_worker *w);
 void lvd_overdue_asleep(lvd_worker *w);
 /* For where a fiber forks, yields or sleeps, and all is whole, as where an actor's native fails: if it is one of a C
  * program that ends, has had its time for that and has not come to its end by itself, this does not return. */
@@ -678,6 +683,9 @@ void lvd_watchdog_awake(lvd_worker *w);
 void lvd_watchdog_asleep(lvd_worker *w);
 /* A keeper waits for what runs of `app`. If that is to end, and sleeps in the system, it is asked again. */
 void lvd_watchdog_hurry(lvd_app *app);
+/* Somebody waits for `app` to be still, and it runs on `w`. If it is a C program that is paused, and sleeps in the system,
+ * it is met again at each look, until it is held. */
+void lvd_watchdog_halt(lvd_worker *w, lvd_app *app);
 
 /* ---- urgent.c, relief.c ------------------------------------------------------------------- */
 

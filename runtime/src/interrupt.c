@@ -8,6 +8,10 @@
  * good, too: its deque stays as it is, what is private there nobody else touches, and no more is made public
  * meanwhile (lvd_forks_set_aside). Of an application that ends it is not suspended, but left (overdue.c).
  *
+ * One that is paused while it sleeps in the system has no ticks of that clock: the watchdog meets it (watchdog.c), and it
+ * is followed to where it is back in its own code. A sleep ends early by that, as by any signal; what goes on after a
+ * signal, such as a read, is waited for, so that nothing is told of an error that there is not.
+ *
  * This is the worker itself, in a signal's handler, on the fiber's stack. */
 #include "inside.h"
 
@@ -25,22 +29,62 @@ static bool is_behind(const lvd_worker *w) {
   return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox);
 }
 
+/* Is there room for being suspended on the fiber's stack? A relief takes nobody's turns. */
+static bool can_be_suspended(const lvd_worker *w, const void *sp) {
+  return (const unsigned char *)sp >= lvd_stack_low(w) + FRAME && w->index < w->rt->workers;
+}
+
+/* Does a fiber of a C program run that is paused? */
+static bool is_to_pause(const lvd_worker *w) {
+  const lvd_entity *e = w->current;
+  return e && e->is_fiber && w->may_abandon && !lvd_fiber_is_bare(e) && e->app->code_to &&
+         lvd_load_relaxed_u32(&e->app->phase) == LVD_PHASE_RUNNING &&
+         lvd_load_relaxed_u32(&e->app->paused) & LVD_HOLD_ALL;
+}
+
+/* What it has called comes to its end first, a library with what it has locked. */
+static bool suspend_when_back(void *self, const void *sp, const void *at) {
+  lvd_worker *w = self;
+  if (!is_to_pause(w)) return false;
+  if (!lvd_in_code_of_its_own(w, sp, at)) return true;
+  if (can_be_suspended(w, sp)) lvd_port_interject(lvd_fiber_interrupted);
+  return false;
+}
+
+void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at) {
+  const lvd_entity *e = w->current;
+  if (!e || !lvd_load_relaxed_u32(&e->app->paused)) {
+    lvd_store_relaxed_ptr(&w->halts, NULL); /* it has been resumed, or is away */
+    return;
+  }
+  /* It may just have come back. */
+  if (suspend_when_back(w, sp, at)) lvd_port_trace_after(suspend_when_back);
+}
+
+/* One that prints all the time is hardly ever met in code of its own. Each instruction takes hundreds of times as long
+ * while it is followed, so it is let go on for some ticks between. */
+static void in_library(lvd_worker *w, const void *sp) {
+  enum { EVERY = 8 };
+  lvd_stuck_tick(w);
+  if (w->clock_ticks % EVERY || !lvd_on_stack_of_fiber(w, sp)) return;
+  lvd_overdue_in_library(w);
+  if (is_to_pause(w)) lvd_port_trace_after(suspend_when_back);
+}
+
 void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
   const lvd_app *app = w->current->app;
   lvd_overdue_tick(w);
   if (f->bare || !app->code_to || (!w->clock_ticks && !is_behind(w))) return;
   if (!lvd_in_code_of_its_own(w, sp, at)) {
-    lvd_stuck_tick(w);
-    lvd_overdue_in_library(w, sp);
+    in_library(w, sp);
     return;
   }
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) {
     lvd_overdue_computes(w);
     return;
   }
-  bool room = (const unsigned char *)sp >= lvd_stack_low(w) + FRAME;
-  if (!room || w->index >= w->rt->workers)
+  if (!can_be_suspended(w, sp))
     lvd_stuck_tick(w);
   else if (is_wanted(w))
     lvd_port_interject(lvd_fiber_interrupted);

@@ -69,12 +69,8 @@ static bool leave_when_back(void *self, const void *sp, const void *at) {
   leave(w);
 }
 
-/* One that prints all the time is hardly ever met in code of its own. Each instruction takes hundreds of times as long
- * while it is followed, so it is let go on for some ticks between. */
-void lvd_overdue_in_library(lvd_worker *w, const void *sp) {
-  enum { EVERY = 8 };
-  if (w->clock_ticks % EVERY == 0 && lvd_on_stack_of_fiber(w, sp) && is_past_its_end(w))
-    lvd_port_trace(leave_when_back);
+void lvd_overdue_in_library(lvd_worker *w) {
+  if (is_past_its_end(w)) lvd_port_trace(leave_when_back);
 }
 
 /* A native of a network that was stopped, or what it has forked. Not what an actor prints: that is everybody's output. */

@@ -5,8 +5,8 @@
  * long, and its thread sleeps, it sends it the signal of the clock, and the worker gives away what it has, in
  * the signal's handler (stuck.c). Once for each activation, since calls of the system that a signal interrupts may
  * return early (those that SA_RESTART does not apply to: a sleep); and again only when something more has come to
- * it, or somebody who waits there for a time is due, or its application is to end: then at each look, until it has
- * left the call, and the other calls end early, too.
+ * it, or somebody who waits there for a time is due, or its application is to end, or a C program is paused: then at
+ * each look, until it has left the call, and of what is to end the other calls end early, too.
  *
  * A thread also sleeps while its core is lent to another process (leases.h), wherever it is. That is no time of the
  * activation's, and so it has been in that for as long as since the watchdog has last seen it so.
@@ -83,6 +83,11 @@ void lvd_watchdog_hurry(lvd_app *app) {
   }
 }
 
+void lvd_watchdog_halt(lvd_worker *w, lvd_app *app) {
+  if (lvd_app_is_program(app) && lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
+    lvd_store_relaxed_ptr(&w->halts, app);
+}
+
 /* ---- looking -------------------------------------------------------------------------------- */
 
 /* Has something come to it that it would give away, or is somebody due? Of what lies in its own queues it has given
@@ -101,10 +106,12 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   if (!activation || now - s->since_ns < LASTS_NS) return;
   lvd_relief_needed(w);
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
+  const lvd_app *running = lvd_load_relaxed_ptr(&w->running);
   const lvd_app *ends = lvd_load_relaxed_ptr(&w->ends);
   lvd_store_relaxed_ptr(&w->ends, NULL); /* the keeper says it again */
-  if (ends != lvd_load_relaxed_ptr(&w->running)) ends = NULL;
-  if (relieved && !has_more(w) && !ends) return;
+  if (ends != running) ends = NULL;
+  bool halts = running && running == lvd_load_relaxed_ptr(&w->halts);
+  if (relieved && !has_more(w) && !ends && !halts) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   if (!number || !lvd_port_thread_waits(number)) return; /* its own clock goes */
   s->asked = true;

@@ -239,6 +239,25 @@ static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   return LVD_OUTSIDE;
 }
 
+/* What has not come to where it can be held. */
+static void tell_of_runs(story *s, lvd_app *app) {
+  for (uint32_t a = 0; a < app->net->actors; a++)
+    if (what_does(app, a) == RUNS) tell_of_long_run(s, &app->entity[a]);
+  bool room = s->text && s->length < s->size;
+  s->length +=
+      lvd_fibers_runs(app, room ? s->text + s->length : NULL, room ? s->size - s->length : 0);
+}
+
+/* Nothing is awaited then by who is held. */
+static size_t tell_of_pause(story *s, lvd_app *app) {
+  story any = {NULL, 0, 0};
+  tell_of_runs(&any, app);
+  say(s, "%s is paused%s\n", app->name,
+      any.length ? ", but for what goes on until it can be held:" : "");
+  if (any.length) tell_of_runs(s, app);
+  return s->length;
+}
+
 size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   LVD_INSIDE;
   story s = {text, size, 0};
@@ -247,8 +266,8 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   uint32_t phase = lvd_load_acquire_u32(&app->phase);
   if (phase == LVD_PHASE_LOADED)
     say(&s, "%s is loaded and not started\n", app->name);
-  else if (lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
-    say(&s, "%s is paused\n", app->name);
+  else if (phase == LVD_PHASE_RUNNING && lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
+    return tell_of_pause(&s, app);
 
   uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;
   if (!mark) return s.length;
@@ -279,8 +298,8 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
     if (what == RUNS) tell_of_long_run(&s, &app->entity[a]);
     ready += what == WAITS_FOR_TURN || what == RUNS;
   }
-  uint32_t holds = lvd_load_relaxed_u32(&app->paused) & (LVD_HOLD_ALL | LVD_HOLD_REST);
-  if (phase == LVD_PHASE_RUNNING && !holds) tell_of_turns(&s, app);
+  bool rests = lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_REST;
+  if (phase == LVD_PHASE_RUNNING && !rests) tell_of_turns(&s, app);
   if (ready) say(&s, "%u of %u actors can fire\n", ready, app->net->actors);
   free(mark);
   bool room = text && s.length < size;

@@ -226,6 +226,18 @@ LVD_READS_LIVE static void tell_of_run(story *s, const lvd_entity *e) {
   say(s, "\n");
 }
 
+size_t lvd_fibers_runs(lvd_app *app, char *text, size_t size) {
+  story s = {text, size, 0};
+  lvd_crowd c;
+  lvd_port_lock(&app->blocks_lock);
+  if (lvd_crowd_of(app, &c, false))
+    for (uint32_t i = 0; i < c.fibers; i++)
+      if (c.member[i].runs) tell_of_run(&s, &c.member[i].fiber->entity);
+  lvd_crowd_free(&c);
+  lvd_port_unlock(&app->blocks_lock);
+  return s.length;
+}
+
 /* Those that wait for nobody. */
 static void tell_of_awake(story *s, const lvd_crowd *c) {
   uint32_t ready = 0;

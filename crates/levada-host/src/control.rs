@@ -11,9 +11,37 @@ use levada_sys::Status;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// It is paused, and something of it has not come to where it can be held.
+fn goes_on(hosted: &Hosted, within: Duration) -> Refusal {
+    let name = &hosted.name;
+    let (what, help) = match hosted.app.network().is_program() {
+        true => (
+            "it has not come to where it can be held",
+            format!(
+                "it is held when it waits for Levada, or is back in its own code; levada unload {name} --now ends it"
+            ),
+        ),
+        false => (
+            "a firing of it has not ended",
+            format!(
+                "nothing more of it begins; levada unload {name} --now, or levada host --time-limit, ends an action \
+                 that does not end"
+            ),
+        ),
+    };
+    let why = hosted.app.why();
+    let runs: Vec<&str> = why.lines().skip(1).map(str::trim).collect();
+    let runs = match runs.is_empty() {
+        true => String::new(),
+        false => format!(": {}", runs.join("; ")),
+    };
+    let what = format!("{name} is paused, but {what} within {within:?}{runs}");
+    Refusal::new(Kind::Conflict, what).help(help)
+}
+
 impl Host {
     /// No actor of it runs when this returns; nothing in its channels is lost. A firing that lasts
-    /// longer than `within` is told as an error, and is the last: it is paused all the same.
+    /// longer than `within` is told as an error, and is the last: it is paused all the same. So is a turn of a C program.
     pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let until = deadline(within);
         let hosted = self.live(name)?;
@@ -32,13 +60,7 @@ impl Host {
         hosted.lately.is_late.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
-            Err(e) if e.status == Status::TIME => {
-                let what =
-                    format!("{name} is paused, but a firing of it has not ended within {within:?}");
-                Err(Refusal::new(Kind::Conflict, what).help(
-                    "nothing more of it begins; end what does not end with unload, or with levada host --time-limit",
-                ))
-            }
+            Err(e) if e.status == Status::TIME => Err(goes_on(&hosted, within)),
             // It has ended meanwhile.
             Err(e) if e.status == Status::STATE => Ok(()),
             done => self.say(done, &hosted, name, "paused"),

@@ -13,6 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// thread, as on one that a native has started, the name is `?`.
 pub const WORD: &str = "died";
 
+/// And by another line, that the process had all but all of the memory that it may claim (`RLIMIT_DATA`).
+pub const FULL: &str = "full";
+
+/// Who has no more left than this may be refused what the smaller parts of it are asked for, such as a thread's stack.
+const ALL_BUT: u64 = 4 << 20;
+
+/// Of what may be claimed, is that all but all?
+pub fn is_full(has: u64, most: u64) -> bool {
+    has.saturating_add(ALL_BUT) >= most
+}
+
 const SIGNALS: [c_int; 6] = [
     libc::SIGABRT,
     libc::SIGSEGV,
@@ -123,8 +134,39 @@ fn say(signal: c_int, own: bool) {
         line.add(&[b'0' + (signal % 10) as u8, b' ']);
         line.add(name.to_bytes());
         line.add(b"\n");
+        if has_all() {
+            line.add(FULL.as_bytes());
+            line.add(b"\n");
+        }
         libc::write(will.file, line.text.as_ptr().cast(), line.used);
     }
+}
+
+/// In signal context: has this process all but all of the memory that it may claim?
+fn has_all() -> bool {
+    let mut text = [0u8; 256];
+    // SAFETY: calls that may be made in a signal's handler; what is written to is this frame's.
+    let (most, read, page) = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_DATA, &mut limit) != 0 {
+            return false;
+        }
+        let file = libc::open(
+            c"/proc/self/statm".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        );
+        let read = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        (limit.rlim_cur, read, libc::sysconf(libc::_SC_PAGESIZE))
+    };
+    // In pages: all, resident, shared, code, libraries, and what is its own to write.
+    let text = &text[..read.max(0) as usize];
+    let pages = text.split(|b| *b == b' ').nth(5).unwrap_or_default();
+    let pages = pages.iter().filter(|b| b.is_ascii_digit());
+    let pages = pages.fold(0u64, |sum, b| {
+        sum.wrapping_mul(10).wrapping_add(u64::from(b - b'0'))
+    });
+    most != libc::RLIM_INFINITY && is_full(pages.saturating_mul(page.max(0) as u64), most)
 }
 
 /// One that is made without the allocator, whose lock may be held.

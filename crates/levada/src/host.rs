@@ -106,6 +106,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
             Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
         }
     }
+    if isolated && let Ok(file) = socket.beside(api::isolated::LAST_WORDS) {
+        last_words::leave_to(file);
+    }
     let host = realtime::start(&options)?;
     if let Some(memory) = memory.clone() {
         host.tell_first(move |name, number| memory.over(name, number));

@@ -277,7 +277,139 @@ fn it_claims_no_more_than_it_may() {
     assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
     let name = rogue(&host, 4, &["--memory=64M"]);
     let failed = host.until(&name, |a| a["state"] == "failed");
-    assert!(failed["outcome"].as_str().unwrap().contains("signal 6"));
+    let how = failed["outcome"].as_str().unwrap();
+    assert!(
+        how.contains("signal 6 (Aborted); it had all but reached its limit of memory"),
+        "{how}"
+    );
+    // Who ends without having taken all of it is not said to.
+    let name = rogue(&host, 0, &["--memory=64M"]);
+    let failed = host.until(&name, |a| a["state"] == "failed");
+    assert!(
+        failed["outcome"]
+            .as_str()
+            .unwrap()
+            .ends_with("signal 6 (Aborted)")
+    );
+}
+
+/// For how long it ran is known whatever its process says; of all else, after how long it said that.
+#[test]
+fn who_ends_without_a_word_ran_for_as_long_as_it_did() {
+    let host = Host::begin();
+    for killed in [true, false] {
+        let start = Instant::now();
+        let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
+        let loaded = Instant::now();
+        fires(&host, "mute");
+        assert_eq!(host.seen("mute")["told_after"], Value::Null);
+        std::thread::sleep(Duration::from_millis(1500));
+        let ran_for = |a: &Value, least: f64| {
+            let (seconds, told) = (a["seconds"].as_f64().unwrap(), a["told_after"].as_f64());
+            let most = start.elapsed().as_secs_f64();
+            assert!(least <= seconds && seconds <= most, "{least} {a} {most}");
+            assert!(told.is_some_and(|told| told < seconds - 1.0), "{a}");
+            assert!(a["firings"].as_u64() > Some(0), "{a}");
+        };
+        signal(pid, if killed { libc::SIGKILL } else { libc::SIGSTOP });
+        let least = loaded.elapsed().as_secs_f64();
+        let told = match killed {
+            true => {
+                let failed = host.until("mute", |a| a["state"] == "failed");
+                ran_for(&failed, least);
+                "has ended without a word"
+            }
+            false => {
+                ran_for(&host.seen("mute"), least);
+                "does not answer"
+            }
+        };
+        for args in [&["list"][..], &["show", "mute"]] {
+            let shown = host.run(args);
+            let words = "mute: what it has done is what it said after ";
+            let out = &shown.succeeds().out;
+            assert!(out.contains(words) && out.contains(told), "{out}");
+        }
+        ran_for(&host.json(&["unload", "mute", "--now"]), least);
+    }
+    // Who fails by itself has a word.
+    let args = [
+        "load",
+        "src/p/Bad.xdf",
+        "--name=bad",
+        "--out=/dev/null",
+        "--isolate",
+    ];
+    host.run(&args).succeeds();
+    let failed = host.until("bad", |a| a["state"] == "failed");
+    assert_eq!(failed["told_after"], Value::Null);
+    assert!(failed["firings"].as_u64() > Some(0), "{failed}");
+}
+
+/// Takes memory until there is no more, says in a file how many MiB it had, and ends, or stays.
+const EATS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  int all = 0;
+  for (void *p; (p = malloc(1 << 20)); all++) memset(p, 1, 1 << 20);
+  FILE *file = fopen(argv[1], "w");
+  if (!file) return 2;
+  fprintf(file, "%d\n", all);
+  if (fclose(file)) return 3;
+  while (argc > 2) sleep(1);
+  return 1;
+}
+"#;
+
+/// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a large one.
+/// The process answers, or refuses, when all is taken.
+#[test]
+fn it_can_claim_what_it_may() {
+    let place = sources();
+    place.write("eats.c", EATS);
+    place
+        .run(&["cc", "--hosted", "eats.c", "-o", "eats.so"])
+        .succeeds();
+    let host = Host::begin_printing(place, &[]);
+    // So much more at the most, with two workers.
+    let itself = 64 + 2 * 9;
+    for (size, stays) in [(1, true), (10, false), (50, true), (200, false)] {
+        let out = format!("{size}.txt");
+        let memory = format!("--memory={size}M");
+        let mut args = vec!["load", "eats.so", "--name=eats", "--isolate", &memory];
+        args.extend(["--socket=h.sock", "--", &out]);
+        args.extend(stays.then_some("stays"));
+        host.place.run(&args).succeeds();
+        let start = Instant::now();
+        let all = loop {
+            let text = std::fs::read_to_string(host.place.path(&out)).unwrap_or_default();
+            if text.ends_with('\n') {
+                break text.trim().parse::<u32>().unwrap();
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "nothing is said");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!((size..=size + itself).contains(&all), "{size} MiB: {all}");
+        if stays {
+            let pid = process(&host.seen("eats"));
+            for _ in 0..4 {
+                host.run(&["why", "eats"]);
+                assert!(lives(pid));
+            }
+            host.run(&["unload", "eats", "--now"]).succeeds();
+        } else {
+            let failed = host.until("eats", |a| a["state"] == "failed");
+            let how = failed["outcome"].as_str().unwrap();
+            assert!(
+                how.ends_with("; it had all but reached its limit of memory (--memory)"),
+                "{how}"
+            );
+        }
+    }
+    assert!(!host.said().contains("panicked"), "{}", host.said());
 }
 
 #[test]

@@ -4,7 +4,8 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, sources};
+use common::host::{Host, held_pipe, sources};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Writes what it has computed into the file that its first argument names, and returns the third; with
@@ -496,6 +497,124 @@ fn who_sleeps_in_the_system_can_be_ended() {
         host.until("net", |a| a["firings"].as_u64() > fired);
         host.run(&["unload", "net", "--now"]).succeeds();
     }
+}
+
+/// It is in the system nearly all of its time, in its own code never for longer than a moment: paused it does nothing more,
+/// and goes on. What is said to go on after a signal does, and is told of no error.
+#[test]
+fn who_sleeps_in_the_system_can_be_paused() {
+    if !cfg!(target_arch = "x86_64") {
+        return common::skipped(
+            "the pause of who sleeps",
+            "it is not seen here where a call returns",
+        );
+    }
+    let place = sources();
+    make(
+        &place,
+        "ticks",
+        "#include <poll.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
+         int main(int argc, char **argv) {\n  FILE *out = fopen(argv[2], \"w\");\n  \
+         for (char byte;;) {\n    if (!strcmp(argv[1], \"sleep\")) sleep(1);\n    \
+         if (!strcmp(argv[1], \"usleep\")) usleep(300);\n    if (!strcmp(argv[1], \"poll\")) poll(NULL, 0, 150);\n    \
+         if (!strcmp(argv[1], \"read\") && read(0, &byte, 0)) return 1;\n    fprintf(out, \"tick\\n\");\n    fflush(out);\n  \
+         }\n}\n",
+    );
+    let mut host = Host::begin_in(place);
+    for workers in [2, 1] {
+        if workers == 1 {
+            host = host.again(&["--workers=1"]);
+        }
+        for how in ["sleep", "usleep", "poll", "read"] {
+            let out = format!("{how}{workers}.txt");
+            let args = ["load", "ticks.so", "--name=a", "--socket=h.sock", "--"];
+            host.place
+                .run(&[&args[..], &[how, &out]].concat())
+                .succeeds();
+            let ticks = || {
+                std::fs::read(host.place.path(&out))
+                    .unwrap_or_default()
+                    .len()
+            };
+            let more = |than: usize| {
+                let start = Instant::now();
+                while ticks() <= than {
+                    assert!(start.elapsed() < Duration::from_secs(60), "{how}: no tick");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            for _ in 0..3 {
+                more(ticks());
+                host.run(&["pause", "a"]).succeeds();
+                let (why, before) = (host.run(&["why", "a"]), ticks());
+                assert_eq!(why.succeeds().out, "a is paused\n");
+                std::thread::sleep(Duration::from_millis(1300));
+                assert_eq!(ticks(), before, "{how}, {workers} workers");
+                host.run(&["resume", "a"]).succeeds();
+            }
+            // Nor does it go on when it is ended where it is.
+            host.run(&["pause", "a"]).succeeds();
+            assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
+        }
+    }
+}
+
+/// It waits for what does not come, or in a library: what it is in is told, and it is held when it has come back. A read
+/// that is waited for fails for no pause.
+#[test]
+fn who_is_paused_in_a_call_is_held_behind_it() {
+    if !cfg!(target_arch = "x86_64") {
+        return common::skipped("a pause in a call", "it is not seen here where it returns");
+    }
+    let place = sources();
+    make(
+        &place,
+        "reads",
+        "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
+         int fd = open(argv[1], O_RDWR);\n  FILE *out = fopen(argv[2], \"w\");\n  for (char byte;;) {\n    \
+         if (read(fd, &byte, 1) != 1) return 1;\n    fputc(byte, out);\n    fflush(out);\n  }\n}\n",
+    );
+    let mut input = held_pipe(&place, "in");
+    let host = Host::begin_in(place);
+    let (from, out) = (host.place.path("in"), host.place.path("out.txt"));
+    let args = ["load", "reads.so", "--name=a", "--socket=h.sock", "--"];
+    let files = [from.to_str().unwrap(), out.to_str().unwrap()];
+    host.place.run(&[&args[..], &files].concat()).succeeds();
+    let text = || std::fs::read_to_string(&out).unwrap_or_default();
+    let until = |what: &str| {
+        let start = Instant::now();
+        while text() != what {
+            assert!(start.elapsed() < Duration::from_secs(60), "{}", text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    for all in ["a", "ab", "abc"] {
+        let next = &all[all.len() - 1..];
+        host.run(&["pause", "a", "--within=0.5"]).refuses(
+            1,
+            &[
+                "a is paused, but it has not come to where it can be held within 500ms: main sleeps in the system",
+                "levada unload a --now",
+            ],
+        );
+        let why = host.run(&["why", "a"]);
+        let told = &why.succeeds().out;
+        assert!(told.starts_with("a is paused, but "), "{told}");
+        assert!(told.contains("main sleeps in the system"), "{told}");
+        // What it has waited for comes: it is held before it does anything with that.
+        input.write_all(next.as_bytes()).unwrap();
+        let start = Instant::now();
+        while host.run(&["why", "a"]).succeeds().out != "a is paused\n" {
+            assert!(start.elapsed() < Duration::from_secs(60), "{why:?}");
+        }
+        assert_eq!(text(), all[..all.len() - 1]);
+        host.run(&["resume", "a"]).succeeds();
+        until(all);
+    }
+    // Ended while it is paused there, it is not waited for.
+    host.run(&["pause", "a", "--within=0.3"])
+        .refuses(1, &["a is paused, but"]);
+    assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
 }
 
 /// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.

@@ -69,14 +69,21 @@ pub(super) fn full(what: String, help: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(failed)).into_response()
 }
 
-/// Does what may take long on a thread of its own.
+/// Does what may take long on a thread of its own; where there is no memory for one, it is refused.
 pub(super) async fn aside<T: Send + 'static>(
     served: &Arc<Served>,
     f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
     let served = served.clone();
-    let done = tokio::task::spawn_blocking(move || f(&served)).await;
-    done.unwrap_or_else(|_| {
+    let (sender, done) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("levada/request".to_string())
+        .spawn(move || drop(sender.send(f(&served))))
+        .map_err(|e| {
+            let what = format!("this could not be done: no thread can be started for it: {e}");
+            Refusal::new(Kind::Limit, what)
+        })?;
+    done.await.unwrap_or_else(|_| {
         Err(Failed {
             error: "this could not be done: an error in the host".to_string(),
             ..Failed::default()

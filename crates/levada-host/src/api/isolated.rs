@@ -9,12 +9,13 @@
 //! started it), follows its events, and remembers how it went.
 
 mod all;
+mod memory;
 mod process;
 mod standing_by;
 mod workers;
 
 pub use all::{AllIsolated, details_of};
-pub use process::{Starts, tidy};
+pub use process::{LAST_WORDS, Starts, tidy};
 
 use super::beside::Telling;
 use super::guard;
@@ -25,10 +26,10 @@ use super::types::{
 };
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
+use crate::hosted::State;
 use crate::lock::{lock, whole};
 use crate::refusal::{Kind, Refusal};
 use hyper::Method;
-use process::data_of;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::process::Child;
@@ -69,12 +70,16 @@ pub(super) struct Known {
     child: Option<Child>,
     /// What it said last of its application.
     last: Details,
+    /// When.
+    said: Instant,
     /// And of its workers.
     workers: Vec<Worker>,
     /// What its natives are given.
     options: Vec<(String, String)>,
     /// What it claimed when it was loaded, in bytes.
     claims: u64,
+    /// All that its process may claim, in bytes, if it has a limit.
+    most: Option<u64>,
     /// Others have heard of it.
     told: bool,
     /// It is about to begin.
@@ -106,9 +111,11 @@ impl Known {
                 application,
                 ..Details::default()
             },
+            said: Instant::now(),
             workers: Vec::new(),
             options: prepared.options.clone(),
             claims: 0,
+            most: None,
             told: false,
             begins: false,
             goes: false,
@@ -116,6 +123,15 @@ impl Known {
             replaced: false,
             over: None,
         }
+    }
+
+    /// How it is, of one that does not say so.
+    fn silent(&self) -> Details {
+        let mut last = self.last.clone();
+        if self.over.is_none() {
+            last.application.has_been_silent(self.said.elapsed());
+        }
+        last
     }
 }
 
@@ -199,24 +215,6 @@ impl Isolated {
         Refusal::new(Kind::Conflict, what).help(help).into()
     }
 
-    /// From now on its process may claim so much more.
-    fn limit_memory(&self, more: u64) {
-        let Some(has) = data_of(self.process) else {
-            return;
-        };
-        let most = has.saturating_add(more);
-        let limit = libc::rlimit {
-            rlim_cur: most,
-            rlim_max: most,
-        };
-        let known = self.known();
-        if known.child.is_some() {
-            let (process, data) = (self.process as i32, libc::RLIMIT_DATA);
-            // SAFETY: it is waited for by its guard, which ends then.
-            unsafe { libc::prlimit(process, data, &limit, std::ptr::null_mut()) };
-        }
-    }
-
     /// It is loaded, and shall run. On a busy machine that takes no time of its own, but waits for its turn as the load
     /// did: a process that has not ended is not given up sooner than that.
     pub fn start(&self, within: Duration) -> Result<(), Failed> {
@@ -237,6 +235,7 @@ impl Isolated {
         let mut known = self.known();
         if known.over.is_none() {
             known.last = details.clone();
+            known.said = Instant::now();
         }
         details
     }
@@ -310,13 +309,20 @@ impl Isolated {
                 Err(_) => {}
             }
         }
-        self.known().last.clone()
+        self.known().silent()
     }
 
     /// Pauses it, or lets it go on: what stands behind its name in the address.
     pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
         let rest = format!("/{what}?within={}", within.as_secs_f64());
         let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within)?;
+        let mut known = self.known();
+        if known.last.application.state == State::Loaded {
+            // It has begun just now, whether or not it says more.
+            known.last.application.state = changed.state;
+            known.said = Instant::now();
+        }
+        drop(known);
         let mut details = self.details();
         details.application.state = changed.state;
         Ok(details.application)
@@ -407,13 +413,14 @@ impl Isolated {
             }
         }
         let known = self.known();
-        let last = &known.last.application;
+        let last = known.silent().application;
         Ok(Unloaded {
             name: self.name.clone(),
             outcome: known.over.clone().unwrap_or_default(),
             seconds: last.seconds,
+            told_after: last.told_after,
             firings: last.firings,
-            progress: last.progress.clone(),
+            progress: last.progress,
         })
     }
 

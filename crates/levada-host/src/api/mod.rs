@@ -296,7 +296,7 @@ async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
         }
         let seen = served.host.find(&name)?;
         let text = match (&seen.hosted, &seen.ended) {
-            (Some(_), _) if seen.state == State::Paused => format!("{name} is paused\n"),
+            (Some(hosted), _) if seen.state == State::Paused => hosted.app.why(),
             (Some(hosted), _) => hosted.why() + &turns::text(served, hosted),
             (None, Some(ended)) => match &ended.outcome {
                 Outcome::Deadlock(why) => why.clone(),

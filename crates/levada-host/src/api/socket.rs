@@ -44,6 +44,17 @@ fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
 }
 
 impl Socket {
+    /// A file beside it, to be added to.
+    pub fn beside(&self, name: &str) -> std::io::Result<std::fs::File> {
+        let address = self.listener.local_addr()?;
+        let path = address.as_pathname().map(|path| path.with_file_name(name));
+        let path = path.ok_or(std::io::ErrorKind::NotFound)?;
+        std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+    }
+
     /// Listens at `path`, for this user alone or for a group too. What a dead host has left there is
     /// taken away; a live one is left alone.
     pub fn bind(path: &Path, group: Option<&str>) -> Result<Socket, Refusal> {

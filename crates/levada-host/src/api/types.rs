@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 use utoipa::{IntoParams, ToSchema};
 
 /// An application to be loaded: a network, or a C program. What is relative is relative to `directory`.
@@ -226,6 +226,10 @@ pub struct Application {
     pub loaded: f64,
     /// Seconds since it was started, or that it ran.
     pub seconds: f64,
+    /// Of an isolated one that does not answer, or whose process has ended without a word: after how many of these seconds it
+    /// said what stands here of what it has done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_after: Option<f64>,
     /// What it claims, in bytes: state and channels. Nothing any more when it has ended; of a load what it has begun with.
     pub memory: u64,
     pub actors: usize,
@@ -328,6 +332,9 @@ pub struct Unloaded {
     pub name: String,
     pub outcome: String,
     pub seconds: f64,
+    /// As of an `Application`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_after: Option<f64>,
     pub firings: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
@@ -479,6 +486,7 @@ impl From<&Seen> for Application {
             priority: seen.priority,
             loaded: loaded.map_or(0.0, |d| d.as_secs_f64()),
             seconds,
+            told_after: None,
             // Given back with its end.
             memory: if seen.ended.is_some() { 0 } else { seen.bytes },
             actors: counters.actors.len(),
@@ -573,6 +581,16 @@ impl From<&Seen> for Details {
     }
 }
 
+impl Application {
+    /// It has said nothing since it said that, so long ago. Its seconds are known all the same.
+    pub(super) fn has_been_silent(&mut self, ago: Duration) {
+        if self.state != State::Loaded {
+            self.told_after.get_or_insert(self.seconds);
+            self.seconds += ago.as_secs_f64();
+        }
+    }
+}
+
 impl Unloaded {
     /// Of one that did not run any more.
     pub fn forgotten(name: String) -> Unloaded {
@@ -580,6 +598,7 @@ impl Unloaded {
             name,
             outcome: "forgotten".to_string(),
             seconds: 0.0,
+            told_after: None,
             firings: 0,
             progress: None,
         }
@@ -590,6 +609,7 @@ impl Unloaded {
             name,
             outcome: ended.outcome.text(),
             seconds: ended.seconds,
+            told_after: None,
             firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
             progress: ended.progress.map(progress),
         }

@@ -24,13 +24,16 @@ pub fn unload(args: &UnloadArgs) -> Done {
         &Value::Null,
         |u: &Unloaded| {
             let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
+            let told = u.told_after;
+            let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
             format!(
-                "unloaded {}: {} after {:.2} s, {} firings{}",
+                "unloaded {}: {} after {:.2} s, {} firings{}{}",
                 u.name,
                 u.outcome,
                 u.seconds,
                 grouped(u.firings),
-                done.unwrap_or_default()
+                done.unwrap_or_default(),
+                told.unwrap_or_default()
             )
         },
     )

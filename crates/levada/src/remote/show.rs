@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is loaded, one application in full, and who waits for whom in it.
 
-use super::words::{applications, left_out};
+use super::words::{applications, left_out, silent};
 use super::{Done, client, one, say};
 use crate::cli::{AllArgs, OneArgs};
 use crate::output::{grouped, plural, table};
@@ -23,7 +23,7 @@ pub fn list(args: &AllArgs) -> Done {
         |all: &Vec<Application>| {
             let shown = match all.is_empty() {
                 true => "no application is loaded\n".to_string(),
-                false => applications(all) + &left_out(all),
+                false => applications(all) + &silent(all) + &left_out(all),
             };
             shown + &not_restored(all, &left)
         },
@@ -76,6 +76,7 @@ pub fn show(args: &OneArgs) -> Done {
             if let Some(outcome) = &d.application.outcome {
                 out += &format!("\n  {outcome}\n");
             }
+            out += &silent(std::slice::from_ref(&d.application));
             out += &promise(&d.application);
             let rows: Vec<Vec<String>> = d
                 .actor

@@ -56,6 +56,22 @@ pub(super) fn left_out(all: &[Application]) -> String {
     lines
 }
 
+/// Of which not all is as it is now.
+pub(super) fn silent(all: &[Application]) -> String {
+    let lines = all.iter().filter_map(|a| {
+        let why = match a.outcome {
+            None => "does not answer",
+            Some(_) => "has ended without a word",
+        };
+        let after = a.told_after?;
+        let name = &a.name;
+        Some(format!(
+            "\n  {name}: what it has done is what it said after {after:.1} s; its process {why}\n"
+        ))
+    });
+    lines.collect()
+}
+
 /// An application that has a process of its own is shown with it.
 fn state(a: &Application) -> String {
     match (a.isolated, &a.outcome) {

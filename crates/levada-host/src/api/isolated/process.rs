@@ -32,6 +32,9 @@ pub(super) struct Place {
 
 const FOLDER: &str = "levada-isolated-";
 
+/// The file beside its socket in which its process leaves how its code has ended it.
+pub const LAST_WORDS: &str = "last-words";
+
 impl Place {
     pub(super) fn new() -> io::Result<Place> {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -44,6 +47,10 @@ impl Place {
 
     pub(super) fn socket(&self) -> PathBuf {
         self.folder.join("sock")
+    }
+
+    pub(super) fn last_words(&self) -> PathBuf {
+        self.folder.join(LAST_WORDS)
     }
 }
 

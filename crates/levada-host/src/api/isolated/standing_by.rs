@@ -2,6 +2,7 @@
 //! The thread that stands by an isolated application: it starts its process (which the kernel ends with the thread that has
 //! started it), follows its events, and remembers how it went.
 
+use super::memory::with_last_words;
 use super::process::{self, Place, Starts, await_end, in_words};
 use super::{GUARDED, Isolated, Known, SOON};
 use crate::api::beside::Telling;
@@ -80,19 +81,25 @@ impl Isolated {
             // Between the old one's end and the new one's beginning there is a moment.
             self.until_replaced();
             let client = self.client.clone().within(SOON);
-            if let Ok(details) = client.get::<Details>(&self.address("")) {
+            let said = client.get::<Details>(&self.address(""));
+            let says = said.is_ok();
+            if let Ok(details) = said {
                 let state = self.seen(details).application.state;
                 if !matches!(state, State::Ended | State::Failed | State::Ending) {
                     continue; // a new version is in its place
                 }
             }
-            self.ended(event, how, events);
+            let how = match event {
+                What::Failed => self.with_memory(how),
+                _ => how,
+            };
+            self.ended(event, how, says, events);
             return true;
         }
     }
 
-    /// The first who says how it ended is believed.
-    fn ended(&self, event: What, how: String, events: &Events) {
+    /// The first who says how it ended is believed. `says`: what it has done it has just said.
+    fn ended(&self, event: What, how: String, says: bool, events: &Events) {
         let mut known = self.known();
         if known.over.is_some() {
             return;
@@ -101,7 +108,11 @@ impl Isolated {
         if let Some(host) = self.leaving.host().filter(|_| known.told) {
             host.is_over(&self.name, self.number);
         }
+        let silent = known.said.elapsed();
         let application = &mut known.last.application;
+        if !says {
+            application.has_been_silent(silent);
+        }
         application.state = match event {
             What::Failed => State::Failed,
             _ => State::Ended,
@@ -167,7 +178,11 @@ pub(super) fn stand_by(
     let killed = known.killed;
     drop(known);
     let (event, how) = how_it_ended(status, killed);
-    isolated.ended(event, how, events);
+    let how = match event {
+        What::Failed => with_last_words(how, &place.last_words()),
+        _ => how,
+    };
+    isolated.ended(event, how, false, events);
     // A process that has ended in the midst of its output has left half of it.
     let out = isolated.option("out").map(PathBuf::from);
     halves::remove_all_soon(Vec::from_iter(out.and_then(halves::output)));
