@@ -5,12 +5,13 @@
 
 mod common;
 
-use common::host::{Host, TOP, rogues, sources};
+use common::host::{Host, TOP, held_pipe, rogues, sources};
 use common::{Place, Run, skipped};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const LEVADA: &str = env!("CARGO_BIN_EXE_levada");
@@ -103,7 +104,32 @@ fn each_thread_has_the_class_of_what_it_does() {
         all["levada/keeper"].iter().all(|c| *c == realtime(3)),
         "{all:?}"
     );
-    // What takes long for a client lets the workers go first.
+    // What takes long for a client lets the workers go first, such as to wait for what drains into a pipe that nobody reads.
+    let unread = held_pipe(&host.place, "unread");
+    let held = [
+        "load",
+        "src/p/Many.xdf",
+        "--name=held",
+        "--out=unread",
+        "--share=0.2",
+    ];
+    host.run(&held).succeeds();
+    until("it is full", || {
+        let mut pipe = libc::pollfd {
+            fd: unread.as_raw_fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        // SAFETY: one descriptor, which is open.
+        (unsafe { libc::poll(&mut pipe, 1, 0) } == 0).then_some(())
+    });
+    let mut drains = host.place.command(&["unload", "held", "--socket=h.sock"]);
+    drains.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut drains = drains.spawn().unwrap();
+    let all = until("levada/request", || {
+        let all = classes(process);
+        all.contains_key("levada/request").then_some(all)
+    });
     let usual = |c: &Class| c.1 == 0 && c.0 != libc::SCHED_RR as u32;
     for name in ["levada/request", "levada/map"] {
         assert!(
@@ -111,7 +137,8 @@ fn each_thread_has_the_class_of_what_it_does() {
             "{name}: {all:?}"
         );
     }
-    assert!(all.contains_key("levada/request"), "{all:?}");
+    host.run(&["unload", "held", "--now"]); // the first of both takes it away
+    drains.wait().unwrap();
     // It is said.
     assert!(
         host.said().contains("at real-time priority 3 on "),
