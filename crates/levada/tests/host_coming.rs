@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::host::{Host, sources};
+use common::host::{Host, compiled, sources};
 use common::{Place, Run};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -26,10 +26,7 @@ int main(void) {
 
 fn gated() -> Place {
     let place = sources();
-    place.write("gate.c", GATE);
-    place
-        .run(&["cc", "--hosted", "-O2", "gate.c", "-o", "gate.so"])
-        .succeeds();
+    compiled(&place, "gate", GATE);
     place
 }
 

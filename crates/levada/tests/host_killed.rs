@@ -5,7 +5,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, TOP, sources};
+use common::host::{Host, TOP, compiled, sources};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,10 +40,7 @@ int main(void) {
 
 fn lasting() -> Host {
     let place = sources();
-    place.write("lasts.c", LASTS);
-    place
-        .run(&["cc", "--hosted", "-O2", "lasts.c", "-o", "lasts.so"])
-        .succeeds();
+    compiled(&place, "lasts", LASTS);
     Host::begin_in(place)
 }
 

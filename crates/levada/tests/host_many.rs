@@ -5,7 +5,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, held_pipe, pipe, sources};
+use common::host::{Host, compiled, held_pipe, pipe, sources};
 use serde_json::Value;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -512,10 +512,7 @@ fn a_random_life_changes_no_output() {
     let place = readers();
     let numbers: String = (1..=60_000).map(|i| format!("{i}\n")).collect();
     place.write("numbers.txt", &numbers);
-    place.write("copies.c", COPIES);
-    place
-        .run(&["cc", "--hosted", "-O2", "copies.c", "-o", "copies.so"])
-        .succeeds();
+    compiled(&place, "copies", COPIES);
     let mut host = Host::begin_in(place);
     let is_program = |name: &str| name.starts_with('c');
     let mut paused: Vec<String> = Vec::new();

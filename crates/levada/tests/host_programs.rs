@@ -4,8 +4,7 @@
 mod common;
 
 use common::Place;
-use common::host::{Host, held_pipe, sources};
-use std::io::Write;
+use common::host::{Host, compiled, sources};
 use std::time::{Duration, Instant};
 
 /// Writes what it has computed into the file that its first argument names, and returns the third; with
@@ -52,17 +51,8 @@ int main(int argc, char **argv) {
 
 fn programs() -> Place {
     let place = sources();
-    make(&place, "libwork", PROGRAM);
+    compiled(&place, "libwork", PROGRAM);
     place
-}
-
-/// Compiles `text` to `name`.so.
-fn make(place: &Place, name: &str, text: &str) {
-    let (from, to) = (format!("{name}.c"), format!("{name}.so"));
-    place.write(&from, text);
-    place
-        .run(&["cc", "--hosted", "-O2", &from, "-o", &to])
-        .succeeds();
 }
 
 fn load(host: &Host, name: &str, more: &[&str], arguments: &[&str]) {
@@ -160,7 +150,7 @@ fn what_is_for_networks_is_refused() {
     place
         .run(&["run", top, "--", "x"])
         .refuses(1, &["takes no arguments", "--set"]);
-    make(place, "none", "int other;\n");
+    compiled(place, "none", "int other;\n");
     host.run(&["load", "none.so"])
         .refuses(1, &["none.so has no main"]);
     let all = host.json(&["list"]);
@@ -203,491 +193,6 @@ fn they_run_without_a_host() {
     assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
 }
 
-/// Computes until it is ended, or as long as its first argument says, and writes what came out into the file
-/// that the second one names.
-const COMPUTES: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-static double step(double x, unsigned *random) {
-  *random = *random * 1664525u + 1013904223u;
-  return x * 0.9375 + (double)(*random >> 8) / 3.0;
-}
-int main(int argc, char **argv) {
-  unsigned random = 1;
-  double sum[8] = {0};
-  if (argc < 2)
-    for (volatile double endless = 0;; endless = step(endless, &random)) {}
-  for (long i = 0, n = atol(argv[1]); i < n; i++)
-    for (int k = 0; k < 8; k++) sum[k] = step(sum[k] + k, &random);
-  FILE *f = fopen(argv[2], "w");
-  for (int k = 0; k < 8; k++) fprintf(f, "%a\n", sum[k]);
-  return fclose(f);
-}
-"#;
-
-fn computing() -> Host {
-    let place = sources();
-    make(&place, "computes", COMPUTES);
-    Host::begin_in(place)
-}
-
-/// Beside what there is.
-fn a_network_goes_on(host: &Host) {
-    host.many("net");
-    let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap_or_default();
-    let before = firings(&host.until("net", |a| firings(a) > 1000));
-    host.until("net", |a| firings(a) > before + 10_000);
-}
-
-/// As many as there are workers: what else there is goes on all the same, and all commands work on them.
-#[test]
-fn who_computes_without_end_takes_turns_and_can_be_ended() {
-    let host = computing();
-    for name in ["one", "two", "three"] {
-        host.run(&["load", "computes.so", "--name", name])
-            .succeeds();
-    }
-    host.until("three", |a| a["busy"].as_f64() > Some(0.1));
-    a_network_goes_on(&host);
-    // Who is paused does nothing, and goes on.
-    host.run(&["pause", "one"]).succeeds();
-    let busy = host.seen("one")["busy"].as_f64();
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(host.seen("one")["busy"].as_f64(), busy);
-    host.run(&["resume", "one"]).succeeds();
-    host.until("one", |a| a["busy"].as_f64() > busy);
-    for name in ["one", "three", "two"] {
-        let ended = host.json(&["unload", name, "--now"]);
-        assert_eq!(ended["outcome"], "stopped");
-    }
-    host.run(&["unload", "net", "--now"]).succeeds();
-}
-
-/// In its own code it is suspended; in another library, where it might have locks, it is not.
-const STAYS: &str = r#"
-#include <unistd.h>
-void stay(void);
-void stay(void) {
-  while (access("go", F_OK)) {}
-}
-"#;
-const CALLS: &str = r#"
-#include <dlfcn.h>
-int main(int argc, char **argv) {
-  void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : 0;
-  void (*stay)(void) = library ? (void (*)(void))dlsym(library, "stay") : 0;
-  if (!stay) return 1;
-  stay();
-  return 0;
-}
-"#;
-
-#[test]
-fn what_waits_behind_a_library_goes_on_elsewhere() {
-    let place = sources();
-    make(&place, "stays", STAYS);
-    make(&place, "calls", CALLS);
-    let library = place.path("stays.so");
-    let host = Host::begin_in(place);
-    let args = [
-        "load", "calls.so", "--name", "calls", "--socket", "h.sock", "--",
-    ];
-    host.place
-        .run(&[&args[..], &[library.to_str().unwrap()]].concat())
-        .succeeds();
-    host.until("calls", |a| a["busy"].as_f64() > Some(0.05));
-    a_network_goes_on(&host);
-    assert_eq!(host.seen("calls")["state"], "running");
-    host.place.write("go", "");
-    let ended = host.until("calls", |a| !a["outcome"].is_null());
-    assert_eq!(ended["outcome"], "done");
-    host.run(&["unload", "net", "--now"]).succeeds();
-}
-
-/// All that it has in registers, and on its stack, is as it was when it goes on.
-#[test]
-fn who_takes_turns_computes_the_same() {
-    let host = computing();
-    let load = |name: &str, out: &str| {
-        let args = ["load", "computes.so", "--name", name, "--", "20000000", out];
-        host.place
-            .run(&[&args[..4], &["--socket", "h.sock"], &args[4..]].concat())
-            .succeeds();
-    };
-    load("alone", "alone.txt");
-    host.until("alone", |a| a["state"] == "ended");
-    let names: Vec<String> = (0..6).map(|i| format!("c{i}")).collect();
-    host.many("net");
-    for name in &names {
-        load(name, &format!("{name}.txt"));
-    }
-    let text = |file: &str| std::fs::read_to_string(host.place.path(file)).unwrap();
-    for name in &names {
-        let seen = host.until(name, |a| a["state"] == "ended" || a["state"] == "failed");
-        assert_eq!(seen["outcome"], "done");
-        assert_eq!(text(&format!("{name}.txt")), text("alone.txt"), "{name}");
-    }
-}
-
-/// A program that forks and does nothing else is seen on the workers that it takes.
-#[test]
-fn what_forks_take_is_seen_in_the_map() {
-    let place = sources();
-    make(
-        &place,
-        "forks",
-        "int fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  a = fib(n - 1) !! { b = fib(n - 2); }\n  \
-         return a + b;\n}\nint main(void) {\n  for (;;) if (fib(30) < 0) return 1;\n}\n",
-    );
-    let host = Host::begin_in(place);
-    host.run(&["load", "forks.so", "--name", "forks"])
-        .succeeds();
-    let takes = |w: &serde_json::Value| {
-        let all = w["program"].as_array().into_iter().flatten();
-        let own = all.filter(|p| p["application"] == "forks");
-        own.filter_map(|p| p["share"].as_f64()).sum::<f64>()
-    };
-    let start = Instant::now();
-    loop {
-        let map = host.json(&["map"]);
-        let all: Vec<f64> = map.as_array().unwrap().iter().map(takes).collect();
-        assert!(all.iter().all(|share| *share <= 1.0), "{map}");
-        if all.iter().sum::<f64>() > 0.01 {
-            break;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "{map}");
-    }
-    let map = host.run(&["map"]);
-    assert!(map.succeeds().out.contains("its fibers"), "{map:?}");
-}
-
-/// Each of its activations is short, and it has always forks open: it ends at one of them, when it has computed for a
-/// while. That is time of its own: on a busy machine it takes many times as long, and is tried less often.
-#[test]
-fn who_forks_without_end_can_be_ended() {
-    let place = sources();
-    make(
-        &place,
-        "forks",
-        "#include <stdlib.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
-         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
-         if (argc < 2) return fib(25) != 75025;\n  for (;;) if (fib(atoi(argv[1])) < 0) return 1;\n}\n",
-    );
-    let host = Host::begin_in(place);
-    host.many("net");
-    let start = Instant::now();
-    for round in 0..8 {
-        // By now each size was ended paused before, and not.
-        if round >= 4 && start.elapsed() > Duration::from_secs(15) {
-            break;
-        }
-        let name = format!("f{round}");
-        let load = [
-            "load", "forks.so", "--name", &name, "--socket", "h.sock", "--",
-        ];
-        let size = if round % 2 == 0 { "20" } else { "34" };
-        host.place.run(&[&load[..], &[size]].concat()).succeeds();
-        std::thread::sleep(Duration::from_millis(50));
-        if round % 3 == 0 {
-            host.run(&["pause", &name, "--within", "0.2"]);
-            host.run(&["resume", &name]).succeeds();
-        }
-        let ended = host.json(&["unload", &name, "--now"]);
-        assert_eq!(ended["outcome"], "stopped");
-    }
-    // Whatever was stolen from them: others fork as before.
-    host.run(&["load", "forks.so", "--name", "ends"]).succeeds();
-    let ended = host.until("ends", |a| a["state"] == "ended" || a["state"] == "failed");
-    assert_eq!(ended["outcome"], "done");
-    assert_eq!(host.seen("net")["state"], "running");
-}
-
-/// It hands its worker on again and again, or calls what waits and does not look at what that says: none of its
-/// activations is long. It ends all the same, also one that was asked to leave for a new version and does not hear it.
-#[test]
-fn who_only_yields_or_does_not_look_can_be_ended() {
-    let place = sources();
-    make(
-        &place,
-        "turns",
-        "#include <levada/fiber.h>\n#include <levada/native.h>\n#include <levada/program.h>\n#include <string.h>\n\
-         static void yields(void *unused) {\n  (void)unused;\n  for (;;) lvd_fiber_yield();\n}\n\
-         int main(int argc, char **argv) {\n  const char *how = argc > 1 ? argv[1] : \"\";\n  \
-         for (int i = 0; i < 3 && strcmp(how, \"several\") == 0; i++)\n    \
-         lvd_fiber_start(lvd_app_here(), yields, NULL, NULL, NULL);\n  \
-         while (strcmp(how, \"sleeps\") == 0) lvd_fiber_sleep(1000);\n  yields(NULL);\n  return 0;\n}\n",
-    );
-    let host = Host::begin_in(place);
-    host.many("net");
-    for how in ["yields", "several", "sleeps"] {
-        for replaced in [false, true] {
-            let load = [
-                "load", "turns.so", "--name=a", "--socket", "h.sock", "--", how,
-            ];
-            host.place.run(&load).succeeds();
-            host.until("a", |a| a["firings"] == 1);
-            let unload = || {
-                let ended = host.json(&["unload", "a", "--now"]);
-                assert_eq!(ended["outcome"], "stopped", "{how}, {replaced}");
-            };
-            if !replaced {
-                unload();
-                continue;
-            }
-            std::thread::scope(|scope| {
-                let replaces = scope.spawn(|| host.run(&["replace", "a", "turns.so"]));
-                host.until("a", |a| a["state"] == "draining");
-                unload();
-                let replaced = replaces.join().unwrap();
-                replaced.refuses(1, &["a has ended before it was replaced"]);
-            });
-        }
-    }
-    assert_eq!(host.seen("net")["state"], "running");
-}
-
-/// It calls the system again and again for what does not come: it is ended when such a call has come back to its own
-/// code, and what a library has locked meanwhile is free.
-#[test]
-fn who_sleeps_in_the_system_can_be_ended() {
-    if !cfg!(target_arch = "x86_64") {
-        return common::skipped(
-            "the end of who sleeps",
-            "it is not seen here where a call returns",
-        );
-    }
-    let place = sources();
-    make(
-        &place,
-        "asleep",
-        "#define _GNU_SOURCE\n#include <poll.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
-         int main(int argc, char **argv) {\n  const char *how = argc > 1 ? argv[1] : \"\";\n  \
-         int fd[2];\n  char byte;\n  if (pipe(fd)) return 1;\n  FILE *file = fdopen(fd[0], \"r\");\n  \
-         struct pollfd p = {fd[0], POLLIN, 0};\n  for (;;) {\n    \
-         if (!strcmp(how, \"sleep\")) sleep(1000);\n    \
-         if (!strcmp(how, \"poll\")) poll(&p, 1, -1);\n    \
-         if (!strcmp(how, \"read\") && read(fd[0], &byte, 1)) continue;\n    \
-         if (!strcmp(how, \"file\") && fgetc(file) == EOF) clearerr(file);\n  }\n}\n",
-    );
-    let mut host = Host::begin_in(place);
-    // Where no other worker takes what it holds up, too.
-    for workers in [2, 1] {
-        if workers == 1 {
-            host = host.again(&["--workers=1"]);
-        }
-        host.many("net");
-        for how in ["sleep", "poll", "read", "file"] {
-            for _ in 0..2 {
-                let load = [
-                    "load",
-                    "asleep.so",
-                    "--name=a",
-                    "--socket",
-                    "h.sock",
-                    "--",
-                    how,
-                ];
-                host.place.run(&load).succeeds();
-                host.until("a", |a| a["firings"] == 1);
-                let ended = host.json(&["unload", "a", "--now"]);
-                assert_eq!(ended["outcome"], "stopped", "{how}, {workers} workers");
-            }
-        }
-        let fired = host.seen("net")["firings"].as_u64();
-        host.until("net", |a| a["firings"].as_u64() > fired);
-        host.run(&["unload", "net", "--now"]).succeeds();
-    }
-}
-
-/// It is in the system nearly all of its time, in its own code never for longer than a moment: paused it does nothing more,
-/// and goes on. What is said to go on after a signal does, and is told of no error.
-#[test]
-fn who_sleeps_in_the_system_can_be_paused() {
-    if !cfg!(target_arch = "x86_64") {
-        return common::skipped(
-            "the pause of who sleeps",
-            "it is not seen here where a call returns",
-        );
-    }
-    let place = sources();
-    make(
-        &place,
-        "ticks",
-        "#include <poll.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
-         int main(int argc, char **argv) {\n  FILE *out = fopen(argv[2], \"w\");\n  \
-         for (char byte;;) {\n    if (!strcmp(argv[1], \"sleep\")) sleep(1);\n    \
-         if (!strcmp(argv[1], \"usleep\")) usleep(300);\n    if (!strcmp(argv[1], \"poll\")) poll(NULL, 0, 150);\n    \
-         if (!strcmp(argv[1], \"read\") && read(0, &byte, 0)) return 1;\n    fprintf(out, \"tick\\n\");\n    fflush(out);\n  \
-         }\n}\n",
-    );
-    let mut host = Host::begin_in(place);
-    for workers in [2, 1] {
-        if workers == 1 {
-            host = host.again(&["--workers=1"]);
-        }
-        for how in ["sleep", "usleep", "poll", "read"] {
-            let out = format!("{how}{workers}.txt");
-            let args = ["load", "ticks.so", "--name=a", "--socket=h.sock", "--"];
-            host.place
-                .run(&[&args[..], &[how, &out]].concat())
-                .succeeds();
-            let ticks = || {
-                std::fs::read(host.place.path(&out))
-                    .unwrap_or_default()
-                    .len()
-            };
-            let more = |than: usize| {
-                let start = Instant::now();
-                while ticks() <= than {
-                    assert!(start.elapsed() < Duration::from_secs(60), "{how}: no tick");
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-            };
-            for _ in 0..3 {
-                more(ticks());
-                host.run(&["pause", "a"]).succeeds();
-                let (why, before) = (host.run(&["why", "a"]), ticks());
-                assert_eq!(why.succeeds().out, "a is paused\n");
-                std::thread::sleep(Duration::from_millis(1300));
-                assert_eq!(ticks(), before, "{how}, {workers} workers");
-                host.run(&["resume", "a"]).succeeds();
-            }
-            // Nor does it go on when it is ended where it is.
-            host.run(&["pause", "a"]).succeeds();
-            assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
-        }
-    }
-}
-
-/// It waits for what does not come, or in a library: what it is in is told, and it is held when it has come back. A read
-/// that is waited for fails for no pause.
-#[test]
-fn who_is_paused_in_a_call_is_held_behind_it() {
-    if !cfg!(target_arch = "x86_64") {
-        return common::skipped("a pause in a call", "it is not seen here where it returns");
-    }
-    let place = sources();
-    make(
-        &place,
-        "reads",
-        "#include <fcntl.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
-         int fd = open(argv[1], O_RDWR);\n  FILE *out = fopen(argv[2], \"w\");\n  for (char byte;;) {\n    \
-         if (read(fd, &byte, 1) != 1) return 1;\n    fputc(byte, out);\n    fflush(out);\n  }\n}\n",
-    );
-    let mut input = held_pipe(&place, "in");
-    let host = Host::begin_in(place);
-    let (from, out) = (host.place.path("in"), host.place.path("out.txt"));
-    let args = ["load", "reads.so", "--name=a", "--socket=h.sock", "--"];
-    let files = [from.to_str().unwrap(), out.to_str().unwrap()];
-    host.place.run(&[&args[..], &files].concat()).succeeds();
-    let text = || std::fs::read_to_string(&out).unwrap_or_default();
-    let until = |what: &str| {
-        let start = Instant::now();
-        while text() != what {
-            assert!(start.elapsed() < Duration::from_secs(60), "{}", text());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    for all in ["a", "ab", "abc"] {
-        let next = &all[all.len() - 1..];
-        host.run(&["pause", "a", "--within=0.5"]).refuses(
-            1,
-            &[
-                "a is paused, but it has not come to where it can be held within 500ms: main sleeps in the system",
-                "levada unload a --now",
-            ],
-        );
-        let why = host.run(&["why", "a"]);
-        let told = &why.succeeds().out;
-        assert!(told.starts_with("a is paused, but "), "{told}");
-        assert!(told.contains("main sleeps in the system"), "{told}");
-        // What it has waited for comes: it is held before it does anything with that.
-        input.write_all(next.as_bytes()).unwrap();
-        let start = Instant::now();
-        while host.run(&["why", "a"]).succeeds().out != "a is paused\n" {
-            assert!(start.elapsed() < Duration::from_secs(60), "{why:?}");
-        }
-        assert_eq!(text(), all[..all.len() - 1]);
-        host.run(&["resume", "a"]).succeeds();
-        until(all);
-    }
-    // Ended while it is paused there, it is not waited for.
-    host.run(&["pause", "a", "--within=0.3"])
-        .refuses(1, &["a is paused, but"]);
-    assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
-}
-
-/// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.
-#[test]
-fn who_has_forks_open_takes_turns() {
-    let place = sources();
-    make(
-        &place,
-        "forks",
-        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint fib(int n) {\n  int a, b;\n  if (n < 2) return n;\n  \
-         a = fib(n - 1) !! { b = fib(n - 2); }\n  return a + b;\n}\nint main(int argc, char **argv) {\n  \
-         if (argc < 3) return fib(60) < 0;\n  FILE *out = fopen(argv[2], \"w\");\n  \
-         for (int i = 0; i < 5 || (argc > 3 && access(argv[3], F_OK)); i++)\n    \
-         fprintf(out, \"%d\\n\", fib(atoi(argv[1])));\n  return fclose(out);\n}\n",
-    );
-    let host = Host::begin_in(place);
-    host.run(&["load", "forks.so", "--name", "long"]).succeeds();
-    host.until("long", |a| a["busy"].as_f64() > Some(0.3));
-    a_network_goes_on(&host);
-    host.run(&["pause", "long"]).succeeds();
-    let busy = host.seen("long")["busy"].as_f64();
-    std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(host.seen("long")["busy"].as_f64(), busy);
-    host.run(&["resume", "long"]).succeeds();
-    host.until("long", |a| a["busy"].as_f64() > busy);
-    // What is suspended amid its forks, and goes on, is as it was. Its end is ours to choose: a fast machine would
-    // be there before the pause.
-    let names: Vec<String> = (0..4).map(|i| format!("f{i}")).collect();
-    for name in &names {
-        let out = format!("{name}.txt");
-        let load = [
-            "load", "forks.so", "--name", name, "--socket", "h.sock", "--", "31", &out, "enough",
-        ];
-        host.place.run(&load).succeeds();
-    }
-    host.run(&["pause", "f2"]).succeeds();
-    host.run(&["resume", "f2"]).succeeds();
-    std::fs::write(host.place.path("enough"), "").unwrap();
-    for name in &names {
-        let seen = host.until(name, |a| a["state"] == "ended" || a["state"] == "failed");
-        assert_eq!(seen["outcome"], "done");
-        let text = std::fs::read_to_string(host.place.path(&format!("{name}.txt"))).unwrap();
-        assert!(text.lines().count() >= 5, "{name}: {text}");
-        assert!(text.lines().all(|line| line == "1346269"), "{name}: {text}");
-    }
-    host.run(&["unload", "long", "--now"]).succeeds();
-    host.run(&["unload", "net", "--now"]).succeeds();
-}
-
-/// Its array is larger than its stack, and than the guard below: it is a fault of its own, and not one that computes
-/// in others' memory.
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn a_frame_larger_than_the_stack_is_contained() {
-    let place = sources();
-    make(
-        &place,
-        "large",
-        "int main(int argc, char **argv) {\n  volatile char large[9 << 20];\n  large[0] = 1;\n  \
-         for (volatile long i = 0;; i++) large[5] = i;\n  return large[3];\n}\n",
-    );
-    let host = Host::begin_in(place);
-    host.run(&["load", "large.so", "--name", "large"])
-        .succeeds();
-    let ended = host.until("large", |a| a["outcome"].is_string());
-    assert_eq!(ended["state"], "failed");
-    let why = host.run(&["why", "large"]);
-    assert!(why.out.contains("stack overflow"), "{why:?}");
-    assert!(why.out.contains("has 8 MiB, the most that"), "{why:?}");
-    a_network_goes_on(&host);
-    host.run(&["unload", "net", "--now"]).succeeds();
-}
-
 /// Copies lines from the pipe of its first argument to the file of its second, each with its version before
 /// it; what is read and not written is its heirloom, as are the files. With a third it does not listen.
 const COPIES: &str = r#"
@@ -721,7 +226,7 @@ int main(int argc, char **argv) {
 #[test]
 fn a_new_version_takes_over_between_two_elements() {
     let place = sources();
-    make(&place, "copies", COPIES);
+    compiled(&place, "copies", COPIES);
     let host = Host::begin_in(place);
     let (from, to) = (
         common::host::pipe(&host.place, "in"),
@@ -793,7 +298,7 @@ int main(int argc, char **argv) {
 #[test]
 fn who_computes_or_sleeps_is_told() {
     let place = sources();
-    make(&place, "keeps", KEEPS);
+    compiled(&place, "keeps", KEEPS);
     let host = Host::begin_in(place);
     let file = host.place.path("sleep");
     let argument = file.to_string_lossy();
@@ -839,7 +344,7 @@ int main(int argc, char **argv) {
 #[test]
 fn what_they_print_is_written_when_they_end() {
     let place = sources();
-    make(&place, "libprints", PRINTS);
+    compiled(&place, "libprints", PRINTS);
     let mut host = Host::begin_printing(place, &[]);
     for (name, how, more) in [
         ("returns", "", &[][..]),
@@ -895,7 +400,7 @@ int main(void) {
 #[test]
 fn a_host_needs_neither_its_folder_nor_its_environment() {
     let place = sources();
-    make(&place, "leaves", LEAVES);
+    compiled(&place, "leaves", LEAVES);
     let mut host = Host::begin_in(place);
     host.run(&["load", "leaves.so", "--name", "leaves"])
         .succeeds();
@@ -932,7 +437,7 @@ int main(void) {
 #[test]
 fn an_isolated_one_is_in_the_folder_of_its_client() {
     let place = sources();
-    make(&place, "here", HERE);
+    compiled(&place, "here", HERE);
     std::fs::create_dir(place.path("sub")).unwrap();
     let host = Host::begin_in(place);
     for (name, more, file) in [
@@ -970,8 +475,8 @@ int main(void) {
 #[test]
 fn a_new_version_is_in_the_folder_of_its_client() {
     let place = sources();
-    make(&place, "here", HERE);
-    make(&place, "leaves", LEAVES_WHEN_TOLD);
+    compiled(&place, "here", HERE);
+    compiled(&place, "leaves", LEAVES_WHEN_TOLD);
     std::fs::create_dir(place.path("sub")).unwrap();
     let host = Host::begin_in(place);
     for (name, more, file) in [
@@ -1000,7 +505,7 @@ int main(void) { return 0; }
 #[test]
 fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
     let place = sources();
-    make(&place, "stays", CONSTRUCTS);
+    compiled(&place, "stays", CONSTRUCTS);
     let host = Host::begin_in(place);
     let load = ["load", "stays.so", "--name=stays", "--isolate"];
     host.run(&[&load[..], &["--within=2"]].concat()).refuses(
@@ -1017,8 +522,8 @@ fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
 #[test]
 fn a_constructor_that_does_not_return_ends_no_old_version() {
     let place = sources();
-    make(&place, "stays", CONSTRUCTS);
-    make(
+    compiled(&place, "stays", CONSTRUCTS);
+    compiled(
         &place,
         "old",
         "#include <levada/fiber.h>\n#include <stdio.h>\nint main(void) {\n  for (int i = 0;; i++) {\n    \

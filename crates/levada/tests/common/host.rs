@@ -65,6 +65,15 @@ pub fn sources() -> Place {
     place
 }
 
+/// Compiles the C program `text` to `name`.so, which a host can load.
+pub fn compiled(place: &Place, name: &str, text: &str) {
+    let (from, to) = (format!("{name}.c"), format!("{name}.so"));
+    place.write(&from, text);
+    place
+        .run(&["cc", "--hosted", "-O2", &from, "-o", &to])
+        .succeeds();
+}
+
 /// `Rogue`: does what its parameter says when it has fired ten times, and writes numbers until then.
 pub fn rogues() -> Place {
     let place = sources();

@@ -29,6 +29,15 @@ pub fn skipped(what: &str, why: &str) {
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
+/// Does the runtime follow a C program here to where a call of the system, or of a library, returns to its own code?
+pub fn sees_returns(what: &str) -> bool {
+    let sees = cfg!(target_arch = "x86_64");
+    if !sees {
+        skipped(what, "it is not seen here where a call returns");
+    }
+    sees
+}
+
 impl Run {
     pub fn new(output: Output) -> Run {
         Run {
