@@ -15,30 +15,40 @@
 
 /* ---- Ports. While an actor runs, each of its ports is three variables: where the next element
  * lies (in_X), how many may be used before looking again (in_X_n), and how many there were when we
- * last looked (in_X_size). At most half a channel is taken at a time, so that both sides overlap. */
+ * last looked (in_X_size). The other side sees what was used after half a channel at the latest, so
+ * that both sides overlap: no more than what is left until then is taken at a time, and where that
+ * is too little for `need`, it is seen before. */
 
 static __attribute__((noinline, unused)) uint32_t levada_elements(lvd_consumer *c, uint32_t used,
                                                                   uint32_t need) {
-  uint32_t half = c->capacity / 2, n;
+  uint32_t most = c->capacity / 2, n;
   int64_t there;
   lvd_get_done(c, used);
-  if (c->got != c->popped && c->got - c->popped >= half) lvd_pop(c);
+  used = (uint32_t)(c->got - c->popped);
+  if (used && used + need > most) {
+    lvd_pop(c);
+    used = 0;
+  }
   there = (int64_t)(c->limit - c->got);
   n = there >= (int64_t)need ? (uint32_t)there : lvd_elements_refresh(c);
-  if (half < need) half = need;
-  return n < half ? n : half;
+  most = used + need > most ? need : most - used;
+  return n < most ? n : most;
 }
 
 static __attribute__((noinline, unused)) uint32_t levada_room(lvd_producer *p, uint32_t used,
                                                               uint32_t need) {
-  uint32_t half = p->capacity / 2, n;
+  uint32_t most = p->capacity / 2, n;
   int64_t there;
   lvd_put_done(p, used);
-  if (p->put != p->pushed && p->put - p->pushed >= half) lvd_push(p);
+  used = (uint32_t)(p->put - p->pushed);
+  if (used && used + need > most) {
+    lvd_push(p);
+    used = 0;
+  }
   there = (int64_t)(p->limit - p->put);
   n = there >= (int64_t)need ? (uint32_t)there : lvd_room_refresh(p);
-  if (half < need) half = need;
-  return n < half ? n : half;
+  most = used + need > most ? need : most - used;
+  return n < most ? n : most;
 }
 
 #define LEVADA_ELEMENTS(port, index, need)                                                         \
