@@ -24,6 +24,17 @@ pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
     (done > 0.0).then_some((unit, done))
 }
 
+/// The machine as what has these counters has found it: what a byte between cores was measured to cost, as far as its
+/// actors can have taken so long.
+pub fn found(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Machine {
+    let all = graph_between(hosted.app.network(), &Counters::default(), counters);
+    all.credible(machine, &seats(counters))
+}
+
+fn seats(counters: &Counters) -> Vec<u32> {
+    counters.actors.iter().map(|a| a.worker).collect()
+}
+
 /// The application that has these counters, and has done so many of these units. Who has not had anything to do
 /// yet is taken for one like the others.
 pub fn weighed(
@@ -33,9 +44,8 @@ pub fn weighed(
     (unit, done): (String, f64),
 ) -> App {
     let network = hosted.app.network();
-    let seats: Vec<u32> = counters.actors.iter().map(|a| a.worker).collect();
     let all = graph_between(network, &Counters::default(), counters);
-    let busy = all.without_traffic(machine, &seats).busy;
+    let busy = all.without_traffic(machine, &seats(counters)).busy;
     let (there, links) = (counters.actors.len(), network.links());
     let flows = links.iter().zip(&counters.channels);
     let flows = flows.map(|((from, to, _), c)| Flow {

@@ -21,6 +21,11 @@ pub struct Graph {
     pub pins: Vec<Option<u32>>,
 }
 
+/// This part of what an actor is busy is its own at the least, whatever its traffic is said to cost.
+const OWN: f64 = 0.3;
+/// Whose traffic is less than this part of all that was done says nothing of what a byte costs.
+const LITTLE: f64 = 0.01;
+
 impl Graph {
     /// The core that an actor must stay on.
     pub fn pin(&self, actor: usize) -> Option<u32> {
@@ -30,18 +35,38 @@ impl Graph {
     /// What the actors would be busy without the traffic between workers that was measured with
     /// them: a stage whose neighbour sat elsewhere must not look heavier than it is.
     pub fn without_traffic(mut self, machine: &Machine, placement: &[u32]) -> Graph {
-        let least: Vec<f64> = self.busy.iter().map(|b| b * 0.3).collect();
+        let traffic = self.traffic(machine, placement);
+        for (busy, traffic) in self.busy.iter_mut().zip(traffic) {
+            *busy = (*busy - traffic).max(OWN * *busy);
+        }
+        self
+    }
+
+    /// The machine on which that is true: a byte between two of its cores costs no more than any actor can have taken for it.
+    /// What a byte costs depends on who waits for whom, and machines change: one measured apart is not that of each run.
+    pub fn credible(&self, machine: &Machine, placement: &[u32]) -> Machine {
+        let traffic = self.traffic(machine, placement);
+        let little = LITTLE * self.busy.iter().sum::<f64>();
+        let shares = self.busy.iter().zip(traffic);
+        let shares = shares.filter(|(_, traffic)| *traffic > little);
+        let share = shares.map(|(busy, traffic)| (1.0 - OWN) * busy / traffic);
+        let share = share.fold(1.0, f64::min);
+        let mut machine = machine.clone();
+        machine.costs.byte = machine.costs.byte.map(|cost| cost * share);
+        machine
+    }
+
+    /// What traffic between workers costs each actor.
+    fn traffic(&self, machine: &Machine, placement: &[u32]) -> Vec<f64> {
+        let mut traffic = vec![0.0; self.busy.len()];
         for link in &self.links {
             if let (Some(&from), Some(&to)) = (placement.get(link.from), placement.get(link.to)) {
                 let cost = link.bytes * machine.byte(from, to);
-                self.busy[link.from] -= cost;
-                self.busy[link.to] -= cost;
+                traffic[link.from] += cost;
+                traffic[link.to] += cost;
             }
         }
-        for (busy, least) in self.busy.iter_mut().zip(least) {
-            *busy = busy.max(least);
-        }
-        self
+        traffic
     }
 }
 

@@ -174,6 +174,25 @@ fn traffic_between_workers_does_not_count_as_work() {
     assert_eq!(graph.clone().without_traffic(&machine, &[0, 0, 0]), graph);
 }
 
+/// What is taken off for traffic is put on again where an actor stays: it has to be what it was.
+#[test]
+fn traffic_costs_no_more_than_actors_have_taken() {
+    let machine = Machine::new(2);
+    let mut graph = chain(&[100.0, 100.0, 5.0], 200.0);
+    graph.links[1].bytes = 40.0;
+    let seats = [0, 1, 0];
+    let found = graph.credible(&machine, &seats);
+    assert!((found.usual_byte() - 0.0875).abs() < 1e-9, "{found:?}");
+    let own = graph.clone().without_traffic(&found, &seats).busy;
+    for (i, (own, traffic)) in own.iter().zip([17.5, 21.0, 3.5]).enumerate() {
+        assert!((own + traffic - graph.busy[i]).abs() < 1e-9, "{own}");
+    }
+    // Who has next to none says nothing, nor does a machine of which all is believed.
+    graph.links[1].bytes = 0.1;
+    graph.busy[2] = 1e-3;
+    assert_eq!(graph.credible(&machine, &seats), machine);
+}
+
 #[test]
 fn feedback_and_odd_links_do_no_harm() {
     let mut graph = chain(&[1.0; 6], 1.0);

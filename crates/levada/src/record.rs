@@ -63,7 +63,8 @@ pub fn described(
 ) -> String {
     // What counts nothing has done one thing: run.
     let (unit, done) = weights::counted(hosted).unwrap_or(("runs".to_string(), 1.0));
-    let mut app = weights::weighed(hosted, machine, counters, (unit, done));
+    let machine = weights::found(hosted, machine, counters);
+    let mut app = weights::weighed(hosted, &machine, counters, (unit, done));
     // Where it was put is where it was, and nothing that it wishes.
     app.actors.iter_mut().for_each(|actor| actor.pin = None);
     app.course = course.and_then(|costs| {
@@ -72,7 +73,7 @@ pub fn described(
         Some(course.scattered(SCATTER))
     });
     let text = describe(&Described {
-        machine: machine.clone(),
+        machine,
         mix: Mix {
             apps: vec![app],
             exclusive: Vec::new(),
