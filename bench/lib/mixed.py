@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Runs two unequal applications in one host, several of each, and prints what each kind makes in a second:
 
-    mixed.py LEVADA STRATEGY COUNT NETWORK PROJECT INPUT COUNT NETWORK PROJECT INPUT
+    mixed.py LEVADA LINE STRATEGY COUNT NETWORK PROJECT INPUT COUNT NETWORK PROJECT INPUT
 
-STRATEGY is one that `levada map` knows, by which they are placed and kept there, by weights measured before;
-or live: the host places and moves them as it does."""
+LINE prints the round trip of a cache line. STRATEGY is one that `levada map` knows, by which they are placed and kept
+there, by weights measured before; or live: the host places and moves them as it does."""
 import json
 import math
 import re
@@ -14,45 +14,63 @@ import time
 
 from serving import Asked, entry, serving
 
-LEVADA, STRATEGY = sys.argv[1:3]
-KINDS = [(name, int(sys.argv[at]), *sys.argv[at + 1:at + 4]) for name, at in (("a", 3), ("b", 7))]
+LEVADA, LINE, STRATEGY = sys.argv[1:4]
+KINDS = [(name, int(sys.argv[at]), *sys.argv[at + 1:at + 4]) for name, at in (("a", 4), ("b", 8))]
 SETTLES, MEASURED = 1.5, 4  # seconds
 TIMES = 200  # each input is given so often: none ends before
+RECORDED = 12  # and so often where it is weighed
+# A virtual machine's cores may be moved from one cache to two, and back, within seconds: what is simulated by what one has
+# said is not to be compared with the other. So often a mix is run at the most, until a line takes less than twice as long
+# at one time as at another.
+TRIES, CHANGED = 4, 2
+
+
+def recorded(file, network, project, files, *options):
+    """The machine and the application, as a run describes them."""
+    where = ["--project", project] if project else []
+    subprocess.run([LEVADA, "run", network, *where, "--in", files, "--out", "/dev/null", "--no-progress",
+                    "--record", file, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    with open(file) as text:
+        return text.read().split("[[app]]")
 
 
 def described(folder, name, count, network, project, files):
-    """What one of them weighs, as an application of a description."""
-    file = f"{folder}/{name}.toml"
-    where = ["--project", project] if project else []
-    subprocess.run([LEVADA, "run", network, *where, "--in", files, "--out", "/dev/null", "--no-progress",
-                    "--record", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    with open(file) as text:
-        machine, app = text.read().split("[[app]]")
+    """What one of them weighs, as an application of a description: on one worker, where nothing goes between cores, and for
+    a second or more, since the first frames take longer."""
+    _, app = recorded(f"{folder}/{name}.toml", network, project, ",".join([files] * RECORDED), "--workers", "1")
     app = re.sub(r", core = \d+", "", re.sub(r"(?m)^rate = .*\n", "", app))
-    return machine, "[[app]]" + re.sub(r'(?m)^name = .*$', f'name = "{name}"\ninstances = {count}', app, count=1)
+    return "[[app]]" + re.sub(r'(?m)^name = .*$', f'name = "{name}"\ninstances = {count}', app, count=1)
 
 
 def placement(folder):
     """What a manifest says of where they sit; and which rates the simulator expects there, by their names."""
     if STRATEGY == "live":
         return "", {}
-    both = [described(folder, *kind) for kind in KINDS]
+    machine, _ = recorded(f"{folder}/machine.toml", *KINDS[0][2:])
     with open(f"{folder}/mix.toml", "w") as file:
-        file.write(both[0][0] + "\n".join(app for _, app in both))
+        file.write(machine + "\n".join(described(folder, *kind) for kind in KINDS))
     said = subprocess.run([LEVADA, "map", "--simulate", f"{folder}/mix.toml", "--strategy", STRATEGY, "--write",
                            f"{folder}/placement.toml", "--json"], stdout=subprocess.PIPE, check=True)
     apps = json.loads(said.stdout)["mapped"][0]["applications"]
     return f'placement = "{folder}/placement.toml"\n', {app["name"]: app["rate"] for app in apps}
 
 
-def main():
+def round_trip():
+    said = subprocess.run([LINE], stdout=subprocess.PIPE, check=True).stdout
+    return float(said.split()[1])
+
+
+def run():
+    """What each application has in a second, and is expected to have; and by how much the machine changed meanwhile."""
     with serving(LEVADA) as (folder, path):
+        trips = [round_trip()]
         kept, expected = placement(folder)
         with open(f"{folder}/all.toml", "w") as file:
             for name, count, network, project, files in KINDS:
                 many = ",".join([files] * TIMES)
                 for i in range(count):
                     file.write(entry(f"{name}-{i + 1}", network, project, many, kept))
+        trips.append(round_trip())
         subprocess.run([LEVADA, "load", f"{folder}/all.toml", "--socket", path], stdout=subprocess.DEVNULL, check=True)
         asked = Asked(path)
 
@@ -65,15 +83,25 @@ def main():
         begun, before = done()
         time.sleep(MEASURED)
         ended, after = done()
-        logs = [math.log(rate * (ended - begun) / max(after[name] - before[name], 1)) for name, rate in expected.items()]
-        if logs:
-            print("simulated_to_live", math.exp(sum(logs) / len(logs)))
-            print("simulated_least", math.exp(min(logs)))
-            print("simulated_most", math.exp(max(logs)))
-        for name, count, *_ in KINDS:
-            rates = [(after[f"{name}-{i + 1}"] - before[f"{name}-{i + 1}"]) / (ended - begun) for i in range(count)]
-            print(f"{name}_each", sum(rates) / count)
-            print(f"{name}_slowest", min(rates))
+    trips.append(round_trip())
+    rates = {name: (after[name] - before[name]) / (ended - begun) for name in after}
+    return rates, expected, max(trips) / min(trips)
+
+
+def main():
+    for _ in range(TRIES):
+        rates, expected, changed = run()
+        if not expected or changed < CHANGED:
+            break
+    logs = [math.log(rate / max(rates[name], 1e-9)) for name, rate in expected.items()]
+    if logs and changed < CHANGED:
+        print("simulated_to_live", math.exp(sum(logs) / len(logs)))
+        print("simulated_least", math.exp(min(logs)))
+        print("simulated_most", math.exp(max(logs)))
+    for kind, *_ in KINDS:
+        of_kind = [rate for name, rate in rates.items() if name.startswith(f"{kind}-")]
+        print(f"{kind}_each", sum(of_kind) / len(of_kind))
+        print(f"{kind}_slowest", min(of_kind))
 
 
 main()

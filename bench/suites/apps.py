@@ -107,7 +107,8 @@ def mixes(session, a, b):
                          for k, n in zip(("a_each", "b_each"), counts_of)]
                 return figures | {"times_lb": math.exp(sum(gains) / sum(counts_of))}
             kinds = [w for n, app in zip(counts_of, (a, b)) for w in (n, app.network, app.project, app.files)]
-            return Contender(who, [sys.executable, "-B", MIXED, peers.levada(), strategy, *kinds], adjust=adjust)
+            command = [sys.executable, "-B", MIXED, peers.levada(), peers.NATIVE / "line", strategy, *kinds]
+            return Contender(who, command, adjust=adjust)
         contenders = [mixed("lb", "lb"), mixed("glb", "glb"), mixed("partition", "partition"),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
         session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=2)
