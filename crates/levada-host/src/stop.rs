@@ -8,6 +8,7 @@ use crate::hosted::{Hosted, Seen, State};
 use crate::outcome::Ended;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::Status;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,22 @@ impl Host {
         self.until_ended(number, until);
         self.shared.table().apps.remove(&number);
         Ok(ended)
+    }
+
+    /// Takes away all that have ended or failed; how each did.
+    pub fn unload_ended(&self) -> Vec<(String, Ended)> {
+        let mut table = self.shared.table();
+        let ended = |seen: &Seen| Some((seen.number, seen.name.clone(), seen.ended.clone()?));
+        let all: Vec<_> = table.apps.values().filter_map(ended).collect();
+        for (number, ..) in &all {
+            table.apps.remove(number);
+        }
+        drop(table);
+        let told = |(_, name, ended): (_, String, Arc<Ended>)| {
+            self.shared.events.tell(What::Unloaded, &name, "");
+            (name, ended.as_ref().clone())
+        };
+        all.into_iter().map(told).collect()
     }
 
     /// The one before it, if that has not ended yet.

@@ -56,6 +56,45 @@ fn an_application_is_loaded_runs_and_ends_and_the_next_one_too() {
 }
 
 #[test]
+fn all_that_have_ended_are_unloaded_and_nothing_that_runs() {
+    let host = Host::begin();
+    host.run(&["unload", "--ended"]).succeeds();
+    host.many("runs");
+    host.many("paused");
+    host.run(&["pause", "paused"]).succeeds();
+    for (name, how) in [("here", "--paused"), ("apart", "--isolate")] {
+        let out = format!("{name}.txt");
+        let load = ["load", TOP, "--name", name, "--out", &out, how];
+        host.run(&load).succeeds();
+    }
+    host.run(&["resume", "here"]).succeeds();
+    for name in ["here", "apart"] {
+        host.until(name, |a| a["state"] == "ended");
+    }
+    host.bad("bad");
+    let said = host.run(&["unload", "--ended"]).succeeds().out.clone();
+    for line in [
+        "unloaded here: done",
+        "unloaded apart: done",
+        "unloaded bad: ",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let left = host.json(&["list"]);
+    let left: Vec<&Value> = left
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| &a["name"])
+        .collect();
+    assert_eq!(left, ["runs", "paused"]);
+    assert_eq!(host.json(&["unload", "--ended"]), serde_json::json!([]));
+    host.run(&["unload", "runs", "--ended"])
+        .refuses(2, &["--ended"]);
+    host.run(&["unload"]).refuses(2, &["NAME"]);
+}
+
+#[test]
 fn what_is_in_flight_comes_out_of_what_is_unloaded() {
     let host = Host::begin();
     for (name, how) in [("a", "--within=60"), ("b", "--now")] {

@@ -60,7 +60,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use types::*;
-use unloading::unload_by_name;
+use unloading::{unload_by_name, unload_ended};
 use utoipa::OpenApi;
 use workers::workers;
 
@@ -174,6 +174,13 @@ async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
         })
     };
     Ok(Json(aside(&served, show).await?))
+}
+
+/// Take away all applications that have ended or failed
+#[utoipa::path(delete, path = "/applications", responses((status = 200, body = Vec<Unloaded>)))]
+async fn unload_all_ended(Of(served): Shared) -> Answer<Vec<Unloaded>> {
+    let gone = aside(&served, |served| Ok(unload_ended(served))).await?;
+    Ok(Json(gone))
 }
 
 /// Take an application away: when what is in flight has come out, or at once
@@ -431,6 +438,7 @@ async fn events(
         load,
         load_manifest,
         show,
+        unload_all_ended,
         unload,
         pause,
         resume,
@@ -480,7 +488,10 @@ async fn not_so(request: Request) -> Response {
 pub fn router(served: Arc<Served>) -> Router {
     Router::new()
         .route("/host", get(host))
-        .route("/applications", get(list).post(load))
+        .route(
+            "/applications",
+            get(list).post(load).delete(unload_all_ended),
+        )
         .route("/manifest", post(load_manifest))
         .route("/applications/{name}", get(show).delete(unload))
         .route("/applications/{name}/pause", post(pause))

@@ -3,6 +3,7 @@
 //! The next host is told that it goes before it has gone: whatever ends this one meanwhile, it is not loaded again.
 
 use super::Served;
+use super::exchange::USUAL;
 use super::isolated::Isolated;
 use super::loading::is_live;
 use super::types::{Failed, Unloaded};
@@ -47,6 +48,26 @@ pub fn unload_by_name(
         }
     }
     Ok(Unloaded::new(name, ended))
+}
+
+/// All that have ended or failed, wherever they ran, and nothing that runs.
+pub fn unload_ended(served: &Served) -> Vec<Unloaded> {
+    let within = Duration::from_secs_f64(USUAL);
+    let mut gone = Vec::new();
+    for (name, ended) in served.host.unload_ended() {
+        if let Some(memory) = &served.memory {
+            memory.forget(&name, ended.number);
+        }
+        gone.push(Unloaded::new(name, ended));
+    }
+    for isolated in served.isolated.list() {
+        let state = isolated.details().application.state;
+        if matches!(state, State::Ended | State::Failed) {
+            // One that somebody else has unloaded meanwhile is theirs to tell.
+            gone.extend(unload_isolated(served, &isolated, true, within));
+        }
+    }
+    gone
 }
 
 fn unload_isolated(

@@ -158,8 +158,11 @@ pub struct ReplaceArgs {
 
 #[derive(Args, Debug)]
 pub struct UnloadArgs {
-    #[arg(value_name = "NAME")]
-    pub name: String,
+    #[arg(value_name = "NAME", required_unless_present = "ended")]
+    pub name: Option<String>,
+    /// All that have ended or failed: what `list` still shows of them is forgotten
+    #[arg(long, conflicts_with_all = ["name", "now"])]
+    pub ended: bool,
     /// At once: what is in flight is dropped
     #[arg(long)]
     pub now: bool,

@@ -13,29 +13,37 @@ fn within(at: &AtArgs) -> String {
 }
 
 pub fn unload(args: &UnloadArgs) -> Done {
+    let Some(name) = &args.name else {
+        return unload_ended(&args.at);
+    };
     let how = match args.now {
         true => within(&args.at) + "&now=true",
         false => within(&args.at),
     };
-    say(
-        &args.at,
-        "DELETE",
-        &one(&args.name, &how),
-        &Value::Null,
-        |u: &Unloaded| {
-            let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
-            let told = u.told_after;
-            let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
-            format!(
-                "unloaded {}: {} after {:.2} s, {} firings{}{}",
-                u.name,
-                u.outcome,
-                u.seconds,
-                grouped(u.firings),
-                done.unwrap_or_default(),
-                told.unwrap_or_default()
-            )
-        },
+    let address = one(name, &how);
+    say(&args.at, "DELETE", &address, &Value::Null, unloaded)
+}
+
+fn unload_ended(at: &AtArgs) -> Done {
+    let words = |all: &Vec<Unloaded>| match all.is_empty() {
+        true => "no application has ended".to_string(),
+        false => all.iter().map(unloaded).collect::<Vec<_>>().join("\n"),
+    };
+    say(at, "DELETE", "/applications", &Value::Null, words)
+}
+
+fn unloaded(u: &Unloaded) -> String {
+    let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
+    let told = u.told_after;
+    let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
+    format!(
+        "unloaded {}: {} after {:.2} s, {} firings{}{}",
+        u.name,
+        u.outcome,
+        u.seconds,
+        grouped(u.firings),
+        done.unwrap_or_default(),
+        told.unwrap_or_default()
     )
 }
 
