@@ -61,11 +61,12 @@ impl Socket {
         let group = group.map(group_number).transpose()?;
         if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             let mode = if group.is_some() { 0o755 } else { 0o700 };
-            let made = std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(mode)
-                .create(folder);
-            made.map_err(|e| cannot(folder, e))?;
+            // Its own folder, but none above that: where those are not, the name is wrong.
+            match std::fs::DirBuilder::new().mode(mode).create(folder) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                made => made
+                    .map_err(|e| cannot(folder, e).help("name another place with --socket PATH"))?,
+            }
         }
         if let Some(group) = group {
             lets_in(path.parent(), group)?;
@@ -222,6 +223,20 @@ fn group_number(name: &str) -> Result<u32, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_of_a_socket_is_made_and_none_above_it() {
+        let place = tempfile::tempdir().unwrap();
+        let wrong = place.path().join("a/b/host.sock");
+        let Err(refused) = Socket::bind(&wrong, None) else {
+            panic!("there is no such folder");
+        };
+        assert!(refused.what.contains("a/b: No such file"), "{refused}");
+        assert!(!place.path().join("a").exists());
+        for _ in 0..2 {
+            assert!(Socket::bind(&place.path().join("b/host.sock"), None).is_ok());
+        }
+    }
 
     #[test]
     fn a_group_that_cannot_get_there_is_told() {
