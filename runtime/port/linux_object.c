@@ -60,6 +60,25 @@ static int copy_of(int file) {
   return fd;
 }
 
+/* Is a part that the loader would map not there, as of a file that is being written? It would map it all the same, and
+ * whoever touches that part ends by SIGBUS. What is no object at all the loader refuses itself. */
+static bool is_cut(int fd) {
+  struct stat s;
+  ElfW(Ehdr) head;
+  if (fstat(fd, &s) != 0 || pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) return false;
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr)))
+    return false;
+  uint64_t size = (uint64_t)s.st_size;
+  for (uint32_t i = 0; i < head.e_phnum; i++) {
+    ElfW(Phdr) part;
+    uint64_t at = head.e_phoff + (uint64_t)i * sizeof part;
+    if (at > size || pread(fd, &part, sizeof part, (off_t)at) != (ssize_t)sizeof part) return true;
+    if (part.p_type != PT_LOAD) continue;
+    if (part.p_offset > size || part.p_filesz > size - part.p_offset) return true;
+  }
+  return false;
+}
+
 lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
     return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
@@ -70,6 +89,11 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
   if (fd < 0)
     return cannot(path, strerror(error),
                   error == EISDIR || error == EINVAL ? LVD_E_ARGUMENT : LVD_E_LIMIT, why, size);
+  if (is_cut(fd)) {
+    close(fd);
+    return cannot(path, "the file is cut short: some of what it is to have is not there",
+                  LVD_E_ARGUMENT, why, size);
+  }
   lvd_port_object *o = calloc(1, sizeof *o);
   if (!o) {
     close(fd);

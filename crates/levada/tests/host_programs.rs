@@ -559,3 +559,31 @@ fn a_program_that_may_not_have_enough_is_told_what_helps() {
         "{refused:?}"
     );
 }
+
+/// As one that is being copied while it is loaded: the loader would map what is not there.
+#[test]
+fn a_program_that_is_cut_short_is_refused_and_ends_nobody() {
+    let place = sources();
+    compiled(&place, "whole", "int main(void) { return 0; }\n");
+    let whole = std::fs::read(place.path("whole.so")).unwrap();
+    let host = Host::begin_in(place);
+    host.many("net");
+    for (part, told) in [
+        (0.0, "cut.so: "),
+        (0.001, "cut.so: "),
+        (0.02, "cut.so: the file is cut short"),
+        (0.2, "cut.so: the file is cut short"),
+        (0.5, "cut.so: the file is cut short"),
+    ] {
+        let cut = &whole[..(whole.len() as f64 * part) as usize];
+        std::fs::write(host.place.path("cut.so"), cut).unwrap();
+        host.run(&["load", "cut.so"]).refuses(1, &[told]);
+        let run = host.place.run(&["run", "cut.so"]);
+        run.refuses(1, &[told]);
+    }
+    assert_eq!(host.seen("net")["state"], "running");
+    std::fs::write(host.place.path("cut.so"), &whole).unwrap();
+    host.run(&["load", "cut.so"]).succeeds();
+    let ended = host.until("cut", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert_eq!(ended["outcome"], "done");
+}
