@@ -7,6 +7,7 @@
 
 mod look;
 mod moves;
+mod waits;
 
 use crate::hosted::{Hosted, State};
 use crate::pace::Pace;
@@ -17,6 +18,7 @@ use levada_sys::Counters;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use waits::Waits;
 
 /// What the thread is told.
 pub enum Note {
@@ -54,6 +56,8 @@ struct Watch<'a> {
     count: u64,
     /// For how long something had run on each worker, and what of that was lost to other programs.
     ran: Vec<[u64; 2]>,
+    /// What a wait for a core's lease takes.
+    waits: Waits,
     /// How often in a row nothing had fired.
     quiet: u32,
     /// Who of those that share cores is in a firing that seems not to end, and where.
@@ -139,6 +143,7 @@ impl Watch<'_> {
             changed: Instant::now(),
             count: 0,
             ran: Vec::new(),
+            waits: Waits::new(),
             quiet: 0,
             stuck: Vec::new(),
             done: 0,

@@ -238,21 +238,8 @@ fn parted(
     shares: &[usize],
     inside: impl Fn(&Graph, &Machine) -> Placement,
 ) -> Placement {
-    let pinned = |a: usize, found: Placement| -> Placement {
-        let actors = mix.apps[a].actors.iter().zip(found);
-        actors
-            .map(|(actor, core)| actor.pin.unwrap_or(core))
-            .collect()
-    };
     if mix.apps.len() > machine.workers() {
-        let whole = Graph {
-            busy: mix.apps.iter().map(|a| a.work()).collect(),
-            ..Graph::default()
-        };
-        let homes = balanced(&whole, machine);
-        return (0..mix.apps.len())
-            .flat_map(|a| pinned(a, vec![homes[a]; mix.apps[a].actors.len()]))
-            .collect();
+        return whole(mix, machine, &vec![1.0; mix.apps.len()]);
     }
     let mut first = 0;
     let mut placement = Vec::with_capacity(mix.actors());
@@ -262,12 +249,30 @@ fn parted(
         let mut graph = measured(&only(mix, a));
         graph.pins.clear();
         let found = inside(&graph, &machine.part(&cores));
-        placement.extend(pinned(
-            a,
-            found.into_iter().map(|c| cores[c as usize]).collect(),
-        ));
+        let found = found.into_iter().map(|c| cores[c as usize]);
+        placement.extend(pinned(&mix.apps[a], found));
     }
     placement
+}
+
+/// Each application on one core, the one with the least to do, at these rates.
+fn whole(mix: &Mix, machine: &Machine, rates: &[f64]) -> Placement {
+    let apps = mix.apps.iter().zip(rates);
+    let work = Graph {
+        busy: apps.map(|(a, rate)| a.work() * rate).collect(),
+        ..Graph::default()
+    };
+    let homes = balanced(&work, machine);
+    let apps = mix.apps.iter().zip(homes);
+    apps.flat_map(|(a, home)| pinned(a, std::iter::repeat(home)))
+        .collect()
+}
+
+/// There, but for those that must be elsewhere.
+fn pinned(app: &App, found: impl Iterator<Item = u32>) -> Placement {
+    let actors = app.actors.iter().zip(found);
+    let seats = actors.map(|(actor, core)| actor.pin.unwrap_or(core));
+    seats.collect()
 }
 
 /// Cores for each application by the work it is to do: one at least, the rest where most is missing.
@@ -283,6 +288,10 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     shares
 }
 
+/// Nanoseconds that workers wait for their turn where other programs have the core, too: then who hands anything over to
+/// another core waits that long.
+const LONG_WAITS: f64 = 1e6;
+
 /// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too.
 fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
     let mut found = vec![place(graph, machine)];
@@ -296,6 +305,9 @@ fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec
         found.push(place(&measured(mix), machine));
     }
     found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
+    if machine.costs.wake >= LONG_WAITS {
+        found.push(whole(mix, machine, rates));
+    }
     if very_many && apart {
         let evened = |parts: Placement| {
             let mut parts = Loads::new(graph, machine, parts);

@@ -349,3 +349,30 @@ fn a_promise_beside_long_firings_is_seen_to_be_broken() {
     let mix = of(vec![short, fires("long", 800.0, 1.0)]);
     assert!(admitted(&mix, &machine).fits());
 }
+
+/// Where workers wait for their turn, what hands over from core to core again and again does not keep its promise; on one core
+/// it waits once.
+#[test]
+fn who_hands_over_often_is_kept_together_where_workers_wait_for_cores() {
+    let mut one = app("a", &[1.0; 4]);
+    one.promise = Some(60.0);
+    for c in &mut one.channels {
+        c.capacity = c.elements / 8.0;
+    }
+    let mix = of(vec![one]);
+    let apart = [0, 0, 1, 1];
+    let current = apart.map(Some);
+    let mut machine = Machine::new(2);
+    assert_eq!(remap(&mix, &machine, &current).unwrap(), apart);
+    machine.costs.wake += 6e6;
+    machine.costs.asleep += 6e6;
+    let rate = |placement: &[u32]| expected(&mix, &machine, placement, machine.scheduling).rates[0];
+    assert!(rate(&apart) < 50.0, "{}", rate(&apart));
+    let together = remap(&mix, &machine, &current).unwrap();
+    assert!(
+        together.iter().all(|core| *core == together[0]),
+        "{together:?}"
+    );
+    assert!(rate(&together) > 59.0, "{}", rate(&together));
+    assert_eq!(remap(&mix, &machine, &[Some(1); 4]).unwrap(), [1; 4]);
+}

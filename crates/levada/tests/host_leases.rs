@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::host::{Host, TOP};
+use common::host::{Host, TOP, sources};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -99,6 +99,59 @@ fn a_program_beside_the_host_has_its_turns() {
     host.run(&["load", TOP, "--out", "/dev/null", "--name", "few"])
         .succeeds();
     host.until("few", |a| a["outcome"] == "done");
+}
+
+/// What is promised to it is kept where it does not wait for two cores in turn: it is put on one, though it has next to nothing
+/// to do there.
+#[test]
+fn who_is_promised_a_rate_is_kept_together_beside_programs() {
+    if !has_cores() {
+        return;
+    }
+    let place = sources();
+    place.write(
+        "src/p/Tick.cal",
+        "package p;\nactor Tick () int In ==> :\n  @native procedure tick() end\n  \
+         action In:[x] ==> do tick(); end\nend\n",
+    );
+    place.write(
+        "natives/tick.c",
+        "#include <levada/native.h>\nvoid tick(void) { lvd_app_progress(lvd_current_app(), \"tick\", 1); }\n",
+    );
+    let text = common::network(
+        &[
+            ("source", "p.Source", &[("n", "2000000000")]),
+            ("tick", "p.Tick", &[]),
+        ],
+        &[("source.Out", "tick.In")],
+    );
+    // Two at a time.
+    let short = "dst-port=\"In\"><Attribute kind=\"Value\" name=\"bufferSize\"><Expr kind=\"Literal\" \
+                 literal-kind=\"Integer\" value=\"2\"/></Attribute></Connection>";
+    place.write("src/p/Ticks.xdf", &text.replace("dst-port=\"In\"/>", short));
+    let host = Host::begin_in(place);
+    let load = ["load", "src/p/Ticks.xdf", "--name", "ticks", "--no-fuse"];
+    let load = [&load[..], &["--rate", "1000"]].concat();
+    host.run(&load).succeeds();
+    let seats = || {
+        let shown = host.json(&["show", "ticks"]);
+        let actors = shown["actor"].as_array().unwrap();
+        actors
+            .iter()
+            .map(|a| a["worker"].clone())
+            .collect::<Vec<_>>()
+    };
+    let programs = [Program::begin(&host), Program::begin(&host)];
+    until(&host, || total(&host, "given") >= 100);
+    for actor in [&["tick", "1"], &["source", "0"]] {
+        host.run(&["move", "ticks", actor[0], actor[1]]).succeeds();
+    }
+    assert_eq!(seats(), [0, 1]);
+    for actor in ["tick", "source"] {
+        host.run(&["move", "ticks", actor, "--free"]).succeeds();
+    }
+    until(&host, || seats().iter().all(|seat| *seat == seats()[0]));
+    drop(programs);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::pace;
 use crate::stuck::stuck;
 use levada_map::{Graph, Sample};
 use levada_sys::ActorCounters;
+use levada_sys::leases::Leases;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,13 @@ impl Watch<'_> {
             (busy + lost > elapsed.as_secs_f64() * TELLS).then(|| busy / (busy + lost))
         });
         had.collect()
+    }
+
+    /// Looks how long anybody has waited for a core that others have, too.
+    fn see_waits(&mut self) {
+        let all = Leases::read().into_iter().map(|l| (l.waits, l.waited_ns));
+        let all = all.reduce(|a, b| (a.0 + b.0, a.1 + b.1));
+        self.waits.look(all.unwrap_or_default());
     }
 
     /// Looks who is in a firing that seems not to end, of those that share cores.
@@ -124,6 +132,7 @@ impl Watch<'_> {
         let fired = fibers || graph.busy.iter().any(|b| *b > 0.0);
         self.quiet = if fired { 0 } else { self.quiet + 1 };
         let had = self.had(elapsed);
+        self.see_waits();
         self.follow();
         if self.pins_from <= Instant::now() {
             self.keep_pins();

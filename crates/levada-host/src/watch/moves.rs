@@ -33,10 +33,21 @@ impl Watch<'_> {
         balancer
     }
 
+    /// One alone that is promised nothing is the balancer's.
+    fn is_to_be_mapped(&self) -> bool {
+        self.sharing().len() > 1 || self.is_promised()
+    }
+
+    /// Whether any of those that share cores is promised a rate.
+    fn is_promised(&self) -> bool {
+        let mut all = self.sharing().iter();
+        all.any(|w| w.hosted.limits.rate.is_some())
+    }
+
     /// Asks the mapper where all of them should be: now that others run than before, or who is promised something is
     /// late; or (`wished`) only since the balancer has found something better.
     pub(super) fn map(&mut self, wished: bool) {
-        if !self.shared.balance || self.sharing().len() < 2 {
+        if !self.shared.balance || !self.is_to_be_mapped() {
             return;
         }
         self.unmapped = None;
@@ -48,7 +59,7 @@ impl Watch<'_> {
         self.wished = wished;
         let machine = &self.shared.machine;
         let left = self.balancer.as_ref().map(|b| b.left(machine.workers()));
-        let machine = machine.left(&left.unwrap_or_default());
+        let machine = self.waits.of(machine.left(&left.unwrap_or_default()));
         let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
         self.maps = mapping::remap(self.shared, machine, self.changes, all);
     }
@@ -111,8 +122,7 @@ impl Watch<'_> {
         if self.maps {
             return;
         }
-        let promised = |w: &Watched| w.hosted.limits.rate.is_some();
-        let ask = self.sharing().len() > 1 && self.sharing().iter().any(promised);
+        let ask = self.is_promised();
         let Some(balancer) = self.balancer.as_mut().filter(|_| changes == self.changes) else {
             return;
         };
