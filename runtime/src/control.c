@@ -119,12 +119,16 @@ void lvd_app_take_up(lvd_app *app) {
 static lvd_status let_go(lvd_app *app, uint32_t holds) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
-  app->holds &= ~holds;
-  lvd_store_relaxed_u32(&app->paused, app->holds);
-  lvd_port_barrier(); /* who has held something, and looked before, is known */
-  lvd_app_take_up(app);
+  /* It may end as soon as nothing holds it: what is posted after its workers have forgotten it would find it gone. */
+  bool lives = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING;
+  if (lives) {
+    app->holds &= ~holds;
+    lvd_store_relaxed_u32(&app->paused, app->holds);
+    lvd_port_barrier(); /* who has held something, and looked before, is known */
+    lvd_app_take_up(app);
+  }
   lvd_port_unlock(&app->control);
-  return LVD_OK;
+  return lives ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status lvd_app_resume(lvd_app *app) {

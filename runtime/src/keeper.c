@@ -85,6 +85,9 @@ static void finish(lvd_app *app) {
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
   lvd_port_unlock(&app->gate);
+  /* Whoever lets go of it has posted that, and nobody does from now on. */
+  lvd_port_lock(&app->control);
+  lvd_port_unlock(&app->control);
   forget_everywhere(app);
   lvd_stacks_free(app);
   lvd_streams_end(app, outcome);
