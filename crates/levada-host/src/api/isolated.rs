@@ -232,6 +232,10 @@ impl Isolated {
     fn seen(&self, mut details: Details) -> Details {
         details.application.number = self.number;
         details.application.isolated = Some(self.process);
+        if details.application.state == State::Failed {
+            let how = details.application.outcome.take();
+            details.application.outcome = how.map(|how| self.with_memory(how));
+        }
         let mut known = self.known();
         if known.over.is_none() {
             known.last = details.clone();
