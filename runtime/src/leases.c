@@ -207,10 +207,10 @@ static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *who) {
   if (!lvd_lease_take(l, all.me, lvd_port_ns())) {
     lvd_store_relaxed_u32(&who->waits, 1);
     uint64_t waited = wait_for(t, l);
-    lvd_store_relaxed_u32(&who->waits, 0);
     lvd_store_relaxed_u64(&who->waited_ns, lvd_load_relaxed_u64(&who->waited_ns) + waited);
     lvd_port_thread_come(who->cpu);
     lvd_port_clock_once(TURN_NS);
+    lvd_store_relaxed_u32(&who->waits, 0);
   }
   lvd_store_relaxed_u32(&l->thread, lvd_port_thread_number());
 }

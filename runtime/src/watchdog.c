@@ -9,7 +9,7 @@
  * each look, until it has left the call, and of what is to end the other calls end early, too.
  *
  * A thread also sleeps while its core is lent to another process (leases.h), wherever it is. That is no time of the
- * activation's, and so it has been in that for as long as since the watchdog has last seen it so.
+ * activation's, nor a sleep of its own: whether it has waited so is asked before and after what the system says of it.
  *
  * It also starts the relief of a core, when an activation lasts and every other worker is stuck (relief.c), and again
  * sends the signal to who had something for which there was nobody then, and is now.
@@ -40,6 +40,7 @@ enum {
 typedef struct seen {
   uint64_t activation; /* 1 + its number; 0: it was between two */
   uint64_t since_ns;
+  uint64_t waited_ns; /* for leases, in all */
   bool asked;
 } seen;
 
@@ -98,12 +99,26 @@ static bool has_more(lvd_worker *w) {
          (lvd_load_relaxed_u32(&w->left) && lvd_refuge(w));
 }
 
+/* Does it wait for its core's lease, or has it since what was last seen? What it has waited is no time of its
+ * activation's. */
+static bool waits_for_core(const lvd_worker *w, seen *s) {
+  if (lvd_load_relaxed_u32(&w->leased.waits)) return true;
+  uint64_t waited = lvd_load_relaxed_u64(&w->leased.waited_ns), more = waited - s->waited_ns;
+  s->since_ns += more;
+  s->waited_ns = waited;
+  return more;
+}
+
 static void look(lvd_worker *w, seen *s, uint64_t now) {
   bool runs = lvd_load_relaxed_u32(&w->running_place) != 0;
   uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
-  if (activation != s->activation) *s = (seen){.activation = activation, .since_ns = now};
-  if (lvd_load_relaxed_u32(&w->leased.waits)) s->since_ns = now;
-  if (!activation || now - s->since_ns < LASTS_NS) return;
+  bool waits = waits_for_core(w, s);
+  if (activation != s->activation) {
+    s->activation = activation;
+    s->since_ns = now;
+    s->asked = false;
+  }
+  if (!activation || now < s->since_ns + LASTS_NS) return;
   lvd_relief_needed(w);
   bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
   const lvd_app *running = lvd_load_relaxed_ptr(&w->running);
@@ -113,7 +128,8 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   bool halts = running && running == lvd_load_relaxed_ptr(&w->halts);
   if (relieved && !has_more(w) && !ends && !halts) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
-  if (!number || !lvd_port_thread_waits(number)) return; /* its own clock goes */
+  if (!number || waits || !lvd_port_thread_waits(number)) return; /* its own clock goes */
+  if (waits_for_core(w, s)) return;
   s->asked = true;
   lvd_store_relaxed_u64(&w->sleeper, activation);
   lvd_port_thread_tick(number);
