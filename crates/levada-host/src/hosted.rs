@@ -85,6 +85,12 @@ impl Hosted {
         self.limits.rate.is_some() && self.counts
     }
 
+    /// Whether it does next to nothing, so that it stays where it is. What is promised something has its place kept where
+    /// it can have that.
+    pub(crate) fn rests(&self) -> bool {
+        !self.is_promised() && lock(&self.lately.resting).is()
+    }
+
     /// What its natives were told.
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(n, _)| n == name);

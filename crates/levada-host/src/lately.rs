@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was seen of an application lately, from look to look.
 
+use crate::resting::Resting;
 use levada_map::Graph;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -12,6 +13,7 @@ pub(crate) struct Lately {
     pub rate: Mutex<Option<Graph>>,
     /// The part of each core that its fibers take: of a C program, all that it computes there.
     pub fibers: Mutex<Vec<f64>>,
+    pub resting: Mutex<Resting>,
     /// Units a second, where it is promised some.
     pub pace: Mutex<Option<f64>>,
     /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its

@@ -38,6 +38,7 @@ pub mod placement;
 mod process;
 mod refusal;
 mod replace;
+mod resting;
 mod seating;
 mod seats;
 mod started;

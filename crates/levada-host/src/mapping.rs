@@ -5,7 +5,7 @@
 use crate::hosted::Hosted;
 use crate::table::Shared;
 use crate::watch::Note;
-use crate::weights::mapped;
+use crate::weights::{BEGINS, mapped};
 use levada_map::{App, Machine, Mix, Search};
 use levada_sys::Counters;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn mix(shared: &Shared, mut apps: Vec<App>) -> Mix {
 }
 
 /// Maps these anew onto what others leave of the machine, on a thread of its own that lets others go first; the answer
-/// is a note. Whether there will be one.
+/// is a note. Whether there will be one: not where all of them rest. Who rests stays where it is.
 pub fn remap<'a>(
     shared: &Shared,
     machine: Machine,
@@ -37,20 +37,33 @@ pub fn remap<'a>(
     all: impl Iterator<Item = (&'a Hosted, &'a Counters)>,
 ) -> bool {
     let (mut apps, mut current) = (Vec::new(), Vec::new());
+    let (mut stay, mut of_mix) = (Vec::new(), Vec::new());
     for (hosted, counters) in all {
-        apps.push(mapped(hosted, &shared.machine, counters));
-        let new = counters.actors.iter().all(|a| a.firings == 0);
         let seats = counters.actors.iter().map(|a| a.target);
+        let first = stay.len();
+        stay.extend(seats.clone());
+        if hosted.rests() {
+            continue;
+        }
+        of_mix.extend(first..stay.len());
+        apps.push(mapped(hosted, &shared.machine, counters));
+        // What has only just begun may as well be elsewhere.
+        let fired = counters.actors.iter().any(|a| a.firings > 0);
+        let new = !fired && hosted.seconds() < BEGINS;
         current.extend(seats.map(|worker| (!new).then_some(worker)));
+    }
+    if apps.is_empty() {
+        return false;
     }
     let notes = shared.notes();
     let mix = mix(shared, apps);
     aside(CHANGED, move || {
-        let known = current.iter().all(Option::is_some);
-        let stay: Vec<u32> = current.iter().map(|c| c.unwrap_or(0)).collect();
-        let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
         // What cannot be mapped stays where it is.
-        let placement = mapped.unwrap_or(if known { stay } else { Vec::new() });
+        let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
+        let mut placement = stay;
+        for (actor, core) in of_mix.into_iter().zip(mapped.unwrap_or_default()) {
+            placement[actor] = core;
+        }
         drop(notes.send(Note::Mapped(changes, placement)));
     })
 }

@@ -5,6 +5,7 @@ use crate::events::What;
 use crate::hosted::{Hosted, State};
 use crate::lock::lock;
 use crate::table::Shared;
+use crate::weights::BEGINS;
 use levada_map::{Graph, KEPT};
 use levada_sys::Counters;
 use std::sync::atomic::Ordering;
@@ -112,6 +113,19 @@ fn unit_of(hosted: &Hosted) -> String {
 fn counts_nothing(hosted: &Hosted) -> bool {
     let counted = hosted.known.as_ref().is_some_and(|k| k.done.is_some());
     hosted.app.progress().is_none() && !counted
+}
+
+/// Whether it has rested until now, and has begun again: by what it does in a second, and by its counters.
+pub fn rest(hosted: &Hosted, now: &Counters) -> bool {
+    // What has just been loaded is about to begin.
+    if hosted.seconds() < BEGINS {
+        return false;
+    }
+    let rate = lock(&hosted.lately.rate);
+    let takes = rate.as_ref().map_or(f64::MAX, |r| r.busy.iter().sum());
+    let fibers: f64 = lock(&hosted.lately.fibers).iter().sum();
+    let waits = now.actors.iter().all(|a| a.waits);
+    lock(&hosted.lately.resting).look(takes + fibers * 1e9, waits)
 }
 
 /// So much newer samples count.

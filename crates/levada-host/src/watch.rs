@@ -78,6 +78,8 @@ struct Watch<'a> {
     searches: bool,
     search_from: Instant,
     again: Again,
+    /// Whether somebody who has rested has begun again since they were mapped.
+    woken: bool,
     /// When actors that must stay where they are not may be sent there the next time.
     pins_from: Instant,
     /// Those that are about to have ended: their natives finish files still, which may take long.
@@ -156,6 +158,7 @@ impl Watch<'_> {
             searches: false,
             search_from: Instant::now(),
             again: Again::new(),
+            woken: false,
             pins_from: Instant::now(),
             ending: Vec::new(),
         }

@@ -15,7 +15,7 @@ const GUESS: f64 = 1e5;
 /// Below this its counters say less than a guess.
 const ENOUGH: f64 = 2e6;
 /// For so many seconds after its start.
-const BEGINS: f64 = 1.0;
+pub(crate) const BEGINS: f64 = 1.0;
 
 /// What it counts itself, such as frames, if it counts anything; as its counters, without what versions before it
 /// have done.

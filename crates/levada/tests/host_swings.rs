@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Steady applications beside other programs that leave little of the cores, now more of the one and now of the other, stay
-//! where they are; and nobody goes back to where a firing does not end.
+//! where they are, as those do that have nothing to do while others come and go; and nobody goes back to where a firing
+//! does not end.
 
 mod common;
 
-use common::host::{Host, sources};
+use common::host::{Host, held_pipe, sources};
 use common::network;
 use serde_json::Value;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -133,6 +135,71 @@ fn what_is_steady_stays_where_it_is_beside_others() {
     let longer = took.as_millis().div_ceil(LOOKED_AT.as_millis()) as usize;
     let most = APPLICATIONS * ACTORS * EACH * longer;
     assert!(moved <= most, "{moved} moves in {took:?}");
+}
+
+/// `Reads`: for each number that comes from --in `step` computes for a while.
+fn reads(host: &Host) {
+    host.place.write(
+        "src/p/Reader.cal",
+        "package p;\nimport levada.io.*;\nactor Reader () ==> int Out :\n  action ==> Out:[io_read_number()] \
+         end\nend\n",
+    );
+    let text = network(
+        &[
+            ("read", "p.Reader", &[]),
+            ("step", "p.Step3", &[]),
+            ("write", "p.Write", &[]),
+        ],
+        &[("read.Out", "step.In"), ("step.Out", "write.In")],
+    );
+    let text = text.replace("\"Top\"", "\"Reads\"");
+    host.place.write("src/p/Reads.xdf", &text);
+}
+
+#[test]
+fn who_has_nothing_to_do_stays_where_it_is() {
+    const IDLE: [&str; 4] = ["i0", "i1", "i2", "i3"];
+    const BEGUN: usize = 2;
+    const NUMBERS: u64 = 20_000;
+    let host = steps();
+    reads(&host);
+    let mut inputs: Vec<_> = IDLE
+        .iter()
+        .map(|name| held_pipe(&host.place, name))
+        .collect();
+    for name in IDLE {
+        let load = ["load", "src/p/Reads.xdf", "--no-fuse", "--out=/dev/null"];
+        host.run(&[&load[..], &["--name", name, "--in", name]].concat())
+            .succeeds();
+    }
+    // Some do something, and then nothing: what they weigh is known. Others have never begun.
+    for input in &mut inputs[..BEGUN] {
+        input.write_all(&b"7 ".repeat(NUMBERS as usize)).unwrap();
+    }
+    for name in &IDLE[..BEGUN] {
+        host.until(name, |a| a["firings"].as_u64() >= Some(3 * NUMBERS - 3));
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    let before = moves(&host).len();
+    for round in 0..4 {
+        for i in 3..APPLICATIONS {
+            let (network, name) = (format!("src/p/Steps{i}.xdf"), format!("k{i}"));
+            let args = ["load", &network, "--name", &name, "--no-fuse"];
+            host.run(&[&args[..], &["--out=/dev/null"]].concat())
+                .succeeds();
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        for i in 3..APPLICATIONS {
+            let name = format!("k{}", 3 + (i + round) % (APPLICATIONS - 3));
+            host.run(&["unload", &name, "--now"]).succeeds();
+            std::thread::sleep(Duration::from_millis(700));
+        }
+    }
+    let moves = moves(&host);
+    let idle = |l: &&String| IDLE.iter().any(|name| l.contains(&format!(" {name}.")));
+    let moved: Vec<&String> = moves[before..].iter().filter(idle).collect();
+    assert_eq!(moved, Vec::<&String>::new());
+    println!("{} moves of others", moves.len() - before);
 }
 
 /// `Mad`: computes without end when something has come.

@@ -104,6 +104,7 @@ impl Watch<'_> {
             fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);
             watched.before = now;
             pace::remember(&watched.hosted, &did, elapsed);
+            self.woken |= pace::rest(&watched.hosted, &watched.before);
             if watched.first < usize::MAX {
                 append(&mut graph, did);
             }
@@ -120,7 +121,7 @@ impl Watch<'_> {
         self.see_stuck();
         let late = self.sharing().iter().any(|w| w.hosted.is_late());
         let put_off = self.put_off.take_if(|until| *until <= Instant::now());
-        if put_off.is_some() || ((starved || late) && self.again.may()) {
+        if put_off.is_some() || ((starved || late || self.woken) && self.again.may()) {
             self.map(false);
         }
         let took = graph.busy.iter().sum::<f64>() / elapsed.as_nanos().max(1) as f64;

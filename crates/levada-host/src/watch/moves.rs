@@ -51,6 +51,7 @@ impl Watch<'_> {
             return;
         }
         self.unmapped = None;
+        self.woken = false;
         if self.maps {
             self.stale = true;
             self.wished &= wished;
