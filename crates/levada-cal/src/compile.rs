@@ -421,6 +421,13 @@ struct SharedObjects(Vec<libloading::Library>);
 impl SharedObjects {
     fn open(natives: &[PathBuf]) -> Result<SharedObjects, CompileError> {
         let open = |path: &PathBuf| {
+            if compiler::is_cut(path) {
+                let why = "the file is cut short: some of what it is to have is not there";
+                return Err(CompileError::File {
+                    path: path.clone(),
+                    why: io::Error::other(why),
+                });
+            }
             // SAFETY: it is loaded with the network anyway; what runs when it is, is the user's.
             unsafe { libloading::Library::new(path) }.map_err(|e| {
                 // What the loader says is the cause of what the crate says, and names the file first.

@@ -327,6 +327,20 @@ fn natives_that_are_missing_or_wrong() {
             "too short",
         ],
     );
+    let text = "#include <stdint.h>\nvoid shout(int32_t);\nvoid shout(int32_t x) { (void)x; }\n";
+    place.write("whole.c", text);
+    place
+        .run(&["cc", "-shared", "-fPIC", "whole.c", "-o", "whole.so"])
+        .succeeds();
+    let whole = std::fs::read(place.path("whole.so")).unwrap();
+    for part in [0.01, 0.1, 0.5, 0.9] {
+        let cut = &whole[..(whole.len() as f64 * part) as usize];
+        std::fs::write(place.path("cut.so"), cut).unwrap();
+        place
+            .run(&["run", top, "--native", "cut.so"])
+            .refuses(1, &["cut.so: the file is cut short"]);
+    }
+    place.run(&["run", top, "--native", "whole.so"]).succeeds();
     place.write(
         "natives/shout.c",
         "#include <levada/native.h>\n#include <stdint.h>\nvoid shout(int32_t x);\n\

@@ -48,6 +48,21 @@ pub fn undefined(path: &Path) -> BTreeSet<String> {
     names.collect()
 }
 
+/// Is a part of this shared object not there that the loader would map, as of one that is being copied? Who touches that
+/// ends. What is no object at all the loader refuses itself.
+pub fn is_cut(path: &Path) -> bool {
+    use object::{Object, ObjectSegment};
+    let bytes = std::fs::read(path).unwrap_or_default();
+    if !bytes.starts_with(&object::elf::ELFMAG) {
+        return false;
+    }
+    let there = |(at, size): (u64, u64)| at.saturating_add(size) <= bytes.len() as u64;
+    match object::File::parse(&*bytes) {
+        Ok(file) => !file.segments().all(|s| there(s.file_range())),
+        Err(_) => true,
+    }
+}
+
 impl Compiler {
     pub fn new(options: &Options) -> Result<Compiler, CompileError> {
         let name = options
