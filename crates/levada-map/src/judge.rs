@@ -12,6 +12,7 @@
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
 //!   twice as long, and so on. Of very many, who [looks best](crate::looking) at once is taken.
 
+use crate::alike;
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix};
 use crate::place::Placement;
@@ -39,7 +40,7 @@ const FAR_BEHIND: f64 = 0.5;
 
 /// How good a placement is: promises first, those of the highest priority before all; then the mean
 /// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
-/// for another, whatever their units are.
+/// for another, whatever their units are; but of [those that are alike](crate::alike) the slowest counts for more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// By priority, the highest first: how much of what was promised is missing.
@@ -51,7 +52,6 @@ impl Score {
     pub fn of(mix: &Mix, rates: &[f64]) -> Score {
         let levels = mix.levels();
         let mut missing = vec![0.0; levels.len()];
-        let mut mean = 0.0;
         for (app, &rate) in mix.apps.iter().zip(rates) {
             if let (Some(promise), Some(level)) =
                 (app.promise, levels.iter().position(|&l| l == app.priority))
@@ -60,9 +60,11 @@ impl Score {
                 // The simulator is no more exact than this.
                 missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
             }
-            mean += rate.max(1e-12).ln() / mix.apps.len() as f64;
         }
-        Score { missing, mean }
+        Score {
+            missing,
+            mean: alike::mean(mix, rates),
+        }
     }
 
     #[cfg(test)]

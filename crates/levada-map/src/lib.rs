@@ -12,6 +12,7 @@
 //! - [`text`] has the files: descriptions, placements, Orcc's mappings.
 
 mod admit;
+mod alike;
 mod balance;
 mod course;
 mod exact;
@@ -32,6 +33,7 @@ mod swings;
 pub mod text;
 
 pub use admit::{Admission, Promise, Scene, admit};
+pub use alike::gain;
 pub use balance::{Balancer, Found, Sample, Search};
 pub use course::Course;
 pub use graph::{Graph, Link};

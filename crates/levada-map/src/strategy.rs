@@ -292,7 +292,8 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
 /// another core waits that long.
 const LONG_WAITS: f64 = 1e6;
 
-/// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too.
+/// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too, and where there
+/// is no partition, what is placed.
 fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
     let mut found = vec![place(graph, machine)];
     let very_many = mix.actors() > ALL_TRIED;
@@ -308,15 +309,16 @@ fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec
     if machine.costs.wake >= LONG_WAITS {
         found.push(whole(mix, machine, rates));
     }
-    if very_many && apart {
-        let evened = |parts: Placement| {
-            let mut parts = Loads::new(graph, machine, parts);
-            parts.even_out(EVEN_ENOUGH);
-            parts.into_placement()
+    if very_many {
+        let uneven = match apart {
+            true => vec![found[1].clone(), simple(mix, machine, Strategy::Partition)],
+            false => vec![found[0].clone()],
         };
-        let by_work = found[1].clone();
-        let partition = simple(mix, machine, Strategy::Partition);
-        found.extend([by_work, partition].map(evened));
+        found.extend(uneven.into_iter().map(|placement| {
+            let mut loads = Loads::new(graph, machine, placement);
+            loads.even_out(EVEN_ENOUGH);
+            loads.into_placement()
+        }));
     }
     found
 }
@@ -337,9 +339,13 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     found.push(mended.into_placement());
     let work: f64 = graph.busy.iter().sum();
     let moved = |placement: &[u32]| -> f64 {
-        let changed = placement.iter().zip(&kept).zip(&graph.busy);
-        let away = changed.filter(|((new, old), _)| new != old);
-        away.map(|(_, busy)| busy / work).sum()
+        // What is new is nowhere yet.
+        let there = current.iter().zip(&graph.busy);
+        let away = placement
+            .iter()
+            .zip(there)
+            .filter(|(new, (old, _))| old.is_some_and(|old| old != **new));
+        away.map(|(_, (_, busy))| busy / work).sum()
     };
     let stays = glance(mix, machine, &kept);
     let mut best = (stays.clone(), kept.clone(), 0.0);

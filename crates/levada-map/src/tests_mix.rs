@@ -11,7 +11,7 @@ pub(crate) fn rates(mix: &Mix, machine: &Machine, placement: &[u32], steps: usiz
 }
 
 /// The mean gain of one over the other, over all applications.
-pub(crate) fn gain(one: &[f64], other: &[f64]) -> f64 {
+fn gain(one: &[f64], other: &[f64]) -> f64 {
     let logs = one.iter().zip(other).map(|(a, b)| (a / b).ln());
     (logs.sum::<f64>() / one.len() as f64).exp()
 }

@@ -107,6 +107,12 @@ fn judged(
     })
 }
 
+impl Mapped {
+    fn gain(&self, mix: &levada_map::Mix, other: &Mapped) -> f64 {
+        levada_map::gain(mix, &self.simulated.rates, &other.simulated.rates)
+    }
+}
+
 fn as_text(read: &Described, mapped: &[Mapped]) -> String {
     let (mix, machine) = (&read.mix, &read.machine);
     let mut out = format!(
@@ -123,7 +129,7 @@ fn as_text(read: &Described, mapped: &[Mapped]) -> String {
             format!("{:.1} ms", m.took.as_secs_f64() * 1e3),
             format!("{:.3}", m.busiest),
             format!("{:.1} %", busy * 100.0),
-            format!("{:.3}", relative(m, &mapped[0])),
+            format!("{:.3}", m.gain(mix, &mapped[0])),
         ]);
     }
     let first = format!("rates to {}", mapped[0].name);
@@ -174,13 +180,6 @@ fn is_broken(app: &App, rate: f64) -> bool {
     app.promise.is_some_and(|promised| rate < least(promised))
 }
 
-/// The mean gain of one over the other, over all applications.
-fn relative(one: &Mapped, other: &Mapped) -> f64 {
-    let rates = one.simulated.rates.iter().zip(&other.simulated.rates);
-    let logs: f64 = rates.map(|(a, b)| (a.max(1e-12) / b.max(1e-12)).ln()).sum();
-    (logs / one.simulated.rates.len() as f64).exp()
-}
-
 fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
     let of = |m: &Mapped| {
         let apps = read.mix.apps.iter().zip(read.mix.ranges()).enumerate();
@@ -199,7 +198,7 @@ fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
             "strategy": m.name,
             "seconds": m.took.as_secs_f64(),
             "busiest_to_bound": m.busiest,
-            "rates_to_first": relative(m, &mapped[0]),
+            "rates_to_first": m.gain(&read.mix, &mapped[0]),
             "cores_busy": m.simulated.busy,
             "simulated_seconds": m.simulated.seconds,
             "applications": apps.collect::<Vec<_>>(),
