@@ -15,7 +15,7 @@ typedef struct lvd_leased {
   uint64_t woke_ns; /* ... it has been awake since then for a whole turn */
   bool counted, clocked;
   lvd_a64 waited_ns; /* for leases, in all */
-  lvd_a32 waits;     /* for one, now; waited_ns is told before it is 0 again: advice to the watchdog */
+  lvd_a32 waits; /* for one, now; waited_ns is told before it is 0 again: advice to the watchdog */
 } lvd_leased;
 
 /* The calling thread, `who`, is awake on a core from now on (cpu negative: on none): waits until the
