@@ -318,6 +318,10 @@ impl Memory {
     /// loaded by the next host all the same. What is stopped since the host ends is kept.
     pub fn over(&self, name: &str, number: u64) {
         let _changing = self.changing();
+        // A new version that has never taken over ends after the old one, when that has ended by itself.
+        if !self.is_ours(name, number) {
+            return;
+        }
         let mut whose = self.whose();
         let closed = whose.closed;
         if let Some(over) = whose.replaced.get_mut(name) {
@@ -560,6 +564,13 @@ mod tests {
         let replaces = memory.replaces("a");
         memory.over("a", 2);
         assert!(memory.read("a").is_ok());
+        drop(replaces);
+        assert!(memory.read("a").is_err());
+        // Nor has the new version, which is taken back, taken over.
+        memory.keep("a", 2, &request()).unwrap();
+        let replaces = memory.replaces("a");
+        memory.over("a", 2);
+        memory.over("a", 3);
         drop(replaces);
         assert!(memory.read("a").is_err());
         // Both have ended.
