@@ -339,6 +339,13 @@ pub(crate) fn race<'a>(
     than: Option<&Score>,
 ) -> Option<(Score, &'a Placement)> {
     let score = |made: &Simulated| Score::of(mix, &made.rates);
+    // Who has come to nothing yet, behind others that go first, may come to all that it should have.
+    let targets = mix.targets(machine);
+    let hopes = |made: &Simulated| {
+        let both = made.rates.iter().zip(&targets);
+        let rates = both.map(|(&rate, &target)| if rate > 0.0 { rate } else { target });
+        Score::of(mix, &rates.collect::<Vec<_>>())
+    };
     let begun = found.iter().map(|placement| {
         let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
@@ -362,7 +369,7 @@ pub(crate) fn race<'a>(
         let mut on = Vec::new();
         for (mut run, placement) in racing {
             match run.look() {
-                Look::SoFar(made) => on.push((score(&made), (run, placement))),
+                Look::SoFar(made) => on.push((hopes(&made), (run, placement))),
                 Look::Settled(made) => {
                     let score = score(&made);
                     if ahead.as_ref().is_none_or(|ahead| score.beats(ahead, 0.0)) {

@@ -352,3 +352,35 @@ fn measurements_that_wobble_move_nothing() {
         assert!(changes <= 1, "mix {seed}: {changes} changes in 10 looks");
     }
 }
+
+/// Nor is it where some go before others, and some are promised something: who goes last comes to its first unit late, in a
+/// placement that is good for all.
+#[test]
+fn nor_is_it_with_priorities_and_promises() {
+    for seed in 0..mixes() / 2 {
+        let (machine, mut mix) = odd_scene(seed);
+        let mut random = Random::new(seed ^ 0x9a9);
+        let could = mix.targets(&machine);
+        for (app, rate) in mix.apps.iter_mut().zip(could) {
+            app.priority = random.below(3) as i32;
+            app.promise = (random.below(3) == 0).then_some(rate * 0.3);
+        }
+        let of = |strategy| {
+            let placement = map(&mix, &machine, strategy).unwrap();
+            let made = expected(&mix, &machine, &placement, Scheduling::EventDriven);
+            (Score::of(&mix, &made.rates), made.rates)
+        };
+        let (own, rates) = of(Strategy::Levada);
+        // Where there is too little for all, who goes last has nothing in any placement, and which of them is no matter.
+        if rates.contains(&0.0) {
+            continue;
+        }
+        for other in &Strategy::ALL[..4] {
+            let (is, _) = of(*other);
+            assert!(
+                !is.beats(&own, 0.02),
+                "mix {seed}: {other:?} {is:?}, own {own:?}"
+            );
+        }
+    }
+}
