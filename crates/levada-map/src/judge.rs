@@ -339,13 +339,7 @@ pub(crate) fn race<'a>(
     than: Option<&Score>,
 ) -> Option<(Score, &'a Placement)> {
     let score = |made: &Simulated| Score::of(mix, &made.rates);
-    // Who has come to nothing yet, behind others that go first, may come to all that it should have.
-    let targets = mix.targets(machine);
-    let hopes = |made: &Simulated| {
-        let both = made.rates.iter().zip(&targets);
-        let rates = both.map(|(&rate, &target)| if rate > 0.0 { rate } else { target });
-        Score::of(mix, &rates.collect::<Vec<_>>())
-    };
+    let ranked = mix.levels().len() > 1;
     let begun = found.iter().map(|placement| {
         let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
@@ -369,7 +363,7 @@ pub(crate) fn race<'a>(
         let mut on = Vec::new();
         for (mut run, placement) in racing {
             match run.look() {
-                Look::SoFar(made) => on.push((hopes(&made), (run, placement))),
+                Look::SoFar(made) => on.push((score(&made), (run, placement))),
                 Look::Settled(made) => {
                     let score = score(&made);
                     if ahead.as_ref().is_none_or(|ahead| score.beats(ahead, 0.0)) {
@@ -378,7 +372,8 @@ pub(crate) fn race<'a>(
                 }
             }
         }
-        if let Some(ahead) = &ahead {
+        // Who comes after others of a higher priority has little or nothing for long, and may yet have the most.
+        if let Some(ahead) = ahead.as_ref().filter(|_| !ranked) {
             on.retain(|(so_far, _)| !so_far.is_behind(ahead, FAR_BEHIND));
         }
         racing = on.into_iter().map(|(_, one)| one).collect();
