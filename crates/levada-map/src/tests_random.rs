@@ -384,3 +384,14 @@ fn nor_is_it_with_priorities_and_promises() {
         }
     }
 }
+
+/// Who comes after others has next to nothing while the first candidate settles, and may have the most when it has settled.
+#[test]
+fn who_begins_late_is_not_given_up() {
+    let read = crate::text::read_description(include_str!("tests_ranked.toml")).unwrap();
+    let (mix, machine) = (&read.mix, &read.machine);
+    let gains = gains(mix, machine, |placement| {
+        expected(mix, machine, placement, machine.scheduling).rates
+    });
+    assert!(gains.iter().all(|gain| *gain > 0.98), "{gains:.3?}");
+}
