@@ -13,6 +13,7 @@ pub(crate) struct Lately {
     pub rate: Mutex<Option<Graph>>,
     /// The part of each core that its fibers take: of a C program, all that it computes there.
     pub fibers: Mutex<Vec<f64>>,
+    /// Whether it has nothing to do.
     pub resting: Mutex<Resting>,
     /// Units a second, where it is promised some.
     pub pace: Mutex<Option<f64>>,

@@ -8,7 +8,7 @@
 //!   out, and for whom they keep from starving. That tells most good placements from bad ones: enough to see whether there may
 //!   be a better one than that in force.
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
-//!   candidate has one, unless it is far behind before that: they *race*.
+//!   candidate has one, unless it is far behind before that, and priorities are all the same: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
 //!   twice as long, and so on. Of very many, who [looks best](crate::looking) at once is taken.
 
