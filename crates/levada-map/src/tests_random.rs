@@ -371,7 +371,8 @@ fn nor_is_it_with_priorities_and_promises() {
             (Score::of(&mix, &made.rates), made.rates)
         };
         let (own, rates) = of(Strategy::Levada);
-        // Where there is too little for all, who goes last has nothing in any placement, and which of them is no matter.
+        // Where there is too little for all, some that go last have nothing, and in another placement it may be fewer: that
+        // is not judged here.
         if rates.contains(&0.0) {
             continue;
         }

@@ -104,8 +104,8 @@ impl Watch<'_> {
             fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);
             watched.before = now;
             pace::remember(&watched.hosted, &did, elapsed);
-            self.woken |= pace::rest(&watched.hosted, &watched.before);
             if watched.first < usize::MAX {
+                self.woken |= pace::rest(&watched.hosted, &watched.before);
                 append(&mut graph, did);
             }
         }
