@@ -3,6 +3,7 @@
 
 use super::{Watch, Watched};
 use crate::graph::{append, graph_between};
+use crate::lock::lock;
 use crate::pace;
 use crate::stuck::stuck;
 use levada_map::{Graph, Sample};
@@ -76,10 +77,20 @@ impl Watch<'_> {
     /// Takes a sample and makes the moves that the mapper asks for.
     pub(super) fn look(&mut self) {
         if !self.anything() && self.quiet > 4 {
-            self.at = Instant::now();
-            // Whoever is to have more waits for its input, or for who takes its output.
-            let all = self.all.iter();
-            all.for_each(|w| w.hosted.lately.is_late.store(false, Ordering::Relaxed));
+            let elapsed = self.at.elapsed();
+            self.at += elapsed;
+            for watched in &self.all {
+                // Whoever is to have more waits for its input, or for who takes its output.
+                let hosted = &watched.hosted;
+                hosted.lately.is_late.store(false, Ordering::Relaxed);
+                // What it did before it had nothing to do says nothing of now.
+                if lock(&hosted.lately.resting).is() {
+                    continue;
+                }
+                let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);
+                pace::remember(hosted, &nothing, elapsed);
+                pace::rest(hosted, &watched.before);
+            }
             return;
         }
         let elapsed = self.at.elapsed();
