@@ -237,9 +237,13 @@ impl Isolated {
             details.application.outcome = how.map(|how| self.with_memory(how));
         }
         let mut known = self.known();
-        if known.over.is_none() {
-            known.last = details.clone();
-            known.said = Instant::now();
+        match &known.over {
+            // Its process may have gone since it has said this, and what was known by looking at it with it.
+            Some(how) => details.application.outcome = Some(how.clone()),
+            None => {
+                known.last = details.clone();
+                known.said = Instant::now();
+            }
         }
         details
     }
