@@ -194,7 +194,7 @@ fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found
 }
 
 /// A signal in words.
-pub(crate) fn signal_name(signal: i32) -> String {
+pub fn signal_name(signal: i32) -> String {
     // SAFETY: the text is the library's, and this thread's until it asks again.
     unsafe {
         let text = libc::strsignal(signal);

@@ -59,6 +59,7 @@ pub use admission::{Admission, Promise, Verdict};
 pub use events::{Event, Events, What};
 pub use host::{Host, HostOptions};
 pub use hosted::{Hosted, Seen, State};
+pub use journal::signal_name;
 pub use keep::Limits;
 pub use load::{Load, check_name};
 pub use outcome::{Ended, Outcome, action_of};

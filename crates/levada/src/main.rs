@@ -42,6 +42,7 @@ mod sources;
 mod summary;
 mod top;
 mod translate;
+mod tried;
 mod unit;
 mod waiting;
 

@@ -4,6 +4,7 @@
 use crate::cli::{CompileArgs, GivenArgs, NetworkArgs, PrepareArgs, RunArgs};
 use crate::output::{self, Failure, failure, failure_with};
 use crate::run::Made;
+use crate::tried;
 use levada_sys::Network;
 use serde_json::json;
 use std::path::Path;
@@ -17,11 +18,15 @@ pub fn is_one(network: &str) -> bool {
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// There is nothing to compile; it is opened where it runs.
+/// There is nothing to compile.
 pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     refuse(&args.network, &args.given, &args.compile, &[])?;
+    let file = std::path::absolute(&args.network.network)?;
+    if args.open {
+        tried::open(&file)?;
+    }
     let said = json!({
-        "object": std::path::absolute(&args.network.network)?,
+        "object": file,
         "network": name(&args.network.network),
         "program": true,
         "options": [],

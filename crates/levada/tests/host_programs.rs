@@ -587,3 +587,65 @@ fn a_program_that_is_cut_short_is_refused_and_ends_nobody() {
     let ended = host.until("cut", |a| a["state"] == "ended" || a["state"] == "failed");
     assert_eq!(ended["outcome"], "done");
 }
+
+/// As one whose copier has allocated all of it first, and one that something has written into. What the loader does with
+/// such a file nobody knows; what is loaded all the same fails by itself.
+#[test]
+fn a_program_that_is_damaged_ends_nobody() {
+    let place = sources();
+    compiled(&place, "whole", "int main(void) { return 0; }\n");
+    let whole = std::fs::read(place.path("whole.so")).unwrap();
+    let host = Host::begin_in(place);
+    host.many("net");
+    let zeros = (1..20).map(|part| whole.len() * part / 20..whole.len());
+    let holes = (0..40).map(|at| at * 64..at * 64 + 48);
+    let mut refused = 0;
+    for damaged in zeros.chain(holes) {
+        let mut bytes = whole.clone();
+        bytes[damaged].fill(0);
+        std::fs::write(host.place.path("bad.so"), &bytes).unwrap();
+        let load = host.run(&["load", "bad.so"]);
+        match load.code {
+            Some(0) => {
+                host.until("bad", |a| a["state"] == "ended" || a["state"] == "failed");
+                host.run(&["unload", "bad"]).succeeds();
+            }
+            _ => {
+                load.refuses(1, &["bad.so"]);
+                refused += usize::from(load.err.contains("who tried it was ended by signal 11"));
+            }
+        }
+    }
+    assert!(refused > 5, "{refused}");
+    assert_eq!(host.seen("net")["state"], "running");
+}
+
+/// Each is tried first where it can do no harm.
+#[test]
+fn a_program_whose_constructor_does_harm_is_refused_and_ends_nobody() {
+    let place = sources();
+    let all = [
+        ("((void (*)(void))0)()", "was ended by signal 11"),
+        ("abort()", "was ended by signal 6"),
+        ("puts(\"opened\"), exit(0)", "has exited with status 0"),
+        ("_exit(3)", "has exited with status 3"),
+        ("for (;;) pause()", "does a constructor"),
+    ];
+    for (number, (what, _)) in all.iter().enumerate() {
+        let text = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void \
+             harms(void) {{ {what}; }}\nint main(void) {{ return 0; }}\n"
+        );
+        compiled(&place, &format!("harms{number}"), &text);
+    }
+    let host = Host::begin_in(place);
+    host.many("net");
+    for (number, (_, told)) in all.iter().enumerate() {
+        let file = format!("harms{number}.so");
+        let load = ["load", &file, "--within=2"];
+        host.run(&load).refuses(1, &[told]);
+        assert!(host.seen(&format!("harms{number}")).is_null());
+    }
+    assert_eq!(host.seen("net")["state"], "running");
+    assert!(!host.place.exists("state/harms0.json"));
+}

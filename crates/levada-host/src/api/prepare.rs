@@ -121,7 +121,9 @@ fn both(
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(
-                "has taken too long: does it read from a pipe? --within allows more".to_string(),
+                "has taken too long: does it read from a pipe, or does a constructor of a C program not \
+                 return? --within allows more"
+                    .to_string(),
             );
         }
         // A negative number is passed over.
@@ -225,10 +227,12 @@ fn with_nul(request: &LoadRequest) -> Option<&'static str> {
     all.into_iter().find(|(_, has)| *has).map(|(name, _)| name)
 }
 
-/// Calls `program prepare` with what was asked for.
+/// Calls `program prepare` with what was asked for. `opens`: a C program is opened there first, so that what comes of
+/// that is known before it is opened where others are.
 pub fn prepare(
     program: &Path,
     request: &LoadRequest,
+    opens: bool,
     preparing: &Preparing,
     client: Option<&Client>,
 ) -> Result<Prepared, Failed> {
@@ -286,6 +290,9 @@ pub fn prepare(
     }
     if request.no_fuse {
         command.arg("--no-fuse");
+    }
+    if opens {
+        command.arg("--open");
     }
     command.arg("--").arg(&request.network);
     let output = preparing

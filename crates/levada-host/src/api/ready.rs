@@ -44,7 +44,9 @@ pub(super) fn make_ready(
         share: positive("share", request.share)?,
     };
     beside_of_cores(served, &request.beside)?;
-    let prepare = || prepare::prepare(&served.command, &request, &served.preparing, client);
+    // What has a process of its own may end it, or hold it up.
+    let opens = !request.isolate && !served.host.is_isolated();
+    let prepare = || prepare::prepare(&served.command, &request, opens, &served.preparing, client);
     let mut prepared = prepare()?;
     if !request.arguments.is_empty() && !prepared.program {
         let what = format!("{} is a network, and takes no arguments", prepared.network);

@@ -196,4 +196,7 @@ pub struct PrepareArgs {
     pub given: GivenArgs,
     #[command(flatten)]
     pub compile: CompileArgs,
+    /// See that a C program can be opened, too: by a process of its own
+    #[arg(long)]
+    pub open: bool,
 }
