@@ -622,25 +622,34 @@ fn a_program_that_is_damaged_ends_nobody() {
 
 /// Each is tried first where it can do no harm.
 #[test]
-fn a_program_whose_constructor_does_harm_is_refused_and_ends_nobody() {
+fn a_program_whose_constructor_or_destructor_does_harm_is_refused_and_ends_nobody() {
     let place = sources();
     let all = [
-        ("((void (*)(void))0)()", "was ended by signal 11"),
-        ("abort()", "was ended by signal 6"),
-        ("puts(\"opened\"), exit(0)", "has exited with status 0"),
-        ("_exit(3)", "has exited with status 3"),
-        ("for (;;) pause()", "does a constructor"),
+        (
+            "constructor",
+            "((void (*)(void))0)()",
+            "was ended by signal 11",
+        ),
+        ("constructor", "abort()", "was ended by signal 6"),
+        (
+            "constructor",
+            "puts(\"opened\"), exit(0)",
+            "has exited with status 0",
+        ),
+        ("constructor", "_exit(3)", "has exited with status 3"),
+        ("constructor", "for (;;) pause()", "does a constructor"),
+        ("destructor", "abort()", "was ended by signal 6"),
     ];
-    for (number, (what, _)) in all.iter().enumerate() {
+    for (number, (when, what, _)) in all.iter().enumerate() {
         let text = format!(
-            "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) static void \
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__(({when})) static void \
              harms(void) {{ {what}; }}\nint main(void) {{ return 0; }}\n"
         );
         compiled(&place, &format!("harms{number}"), &text);
     }
     let host = Host::begin_in(place);
     host.many("net");
-    for (number, (_, told)) in all.iter().enumerate() {
+    for (number, (.., told)) in all.iter().enumerate() {
         let file = format!("harms{number}.so");
         let load = ["load", &file, "--within=2"];
         host.run(&load).refuses(1, &[told]);
