@@ -10,7 +10,7 @@ use crate::graph::Graph;
 use crate::left::Left;
 use crate::load::Loads;
 use crate::machine::Machine;
-use crate::place::{Placement, bottleneck, improve};
+use crate::place::{Placement, bottleneck, improve, lower_bound};
 use crate::swings::Swings;
 use std::time::Duration;
 
@@ -244,7 +244,8 @@ impl Balancer {
                 return None;
             }
         }
-        if now < BUSY * 1e9 {
+        // Where none can gain enough, none is looked for: that takes time from those who are so well off.
+        if now < BUSY * 1e9 || lower_bound(&mean, &machine) > now * (1.0 - WORTH) {
             self.swings.nothing();
             return None;
         }

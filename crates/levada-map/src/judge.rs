@@ -72,6 +72,11 @@ impl Score {
         &self.missing
     }
 
+    /// None has less missing.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.missing.iter().all(|missing| *missing <= MISSING)
+    }
+
     /// Better by at least so much.
     pub fn beats(&self, other: &Score, by: f64) -> bool {
         for (a, b) in self.missing.iter().zip(&other.missing) {

@@ -147,7 +147,7 @@ pub struct Mix {
     pub exclusive: Vec<(u32, Option<usize>)>,
 }
 
-const SECOND: f64 = 1e9;
+pub(crate) const SECOND: f64 = 1e9;
 /// A unit that takes a year is a mistake.
 const MOST: f64 = 3.2e16;
 

@@ -5,7 +5,7 @@
 
 use crate::judge::KEPT;
 use crate::machine::Machine;
-use crate::mix::Mix;
+use crate::mix::{Mix, SECOND};
 
 /// Each makes the bound a little lower; after so many, hardly any more.
 const ROUNDS: usize = 24;
@@ -31,6 +31,32 @@ impl Reach {
             missing: missing(mix, machine, &asked),
         }
     }
+}
+
+/// The mean of the logarithms of the rates is no more than this wherever the actors are: all cores together do no more work,
+/// and nobody is faster than its heaviest actor on the fastest core, or than it is held to.
+pub(crate) fn most_anywhere(mix: &Mix, machine: &Machine) -> f64 {
+    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+    // Of each the most that it can use of the cores, and what a unit asks of them.
+    let mut apps: Vec<(f64, f64)> = mix
+        .apps
+        .iter()
+        .map(|app| {
+            let unit = app.work().max(1e-9) / SECOND;
+            let alone = fastest * SECOND / app.heaviest().max(1e-9);
+            let held = app.limit(app.work().max(1e-9) / fastest);
+            (held.map_or(alone, |held| held.min(alone)) * unit, unit)
+        })
+        .collect();
+    // Equal parts make the mean as large as it can be, and who can use less than that leaves more to the others.
+    apps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut left, mut sum) = (machine.capacity(), 0.0);
+    for (served, (most, unit)) in apps.iter().enumerate() {
+        let part = most.min(left / (apps.len() - served) as f64);
+        left -= part;
+        sum += (part / unit).ln();
+    }
+    sum / apps.len().max(1) as f64
 }
 
 /// The mean of the logarithms of the rates is no more than this, whoever goes first.

@@ -11,6 +11,7 @@ use crate::looking::best_looking;
 use crate::machine::Machine;
 use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
+use crate::reach::most_anywhere;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,11 +330,17 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     }
     let rates = mix.targets(machine);
     let graph = mix.graph(&rates);
-    let mut found = candidates(mix, machine, &graph, &rates);
     let Some(current) = current else {
+        let found = candidates(mix, machine, &graph, &rates);
         return lasting(mix, machine, &graph, found);
     };
     let kept = staying(&graph, machine, current);
+    let stays = glance(mix, machine, &kept);
+    // Who is so well off is left alone at once: to look at all the others takes time from what runs.
+    if stays.keeps_all() && most_anywhere(mix, machine) <= stays.mean + WORTH {
+        return kept;
+    }
+    let mut found = candidates(mix, machine, &graph, &rates);
     let mut mended = Loads::new(&graph, machine, kept.clone());
     mended.refine();
     found.push(mended.into_placement());
@@ -347,7 +354,6 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
             .filter(|(new, (old, _))| old.is_some_and(|old| old != **new));
         away.map(|(_, (_, busy))| busy / work).sum()
     };
-    let stays = glance(mix, machine, &kept);
     let mut best = (stays.clone(), kept.clone(), 0.0);
     for placement in found {
         let placement = renamed(&graph, machine, placement, &kept);

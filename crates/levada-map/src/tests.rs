@@ -584,3 +584,15 @@ fn an_idle_application_is_left_alone() {
         );
     }
 }
+
+#[test]
+fn where_nothing_can_gain_enough_nothing_is_searched() {
+    let searches = |placement: [u32; 4]| {
+        let mut balancer = balancer(placement.to_vec());
+        let sample = measured(&[1.0, 1.1, 1.0, 1.0], &placement, Duration::from_millis(20));
+        let searches = (0..100).filter_map(|_| balancer.sample(&sample));
+        searches.count()
+    };
+    assert_eq!(searches([0, 0, 1, 1]), 0);
+    assert!(searches([0, 0, 0, 1]) > 0);
+}

@@ -3,9 +3,9 @@
 //! kept and ones that cannot, of all, half and few of the applications.
 
 use super::*;
-use crate::judge::{ONCE, looked};
+use crate::judge::{ONCE, looked, verdict};
 use crate::random::{Random, mix as random_mix};
-use crate::reach::Reach;
+use crate::reach::{Reach, most_anywhere};
 use crate::strategy::all_candidates;
 use crate::tests_mix::{app, of};
 use crate::tests_random::mixes;
@@ -49,6 +49,31 @@ fn a_short_look_at_all_takes_nobody_away_who_is_better() {
             assert!(!better, "mix {seed}: {other:?}, not {is:?}");
         }
     }
+}
+
+/// Within what the simulator says.
+#[test]
+fn no_placement_gives_more_than_there_is() {
+    let mut closest = f64::INFINITY;
+    for seed in 0..40 + mixes() / 4 {
+        let mut random = Random::new(seed ^ 0x51);
+        let machine = Machine::described([1, 2, 8][random.below(3)], 1, 8, 8);
+        let apps = 1 + random.below(6);
+        let mut mix = random_mix(&mut random, apps, 8 * apps);
+        let could = mix.targets(&machine);
+        for (app, rate) in mix.apps.iter_mut().zip(could) {
+            app.promise = (random.below(3) == 0).then_some(rate * 0.7);
+            app.share = (random.below(4) == 0).then_some(0.3);
+            app.priority = random.below(2) as i32;
+        }
+        let most = most_anywhere(&mix, &machine);
+        for placement in all_candidates(&mix, &machine) {
+            let is = verdict(&mix, &machine, &placement).mean;
+            assert!(is <= most + 0.02, "mix {seed}: {is}, not {most}");
+            closest = closest.min(most - is);
+        }
+    }
+    assert!(closest < 0.02, "{closest}");
 }
 
 fn prioritised(priorities: &[i32]) -> Mix {
