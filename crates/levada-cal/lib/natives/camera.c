@@ -98,7 +98,7 @@ static video *display(uint32_t width, uint32_t height, int planes, int32_t *clic
     w[i] = (int32_t)width;
     h[i] = (int32_t)height;
   }
-  video *v = video_of_app();
+  video *v = video_for_frame();
   video_begin(v, w, h, "");
   return v;
 }

@@ -222,7 +222,7 @@ void io_picture_end(void) {
 
 void io_video_begin(int32_t width, int32_t height, int32_t width1, int32_t height1, int32_t width2,
                     int32_t height2) {
-  video *v = video_of_app();
+  video *v = video_for_frame();
   int32_t w[3] = {width, width1, width2}, h[3] = {height, height1, height2};
   for (int i = 0; i < 3; i++)
     if (w[i] < !i || h[i] < !i) lvd_native_fail("io_video_begin: an impossible size");

@@ -219,7 +219,7 @@ static void show(const uint8_t *y, const uint8_t *u, const uint8_t *v, int32_t w
     lvd_native_fail("a picture of %dx%d pixels cannot be shown", width, height);
   }
   if (!is_shown()) return;
-  video *video_out = video_of_app();
+  video *video_out = video_for_frame();
   if (!is_of_input(video_out->complete)) return;
   video_begin(video_out, w, h, "");
   video_end_frame(video_out, (const uint8_t *const[]){y, u, v});

@@ -36,6 +36,13 @@ static void video_end(void *data, lvd_status outcome) {
 static video *video_of_app(void) {
   video *v = heirloom("levada.video", &video_key, sizeof *v, video_end);
   v->app = lvd_current_app();
+  return v;
+}
+
+/* The same for a new frame: a new version of the application may be to write its frames elsewhere. One that the
+ * old version has begun is completed where it belongs. */
+static video *video_for_frame(void) {
+  video *v = video_of_app();
   if (v->out.open && is_another(v->given, "out")) {
     video_end(v, LVD_OK);
     *v = (video){.app = v->app};
