@@ -47,8 +47,7 @@ def host():
                 file.write(entry(f"a{i}", NETWORK, PROJECT, INPUT))
         subprocess.run([LEVADA, "load", manifest, "--socket", path], stdout=subprocess.DEVNULL, check=True)
         asked = Asked(path)
-        while any(a["state"] not in ("ended", "failed") for a in asked.get("/applications")):
-            time.sleep(0.05)
+        asked.await_ends(N)
         seen = asked.get("/applications")
         if any(a["outcome"] != "done" for a in seen):
             sys.exit("an instance failed")
@@ -60,8 +59,7 @@ def first():
         load = [LEVADA, "load", NETWORK, *WHERE, "--socket", path, "--in", INPUT]
         subprocess.run([*load, "--name", "before", "--out", "/dev/null"], stdout=subprocess.DEVNULL, check=True)
         asked = Asked(path)
-        while asked.get("/applications")[0]["state"] != "ended":
-            time.sleep(0.05)
+        asked.await_ends(1)
         pipe = f"{folder}/first"
         os.mkfifo(pipe)
         start = time.monotonic()
