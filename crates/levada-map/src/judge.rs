@@ -16,6 +16,7 @@ use crate::alike;
 use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix};
 use crate::place::Placement;
+use crate::side_by_side::side_by_side;
 use crate::sim::{Look, Midway, Settling, Simulated, expected, expecting};
 use std::ops::Range;
 
@@ -134,8 +135,8 @@ impl Score {
     }
 }
 
-/// Less than this makes no difference to what is missing.
-const MISSING: f64 = 0.01;
+/// Less than this makes no difference to what is missing: the simulator is no more exact.
+const MISSING: f64 = KEPT;
 /// A rate within this share of what was promised keeps the promise.
 pub const KEPT: f64 = 0.02;
 
@@ -345,13 +346,12 @@ pub(crate) fn race<'a>(
 ) -> Option<(Score, &'a Placement)> {
     let score = |made: &Simulated| Score::of(mix, &made.rates);
     let ranked = mix.levels().len() > 1;
-    let begun = found.iter().map(|placement| {
+    let begun = side_by_side(found.iter().collect(), |placement| {
         let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
         let made = run.glance();
         (score(&made), made.all_settled(), (run, placement))
     });
-    let begun: Vec<_> = begun.collect();
     let seen = begun.iter().map(|(seen, ..)| seen.clone());
     let first = seen.chain(than.cloned()).reduce(Score::better);
     let may_win = |seen: &Score, seems_settled: bool| match &first {
@@ -366,8 +366,11 @@ pub(crate) fn race<'a>(
     let mut best = None;
     while !racing.is_empty() {
         let mut on = Vec::new();
-        for (mut run, placement) in racing {
-            match run.look() {
+        let looked = side_by_side(racing, |(mut run, placement): (Settling, _)| {
+            (run.look(), run, placement)
+        });
+        for (look, run, placement) in looked {
+            match look {
                 Look::SoFar(made) => on.push((score(&made), (run, placement))),
                 Look::Settled(made) => {
                     let score = score(&made);

@@ -27,6 +27,7 @@ mod number;
 mod place;
 pub mod random;
 mod reach;
+mod side_by_side;
 mod sim;
 mod strategy;
 mod swings;

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::place::Placement;
 use crate::reach::Reach;
-use std::panic::resume_unwind;
+use crate::side_by_side::side_by_side;
 
 /// What looks less than this better is no better.
 const ALIKE: f64 = 0.005;
@@ -102,16 +102,8 @@ pub(crate) fn best_looking(
 /// Looks at the first of these, side by side, and takes them away.
 fn at_once<'a>(
     left: &mut Vec<Looked<'a>>,
-    look: impl Fn(&mut Looked<'a>) -> Score + Copy + Send,
+    look: impl Fn(&mut Looked<'a>) -> Score + Sync,
 ) -> Vec<(Score, Looked<'a>)> {
-    let mut now: Vec<Looked> = left.drain(..AT_ONCE.min(left.len())).collect();
-    let scores: Vec<Score> = std::thread::scope(|scope| {
-        let begun = now.iter_mut().map(|one| scope.spawn(move || look(one)));
-        let begun: Vec<_> = begun.collect();
-        let ended = begun.into_iter().map(|look_at| look_at.join());
-        ended
-            .map(|score| score.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
-    });
-    scores.into_iter().zip(now).collect()
+    let now: Vec<Looked> = left.drain(..AT_ONCE.min(left.len())).collect();
+    side_by_side(now, |mut one| (look(&mut one), one))
 }
