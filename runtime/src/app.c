@@ -373,6 +373,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++) app->share[i].app = app;
 
   lvd_port_lock(&rt->lock);
+  app->serial = ++rt->loads;
   status = make_channels(app, options, &why);
   if (status == LVD_OK) status = make_entities(app, options, &why);
   for (; status == LVD_OK && app->options < options->option_count; app->options++) {

@@ -143,6 +143,12 @@ struct lvd_worker {
   lvd_port_context home; /* the worker's own stack, while a fiber runs */
   uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
   uint32_t away;         /* looks that are left until the loop has its turn */
+  /* The block of an application that was asked for here last (native.c); serial 0: none. */
+  struct {
+    uint64_t serial;
+    const void *key;
+    void *data;
+  } asked;
   uint32_t until_sample; /* looks */
   uint32_t look;         /* switches from one look to the next */
   uint32_t random;
@@ -244,6 +250,7 @@ struct lvd_app {
   const lvd_network *net;
   char *name;
   lvd_app *next, *previous; /* in the runtime's list */
+  uint64_t serial;          /* from 1 on: no other of this runtime has had it */
   lvd_entity *entity;       /* net->actors of them */
   lvd_channel **channel;    /* net->channels of them */
   lvd_outside *outside;
@@ -309,6 +316,7 @@ struct lvd_runtime {
   lvd_command *command; /* one for each worker: of who takes a core, or ends the runtime */
   lvd_port_mutex lock;  /* the list of applications, the running set */
   lvd_app *apps;
+  uint64_t loads;             /* applications that were loaded */
   uint32_t given_count;       /* workers in the running set */
   struct lvd_keeper *keepers; /* under pool_lock: usually one (keeper.c) */
   lvd_a32 keepers_idle;

@@ -209,6 +209,44 @@ void test_native_data(void) {
   lvd_runtime_destroy(rt);
 }
 
+static int another_key;
+static int blocks_ended;
+static void end_count(void *data, lvd_status outcome) {
+  CHECK_EQ(outcome, LVD_OK);
+  blocks_ended += *(int *)data;
+}
+
+static lvd_verdict counter_run(lvd_actor *self) {
+  (void)self;
+  lvd_app *app = lvd_current_app();
+  for (int i = 0; i < 3; i++) {
+    int *other = lvd_app_data(app, &another_key, sizeof *other, end_count);
+    int *one = lvd_app_data(app, &key, sizeof *one, end_count);
+    CHECK(one != other && *one == i && *other == 10 * i);
+    CHECK(lvd_app_data(app, &another_key, sizeof *other, end_count) == other);
+    *one += 1;
+    *other += 10;
+  }
+  return LVD_DONE;
+}
+
+/* What a worker remembers of one application's blocks is nothing to the next, which may lie where that one lay. */
+void test_native_blocks(void) {
+  static const lvd_actor_class cls = {.name = "counter", .run = counter_run};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_desc actor = {"counter", &cls, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "blocks", 1, 0, &actor, NULL};
+  for (int i = 1; i <= 3; i++) {
+    lvd_app *app;
+    CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    CHECK_EQ(blocks_ended, 33 * i);
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
+}
+
 static void end_in_vain(void *data, lvd_status outcome) {
   CHECK_EQ(outcome, LVD_OK);
   lvd_app_fail(*(lvd_app **)data, "cannot close %s", "photo.ppm");
