@@ -20,8 +20,8 @@ use crate::journal::{Journal, held};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use files::{
-    Change, finish, forget_file, forget_gone, going, kept, named, output_of, tidy, write_request,
-    write_whole,
+    Change, finish, forget_file, forget_gone, going, kept, named, output_of, take_back, tidy,
+    write_request, write_whole,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -226,8 +226,17 @@ impl Memory {
             keep: named.collect(),
             forget: Vec::new(),
         };
+        let before = change.before(&self.folder);
         if let Err(e) = change.make(&self.folder) {
-            change.take_back(&self.folder);
+            take_back(&self.folder, before);
+            // Of a version that has been replaced, it is known until the one that runs ends.
+            let mut whose = self.whose();
+            for (name, number, _) in all {
+                whose
+                    .ours
+                    .entry(name.to_string())
+                    .and_modify(|ours| *ours = *number);
+            }
             return Err(e);
         }
         for (name, ..) in all {
@@ -460,6 +469,37 @@ mod tests {
         assert!(!path.join(".half.new").exists());
         assert!(Memory::open(&memory.file("bad")).is_err());
         assert!(memory.forget_left("bad") && !memory.forget_left("bad"));
+    }
+
+    /// A disk that is full, for one: here a file cannot be begun, since a folder lies there.
+    #[test]
+    fn what_cannot_be_kept_leaves_what_was_kept_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.keep("c", 2, &request()).unwrap();
+        drop(memory);
+        let memory = Memory::open(folder.path()).unwrap();
+        std::fs::create_dir(folder.path().join(".c.json.new")).unwrap();
+        let other = LoadRequest {
+            priority: 7,
+            ..request()
+        };
+        assert!(memory.keep("c", 1, &other).is_err());
+        let all = [("a", 2, &other), ("b", 3, &other), ("c", 4, &other)];
+        assert!(memory.keep_all(&all).is_err());
+        assert_eq!(memory.left(), ["a", "c"]);
+        for name in memory.left() {
+            assert_eq!(memory.read(&name).unwrap().priority, -3);
+        }
+        assert!(!memory.file("b").exists() && !folder.path().join(CHANGE).exists());
+        // A version that has been replaced goes with the one that runs.
+        memory.keep("d", 5, &request()).unwrap();
+        std::fs::create_dir(folder.path().join(".d.json.new")).unwrap();
+        assert!(memory.keep("d", 6, &other).is_err());
+        assert!(memory.file("d").exists());
+        memory.forget("d", 6);
+        assert!(!memory.file("d").exists());
     }
 
     #[test]

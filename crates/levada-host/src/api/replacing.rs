@@ -168,5 +168,8 @@ fn not_entered(folder: &Path, e: &std::io::Error) -> Refusal {
 }
 
 fn not_kept(e: std::io::Error) -> Refusal {
-    Refusal::new(Kind::Limit, format!("it runs, but is not remembered: {e}"))
+    Refusal::new(
+        Kind::Limit,
+        format!("it runs, but what the next host knows is the version before it: {e}"),
+    )
 }

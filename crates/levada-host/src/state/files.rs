@@ -42,13 +42,34 @@ impl Change {
         }
     }
 
-    /// Of what it was to keep nothing is left, as where it could not be made.
-    pub(super) fn take_back(&self, folder: &Path) {
-        for name in self.keep.iter().filter_map(|r| r.name.as_deref()) {
-            let _ = std::fs::remove_file(folder.join(kept(name)));
-        }
-        let _ = std::fs::remove_file(folder.join(CHANGE));
+    /// What is kept under the names that it is to keep.
+    pub(super) fn before(&self, folder: &Path) -> Vec<Before> {
+        let names = self.keep.iter().filter_map(|r| r.name.as_deref());
+        let files = names.map(|name| {
+            let file = kept(name);
+            let text = std::fs::read(folder.join(&file)).ok();
+            (file, text)
+        });
+        files.collect()
     }
+}
+
+/// A file, and what was in it; none: there was no such file.
+pub(super) type Before = (String, Option<Vec<u8>>);
+
+/// Of what a change was to keep nothing is left, where it could not be made: what an earlier host has kept of the same
+/// names is there as it was.
+pub(super) fn take_back(folder: &Path, before: Vec<Before>) {
+    for (file, was) in before {
+        if std::fs::read(folder.join(&file)).ok() == was {
+            continue;
+        }
+        let _ = match was {
+            Some(text) => write_whole(folder, &file, &text),
+            None => std::fs::remove_file(folder.join(&file)),
+        };
+    }
+    let _ = std::fs::remove_file(folder.join(CHANGE));
 }
 
 /// Makes the change in whose midst the host before was ended.
