@@ -136,7 +136,8 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
-            Command::Host(_) | Command::Top(_) => false,
+            Command::Host(_) => false,
+            Command::Top(args) => args.at.json,
             Command::Load(args) => args.at.json,
             Command::Replace(args) => args.load.at.json,
             Command::Unload(args) => args.at.json,
