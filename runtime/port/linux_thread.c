@@ -370,20 +370,32 @@ static bool is_dead(const char *number) {
   return name_end && strncmp(name_end, ") Z", 3) == 0;
 }
 
-/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask. */
+/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask, and its points of
+ * cancellation, since who asks may have a lock. */
 static void read_start(const char *path, char *text, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
-  if (fd >= 0) close(fd);
+  int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  long n = fd < 0 ? 0 : syscall(SYS_read, fd, text, size - 1);
+  if (fd >= 0) syscall(SYS_close, fd);
   text[n > 0 ? n : 0] = 0;
 }
 
-bool lvd_port_thread_waits(uint32_t number) {
-  char path[32], line[512];
-  snprintf(path, sizeof path, "/proc/%u/stat", number);
-  read_start(path, line, sizeof line);
+static bool waits(const char *stat) {
+  char line[512];
+  read_start(stat, line, sizeof line);
   const char *name_end = strrchr(line, ')');
   return !name_end || strchr("SDZX", name_end[2]);
+}
+
+bool lvd_port_thread_waits(uint32_t number) {
+  char path[48];
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", number);
+  return waits(path);
+}
+
+bool lvd_port_any_thread_waits(uint32_t number) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/%u/stat", number);
+  return waits(path);
 }
 
 uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CPUTIME_ID); }

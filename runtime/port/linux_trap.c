@@ -130,9 +130,13 @@ static void on_interjection(int number) {
 }
 
 void lvd_port_interject(void (*call)(void)) {
+  bool comes = traps.interjected != NULL;
   traps.interjected = call;
-  /* It comes when the handler of the tick returns, with the mask that was before. */
-  syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
+  /* It comes when the handler of the tick returns, with the mask that was before; once, or each would have a frame on
+   * the stack. */
+  if (comes) return;
+  long sent = syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
+  if (sent != 0) traps.interjected = NULL; /* too many signals wait: with the next tick */
 }
 
 void lvd_port_trace(lvd_port_step *step) {
@@ -395,6 +399,9 @@ bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument)
   if (_setjmp(escape->to) != 0) {
     sigset_t kept_back; /* out of a tick's handler, perhaps */
     put_ticks(&kept_back);
+    /* Both were for what has been left; one may be on its way still. */
+    traps.interjected = NULL;
+    traps.step = NULL;
     pthread_sigmask(SIG_UNBLOCK, &kept_back, NULL);
     if (lvd_port_has_exceptions()) (void)lvd_port_exceptions_take(); /* of what was abandoned */
     return false;

@@ -112,9 +112,10 @@ bool lvd_port_realtime_allowed(uint32_t priority);
  * name: "main" for the first one, and the number in digits for one without a name of its own. */
 uint32_t lvd_port_thread_number(void);
 void lvd_port_thread_name(uint32_t number, char *name, size_t size);
-/* Does the thread of that number, of any process, sleep, or not exist? One that runs, waits for a core or
- * was stopped does not. In any context. */
+/* Does the thread of that number, of this process, sleep, or not exist? One that runs, waits for a core or
+ * was stopped does not. In any context. The same of any process, which takes the longer the more threads that has. */
 bool lvd_port_thread_waits(uint32_t number);
+bool lvd_port_any_thread_waits(uint32_t number);
 
 /* The CPU time of the calling thread; how often it has slept in the system; how long one of the process was ready and
  * other threads had its core, or UINT64_MAX if the system does not say that. In any context. */

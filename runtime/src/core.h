@@ -98,6 +98,8 @@ struct lvd_worker {
   lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
   lvd_a64
       since; /* ticks: when what runs began, later by what fibers looked around and by what it lost */
+  /* 1 + the number of the activation in which a fiber was met computing (interrupt.c); 0: none */
+  lvd_a64 computes;
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
@@ -125,6 +127,7 @@ struct lvd_worker {
   lvd_entity **unsettled;
   uint32_t unsettled_count;
   uint64_t settled_at;         /* ticks */
+  uint64_t settle_ticks;       /* so long after that, what has gathered since is settled */
   uint64_t retired;            /* ticks: what settling took before the last sleep */
   uint32_t since_look;         /* activations since the unsettled were last looked at */
   uint32_t look_from;          /* where the next look begins, when they are many */
@@ -431,6 +434,9 @@ lvd_status lvd_worker_start(lvd_worker *w, const char *name);
 void lvd_worker_free(lvd_worker *w);
 void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
+/* The same for what has this place, of who runs at `running` - 1. */
+void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running);
+bool lvd_worker_had_enough(const lvd_worker *w); /* what runs there, for others of its level */
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
 /* Leaves `c`, which nobody waits for. What runs gives way to it if it is less than `level`. */
 void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level);
@@ -438,6 +444,10 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level);
 static inline bool lvd_worker_wanted(const lvd_worker *w) {
   return lvd_load_relaxed_u32(&w->yield) || lvd_load_relaxed_ptr(&w->commands) ||
          lvd_inbox_pending(&w->inbox);
+}
+/* Have some parked, or may applications have come to rest, since it settled long ago? */
+static inline bool lvd_settle_is_due(const lvd_worker *w, uint64_t now) {
+  return (w->unsettled_count || w->quiet) && now - w->settled_at > w->settle_ticks;
 }
 /* While a worker steals it may touch any application. */
 #define LVD_ANY_APP(w) ((lvd_app *)(w))
@@ -661,6 +671,10 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at);
 /* The watchdog has met it asleep in the system: if its application is paused it is suspended when it is back in code of
  * its own. In signal context. */
 void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at);
+/* What `w` has been asked for should not wait for its clock: by any thread. */
+void lvd_interrupt_knock(lvd_worker *w);
+/* Somebody has knocked. In signal context. */
+void lvd_interrupt_knocked(lvd_worker *w, const void *sp, const void *at);
 
 /* ---- overdue.c ---------------------------------------------------------------------------- */
 
@@ -669,7 +683,6 @@ enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
 /* A tick of the clock amid a fiber; it goes on in code of its own, or not, with its stack at `sp`; it sleeps in the
  * system. In signal context. */
 void lvd_overdue_tick(lvd_worker *w);
-void lvd_overdue_computes(lvd_worker *w);
 void lvd_overdue_in_library(lvd_worker *w);
 void lvd_overdue_asleep(lvd_worker *w);
 /* For where a fiber forks, yields or sleeps, and all is whole, as where an actor's native fails: if it is one of a C

@@ -62,15 +62,11 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 
 /* ---- waking ------------------------------------------------------------------------------- */
 
-/* What hands on from worker to worker would wait for a whole tick of the clock at each, where others compute. But
- * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
-enum { TURN_NS = 500000 };
-
-/* Has what runs at this place on `w` had a turn that is long enough for another of that place? */
-static bool has_had_its_turn(lvd_worker *w, uint32_t place, uint32_t running) {
-  if (place + 1 != running || lvd_load_relaxed_u32(&w->yield)) return false;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
-  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
+/* Has what runs at this place had a turn that is long enough for another of that place, and does not know it? A program that
+ * computes does not look. */
+static bool has_had_its_turn(const lvd_worker *w, uint32_t place, uint32_t running) {
+  bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->computes);
+  return place + 1 == running && !knows && lvd_worker_had_enough(w);
 }
 
 /* `e` is READY by our doing: its worker must learn it. */
@@ -93,7 +89,7 @@ static void hand_to_worker(lvd_entity *e) {
   }
   uint32_t running = lvd_load_relaxed_u32(&owner->running_place);
   if (running && (place >= running || has_had_its_turn(owner, place, running)))
-    lvd_worker_ask(owner);
+    lvd_worker_ask_for(owner, place, running);
 }
 
 /* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */

@@ -193,6 +193,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
   case LVD_TRAP_ASLEEP:
     lvd_stuck_asleep(w);
     lvd_interrupt_asleep(w, address, at);
+    lvd_interrupt_knocked(w, address, at);
     return;
   case LVD_TRAP_ABORT:
     say_abort(w);

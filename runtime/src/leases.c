@@ -175,7 +175,7 @@ static void look_at_holder(lvd_lease *l, uint64_t began) {
   bool lives = holder <= LVD_LEASE_SLOTS && lvd_port_locks_held(all.file, SLOT + holder - 1, 1);
   bool late = now > since && now - since >= LATE_NS && now - began >= LATE_NS;
   if (lives && !late) return;
-  bool answers = lives && lvd_port_thread_waits(lvd_load_relaxed_u32(&l->thread));
+  bool answers = lives && lvd_port_any_thread_waits(lvd_load_relaxed_u32(&l->thread));
   if (lvd_lease_seize(l, all.me, holder - 1, now))
     lvd_add_relaxed_u64(lives && !answers ? &l->seized : &l->left, 1);
 }

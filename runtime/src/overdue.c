@@ -42,10 +42,6 @@ void lvd_overdue_tick(lvd_worker *w) {
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
 }
 
-void lvd_overdue_computes(lvd_worker *w) {
-  if (lvd_clocked_ms(w) >= LVD_STOP_MS) leave(w);
-}
-
 /* Does a fiber of a C program run that is to end, and has had its time for that? */
 static bool is_past_its_end(const lvd_worker *w) {
   const lvd_entity *e = w->current;
@@ -56,7 +52,8 @@ static bool is_past_its_end(const lvd_worker *w) {
   return lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS || is_late(share);
 }
 
-/* One that yields again and again may have so little that no tick ever meets it. */
+/* Until then it takes turns with others, as before. One that yields again and again may have so little that no tick ever
+ * meets it. */
 void lvd_leave_overdue(lvd_worker *w) {
   if (is_past_its_end(w)) leave(w);
 }

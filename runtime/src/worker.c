@@ -26,7 +26,7 @@
 enum {
   PROMISED_NS = 100000000, /* so long a promise may go before others at one time */
   LOOK_EVERY = 16,         /* activations between two looks at the unsettled */
-  SETTLE_NS = 2000000,     /* a busy worker settles at least so often ... */
+  SETTLE_NS = 2000000,     /* a busy worker settles so often, if there is anything to settle ... */
   UNSETTLED_MOST = 1024    /* ... and whenever so many have gathered */
 };
 
@@ -35,6 +35,30 @@ enum {
 void lvd_worker_ask(lvd_worker *w) {
   /* After what was left for it. */
   lvd_exchange_release_u32(&w->yield, 1);
+}
+
+/* What hands on from worker to worker would wait for a whole tick of the clock at each, where others compute. But
+ * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
+enum { TURN_NS = 500000 };
+
+bool lvd_worker_had_enough(const lvd_worker *w) {
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
+}
+
+/* Of a higher level, or of the same and promised a rate where the other is not. */
+static bool goes_before(uint32_t place, uint32_t running) {
+  uint32_t level = (running - 1) / LVD_OF_LEVEL;
+  return place >= running && (place / LVD_OF_LEVEL > level || place % LVD_OF_LEVEL == 2);
+}
+
+/* A program that computes does not look at that: it is told at once by what goes before it, and by others when it has had
+ * enough, or its turns would be as short as those who are like them. */
+void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running) {
+  lvd_worker_ask(w);
+  if (lvd_load_relaxed_u64(&w->computes) &&
+      (goes_before(place, running) || lvd_worker_had_enough(w)))
+    lvd_interrupt_knock(w);
 }
 
 static bool wake(lvd_worker *w) {
@@ -47,6 +71,7 @@ static bool wake(lvd_worker *w) {
 
 void lvd_worker_ring(lvd_worker *w) {
   lvd_worker_ask(w);
+  lvd_interrupt_knock(w);
   wake(w);
 }
 
@@ -68,7 +93,8 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   lvd_worker *self = lvd_this_worker();
   if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
   uint32_t running = lvd_load_relaxed_u32(&w->running_place);
-  if (running && LVD_OF_LEVEL * level + 1 >= running) lvd_worker_ask(w);
+  uint32_t place = LVD_OF_LEVEL * level + 1;
+  if (running && place >= running) lvd_worker_ask_for(w, place, running);
 }
 
 static void obey(lvd_worker *w, lvd_command *c) {
@@ -432,6 +458,7 @@ void lvd_worker_main(void *argument) {
   w->low = lvd_port_stack_low(NULL);
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = w->look = 1;
+  w->settle_ticks = lvd_port_ns_to_ticks(SETTLE_NS);
   w->random = w->index + 1;
   take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
@@ -468,11 +495,8 @@ void lvd_worker_main(void *argument) {
     count_turn(w, place, end - lvd_load_relaxed_u64(&w->since));
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
-    if (++w->since_look >= LOOK_EVERY) {
-      lvd_look_around(w);
-      if ((w->unsettled_count || w->quiet) && lvd_port_ticks_to_ns(now - w->settled_at) > SETTLE_NS)
-        lvd_settle(w);
-    }
+    if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);
+    if (lvd_settle_is_due(w, now)) lvd_settle(w);
   }
   lvd_watchdog_asleep(w);
   lvd_lease_end(&w->leased);

@@ -5,6 +5,7 @@
 mod common;
 
 use common::host::{Host, compiled, sources};
+use common::network;
 use std::time::{Duration, Instant};
 
 /// Computes until it is ended, or as long as its first argument says, and writes what came out into the file
@@ -65,6 +66,104 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
         assert_eq!(ended["outcome"], "stopped");
     }
     host.run(&["unload", "net", "--now"]).succeeds();
+}
+
+/// Who waits for a time, in an actor and in a program, has its turn when that has come.
+#[test]
+fn who_waits_for_a_time_goes_on_beside_who_computes() {
+    let place = sources();
+    compiled(&place, "computes", COMPUTES);
+    let sleeps = "#include <levada/fiber.h>\nint main(void) {\n  for (int i = 0; i < 100; i++)\n    \
+        if (lvd_fiber_sleep(1000000) != LVD_OK) return 1;\n  return 0;\n}\n";
+    compiled(&place, "sleeps", sleeps);
+    place.write(
+        "src/p/Clock.cal",
+        "package p;\nactor Clock () ==> int Out :\n  @native function in_a_millisecond(int n) --> int end\n  int n := 0;\n  \
+         action ==> Out:[in_a_millisecond(n)] guard n < 100 do n := n + 1; end\nend\n",
+    );
+    place.write(
+        "natives/clock.c",
+        "#include <levada/native.h>\n#include <time.h>\nint32_t in_a_millisecond(int32_t n);\n\
+         int32_t in_a_millisecond(int32_t n) {\n  struct timespec t;\n  clock_gettime(CLOCK_MONOTONIC, &t);\n  \
+         lvd_wait_until(t.tv_sec * INT64_C(1000000000) + t.tv_nsec + 1000000);\n  return n;\n}\n",
+    );
+    let clock = network(
+        &[("clock", "p.Clock", &[]), ("write", "p.Write", &[])],
+        &[("clock.Out", "write.In")],
+    );
+    place.write(
+        "src/p/Clocked.xdf",
+        &clock.replace("\"Top\"", "\"Clocked\""),
+    );
+    let host = Host::begin_in(place);
+    for name in ["one", "two"] {
+        host.run(&["load", "computes.so", "--name", name])
+            .succeeds();
+        host.until(name, |a| a["busy"].as_f64() > Some(0.1));
+    }
+    host.run(&["load", "sleeps.so"]).succeeds();
+    host.run(&["load", "src/p/Clocked.xdf", "--out=/dev/null"])
+        .succeeds();
+    for name in ["sleeps", "Clocked"] {
+        let ended = host.until(name, |a| !a["outcome"].is_null());
+        assert_eq!(ended["outcome"], "done", "{ended}");
+    }
+    for name in ["one", "two"] {
+        assert_eq!(host.seen(name)["state"], "running");
+    }
+}
+
+/// What goes from core to core, and before others, does not wait at each for the clock of who computes there.
+#[test]
+fn who_goes_before_others_has_the_core_at_once() {
+    let place = sources();
+    compiled(&place, "computes", COMPUTES);
+    place.write(
+        "src/p/Ball.cal",
+        "package p;\nactor Ball () int In ==> int Out :\n  initialize ==> Out:[0] end\n  \
+         action In:[x] ==> Out:[x] end\nend\n",
+    );
+    place.write(
+        "src/p/Back.cal",
+        "package p;\nactor Back () int In ==> int Out :\n  action In:[x] ==> Out:[x] end\nend\n",
+    );
+    let match_ = network(
+        &[("ball", "p.Ball", &[]), ("back", "p.Back", &[])],
+        &[("ball.Out", "back.In"), ("back.Out", "ball.In")],
+    );
+    place.write("src/p/Match.xdf", &match_.replace("\"Top\"", "\"Match\""));
+    place.write("sides.toml", "[Match]\nball = 0\nback = 1\n");
+    let host = Host::begin_in(place);
+    for name in ["one", "two"] {
+        host.run(&["load", "computes.so", "--name", name])
+            .succeeds();
+        host.until(name, |a| a["busy"].as_f64() > Some(0.1));
+    }
+    let sides = ["--no-fuse", "--priority=2", "--placement=sides.toml"];
+    host.run(&[&["load", "src/p/Match.xdf"][..], &sides].concat())
+        .succeeds();
+    let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap_or_default();
+    let computed = || {
+        let busy = |name| host.seen(name)["busy"].as_f64().unwrap();
+        busy("one") + busy("two")
+    };
+    let (hops, before) = (firings(&host.seen("Match")), computed());
+    let now = firings(&host.until("Match", |a| firings(a) > hops + 3000));
+    let each = 1e3 * (computed() - before) / (now - hops) as f64;
+    println!("{each:.3} ms were computed by others at each hop");
+    // A tick of that clock is of 4 ms.
+    assert!(each < 2.0, "{each} ms");
+    // Nor does it harm that they are ended amid that.
+    for _ in 0..5 {
+        for name in ["one", "two"] {
+            let ended = host.json(&["unload", name, "--now"]);
+            assert_eq!(ended["outcome"], "stopped");
+            host.run(&["load", "computes.so", "--name", name])
+                .succeeds();
+        }
+    }
+    let hops = firings(&host.seen("Match"));
+    host.until("Match", |a| firings(a) > hops + 3000);
 }
 
 /// In its own code it is suspended; in another library, where it might have locks, it is not.
