@@ -4,7 +4,7 @@
 
 use super::coming::Coming;
 use super::isolated::Isolated;
-use super::naming::name_all;
+use super::naming::{likely_name, name_all};
 use super::prepare::Client;
 use super::ready::{Ready, fits, make_ready, pins, whose};
 use super::types::{Details, Failed, LoadRequest};
@@ -149,10 +149,10 @@ fn admission_of_isolated(served: &Served, name: &str, one: &Ready) -> Option<Adm
 fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(), Failed> {
     let several = ready.len() > 1;
     for one in ready {
+        let name = likely_name(one);
         let Some(load) = one.load.as_mut().filter(|load| load.exclusive) else {
             continue;
         };
-        let name = one.request.name.clone().unwrap_or_default();
         let asked = Load {
             pins: pins(served, &name, &one.request, load)?,
             name,
@@ -172,10 +172,10 @@ fn seat_together(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
     let mut loads = Vec::new();
     for one in ready {
         let shares = |load: &&mut Load| !load.exclusive && !load.network.is_program();
+        let name = likely_name(one);
         let Some(load) = one.load.as_mut().filter(shares) else {
             continue;
         };
-        let name = one.request.name.clone().unwrap_or_default();
         let whose = several.then(|| whose(&one.request));
         let pins = pins(served, &name, &one.request, load);
         load.pins = pins.map_err(|failed| failed.of(whose))?;

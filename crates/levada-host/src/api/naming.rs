@@ -44,18 +44,29 @@ pub(super) fn name_all(
     Ok(())
 }
 
-/// The last part of the network's name, and a number if that is taken, or `wanted` by another.
-fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
+/// The one that it asks for, or has if that of its network is free.
+pub(super) fn likely_name(one: &Ready) -> String {
+    let name = one.request.name.clone();
+    name.unwrap_or_else(|| short_name(&one.prepared.network))
+}
+
+/// The last part of a network's name.
+fn short_name(class: &str) -> String {
     let short = class.rsplit('.').next().unwrap_or(class);
-    let short: String = short
-        .chars()
-        .filter(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    let short: String = short.chars().take(48).collect();
-    let short = if short.is_empty() { "app" } else { &short };
+    let short = short.chars().filter(|c| c.is_alphanumeric() || *c == '_');
+    let short: String = short.take(48).collect();
+    match short.is_empty() {
+        true => "app".to_string(),
+        false => short,
+    }
+}
+
+/// That, and a number if it is taken, or `wanted` by another.
+fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
+    let short = short_name(class);
     let is_free = |name: &str| !wanted.contains(name) && !is_live(served, name);
     let numbered = (2..).map(|n| format!("{short}-{n}"));
-    std::iter::once(short.to_string())
+    std::iter::once(short.clone())
         .chain(numbered)
         .find(|name| is_free(name))
         .unwrap_or_default()
