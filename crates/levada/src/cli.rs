@@ -136,7 +136,7 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(args) => args.json,
-            Command::Host(_) => false,
+            Command::Host(args) => args.json,
             Command::Top(args) => args.at.json,
             Command::Load(args) => args.at.json,
             Command::Replace(args) => args.load.at.json,

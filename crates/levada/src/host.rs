@@ -187,6 +187,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     // It answers whatever the workers compute. What takes long is done on threads that it starts, and those are of the
     // usual class.
     served.host.runtime().serve();
+    if args.json {
+        output::line(&serde_json::json!(api::info(&served)).to_string())?;
+    }
     // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
     let tell = |what| (!isolated).then(|| notify::tell(what));
     tell(notify::READY);

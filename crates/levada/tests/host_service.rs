@@ -5,8 +5,9 @@ mod common;
 
 use common::host::{Host, sources};
 use common::{Place, Run};
+use serde_json::Value;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -43,6 +44,34 @@ fn a_socket_has_one_host_and_a_dead_one_is_followed() {
         .place
         .run(&["host", "--socket", "g.sock", "--group", "no such group"]);
     group.refuses(1, &["there is no such group"]);
+}
+
+/// A group that is let in may use the socket.
+#[test]
+fn a_socket_may_be_a_groups() {
+    let place = sources();
+    let opened = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path(""), opened).unwrap();
+    // SAFETY: has no preconditions.
+    let group = unsafe { libc::getegid() };
+    let host = Host::begin_with(place, &["--group", &group.to_string()]);
+    let socket = std::fs::metadata(host.place.path("h.sock")).unwrap();
+    assert_eq!(socket.permissions().mode() & 0o777, 0o660);
+    assert_eq!(socket.gid(), group);
+    host.run(&["list"]).succeeds();
+}
+
+/// What a script waits for, and what it is told where there can be no host.
+#[test]
+fn a_host_says_in_json_that_it_answers() {
+    let host = Host::begin_printing(sources(), &["--json"]);
+    host.run(&["list"]).succeeds();
+    let said: Value = serde_json::from_str(host.printed().lines().next().unwrap()).unwrap();
+    assert_eq!(said["pid"], host.child.id());
+    assert_eq!(said["workers"], 2);
+    let second = host.run(&["host", "--json"]);
+    second.refuses(1, &["another host lives there"]);
+    assert_eq!(second.json()["outcome"], "refused");
 }
 
 /// As a descriptor, in the way that systemd has: the socket is not the host's, and stays when it ends.

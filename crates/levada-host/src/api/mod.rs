@@ -69,7 +69,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 // ---- what can be asked for ---------------------------------------------------------------------
 
-fn info(served: &Served) -> HostInfo {
+/// What there is to say of the host.
+pub fn info(served: &Served) -> HostInfo {
     HostInfo {
         version: env!("CARGO_PKG_VERSION").to_string(),
         pid: std::process::id(),

@@ -37,6 +37,9 @@ pub struct HostArgs {
     /// Let each application print no more than so many bytes a second (K, M, G); who would print more waits
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size, default_value = "1M")]
     pub prints: u64,
+    /// Print, once it answers, a line of JSON on the output: what GET /host says
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub runtime: RuntimeArgs,
 }
