@@ -4,7 +4,7 @@
 use crate::api::types::Failed;
 use crate::asks::Asks;
 use crate::refusal::Kind;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
@@ -24,6 +24,10 @@ pub struct Client {
     /// Whose process it is, of a host that nobody knows by its socket.
     application: Option<String>,
 }
+
+/// So much an answer may be, and a line of one that goes on: far more than any host has to say. The process of an
+/// application that is not trusted could say anything for ever.
+const MOST: usize = 256 << 20;
 
 /// So long a host may take to answer, if its client says nothing else.
 pub const USUAL: Duration = Duration::from_secs(45);
@@ -73,6 +77,26 @@ impl Client {
 
     fn went(&self, e: hyper::Error) -> Failed {
         failed(format!("{} went in the middle: {e}", self.host()), None)
+    }
+
+    /// Says too much.
+    fn endless(&self) -> Failed {
+        let most = MOST >> 20;
+        failed(
+            format!("{} answers with more than {most} MiB", self.host()),
+            None,
+        )
+    }
+
+    /// All of an answer.
+    async fn whole(&self, body: Incoming) -> Result<Bytes, Failed> {
+        match Limited::new(body, MOST).collect().await {
+            Ok(all) => Ok(all.to_bytes()),
+            Err(e) => Err(match e.downcast::<hyper::Error>() {
+                Ok(e) => self.went(*e),
+                Err(_) => self.endless(),
+            }),
+        }
     }
 
     fn unreachable(&self, e: std::io::Error) -> Failed {
@@ -152,12 +176,7 @@ impl Client {
             return Ok(response);
         }
         let status = response.status();
-        let text = response
-            .into_body()
-            .collect()
-            .await
-            .map_err(broken)?
-            .to_bytes();
+        let text = self.whole(response.into_body()).await?;
         let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
             failed(
                 format!("{} answers {status}, and nothing more", self.host()),
@@ -176,9 +195,8 @@ impl Client {
                 body => body.to_string().into_bytes(),
             };
             let response = self.send(method, address, body).await?;
-            let all = response.into_body().collect().await;
-            let all = all.map_err(|e| self.went(e))?;
-            Ok(String::from_utf8_lossy(&all.to_bytes()).into_owned())
+            let all = self.whole(response.into_body()).await?;
+            Ok(String::from_utf8_lossy(&all).into_owned())
         }))
     }
 
@@ -220,6 +238,9 @@ impl Client {
                     if !line.is_empty() && !each(line) {
                         return Ok(());
                     }
+                }
+                if rest.len() > MOST {
+                    return Err(self.endless());
                 }
             }
             Ok(())

@@ -74,6 +74,12 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
             "{body}: {answer}"
         );
     }
+    let long = format!(
+        "{{\"network\":\"{}\",\"directory\":\"/tmp\"}}",
+        "x".repeat(900_000)
+    );
+    let answer = host.post("/applications", &long);
+    assert!(answer.contains("network is longer than a path"), "{answer}");
     let large = format!("{{\"network\":\"{}\"}}", "x".repeat(2 << 20));
     assert!(
         host.post("/applications", &large)

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// So long it may take: large networks take minutes to compile.
 const LONGEST: f64 = 1800.0;
 
+/// So much it may say: what a compiler finds in the largest networks is a hundredth of it.
+const MOST: usize = 64 << 20;
+
 /// The connection of who has asked for it.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<OwnedFd>);
@@ -160,6 +163,9 @@ fn both(
         };
         out_open = out_open && take(&polled[0], &mut out, &mut all.0);
         err_open = err_open && take(&polled[1], &mut err, &mut all.1);
+        if all.0.len() + all.1.len() > MOST {
+            return Err(format!("says more than {} MiB", MOST >> 20));
+        }
     }
     Ok(all)
 }
@@ -206,25 +212,35 @@ fn wrong(what: impl Into<String>) -> Failed {
     }
 }
 
-/// What has a character in it that ends a text for the system, which would say of it only that it is wrong.
-fn with_nul(request: &LoadRequest) -> Option<&'static str> {
-    let has = |text: &String| text.contains('\0');
-    let each =
-        |all: &BTreeMap<String, String>| all.iter().any(|(name, text)| has(name) || has(text));
+/// The system gives a process no argument that is longer: with its name before it.
+const LONGEST_TEXT: usize = (128 << 10) - 4096;
+
+/// What cannot be an argument of a process, of which the system would say only that something is wrong: and why.
+fn no_argument(request: &LoadRequest) -> Option<(&'static str, &'static str)> {
+    let why = |text: &String| match (text.contains('\0'), text.len() > LONGEST_TEXT) {
+        (true, _) => Some(
+            "has a NUL character (\\u0000) in it, and neither a path nor an option can have one",
+        ),
+        (_, true) => Some("is longer than a path or an option can be"),
+        _ => None,
+    };
+    let each = |all: &BTreeMap<String, String>| {
+        all.iter().find_map(|(name, text)| why(name).or(why(text)))
+    };
     let all = [
-        ("network", has(&request.network)),
-        ("in", request.input.iter().any(has)),
-        ("out", request.output.iter().any(has)),
+        ("network", why(&request.network)),
+        ("in", request.input.as_ref().and_then(why)),
+        ("out", request.output.as_ref().and_then(why)),
         ("set", each(&request.set)),
         ("option", each(&request.option)),
-        ("path", request.path.iter().any(has)),
-        ("project", request.project.iter().any(has)),
-        ("native", request.native.iter().any(has)),
-        ("outside", request.outside.iter().any(has)),
-        ("placement", request.placement.iter().any(has)),
-        ("arguments", request.arguments.iter().any(has)),
+        ("path", request.path.iter().find_map(why)),
+        ("project", request.project.as_ref().and_then(why)),
+        ("native", request.native.iter().find_map(why)),
+        ("outside", request.outside.as_ref().and_then(why)),
+        ("placement", request.placement.as_ref().and_then(why)),
+        ("arguments", request.arguments.iter().find_map(why)),
     ];
-    all.into_iter().find(|(_, has)| *has).map(|(name, _)| name)
+    all.into_iter().find_map(|(name, why)| Some((name, why?)))
 }
 
 /// Calls `program prepare` with what was asked for. `opens`: a C program is opened there first, so that what comes of
@@ -258,10 +274,8 @@ pub fn prepare(
             ..wrong("it names no network")
         });
     }
-    if let Some(name) = with_nul(request) {
-        return Err(wrong(format!(
-            "{name} has a NUL character (\\u0000) in it, and neither a path nor an option can have one"
-        )));
+    if let Some((name, why)) = no_argument(request) {
+        return Err(wrong(format!("{name} {why}")));
     }
     let mut command = Command::new(program);
     as_started(&mut command);
@@ -376,6 +390,15 @@ mod tests {
         assert_eq!(output.stdout.len(), 300_000);
         assert_eq!(output.stderr, b"no\n");
         assert_eq!(output.status.code(), Some(3));
+    }
+
+    /// As the constructor of a program may that is opened there.
+    #[test]
+    fn who_says_too_much_is_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat /dev/zero >&2"]);
+        let ended = Preparing::default().run(&mut command, None, LONG);
+        assert!(ended.unwrap_err().contains("says more than 64 MiB"));
     }
 
     #[test]
