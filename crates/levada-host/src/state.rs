@@ -572,6 +572,8 @@ mod tests {
         std::fs::write(folder.path().join(CHANGE), "{").unwrap();
         let damaged = Memory::open(folder.path()).unwrap_err();
         assert!(damaged.what.contains(CHANGE), "{damaged}");
+        std::fs::remove_file(folder.path().join(CHANGE)).unwrap();
+        assert_eq!(Memory::open(folder.path()).unwrap().left().len(), 10);
     }
 
     /// Who has ended may be forgotten late: not the one that has its name since.

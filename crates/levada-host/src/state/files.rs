@@ -79,7 +79,13 @@ pub(super) fn finish(folder: &Path) -> std::io::Result<()> {
         text => text?,
     };
     let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
-    let change: Change = serde_json::from_slice(&text).map_err(|e| named(e.into()))?;
+    let change: Change = serde_json::from_slice(&text).map_err(|e| {
+        let what = format!(
+            "{CHANGE} is damaged ({e}): it says what the last host was about to load or unload together; once it is \
+             removed, a host starts with what is kept beside it"
+        );
+        std::io::Error::other(what)
+    })?;
     change.make(folder).map_err(named)?;
     // One alone needs no such file, and has left it.
     let _ = std::fs::remove_file(folder.join(CHANGE));
