@@ -68,8 +68,48 @@ const BODIES: [&str; 12] = [
     "{\"load\":{\"network\":\"x\",\"directory\":\"/\"},\"within\":1e19}",
 ];
 
-/// A request as it could be meant, and its method and path.
-fn meant(chance: &mut Chance) -> (Vec<u8>, &'static str, &'static str) {
+/// Requests that are right, of applications of their own. In place of `@` comes the folder.
+const RIGHT: [(&str, &str, &str, &str); 10] = [
+    ("POST", "/applications", "", LOAD),
+    (
+        "POST",
+        "/manifest",
+        "",
+        "{\"application\":[{\"name\":\"one\",\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"},\
+         {\"name\":\"two\",\"network\":\"src/p/Many.xdf\",\"directory\":\"@\",\"paused\":true}]}",
+    ),
+    (
+        "POST",
+        "/applications/fuzzed/replace",
+        "",
+        "{\"within\":0.5,\"load\":{\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"}}",
+    ),
+    ("POST", "/applications/fuzzed/pause", "", ""),
+    ("POST", "/applications/fuzzed/resume", "", ""),
+    (
+        "POST",
+        "/applications/fuzzed/move",
+        "",
+        "{\"actor\":\"source\",\"worker\":1}",
+    ),
+    ("GET", "/applications/fuzzed/why", "", ""),
+    ("DELETE", "/applications/fuzzed", "?now=true", ""),
+    ("DELETE", "/applications/one", "?now=true", ""),
+    ("DELETE", "/applications/two", "?within=0.2", ""),
+];
+const LOAD: &str = "{\"name\":\"fuzzed\",\"network\":\"src/p/Many.xdf\",\"directory\":\"@\"}";
+
+/// A request that is right, or could be meant so; and its method and path.
+fn meant(chance: &mut Chance, folder: &str) -> (Vec<u8>, &'static str, &'static str) {
+    if chance.below(3) == 0 {
+        let (method, path, query, body) = chance.of(&RIGHT);
+        let body = body.replace('@', folder);
+        let length = body.len();
+        let request = format!(
+            "{method} {path}{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        return (request.into_bytes(), method, path);
+    }
     let (method, path) = (chance.of(&METHODS), chance.of(&PATHS));
     let query = chance.of(&QUERIES);
     let body = match chance.below(20) {
@@ -197,11 +237,15 @@ fn whatever_is_asked_the_host_lives_and_the_others_go_on() {
     for name in ["good", "other"] {
         host.many(name);
     }
+    let folder = host.place.path("").display().to_string();
+    let load = LOAD.replace('@', &folder);
+    let loaded = host.post("/applications", &load);
+    assert!(loaded.starts_with("HTTP/1.1 201"), "{loaded}");
     let answer = host.get("/openapi.json");
     let document: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
     let mut held = std::collections::VecDeque::new();
     for i in 0..many {
-        let (mut request, method, path) = meant(&mut chance);
+        let (mut request, method, path) = meant(&mut chance, &folder);
         if i % 3 == 0 {
             let answer = host.raw(&request);
             check_documented(&document, method, path, &answer);
@@ -253,6 +297,12 @@ fn whatever_is_asked_the_host_lives_and_the_others_go_on() {
         "{slow}"
     );
     drop(held);
+    // What was done to those of its own keeps none from being loaded again.
+    let _ = host.raw(
+        b"DELETE /applications/fuzzed?now=true HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    );
+    let loaded = host.post("/applications", &load);
+    assert!(loaded.starts_with("HTTP/1.1 201"), "{loaded}");
     let before = host.seen("good")["firings"].as_u64();
     assert!(before.is_some());
     host.until("good", |a| a["firings"].as_u64() > before);
