@@ -48,7 +48,7 @@ fn loads_beside_them_lose_no_elements() {
         all.extend(of);
     }
     let events = host.run(&["events", "--json"]);
-    for what in ["paused", "failed", "late"] {
+    for what in ["paused", "failed"] {
         let told = format!("\"event\":\"{what}\"");
         assert!(!events.out.contains(&told), "{events:?}");
     }

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many applications in one host: hundreds that wait, versions that replace one another, rates and shares
-//! that are kept, and a random life of all that, in which no application's output may change.
+//! Many applications in one host: hundreds that wait, versions that replace one another, and a random life of all
+//! that, in which no application's output may change.
 
 mod common;
 
 use common::Place;
-use common::host::{Host, compiled, held_pipe, pipe, sources};
-use serde_json::Value;
+use common::host::{Host, READ, compiled, held_pipe, pipe, sources};
 use std::io::Write;
 use std::time::{Duration, Instant};
-
-const READ: &str = "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
-                    Out:[io_read_number()] guard io_more() end\nend\n";
 
 /// Numbers that are read, and written: as they are (`Copy`), or below zero (`Minus`).
 fn readers() -> Place {
@@ -284,181 +280,6 @@ fn who_reads_a_slow_pipe_drains() {
         assert_eq!(number.unsigned_abs(), i as u64 + 1);
     }
     assert!(numbers.iter().any(|n| *n < 0) && *numbers.last().unwrap() > 0);
-}
-
-/// Counts what it does, as decoders count frames.
-fn counting() -> Place {
-    let place = sources();
-    place.write(
-        "src/p/Tick.cal",
-        "package p;\nactor Tick (int work) int In ==> :\n  @native procedure tick(int x, int work) end\n  action In:[x] \
-         ==> do tick(x, work); end\nend\n",
-    );
-    place.write(
-        "natives/tick.c",
-        "#include <levada/native.h>\nvoid tick(int32_t x, int32_t work) {\n  volatile double sum = 0;\n  for \
-         (int i = 0; i < work; i++) sum += i;\n  lvd_app_progress(lvd_current_app(), \"tick\", \
-         (uint64_t)x);\n}\n",
-    );
-    // A frame is some milliseconds of work, a tick much less.
-    let all = [
-        ("Few", "3000", "20000"),
-        ("Ticks", "2000000000", "20000"),
-        ("Frames", "2000000000", "2000000"),
-    ];
-    for (name, n, work) in all {
-        let text = common::network(
-            &[
-                ("source", "p.Source", &[("n", n)]),
-                ("tick", "p.Tick", &[("work", work)]),
-            ],
-            &[("source.Out", "tick.In")],
-        );
-        let file = format!("src/p/{name}.xdf");
-        place.write(&file, &text.replace("\"Top\"", &format!("\"{name}\"")));
-    }
-    let waits = common::network(
-        &[
-            ("read", "p.Read", &[]),
-            ("tick", "p.Tick", &[("work", "20000")]),
-        ],
-        &[("read.Out", "tick.In")],
-    );
-    place.write("src/p/Waits.xdf", &waits.replace("\"Top\"", "\"Waits\""));
-    place.write("src/p/Read.cal", READ);
-    place
-}
-
-fn number(of: &Value) -> f64 {
-    of.as_f64().unwrap_or_default()
-}
-
-/// So much of `what` a second an application has had since it was seen as `from`. That comes within `bounds` in four
-/// seconds if the machine has little else to do; with ten others a core it takes longer, and a minute is given.
-fn has_come_within(
-    host: &Host,
-    from: &Value,
-    what: impl Fn(&Value) -> f64,
-    bounds: std::ops::RangeInclusive<f64>,
-) {
-    let name = from["name"].as_str().unwrap();
-    loop {
-        let now = host.seen(name);
-        let seconds = number(&now["seconds"]) - number(&from["seconds"]);
-        let pace = (what(&now) - what(from)) / seconds;
-        if seconds >= 4.0 && bounds.contains(&pace) {
-            println!("{name}: {pace:.3} a second, after {seconds:.0} s");
-            return;
-        }
-        assert!(
-            seconds < 60.0,
-            "{pace} a second is not within {bounds:?}: {now}"
-        );
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
-#[test]
-fn rates_and_shares_are_kept_and_who_is_late_is_told() {
-    let host = Host::begin_in(counting());
-    host.run(&["load", "src/p/Frames.xdf", "--name", "even", "--rate", "50"])
-        .succeeds();
-    host.run(&[
-        "load",
-        "src/p/Ticks.xdf",
-        "--name",
-        "little",
-        "--share",
-        "0.1",
-    ])
-    .succeeds();
-    // Where the machine is busy, some have been measured by then, and are dear.
-    let args = [
-        "--name",
-        "hasty",
-        "--rate=1000000",
-        "--share=0.1",
-        "--anyway",
-    ];
-    host.run(&[&["load", "src/p/Ticks.xdf"][..], &args].concat())
-        .succeeds();
-    // It does ten a second, because no more come: that is not late.
-    let input = pipe(&host.place, "numbers");
-    let input_of_it = format!("--in={}", input.display());
-    let load = [
-        "load",
-        "src/p/Waits.xdf",
-        "--name=waits",
-        "--rate=200",
-        &input_of_it,
-    ];
-    host.run(&load).succeeds();
-    let mut numbers = std::fs::File::create(&input).unwrap();
-    let (even, little) = (host.seen("even"), host.seen("little"));
-    for i in 0..40 {
-        writeln!(numbers, "{}", i + 1).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(number(&host.seen("waits")["progress"]["done"]) > 30.0);
-    let done = |a: &Value| number(&a["progress"]["done"]);
-    has_come_within(&host, &even, done, 15.0..=55.0);
-    let even = host.seen("even");
-    let for_ = number(&even["seconds"]);
-    assert!(done(&even) <= 50.0 * for_ + 20.0, "{even}");
-    assert_eq!(even["promised"], 50.0);
-    has_come_within(&host, &little, |a| number(&a["busy"]), 0.01..=0.14);
-    let events = host.run(&["events", "--json"]);
-    let late = events.out.lines().any(|l| {
-        let e: Value = serde_json::from_str(l).unwrap();
-        let text = e["detail"].as_str().unwrap_or_default();
-        e["event"] == "late" && e["application"] == "hasty" && text.contains("of 1000000.0 tick")
-    });
-    assert!(late, "{events:?}");
-    let of_it = |l: &&str| l.contains("\"waits\"") && l.contains("\"late\"");
-    assert_eq!(events.out.lines().find(of_it), None);
-    assert_eq!(host.seen("waits")["is_late"], false);
-    drop(numbers);
-    host.until("waits", |a| a["state"] == "ended");
-    // Who is held can be paused, and goes on; and drains.
-    let paused = host.json(&["pause", "little"]);
-    assert_eq!(paused["state"], "paused");
-    let before = host.seen("little")["firings"].clone();
-    std::thread::sleep(Duration::from_millis(400));
-    assert_eq!(host.seen("little")["firings"], before);
-    // A new version is held to the same, and what holds the old one does not keep it from draining.
-    // What is in flight takes some milliseconds each.
-    let replace = ["replace", "even", "src/p/Frames.xdf", "--within", "300"];
-    host.run(&[&replace[..], &["--anyway"]].concat()).succeeds();
-    assert_eq!(host.seen("even")["promised"], 50.0);
-    host.run(&["resume", "little"]).succeeds();
-    host.until("little", |a| number(&a["firings"]) > number(&before));
-    host.run(&["unload", "little", "--within", "60"]).succeeds();
-    for wrong in ["0", "-1", "x", "1e99"] {
-        let args = ["load", "src/p/Ticks.xdf", "--socket", "h.sock"];
-        let rate = format!("--rate={wrong}");
-        host.place
-            .run(&[&args[..], &[&rate]].concat())
-            .refuses(2, &["--rate"]);
-    }
-}
-
-#[test]
-fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
-    let host = Host::begin_in(counting());
-    // How long each takes is known when one has run.
-    host.run(&["load", "src/p/Few.xdf", "--name", "few"])
-        .succeeds();
-    host.until("few", |a| a["state"] == "ended");
-    let load = ["load", "src/p/Few.xdf", "--name", "more"];
-    let much = [&load[..], &["--rate", "10000000"]].concat();
-    host.run(&much).refuses(
-        1,
-        &["a promise would be broken", "10000000.0 tick/s", "--anyway"],
-    );
-    host.run(&[&load[..], &["--rate", "10"]].concat())
-        .succeeds();
-    host.run(&["unload", "more", "--now"]).succeeds();
-    host.run(&[&much[..], &["--anyway"]].concat()).succeeds();
 }
 
 /// Numbers that look random, the same for a seed.

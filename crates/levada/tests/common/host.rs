@@ -11,6 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub const TOP: &str = "src/p/Top.xdf";
+/// An actor that reads numbers.
+pub const READ: &str = "package p;\nimport levada.io.*;\nactor Read () ==> int Out :\n  action ==> \
+                        Out:[io_read_number()] guard io_more() end\nend\n";
 /// What hosts of a place have written to their error output.
 const SAID: &str = "host.err";
 /// And what one has written to its output.
