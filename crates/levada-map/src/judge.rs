@@ -8,7 +8,7 @@
 //!   out, and for whom they keep from starving. That tells most good placements from bad ones: enough to see whether there may
 //!   be a better one than that in force.
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
-//!   candidate has one, unless it is far behind before that, and priorities are all the same: they *race*.
+//!   candidate has one, unless it has settled far behind before that: they *race*.
 //! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
 //!   twice as long, and so on. Of very many, who [looks best](crate::looking) at once is taken.
 
@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::mix::{Actor, App, Mix};
 use crate::place::Placement;
 use crate::side_by_side::side_by_side;
-use crate::sim::{Look, Midway, Settling, Simulated, expected, expecting};
+use crate::sim::{Midway, Settling, Simulated, expected, expecting};
 use std::ops::Range;
 
 /// Up to so many actors placements are mended by the simulator's word, up to so many all strategies are compared by it,
@@ -35,9 +35,8 @@ const LONGEST: usize = 400_000;
 pub(crate) const ONCE: usize = 1_000_000;
 /// Many are looked at for so many times as long before anybody is moved.
 const LASTING: usize = 4;
-/// Who is behind by this share, and seems to have settled, does not catch up; who has not, only where it is less.
+/// Who is behind by this share does not catch up, if both seem to have settled.
 const BEHIND: f64 = 0.3;
-const FAR_BEHIND: f64 = 0.5;
 
 /// How good a placement is: promises first, those of the highest priority before all; then the mean
 /// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
@@ -336,8 +335,9 @@ pub(crate) fn best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     taken.collect()
 }
 
-/// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side, and who is
-/// too far behind to catch up is given up: at first behind who looks best, if it seems to have settled, then behind a verdict.
+/// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side. Given up is
+/// only who seems to have settled, far behind another that does: who has not may come to anything, where channels are short,
+/// or long, for what goes through them.
 pub(crate) fn race<'a>(
     mix: &'a Mix,
     machine: &'a Machine,
@@ -345,14 +345,14 @@ pub(crate) fn race<'a>(
     than: Option<&Score>,
 ) -> Option<(Score, &'a Placement)> {
     let score = |made: &Simulated| Score::of(mix, &made.rates);
-    let ranked = mix.levels().len() > 1;
     let begun = side_by_side(found.iter().collect(), |placement| {
         let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));
         let made = run.glance();
         (score(&made), made.all_settled(), (run, placement))
     });
-    let seen = begun.iter().map(|(seen, ..)| seen.clone());
+    let settled = begun.iter().filter(|(_, seems_settled, _)| *seems_settled);
+    let seen = settled.map(|(seen, ..)| seen.clone());
     let first = seen.chain(than.cloned()).reduce(Score::better);
     let may_win = |seen: &Score, seems_settled: bool| match &first {
         Some(first) if seems_settled => !seen.is_behind(first, BEHIND),
@@ -369,22 +369,17 @@ pub(crate) fn race<'a>(
         let looked = side_by_side(racing, |(mut run, placement): (Settling, _)| {
             (run.look(), run, placement)
         });
-        for (look, run, placement) in looked {
-            match look {
-                Look::SoFar(made) => on.push((score(&made), (run, placement))),
-                Look::Settled(made) => {
-                    let score = score(&made);
-                    if ahead.as_ref().is_none_or(|ahead| score.beats(ahead, 0.0)) {
-                        (ahead, best) = (Some(score), Some(placement));
-                    }
-                }
+        for (made, run, placement) in looked {
+            let Some(made) = made else {
+                on.push((run, placement));
+                continue;
+            };
+            let score = score(&made);
+            if ahead.as_ref().is_none_or(|ahead| score.beats(ahead, 0.0)) {
+                (ahead, best) = (Some(score), Some(placement));
             }
         }
-        // Who comes after others of a higher priority has little or nothing for long, and may yet have the most.
-        if let Some(ahead) = ahead.as_ref().filter(|_| !ranked) {
-            on.retain(|(so_far, _)| !so_far.is_behind(ahead, FAR_BEHIND));
-        }
-        racing = on.into_iter().map(|(_, one)| one).collect();
+        racing = on;
     }
     ahead.zip(best)
 }

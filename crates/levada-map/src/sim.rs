@@ -23,7 +23,7 @@ mod way;
 pub use promised::{SAVED, SAVED_UNITS};
 #[cfg(test)]
 pub(crate) use settling::simulate_until_settled;
-pub(crate) use settling::{Look, Midway, Settling, expecting};
+pub(crate) use settling::{Midway, Settling, expecting};
 pub use settling::{expected, simulate};
 
 use crate::machine::Machine;

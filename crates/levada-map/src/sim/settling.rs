@@ -56,7 +56,7 @@ pub fn simulate_until_settled(
 ) -> Simulated {
     let mut run = Settling::begin(mix, machine, placement, scheduling, steps);
     loop {
-        if let Look::Settled(made) = run.look() {
+        if let Some(made) = run.look() {
             return made;
         }
     }
@@ -73,13 +73,6 @@ pub(crate) struct Settling<'a> {
     warm: usize,
     window: usize,
     midway: bool,
-}
-
-/// What a look says.
-pub(crate) enum Look {
-    /// It goes on; so far it is like this.
-    SoFar(Simulated),
-    Settled(Simulated),
 }
 
 impl<'a> Settling<'a> {
@@ -110,8 +103,8 @@ impl<'a> Settling<'a> {
         self.run.counted(warm - warm / 3)
     }
 
-    /// For twice as many steps as the last time.
-    pub fn look(&mut self) -> Look {
+    /// For twice as many steps as the last time; none: it has not settled yet.
+    pub fn look(&mut self) -> Option<Simulated> {
         if self.window == 0 {
             self.run.run(self.steps / 3 - self.warm);
             self.window = self.steps - self.steps / 3;
@@ -122,7 +115,7 @@ impl<'a> Settling<'a> {
         let settled = made.all_settled();
         let enough = self.window >= LONGER / 2 * self.steps || settled && made.whole;
         if enough && (settled || self.midway) {
-            return Look::Settled(made);
+            return Some(made);
         }
         if !self.midway && (enough || !made.all_fire()) {
             let how = self.run.scheduling;
@@ -131,7 +124,7 @@ impl<'a> Settling<'a> {
             (self.warm, self.window) = (0, 0);
             self.midway = true;
         }
-        Look::SoFar(made)
+        None
     }
 }
 
