@@ -337,6 +337,9 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   uint32_t others = w->ready_places >> lvd_place_after(e);
   if (!others && !loop_wanted(w)) return;
   bool home = w->ready_places >> lvd_place(e) == 0;
+  /* A tick must not take it for one that computes from here on, and give away what is queued: it is. */
+  w->may_abandon = 0;
+  lvd_fence_compiler();
   lvd_store_relaxed_u32(&e->state, LVD_READY);
   if (home)
     lvd_queue_put_after(w, e);
