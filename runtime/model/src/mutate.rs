@@ -144,6 +144,7 @@ fn uses(code: &str) -> Vec<(usize, &str)> {
 fn function(code: &str, at: usize) -> String {
     let mut name = String::new();
     for line in code[..at].lines() {
+        let line = line.trim_start_matches("__attribute__((noinline)) ");
         let begins = line.starts_with(|c: char| c.is_ascii_alphabetic());
         if let (true, Some(open)) = (begins, line.find('(')) {
             let head = &line[..open];
