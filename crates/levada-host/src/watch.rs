@@ -15,6 +15,7 @@ use crate::starved::{Again, Turns};
 use crate::table::Shared;
 use levada_map::{Balancer, Found, Placement};
 use levada_sys::Counters;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -236,7 +237,11 @@ impl Watch<'_> {
     }
 
     fn begin_from_here(&mut self) {
-        self.all.clear();
+        // How each keeps its promise, and when each had a turn, is so still, whatever happens to others.
+        let seen = self.all.drain(..);
+        let mut seen: BTreeMap<u64, (Pace, Turns)> = seen
+            .map(|one| (one.hosted.number, (one.pace, one.turns)))
+            .collect();
         // What was seen of others is so still, unless that was long ago.
         let lately = self.quiet <= 4 && self.at.elapsed() < LATELY;
         let before = self.balancer.take().filter(|_| lately);
@@ -263,9 +268,11 @@ impl Watch<'_> {
             if i < sharing {
                 placement.extend(before.actors.iter().map(|a| a.target));
             }
+            let anew = || (Pace::of(&hosted), Turns::new(before.actors.len()));
+            let (pace, turns) = seen.remove(&hosted.number).unwrap_or_else(anew);
             self.all.push(Watched {
-                pace: Pace::of(&hosted),
-                turns: Turns::new(before.actors.len()),
+                pace,
+                turns,
                 hosted,
                 before,
                 first,

@@ -232,3 +232,24 @@ fn rates_are_kept_beside_those_who_do_harm() {
         host.run(&["unload", "harm", "--now"]).succeeds();
     }
 }
+
+/// Whatever comes and goes beside it, a promise that is not kept is told.
+#[test]
+fn who_is_late_is_told_while_others_come_and_go() {
+    let host = Host::begin_in(counting());
+    let hasty = ["load", "src/p/Ticks.xdf", "--name=hasty"];
+    let never = ["--rate=1000000", "--share=0.1", "--anyway"];
+    host.run(&[&hasty[..], &never].concat()).succeeds();
+    let start = std::time::Instant::now();
+    while host.seen("hasty")["is_late"] != true {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody is late");
+        host.many("other");
+        host.run(&["unload", "other", "--now"]).succeeds();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let events = host.run(&["events"]).succeeds().out.clone();
+    assert!(
+        events.contains("late      hasty") || events.contains("late"),
+        "{events}"
+    );
+}
