@@ -230,9 +230,12 @@ impl Client {
             let mut rest = Vec::new();
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|e| self.went(e))?;
+                // What was there before has no end of a line in it.
+                let mut from = rest.len();
                 rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
-                while let Some(at) = rest.iter().position(|b| *b == b'\n') {
-                    let line: Vec<u8> = rest.drain(..=at).collect();
+                while let Some(at) = rest[from..].iter().position(|b| *b == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=from + at).collect();
+                    from = 0;
                     let line = String::from_utf8_lossy(&line);
                     let line = line.trim_end();
                     if !line.is_empty() && !each(line) {
@@ -273,6 +276,33 @@ mod tests {
             });
             assert_eq!(heard, ["one"]);
             assert!(done.unwrap_err().error.contains("went in the middle"));
+        });
+    }
+
+    /// A process whose code is not trusted could say anything for ever.
+    #[test]
+    fn a_line_without_end_is_an_error() {
+        use std::io::{Read, Write};
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\n";
+                let mut said = stream.write_all(head);
+                while said.is_ok() {
+                    said = stream.write_all(&[b'x'; 1 << 16]);
+                }
+            });
+            let mut heard = Vec::new();
+            let done = super::Client::new(&path).lines("/events", |line| {
+                heard.push(line.to_string());
+                true
+            });
+            assert_eq!(heard, ["one", "two"]);
+            assert!(done.unwrap_err().error.contains("more than 256 MiB"));
         });
     }
 
