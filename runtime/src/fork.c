@@ -39,6 +39,7 @@
  * (Latendresse and Feeley, 1997); the split deque with requests of Lace (van Dijk and van de Pol,
  * 2014). */
 #include "fork.h"
+#include "inside.h"
 
 #include <string.h>
 
@@ -205,8 +206,15 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   }
 }
 
+/* A recursion that forks ends here, if it is too deep, and not where nothing may be abandoned any more. */
+static void need_room(const lvd_forker *f) {
+  lvd_worker *w = f ? f->worker : NULL;
+  if (w && w->may_abandon && LVD_UNLIKELY(!lvd_inside_has_room(w))) lvd_inside_overflows(w);
+}
+
 lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
   lvd_forker *f = lvd_forker_self();
+  need_room(f);
   lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
   if (!d) return LVD_NO_SLOT;
   if (f->worker) lvd_leave_if_overdue(f->worker);
@@ -285,6 +293,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
     lvd_forks.head = slot;
     return true;
   }
+  need_room(f);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   uint32_t i = (uint32_t)(slot - d->slot), may_abandon = set_abandon(f, 0);
   bool ours = i >= d->split || take_back(d, i), whole = true;

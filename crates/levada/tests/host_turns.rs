@@ -311,6 +311,25 @@ fn who_has_forks_open_takes_turns() {
     host.run(&["unload", "net", "--now"]).succeeds();
 }
 
+/// Also where that has ended in a fork, or a join: some of many do.
+#[test]
+fn a_recursion_that_forks_is_contained() {
+    let place = sources();
+    let text = "static int f(int n) {\n  volatile char room[64];\n  int a = 0;\n  room[n & 63] = 1;\n  \
+         a = f(n + 1) !! { room[0] = 2; }\n  return a + room[1];\n}\nint main(void) { return f(0) & 1; }\n";
+    compiled(&place, "deep", text);
+    let host = Host::begin_in(place);
+    host.many("net");
+    for _ in 0..20 {
+        host.run(&["load", "deep.so", "--name", "deep"]).succeeds();
+        host.until("deep", |a| a["state"] == "failed");
+        host.run(&["unload", "deep"]).succeeds();
+    }
+    let firings = |a: &serde_json::Value| a["firings"].as_u64();
+    let before = firings(&host.seen("net"));
+    host.until("net", |a| firings(a) > before);
+}
+
 /// Its array is larger than its stack, and than the guard below: it is a fault of its own, and not one that computes
 /// in others' memory.
 #[test]
