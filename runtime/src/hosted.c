@@ -25,7 +25,9 @@ struct lvd_program {
 
 static _Thread_local const lvd_program *opening;
 
-const lvd_program *lvd_program_opening(void) { return opening; }
+const lvd_program *lvd_program_registering(void) {
+  return opening ? opening : lvd_program_here()->hosted;
+}
 
 lvd_app *lvd_app_here(void) {
   LVD_INSIDE;

@@ -5,9 +5,9 @@
 
 #include <levada/program.h>
 
-/* The program that is being opened on this thread, whose constructors register procedures; null: none,
- * and so they are the process's own. */
-const lvd_program *lvd_program_opening(void);
+/* The program whose are the procedures that the caller registers: the one that is being opened on this thread, by whose
+ * constructors, or that runs here; null: none, and so they are the process's own. */
+const lvd_program *lvd_program_registering(void);
 
 /* Its procedures are no more. */
 void lvd_calls_forget(const lvd_program *hosted);      /* call.c */

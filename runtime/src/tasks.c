@@ -39,8 +39,7 @@ lvd_status pb_register(const char *name, void *function) {
   if (!r) return LVD_E_MEMORY;
   memcpy(r->name, name, strlen(name));
   memcpy(&r->function, &function, sizeof function);
-  const struct lvd_program *opening = lvd_program_opening();
-  r->program = opening ? opening : lvd_program_here()->hosted;
+  r->program = lvd_program_registering();
   lvd_port_lock(&procedures_lock);
   const registered *has_it = find(name, r->program);
   if (!has_it) {

@@ -3,6 +3,6 @@
 #include "src/core.h"
 #include "src/hosted.h"
 
-const lvd_program *lvd_program_opening(void) { return NULL; }
+const lvd_program *lvd_program_registering(void) { return NULL; }
 void lvd_program_part(lvd_app *app) { (void)app; }
 bool lvd_app_is_program(const lvd_app *app) { return app == NULL; }
