@@ -101,7 +101,7 @@ void lvd_alarms_expire(lvd_worker *w, uint64_t now) {
   while (w->timers && w->timers->deadline <= now) {
     lvd_timer *t = w->timers;
     lvd_timer_remove(&w->timers, t);
-    lvd_entity_wake(&lvd_fiber_of_timer(t)->entity.waiter);
+    lvd_entity_rouse(&lvd_fiber_of_timer(t)->entity); /* it is counted as alive: nobody judges it */
   }
 }
 

@@ -192,7 +192,8 @@ struct lvd_worker {
   lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
-  lvd_a32 left; /* something is behind that one which no other worker could have then */
+  bool relieves; /* it is in the handler that gives away what is behind that one */
+  lvd_a32 left;  /* something is behind that one which no other worker could have then */
   lvd_a64
       due; /* ticks: when somebody who waits for a time wakes up behind it; UINT64_MAX: nobody does */
   lvd_a32 number; /* its thread's; 0: it has not begun */
@@ -274,6 +275,7 @@ struct lvd_app {
   lvd_a32 stopped;        /* a network was told to end at once */
   lvd_a32 ends_at_rest;   /* lvd_app_ends_at_rest */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
+  lvd_a32 unjudged;       /* at rest, as was seen where it could not be judged: the keeper does */
   lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
   bool finishing;         /* a keeper has it; under the runtime's lock */
   lvd_port_mutex control; /* pause, resume, drain: one at a time */
@@ -593,8 +595,8 @@ void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is
  * and is to have none when it goes on. */
 bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_set_back_without(void);
-void lvd_forks_enter(lvd_worker *w, lvd_fiber *f); /* ... and goes on */
-void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f);
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);                 /* ... and goes on */
+void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *f); /* ... or was abandoned */
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since `app` ends */
 
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
@@ -659,9 +661,9 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 lvd_worker *lvd_refuge(const lvd_worker *w);
 /* Another tick of the clock in the same activation: gives away what waits behind it, once it has gone on
  * for long. In signal context. */
-void lvd_stuck_tick(lvd_worker *w);
-/* The watchdog has seen that the activation sleeps in the system. In signal context. */
-void lvd_stuck_asleep(lvd_worker *w);
+void lvd_stuck_tick(lvd_worker *w, const void *sp);
+/* The watchdog has seen that the activation, on the stack at `sp`, sleeps in the system. In signal context. */
+void lvd_stuck_asleep(lvd_worker *w, const void *sp);
 
 /* ---- interrupt.c -------------------------------------------------------------------------- */
 

@@ -191,6 +191,7 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
     lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
+    lvd_keeper_held_up(app->rt);
   }
   fiber->forks = NULL;
   lvd_port_lock(&lvd_forks_lock);
@@ -198,9 +199,9 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
   lvd_port_unlock(&lvd_forks_lock);
 }
 
-/* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
+/* What `w` ran of `app` was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
  * perhaps with forks open. */
-void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
+void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *fiber) {
   lvd_forker *f = lvd_forker_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
@@ -211,7 +212,10 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
     bool idle;
     fail_all(f->forks, d);
     /* Whoever works for it may still write to its stack, if that is the worker's own. */
-    while (!(idle = lvd_deque_abandon(d)) && !fiber) lvd_port_relax();
+    while (!(idle = lvd_deque_abandon(d)) && !fiber) {
+      lvd_fibers_wake(app);
+      lvd_port_relax();
+    }
     if (idle)
       keep(f, d);
     else

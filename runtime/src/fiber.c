@@ -164,6 +164,17 @@ static void run(void *argument) {
   } while ((f = begin_next(w)));
 }
 
+/* What runs is not gone on with; we are off its stack. If it has failed, fault.c has the report. */
+LVD_COLD static void abandon(lvd_worker *w, lvd_fiber *f) {
+  w->may_abandon = 0;
+  w->current = NULL;
+  lvd_forks_abandon(w, f->entity.app, f);
+  f->ended = true;
+  f->outcome = LVD_E_FAULT;
+  lvd_app_end(f->entity.app, LVD_E_FAULT); /* unless it ends already */
+  put_away(w, f);
+}
+
 /* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (w->sampled_at) /* a look has asked for it, but then the loop was wanted */
@@ -174,18 +185,15 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   begin(w, e);
   lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
-  w->may_abandon = 1;
-  bool whole = lvd_port_try(w->escape, run, w);
-  if (LVD_UNLIKELY(!whole)) { /* fault.c has the report, and the application ends */
-    lvd_fiber *f = fiber_of(w->current);
-    w->may_abandon = 0;
-    w->current = NULL;
-    lvd_port_context_landed(&w->home);
-    lvd_forks_abandon(w, f);
-    f->ended = true;
-    f->outcome = LVD_E_FAULT;
-    lvd_app_end(f->entity.app, LVD_E_FAULT);
-    put_away(w, f);
+  if (LVD_UNLIKELY(fiber_of(e)->left)) {
+    if (!fiber_of(e)->forks) lvd_forks_set_back_without();
+    abandon(w, fiber_of(e));
+  } else {
+    w->may_abandon = 1;
+    if (LVD_UNLIKELY(!lvd_port_try(w->escape, run, w))) {
+      lvd_port_context_landed(&w->home);
+      abandon(w, fiber_of(w->current));
+    }
   }
   w->may_abandon = 0;
   lvd_store_relaxed_u32(&w->running_place, 0);
@@ -368,6 +376,7 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
                    lvd_forks.head != w->fork_base))
     return false;
   lvd_store_relaxed_u32(&e->state, LVD_READY);
+  lvd_fence_compiler(); /* who interrupts us sees it before the queue is touched (stuck.c) */
   e->next = NULL;
   q->last->next = e;
   q->last = e;

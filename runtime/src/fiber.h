@@ -46,9 +46,10 @@ struct lvd_fiber {
   struct lvd_deque *taken_from;
   bool bare;        /* ... of a thread of the program: its faults are the program's */
   bool interrupted; /* it was suspended by force: its thread's variables may be at hand */
-  bool kept;        /* abandoned, and others may still write to its stack: not used again */
-  lvd_a32 blocked;  /* which of these, while it waits for `unblocked` */
-  void *word;       /* lvd_fiber_word */
+  bool left; /* suspended so, and not gone on with: its application ends, its worker is stuck */
+  bool kept; /* abandoned, and others may still write to its stack: not used again */
+  lvd_a32 blocked;             /* which of these, while it waits for `unblocked` */
+  void *word;                  /* lvd_fiber_word */
   struct lvd_stream_end *ends; /* the ends of streams that it uses: flushed when it waits */
   struct lvd_fiber *next_spare;
   unsigned char *low; /* of the stack, the guard included */

@@ -63,9 +63,14 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
       lvd_port_unlock(&heir->blocks_lock);
       continue;
     }
-    if (b->end) b->end(b->data, outcome);
+    lvd_port_unlock(&app->blocks_lock);
+    if (b->end) {
+      lvd_keeper_held_up(app->rt); /* it may wait for whoever reads what is written */
+      b->end(b->data, outcome);
+    }
     free(b->data);
     free(b);
+    lvd_port_lock(&app->blocks_lock);
   }
   lvd_port_unlock(&app->blocks_lock);
 }
@@ -77,8 +82,10 @@ static void finish(lvd_app *app) {
   lvd_app_take_up(app);
   lvd_calls_recall(app);
   lvd_stacks_forsake(app);
-  lvd_fibers_end(app);
-  lvd_app_still(app);
+  do { /* a thief may have been under way, and has made a fiber of what it has taken */
+    lvd_fibers_end(app);
+    lvd_app_still(app);
+  } while (lvd_load_acquire_u32(&app->fibers));
   lvd_status outcome = lvd_app_told(app);
   /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
   lvd_port_lock(&app->gate);

@@ -140,6 +140,12 @@ static void judge(lvd_app *app) {
 }
 
 void lvd_app_quiet(lvd_app *app) {
+  const lvd_worker *w = lvd_this_worker();
+  if (w && w->relieves) { /* in a signal's handler (stuck.c): to judge takes the gate, and memory */
+    lvd_exchange_relaxed_u32(&app->unjudged, 1);
+    lvd_keeper_ring(app->rt);
+    return;
+  }
   /* Nobody gets in who could wake an entity while it is judged. If somebody has got in before, then
    * whoever comes to rest after him judges. */
   lvd_port_lock(&app->gate);
@@ -166,6 +172,10 @@ bool lvd_suspects_find(lvd_runtime *rt, bool look) {
   bool any = false;
   lvd_port_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
+    if (lvd_load_relaxed_u32(&app->unjudged)) {
+      lvd_exchange_relaxed_u32(&app->unjudged, 0);
+      lvd_app_quiet(app);
+    }
     if (!lvd_load_relaxed_u32(&app->suspect)) continue;
     any = true;
     if (look) look_into(app);

@@ -36,7 +36,8 @@ static uint32_t look_at(lvd_worker *w, uint32_t i, uint32_t n) {
     if (!idle || lvd_entity_can_go_on(e)) {
       e->unsettled = false;
       w->unsettled[i] = w->unsettled[--w->unsettled_count];
-      if (idle) lvd_entity_wake(&e->waiter);
+      if (idle)
+        lvd_entity_rouse(e); /* its share is counted until all is settled: nobody judges it */
     } else {
       i++;
     }

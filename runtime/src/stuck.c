@@ -12,7 +12,7 @@
  * ours no core is taken, and no keeper begins with an application that ends.
  *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
-#include "core.h"
+#include "inside.h"
 
 /* How long an action may hold up what is behind it, and who would do the same. */
 enum { STUCK_MS = 100, LASTS_MS = 1000 };
@@ -43,15 +43,24 @@ static bool can_wait(const lvd_entity *e, uint64_t waited_ms) {
   return longest_ms >= STUCK_MS && waited_ms < LASTS_MS;
 }
 
+/* A C program that was suspended by force can go on nowhere but here (interrupt.c). When it is to end, and what runs here
+ * seems not to, somebody else abandons it. */
+static bool is_to_be_left(const lvd_entity *e, uint64_t waited_ms) {
+  bool ends = lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING;
+  return e->is_fiber && ((const lvd_fiber *)e)->interrupted && ends && waited_ms >= LASTS_MS;
+}
+
 /* What stays is ready here still. */
 static void give_away(lvd_worker *w, uint64_t waited_ms) {
   lvd_entity *stays = NULL, *e;
   lvd_store_relaxed_u32(&w->left, 0);
   while ((e = lvd_queue_take(w))) {
-    bool here = must_stay(w, e) || can_wait(e, waited_ms);
+    bool leaves = is_to_be_left(e, waited_ms);
+    bool here = !leaves && (must_stay(w, e) || can_wait(e, waited_ms));
     lvd_worker *to = here ? NULL : lvd_refuge(w);
     if (!here && !to) lvd_store_relaxed_u32(&w->left, 1);
     if (to) {
+      if (leaves) ((lvd_fiber *)e)->left = true;
       lvd_store_relaxed_u32(&e->target, to->index);
       lvd_entity_hand_over(w, e, to->index);
     } else {
@@ -65,11 +74,20 @@ static void give_away(lvd_worker *w, uint64_t waited_ms) {
   }
 }
 
-/* Gives away what is behind the activation that runs. False: that cannot be now. */
-static bool relieve(lvd_worker *w, uint64_t waited_ms) {
+/* From fiber to fiber it goes without the worker's own stack between: is it amid that? Then the one that is left may be
+ * queued, or the one that runs is on the other's stack still, and is no activation yet that lasts. */
+static bool is_amid_switch(const lvd_worker *w, const void *sp) {
+  const lvd_entity *e = w->current;
+  return e && e->is_fiber &&
+         (!lvd_on_stack_of_fiber(w, sp) || lvd_load_relaxed_u32(&e->state) == LVD_READY);
+}
+
+/* Gives away what is behind the activation that runs, on the stack at `sp`. False: that cannot be now. */
+static bool relieve(lvd_worker *w, const void *sp, uint64_t waited_ms) {
   lvd_runtime *rt = w->rt;
-  if (!w->may_abandon || lvd_is_urgent(rt, w->index)) return false;
+  if (!w->may_abandon || lvd_is_urgent(rt, w->index) || is_amid_switch(w, sp)) return false;
   w->may_abandon = 0;
+  w->relieves = true;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */
   lvd_alarms_expire(w, lvd_port_ticks());
@@ -84,20 +102,21 @@ static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   }
   uint64_t left = lvd_alarms_next(w);
   lvd_store_relaxed_u64(&w->due, left ? lvd_port_ticks() + left : UINT64_MAX);
+  w->relieves = false;
   w->may_abandon = 1;
   return done;
 }
 
-void lvd_stuck_tick(lvd_worker *w) {
+void lvd_stuck_tick(lvd_worker *w, const void *sp) {
   uint64_t waited_ms = lvd_clocked_ms(w);
-  if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
+  if (waited_ms >= STUCK_MS) relieve(w, sp, waited_ms);
 }
 
-void lvd_stuck_asleep(lvd_worker *w) {
+void lvd_stuck_asleep(lvd_worker *w, const void *sp) {
   lvd_entity *e = w->current;
   if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
   /* From now on its sleep is told as time that it takes. */
   lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
-  if (relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
+  if (relieve(w, sp, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
   lvd_overdue_asleep(w);
 }

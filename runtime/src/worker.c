@@ -8,7 +8,7 @@
  *
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
- *                                     -> lvd_worker_obey: load_acquire        whether it may be now
+ *                                     -> lvd_worker_obey: exchange_acquire    the same
  *   done:    store_release            -> lvd_command_done: load_acquire       what it did
  *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
  *   turn:    running, [light], load phase, paused, awaited
@@ -97,37 +97,54 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   if (running && place >= running) lvd_worker_ask_for(w, place, running);
 }
 
-static void obey(lvd_worker *w, lvd_command *c) {
+static lvd_command *oldest_first(lvd_command *c) {
   lvd_command *first = NULL, *next;
-  for (; c; c = next) { /* oldest first */
+  for (; c; c = next) {
     next = c->next;
     c->next = first;
     first = c;
   }
-  for (c = first; c; c = next) {
-    next = c->next;
-    bool posted = c->posted;
-    c->run(w, c);
-    if (posted) continue;
-    /* The command is the sender's: after this store it may be gone. Its address is still good to
-     * wake: a futex wake of a word that nobody sleeps on is harmless. */
-    lvd_store_release_u32(&c->done, 1);
-    lvd_port_wake(&c->done);
-  }
+  return first;
+}
+
+static void obey(lvd_worker *w, lvd_command *c) {
+  bool posted = c->posted;
+  c->run(w, c);
+  if (posted) return;
+  /* The command is the sender's: after this store it may be gone. Its address is still good to
+   * wake: a futex wake of a word that nobody sleeps on is harmless. */
+  lvd_store_release_u32(&c->done, 1);
+  lvd_port_wake(&c->done);
 }
 
 static void run_commands(lvd_worker *w) {
   const char *head = lvd_load_relaxed_ptr(&w->commands);
   if (!head) return;
   for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
-  obey(w, lvd_exchange_acquire_ptr(&w->commands, NULL));
+  lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
+  for (lvd_command *next; c; c = next) {
+    next = c->next;
+    obey(w, c);
+  }
 }
 
+/* What cannot be done here now stays; but what nobody waits for, such as a call, is done elsewhere. What stays may come
+ * behind what was left since: only among those that can be done soon does the order matter. */
 void lvd_worker_obey(lvd_worker *w) {
-  void *head = lvd_load_acquire_ptr(&w->commands);
-  for (const lvd_command *c = head; c; c = c->next)
-    if (!c->soon) return; /* all, or none: they keep their order */
-  if (head && lvd_cas_relaxed_ptr(&w->commands, &head, NULL)) obey(w, head);
+  if (!lvd_load_relaxed_ptr(&w->commands)) return;
+  lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
+  for (lvd_command *next; c; c = next) {
+    next = c->next;
+    if (c->soon) {
+      obey(w, c);
+      continue;
+    }
+    lvd_worker *to = c->posted ? lvd_refuge(w) : NULL;
+    leave_command(to ? to : w, c);
+    if (!to) continue;
+    lvd_worker_ask(to);
+    wake(to);
+  }
 }
 
 bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
@@ -259,7 +276,9 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
 
   if (LVD_UNLIKELY(!whole)) {
-    lvd_forks_abandon(w, e->stack);
+    /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
+    if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
+    lvd_forks_abandon(w, e->app, e->stack);
     if (e->stack) lvd_stack_leave(w, e, false);
     if (w->verdict == LVD_DONE) { /* lvd_native_end */
       lvd_actor_publish(a);
@@ -269,7 +288,6 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     /* fault.c has the report, and the application ends. */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
     lvd_share_leave(w, e->app);
-    lvd_app_end(e->app, LVD_E_FAULT);
     return end;
   }
   if (LVD_UNLIKELY(e->stack != NULL)) {

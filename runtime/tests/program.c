@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A program that the tests load beside others. What it shall do is its first argument; it returns 0
  * when that went well. */
+#include <levada/call.h>
 #include <levada/fork.h>
 #include <levada/native.h>
 #include <levada/program.h>
@@ -106,6 +107,24 @@ static int listens(int fd) {
   return lvd_wait_input(fd) == LVD_E_ENDED && lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
 }
 
+/* Until it is abandoned. */
+static int computes(int forks) {
+  static volatile unsigned rounds;
+  if (forks) {
+    LVD_FORK(f, fib, 3);
+    lvd_app_progress(lvd_app_here(), "versions", 1);
+    for (;;) rounds++;
+    return LVD_JOIN(f, fib);
+  }
+  lvd_app_progress(lvd_app_here(), "versions", 1);
+  for (;;) rounds++;
+}
+
+static lvd_status registered(lvd_frame *f) {
+  (void)f;
+  return LVD_OK;
+}
+
 int main(int argc, char **argv) {
   static int runs;
   const char *what = argc > 1 ? argv[1] : "";
@@ -125,6 +144,9 @@ int main(int argc, char **argv) {
   if (strcmp(what, "follows") == 0) return follows();
   if (strcmp(what, "leaves input") == 0) return leaves_input(most);
   if (strcmp(what, "listens") == 0) return listens(most);
+  if (strcmp(what, "computes") == 0) return computes(0);
+  if (strcmp(what, "computes amid forks") == 0) return computes(1);
+  if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);
   if (strcmp(what, "fails") == 0) return 3;
   if (strcmp(what, "faults") == 0) fault();
   if (strcmp(what, "waits") == 0) {

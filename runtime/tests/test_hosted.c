@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* C programs as applications beside others (levada/program.h), by a program that is loaded several
  * times (program.c). */
+#include <levada/call.h>
 #include <levada/levada.h>
 #include <levada/native.h>
 #include <levada/program.h>
@@ -121,6 +122,60 @@ static void until_it_runs(loaded l, uint64_t versions) {
   }
 }
 
+static lvd_a32 held_up, may_go;
+static lvd_verdict endless_run(lvd_actor *self) {
+  (void)self;
+  lvd_store_release_u32(&held_up, 1);
+  while (!lvd_load_acquire_u32(&may_go)) continue;
+  return LVD_DONE;
+}
+
+/* A program that computes was suspended, and what its worker runs now does not end: it can go on nowhere else, but ends when
+ * it is told to. */
+void test_hosted_held_up(void) {
+#if defined __SANITIZE_THREAD__
+  SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
+#endif
+  static const char *const what[] = {"computes", "computes amid forks"};
+  static const lvd_actor_class cls = {.name = "Endless", .run = endless_run};
+  static const uint32_t first = 0;
+  lvd_actor_desc actor = {"endless", &cls, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "endless", 1, 0, &actor, NULL};
+  lvd_app_options o = {.placement = &first};
+  lvd_runtime *rt = runtime(2);
+  for (int i = 0; i < 4; i++) {
+    const char *argv[] = {"program", what[i % 2]};
+    loaded l;
+    lvd_app *endless;
+    lvd_store_relaxed_u32(&held_up, 0);
+    lvd_store_relaxed_u32(&may_go, 0);
+    CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 2, argv, &l.program, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_load(rt, lvd_program_network(l.program), &o, &l.app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(l.app), LVD_OK);
+    until_it_runs(l, 1);
+    CHECK_EQ(lvd_app_load(rt, &net, &o, &endless, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(endless), LVD_OK);
+    while (!lvd_load_acquire_u32(&held_up)) usleep(1000);
+    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+    unload(l);
+    lvd_store_release_u32(&may_go, 1);
+    app_ended(endless, LVD_OK);
+  }
+  lvd_runtime_destroy(rt);
+}
+
+/* What main has registered goes with the program, as what its constructors have. */
+void test_hosted_registers(void) {
+  lvd_runtime *rt = runtime(2);
+  for (int i = 0; i < 3; i++) {
+    loaded l = load(rt, "registers", NULL);
+    CHECK_EQ(lvd_app_wait(l.app, LIMIT_MS), LVD_OK);
+    unload(l);
+    CHECK(!lvd_procedure_find("registered"));
+  }
+  lvd_runtime_destroy(rt);
+}
+
 /* Each has what the one before it leaves, and it begins when that has ended. */
 void test_hosted_versions(void) {
   enum { VERSIONS = 30 };
@@ -215,5 +270,7 @@ void test_hosted_failures(void) { test_hosted_side_by_side(); }
 void test_hosted_stop(void) { test_hosted_side_by_side(); }
 void test_hosted_versions(void) { test_hosted_side_by_side(); }
 void test_hosted_drains(void) { test_hosted_side_by_side(); }
+void test_hosted_held_up(void) { test_hosted_side_by_side(); }
+void test_hosted_registers(void) { test_hosted_side_by_side(); }
 void test_hosted_wrong_objects(void) { test_hosted_side_by_side(); }
 #endif

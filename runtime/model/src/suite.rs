@@ -443,7 +443,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/app_fibers.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: who sees it closed must see the fibers started before"),
     kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
-        "makes the switch faster, and orders nothing that others see"),
+        "makes the switch faster, or orders a thread against its own signal handler").places(2),
     kept("src/fiber.c", "lvd_fiber_interrupted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("src/fiber.c", "give_way", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("mcapi/visit.h", "mc_nobody_in", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE)
@@ -461,6 +461,8 @@ pub const KEPT: &[Kept] = &[
         "no thread ends before its check"),
     kept("src/stream.c", "lvd_stream_destroy", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "no check frees a stream: who frees it must see what was done with its ends").places(2),
+    kept("src/keeper.c", "finish", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+        "no check has a thief under way when all fibers have ended"),
     kept("src/rest.c", "fibers_rest", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         FIBERS_REST).places(2),
     kept("src/rest.c", "judge", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
