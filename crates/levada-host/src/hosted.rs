@@ -115,6 +115,11 @@ impl Hosted {
         }
     }
 
+    /// Whether somebody has it taken away, at once or before it has begun.
+    pub(crate) fn goes(&self) -> bool {
+        self.told.goes.load(Ordering::Acquire)
+    }
+
     /// Takes it in hand.
     pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
         self.told.in_hand(until).ok_or_else(|| {

@@ -199,3 +199,45 @@ fn who_has_the_name_since_is_not_taken_back() {
     host.run(&REPLACE).succeeds();
     assert!(host.until("b", runs)["number"].as_u64() > number.as_u64());
 }
+
+/// One that is not to begin is unloaded while the others of its manifest begin, at once or when it is kept for the next host:
+/// it is not loaded, so nobody is, and no host loads it again.
+#[test]
+fn who_is_paused_and_unloaded_amid_its_manifest_is_not_loaded() {
+    let host = Host::begin_in(gated());
+    host.many("b");
+    host.run(&["unload", "b", "--now"]).succeeds();
+    let mut text = "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"b\"\nout = \"/dev/null\"\npaused = true\n".to_string();
+    for name in ["c", "d", "e", "f"] {
+        text += "[[application]]\nnetwork = \"gate.so\"\nisolate = true\n";
+        text += &format!("name = \"{name}\"\n");
+    }
+    host.place.write("five.toml", &text);
+    for settled in [false, true] {
+        shut(&host, true);
+        let loaded = std::thread::scope(|scope| {
+            let load = scope.spawn(|| host.run(&["load", "five.toml"]));
+            let there = |path: &str| host.get(path).starts_with("HTTP/1.1 200");
+            let start = Instant::now();
+            while !there("/applications/b") || settled && !host.place.exists("state/b.json") {
+                assert!(start.elapsed() < Duration::from_secs(60), "b is not there");
+            }
+            let delete =
+                "DELETE /applications/b?now=true HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            let unloaded = host.raw(delete.as_bytes());
+            assert!(unloaded.starts_with("HTTP/1.1 200"), "{unloaded}");
+            shut(&host, false);
+            load.join().unwrap()
+        });
+        loaded.refuses(1, &["b has been unloaded before it began"]);
+        assert_eq!(host.json(&["list"]), serde_json::json!([]));
+        assert_eq!(kept(&host), [""; 0]);
+    }
+}
+
+/// Whom the next host loads.
+fn kept(host: &Host) -> Vec<String> {
+    let mut names = host.place.list("state");
+    names.retain(|name| name.ends_with(".json"));
+    names
+}

@@ -17,7 +17,7 @@ use crate::load::{Load, check_name, taken};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use std::collections::BTreeSet;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where it has been loaded.
@@ -37,7 +37,7 @@ impl Loaded {
     /// Whether somebody has taken it away before it began.
     fn goes(&self) -> bool {
         match self {
-            Loaded::Here(hosted) => hosted.told.goes.load(Ordering::Acquire),
+            Loaded::Here(hosted) => hosted.goes(),
             Loaded::Isolated(isolated) => isolated.goes(),
         }
     }
@@ -288,8 +288,14 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) -> Res
     }
     served.isolated.tell_beside();
     each_begun(served, loaded, Journal::begins);
-    for (loaded, one) in loaded.iter().filter(|(_, one)| !one.request.paused) {
+    for (loaded, one) in loaded {
         match loaded {
+            // It was not kept yet, or not of this host, when it was forgotten.
+            _ if loaded.goes() => {
+                let what = format!("{} has been unloaded before it began", one.name());
+                return Err(Refusal::new(Kind::Conflict, what).into());
+            }
+            _ if one.request.paused => {}
             Loaded::Here(hosted) => served.host.start(hosted)?,
             Loaded::Isolated(isolated) => match isolated.start(time(one)) {
                 Err(failed) if isolated.lives() => return Err(failed),
