@@ -72,10 +72,6 @@ impl Host {
         let hand = hosted.in_hand(deadline(within))?;
         // It may have been loaded paused.
         if self.shared.state(hosted.number) == Some(State::Loaded) {
-            if hosted.lineage.after.is_some_and(|old| self.lives(old)) {
-                let what = format!("{name} begins when the one before it has ended");
-                return Err(Refusal::new(Kind::Conflict, what));
-            }
             self.start(&hosted)?;
             self.shared.events.tell(What::Resumed, name, "");
             return Ok(());

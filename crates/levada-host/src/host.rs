@@ -124,6 +124,16 @@ impl Host {
 
     /// All that are loaded, and those that have ended and have not been unloaded.
     pub fn list(&self) -> Vec<Seen> {
+        self.shared
+            .table()
+            .seen()
+            .into_iter()
+            .map(Seen::told)
+            .collect()
+    }
+
+    /// These, and the new versions that wait to take over.
+    pub(crate) fn all(&self) -> Vec<Seen> {
         self.shared.table().apps.values().map(Seen::told).collect()
     }
 
@@ -131,7 +141,7 @@ impl Host {
         let table = self.shared.table();
         table.find(name).map(Seen::told).ok_or_else(|| {
             let what = format!("no application {name} is loaded");
-            let mut names: Vec<&str> = table.apps.values().map(|a| a.name.as_str()).collect();
+            let mut names: Vec<&str> = table.seen().iter().map(|a| a.name.as_str()).collect();
             names.truncate(12);
             Refusal::new(Kind::Unknown, what).help(match names.is_empty() {
                 true => "none is".to_string(),
@@ -178,7 +188,7 @@ impl Drop for Host {
             let _ = watch.join();
         }
         // Of whose end nobody has heard any more.
-        let all = self.list().into_iter().filter_map(|a| a.hosted);
+        let all = self.all().into_iter().filter_map(|a| a.hosted);
         for hosted in all.filter(|h| h.app.has_ended()) {
             let outcome = Outcome::of(&hosted.app, hosted.app.wait(None));
             let counters = hosted.app.counters().unwrap_or_default();

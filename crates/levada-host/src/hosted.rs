@@ -192,6 +192,8 @@ pub struct Seen {
     pub priority: i32,
     pub bytes: u64,
     pub loaded: SystemTime,
+    /// Whose end it waits for, to go on from there.
+    pub after: Option<u64>,
     pub state: State,
     /// Until it has ended.
     pub hosted: Option<Arc<Hosted>>,

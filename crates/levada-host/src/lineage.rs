@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 #[derive(Default)]
 pub(crate) struct Lineage {
-    /// Whose end it waits for, to go on from there.
-    pub after: Option<u64>,
     /// The code of those before it, which knows how to end what they have left and nobody wants.
     pub before: Mutex<Vec<Arc<Network>>>,
     /// What the one before it had counted when it took over: it counts on from there.
     pub inherited: AtomicU64,
     /// What actors of it do not have of the version before it, in words.
     pub anew: OnceLock<Vec<String>>,
+    /// Others have heard of it: of a new version not before the one before it has ended, or is about to for good.
+    pub heard_of: AtomicBool,
     /// A new version waits for its moment: it runs now and then, even if it is paused.
     pub sought: AtomicBool,
     /// Its next version has the core now that it had to itself.
@@ -23,13 +23,6 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    pub fn after(old: Option<u64>) -> Lineage {
-        Lineage {
-            after: old,
-            ..Lineage::default()
-        }
-    }
-
     /// What the old one leaves may be ended by its own code, and that of those before it, if those have left something still.
     pub fn keep_code(&self, old: &Lineage, code: Arc<Network>, left: bool) {
         let mut before = match left {

@@ -19,7 +19,7 @@ use crate::told::Told;
 use crate::watch::Note;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, atomic::Ordering};
 use std::time::{Instant, SystemTime};
 
 /// An application to be loaded.
@@ -205,7 +205,7 @@ impl Host {
             options: given,
             limits,
             counts,
-            lineage: Lineage::after(old.map(|old| old.number)),
+            lineage: Lineage::default(),
             told: Told::default(),
             lately: Lately::default(),
             started: OnceLock::new(),
@@ -218,19 +218,28 @@ impl Host {
             priority,
             bytes,
             loaded: hosted.loaded,
+            after: replaced,
             state: State::Loaded,
             hosted: Some(hosted.clone()),
             ended: None,
         };
         table.apps.insert(number, seen);
         drop(table);
-        let what = format!("{} as {}", hosted.class, hosted.name);
-        shared.events.tell(What::Loaded, &hosted.name, what);
-        if let Some(promised) = limits.rate.filter(|_| !counts) {
-            let text = pace::no_units(promised);
-            shared.events.tell(What::Uncounted, &hosted.name, text);
+        if old.is_none() {
+            self.tell_loaded(&hosted);
         }
         Ok(hosted)
+    }
+
+    /// From now on its end is told, too.
+    pub(crate) fn tell_loaded(&self, hosted: &Hosted) {
+        hosted.lineage.heard_of.store(true, Ordering::Relaxed);
+        let what = format!("{} as {}", hosted.class, hosted.name);
+        self.events().tell(What::Loaded, &hosted.name, what);
+        if let Some(promised) = hosted.limits.rate.filter(|_| !hosted.counts) {
+            let text = pace::no_units(promised);
+            self.events().tell(What::Uncounted, &hosted.name, text);
+        }
     }
 
     /// The bytes that it would claim: state and channels. The errors of [`Host::load`].

@@ -38,6 +38,11 @@ impl Host {
     ) -> Result<Arc<Hosted>, Refusal> {
         let name = load.name.clone();
         let old = self.live(&name)?;
+        if self.next(old.number).is_some() {
+            let what =
+                format!("{name} is replaced already: its new version begins when it has ended");
+            return Err(Refusal::new(Kind::Conflict, what).help("try again then"));
+        }
         can_be_replaced(&old, &load)?;
         let (mut load, mut pins) = (load, Vec::new());
         // Who must stay where he is stays, unless a placement says anew who must.
@@ -96,6 +101,7 @@ impl Host {
                 true => format!("{name} has heard that it is to leave, and takes long"),
                 false => format!("what {name} holds open takes long to be finished"),
             };
+            self.tell_loaded(&new);
             kept(&new, true);
             return Err(Refusal::new(Kind::Conflict, what)
                 .help("its new version is loaded: resume it when the old one has ended"));
@@ -110,6 +116,7 @@ impl Host {
         self.shared.table().apps.remove(&old.number);
         let held = paused || state != Some(State::Running);
         kept(&new, held);
+        self.tell_loaded(&new);
         if !held {
             self.start(&new)?;
         }
@@ -237,7 +244,7 @@ impl Host {
 
     /// Takes one away that is not loaded after all, unless somebody else does already.
     pub(crate) fn take_back(&self, hosted: &Hosted) {
-        if hosted.told.goes.load(Ordering::Acquire) {
+        if hosted.goes() {
             return;
         }
         if self.drop_number(hosted.number) {

@@ -97,11 +97,8 @@ impl Host {
         let mut loads = vec![0.0; self.shared.machine.workers()];
         let all: Vec<Arc<Hosted>> = {
             let table = self.shared.table();
-            table
-                .apps
-                .values()
-                .filter_map(|a| a.hosted.clone())
-                .collect()
+            let all = table.seen().into_iter();
+            all.filter_map(|a| a.hosted.clone()).collect()
         };
         for hosted in all {
             let Ok(counters) = hosted.app.counters() else {

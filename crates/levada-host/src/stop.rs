@@ -26,14 +26,14 @@ impl Host {
         // The files of all others are finished as soon as who watches them has seen that they have ended.
         let until = deadline(FINISHING);
         let finishing = |a: &Seen| a.hosted.is_some() && !lasting.contains(&a.name);
-        while !lasting.is_empty() && Instant::now() < until && self.list().iter().any(finishing) {
+        while !lasting.is_empty() && Instant::now() < until && self.all().iter().any(finishing) {
             std::thread::sleep(Duration::from_millis(5));
         }
         lasting
     }
 
     fn stop_until(&self, left: impl Fn() -> Option<Duration>) -> Vec<String> {
-        let all = self.list();
+        let all = self.all();
         let all = || all.iter().filter_map(|a| Some((a, a.hosted.as_ref()?)));
         // All are told first: none runs on while another is waited for.
         for (_, hosted) in all() {
@@ -66,19 +66,18 @@ impl Host {
     ) -> Result<Ended, Refusal> {
         let until = deadline(within);
         let seen = self.find(name)?;
-        let Some(old) = self.to_be_replaced_by(&seen).filter(|_| now) else {
-            return self.unload_seen(seen, now, until, within, goes);
-        };
-        // A new version waits for its moment: it is this one that runs. Neither stays.
-        if let Some(new) = &seen.hosted {
+        let new = self.next(seen.number);
+        // A new version waits for its moment: neither stays.
+        if let Some(new) = &new {
             drop(new.app.stop_within(Some(Duration::ZERO)));
+            goes(new.number);
         }
-        let number = seen.number;
-        goes(number);
-        drop(seen);
-        let ended = self.unload_seen(old, now, until, within, goes)?;
-        self.until_ended(number, until);
-        self.shared.table().apps.remove(&number);
+        let new = new.map(|new| new.number);
+        let ended = self.unload_seen(seen, now, until, within, goes)?;
+        if let Some(new) = new {
+            self.until_ended(new, until);
+            self.shared.table().apps.remove(&new);
+        }
         Ok(ended)
     }
 
@@ -86,7 +85,7 @@ impl Host {
     pub fn unload_ended(&self) -> Vec<(String, Ended)> {
         let mut table = self.shared.table();
         let ended = |seen: &Seen| Some((seen.number, seen.name.clone(), seen.ended.clone()?));
-        let all: Vec<_> = table.apps.values().filter_map(ended).collect();
+        let all: Vec<_> = table.seen().into_iter().filter_map(ended).collect();
         for (number, ..) in &all {
             table.apps.remove(number);
         }
@@ -98,11 +97,10 @@ impl Host {
         all.into_iter().map(told).collect()
     }
 
-    /// The one before it, if that has not ended yet.
-    fn to_be_replaced_by(&self, new: &Seen) -> Option<Seen> {
-        let old = new.hosted.as_ref()?.lineage.after?;
-        let seen = self.shared.table().apps.get(&old).map(Seen::told);
-        seen.filter(|old| old.ended.is_none())
+    /// The new version that waits for its end.
+    pub(crate) fn next(&self, old: u64) -> Option<Arc<Hosted>> {
+        let table = self.shared.table();
+        table.next(old).and_then(|new| new.hosted.clone())
     }
 
     fn unload_seen(

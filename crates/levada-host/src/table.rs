@@ -12,7 +12,7 @@ use crate::stdio::Stdio;
 use crate::watch::Note;
 use levada_map::Machine;
 use levada_sys::{Counters, Network, Runtime};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -31,9 +31,40 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The newest of that name that waits for nobody's end: those before it have ended.
     pub fn find(&self, name: &str) -> Option<&Seen> {
-        // The newest of that name: those before it have ended.
-        self.apps.values().rev().find(|a| a.name == name)
+        let mut all = self.apps.values().rev();
+        all.find(|a| a.name == name && self.before(a).is_none())
+    }
+
+    /// Those that are found by their names. A new version that waits for the end of the one before it is not among them: it has
+    /// no part in anything before that.
+    pub fn seen(&self) -> Vec<&Seen> {
+        let mut names = BTreeSet::new();
+        let all = self.apps.values().rev();
+        let found = all.filter(|a| self.before(a).is_none() && names.insert(&a.name));
+        let mut found: Vec<&Seen> = found.collect();
+        found.reverse();
+        found
+    }
+
+    /// The one whose end this one waits for.
+    pub fn before(&self, new: &Seen) -> Option<&Seen> {
+        let old = self.apps.get(&new.after?);
+        old.filter(|old| old.ended.is_none())
+    }
+
+    /// The one that waits for the end of this one.
+    pub fn next(&self, old: u64) -> Option<&Seen> {
+        let mut all = self.apps.values();
+        all.find(|a| a.after == Some(old) && a.hosted.is_some())
+    }
+
+    /// Those that wait, by whose end they wait for.
+    fn waiting(&self) -> BTreeMap<u64, &Seen> {
+        let all = self.apps.values();
+        all.filter_map(|new| Some((self.before(new)?.number, new)))
+            .collect()
     }
 
     /// Of too many that have ended those are forgotten that ended first.
@@ -110,8 +141,14 @@ impl Shared {
                 State::Running | State::Draining | State::Loaded | State::Paused
             )
         };
-        let all = table.apps.values().filter(|a| may_run(a.state));
-        let all = all.filter_map(|a| a.hosted.clone());
+        let all = table.seen().into_iter().filter(|a| may_run(a.state));
+        // Of two versions either will stay: the one counts that is promised more.
+        let (next, rate) = (table.waiting(), |a: &Seen| a.hosted.as_ref()?.limits.rate);
+        let counts = |old: &Seen| match next.get(&old.number) {
+            Some(new) if rate(new) > rate(old) => new.hosted.clone(),
+            _ => old.hosted.clone(),
+        };
+        let all = all.filter_map(counts);
         all.filter(|h| h.exclusive.is_none()).collect()
     }
 
@@ -212,7 +249,9 @@ impl Shared {
         }
         self.is_over(&hosted.name, number);
         self.table().end(ended, state);
-        self.events.tell(event, &hosted.name, text);
+        if hosted.lineage.heard_of.load(Ordering::Relaxed) {
+            self.events.tell(event, &hosted.name, text);
+        }
         self.changed.notify_all();
         true
     }
@@ -236,6 +275,7 @@ mod tests {
                 priority: 0,
                 bytes: 0,
                 loaded: SystemTime::now(),
+                after: None,
                 state: State::Running,
                 hosted: None,
                 ended: None,

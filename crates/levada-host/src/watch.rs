@@ -219,7 +219,7 @@ impl Watch<'_> {
     /// Those in one of these states that are not about to have ended.
     fn living(&self, wanted: impl Fn(State) -> bool) -> Vec<Arc<Hosted>> {
         let table = self.shared.table();
-        let all = table.apps.values().filter(|a| wanted(a.state));
+        let all = table.seen().into_iter().filter(|a| wanted(a.state));
         let all = all.filter_map(|a| a.hosted.clone());
         all.filter(|h| !h.app.is_ending()).collect()
     }

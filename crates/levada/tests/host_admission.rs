@@ -385,6 +385,66 @@ fn what_is_paused_keeps_its_promise() {
     kept(&load(&host, "Long", "two", &promised));
 }
 
+/// Of a version that runs and the next one, which waits for its moment, one will stay: they need no more than that one.
+#[test]
+fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
+    let place = counting();
+    // It has left its first state for good, so no actor of another class takes over.
+    let tick = std::fs::read_to_string(place.path("src/p/Tick.cal")).unwrap();
+    let stay = tick
+        .replace("actor Tick", "actor Stay")
+        .replace("  action", "  go: action")
+        .trim_end()
+        .trim_end_matches("end")
+        .to_string();
+    let schedule =
+        "  schedule fsm first:\n    first (go) --> on;\n    on (go) --> on;\n  end\nend\n";
+    place.write("src/p/Stay.cal", &(stay + schedule));
+    let middle = std::fs::read_to_string(place.path("src/p/Middle.xdf")).unwrap();
+    let stays = middle
+        .replace("p.Tick", "p.Stay")
+        .replace("\"Middle\"", "\"Stays\"");
+    place.write("src/p/Stays.xdf", &stays);
+    let host = Host::begin_in(place);
+    for network in ["Middle", "Stays"] {
+        load(&host, network, "first", &[]).succeeds();
+        until_measured(&host, "first", 300.0);
+        host.run(&["unload", "first", "--now"]).succeeds();
+    }
+    load(&host, "Stays", "one", &["--rate", "700"]).succeeds();
+    host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
+    // The two cores can do some 1800 a second.
+    let loads = |rate| load(&host, "Middle", "two", &["--rate", rate, "--json"]);
+    let is_waiting = |rate: &str, then: &dyn Fn()| {
+        let rate = format!("--rate={rate}");
+        let args = ["replace", "one", "src/p/Middle.xdf", "--within=6", &rate];
+        std::thread::scope(|scope| {
+            let replaces = scope.spawn(|| host.run(&args));
+            std::thread::sleep(Duration::from_secs(1));
+            host.run(&["pause", "one", "--within=0.05"])
+                .refuses(1, &["one is being replaced"]);
+            then();
+            assert!(!replaces.is_finished());
+            let refused = replaces.join().unwrap();
+            refused.refuses(1, &["one goes on as it was"]);
+        });
+    };
+    is_waiting("700", &|| {
+        let admission = &loads("700").succeeds().json()["admission"];
+        assert_eq!(admission["verdict"], "kept", "{admission}");
+        host.run(&["unload", "two", "--now"]).succeeds();
+    });
+    // It will have what it is promised, if it is more than the old one has.
+    host.run(&["unload", "one", "--now"]).succeeds();
+    load(&host, "Stays", "one", &["--rate", "5"]).succeeds();
+    host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
+    load(&host, "Middle", "other", &["--rate", "700"]).succeeds();
+    is_waiting("700", &|| {
+        loads("700").refuses(1, &["a promise would be broken"]);
+    });
+    loads("700").succeeds();
+}
+
 /// Of `Middle` two cores can do some 1800 a second.
 fn manifest(host: &Host, each: &[(&str, f64, &str)]) -> Run {
     let one = |(n, (network, rate, more)): (usize, &(&str, f64, &str))| {

@@ -332,6 +332,53 @@ fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     host.until("a", |a| busy(a) > after + 0.1);
 }
 
+/// Wherever one looks, there is the old one as long as the new one waits for its moment; of one that never takes over nothing is
+/// told.
+#[test]
+fn a_version_that_waits_is_not_seen() {
+    let host = Host::begin_in(ticking());
+    for network in ["src/p/Other.xdf", "src/p/Slow.xdf"] {
+        host.run(&["load", network, "--name=a"]).succeeds();
+        host.until("a", |a| done(a) > 3);
+        if network.contains("Other") {
+            host.run(&["unload", "a", "--now"]).succeeds();
+        }
+    }
+    let events = || host.get("/events").matches("\"application\":\"a\"").count();
+    let before = events();
+    let (mut looked, number) = (0, host.seen("a")["number"].clone());
+    let args = ["replace", "a", "src/p/Other.xdf", "--within=3"];
+    std::thread::scope(|scope| {
+        let replaces = scope.spawn(|| host.run(&args));
+        while !replaces.is_finished() {
+            let all = host.json(&["list"]);
+            assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
+            let shown = host.json(&["show", "a"]);
+            assert_eq!(shown["number"], number, "{shown}");
+            let metrics = host.get("/metrics");
+            let of_tick = "levada_actor_firings_total{application=\"a\",actor=\"tick\"";
+            assert_eq!(metrics.matches(of_tick).count(), 1, "{metrics}");
+            let map = host.run(&["map"]);
+            assert_eq!(map.succeeds().out.matches("a.tick").count(), 1, "{map:?}");
+            looked += 1;
+        }
+        replaces
+            .join()
+            .unwrap()
+            .refuses(1, &["a goes on as it was"]);
+    });
+    assert!(looked > 5);
+    assert_eq!(events(), before, "{}", host.get("/events"));
+    // One that does is told of when it has its place.
+    host.run(&["replace", "a", "src/p/Slow.xdf"]).succeeds();
+    let told = host.get("/events");
+    let of = |event: &str| told.rfind(&format!("\"event\":\"{event}\"")).unwrap();
+    assert!(
+        of("ended") < of("loaded") && of("loaded") < of("replaced"),
+        "{told}"
+    );
+}
+
 /// With other values of its parameters an actor knows what it has known, but for what has another type now.
 #[test]
 fn a_parameter_may_change() {

@@ -43,7 +43,7 @@ pub(super) fn differs(served: &Served, ready: &[Ready], old: Option<&str>) -> Re
     }
     let mut others: Vec<(String, Option<Same>)> = Vec::new();
     let mut these: Vec<(String, Option<Same>)> = Vec::new();
-    for hosted in served.host.list().into_iter().filter_map(|a| a.hosted) {
+    for hosted in served.host.all().into_iter().filter_map(|a| a.hosted) {
         if let Some(out) = hosted.option("out") {
             others.push((hosted.name.clone(), same(Path::new(out))));
         }
