@@ -116,6 +116,11 @@ impl Host {
         self.shared.table().apps.remove(&old.number);
         let held = paused || state != Some(State::Running);
         kept(&new, held);
+        // Who takes it away sees to the rest.
+        if new.goes() {
+            let what = format!("{name} has been unloaded before it began");
+            return Err(Refusal::new(Kind::Conflict, what));
+        }
         self.tell_loaded(&new);
         if !held {
             self.start(&new)?;

@@ -69,6 +69,7 @@ impl Host {
         let new = self.next(seen.number);
         // A new version waits for its moment: neither stays.
         if let Some(new) = &new {
+            new.told.goes.store(true, Ordering::Release);
             drop(new.app.stop_within(Some(Duration::ZERO)));
             goes(new.number);
         }

@@ -168,6 +168,31 @@ fn a_new_version_whose_turn_has_not_come_is_remembered() {
     host.until("a", |a| a["state"] == "running");
 }
 
+/// The old version takes long for its end, and is to go at once with the new one, which nobody has written down yet.
+#[test]
+fn who_goes_while_it_is_replaced_does_not_come_again() {
+    let host = lasting();
+    for _ in 0..20 {
+        load(&host, &[]);
+        take(&host, "begun");
+        host.place.write("lasts", "");
+        std::thread::scope(|scope| {
+            let replaces = scope.spawn(|| host.run(&["replace", "a", "lasts.so"]));
+            host.until("a", |a| a["state"] == "ending");
+            host.run(&["unload", "a", "--now", "--within=0.05"])
+                .refuses(1, &["a is ending still"]);
+            std::fs::remove_file(host.place.path("lasts")).unwrap();
+            replaces
+                .join()
+                .unwrap()
+                .refuses(1, &["a has been unloaded before it began"]);
+        });
+        assert!(!host.place.exists("state/a.json"));
+        host.run(&["unload", "a"]).succeeds();
+        assert!(host.seen("a").is_null());
+    }
+}
+
 /// Its process is there, and has not been loaded yet: it is forgotten, and not held as one that could not be loaded.
 #[test]
 fn who_is_taken_away_amid_its_restore_stays_so() {

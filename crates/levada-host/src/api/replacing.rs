@@ -74,6 +74,10 @@ pub fn replace_now(
         }
         if let Some(memory) = &served.memory {
             kept = memory.keep(name, new.number, &ready.request);
+            // Who has unloaded it before had nothing to forget.
+            if new.goes() {
+                memory.forget(name, new.number);
+            }
         }
     });
     drop(replaces);
