@@ -26,7 +26,9 @@ int main(void) {
 
 fn gated() -> Place {
     let place = sources();
-    compiled(&place, "gate", GATE);
+    for name in ["gate", "gate2"] {
+        compiled(&place, name, GATE);
+    }
     place
 }
 
@@ -240,4 +242,31 @@ fn kept(host: &Host) -> Vec<String> {
     let mut names = host.place.list("state");
     names.retain(|name| name.ends_with(".json"));
     names
+}
+
+/// An isolated one says nothing while the code of its new version is opened, for longer than it is waited for; and takes over
+/// after all.
+#[test]
+fn who_takes_over_after_all_is_remembered() {
+    let host = Host::begin_in(gated());
+    host.run(&["load", "gate.so", "--name=a", "--isolate"])
+        .succeeds();
+    let before = host.seen("a")["network"].clone();
+    shut(&host, true);
+    host.run(&["replace", "a", "gate2.so", "--priority=3", "--within=0.1"])
+        .refuses(
+            1,
+            &["a goes on as it was, and was not replaced in the time that its process had"],
+        );
+    shut(&host, false);
+    host.until("a", |a| a["network"] != before && runs(a));
+    let start = Instant::now();
+    let remembers = || std::fs::read_to_string(host.place.path("state/a.json")).unwrap();
+    while !remembers().contains("gate2.so") {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", remembers());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let host = host.again(&["--restore"]);
+    let seen = host.until("a", runs);
+    assert!(seen["network"] != before && seen["priority"] == 3, "{seen}");
 }

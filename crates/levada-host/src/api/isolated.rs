@@ -11,6 +11,7 @@
 mod all;
 mod memory;
 mod process;
+mod replacing;
 mod standing_by;
 mod workers;
 
@@ -21,9 +22,7 @@ use super::beside::Telling;
 use super::guard;
 use super::leaving::Leaving;
 use super::prepare::Prepared;
-use super::types::{
-    Application, Details, Failed, LoadRequest, MoveRequest, ReplaceRequest, Unloaded, Why, Worker,
-};
+use super::types::{Application, Details, Failed, LoadRequest, MoveRequest, Unloaded, Why, Worker};
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
 use crate::hosted::State;
@@ -88,8 +87,8 @@ pub(super) struct Known {
     goes: bool,
     /// And its process has been killed for that: such an end is no failure.
     killed: bool,
-    /// A new version is to take its place: its end may not be the end of it.
-    replaced: bool,
+    /// What the natives of a new version are given, which is to take its place: its end may not be the end of it.
+    next: Option<Vec<(String, String)>>,
     /// How that has ended.
     over: Option<String>,
 }
@@ -120,7 +119,7 @@ impl Known {
             begins: false,
             goes: false,
             killed: false,
-            replaced: false,
+            next: None,
             over: None,
         }
     }
@@ -197,21 +196,6 @@ impl Isolated {
             self.name
         );
         let help = "levada load --within SECONDS gives it more";
-        Refusal::new(Kind::Conflict, what).help(help).into()
-    }
-
-    /// What runs there is worth more than an answer: it is let be.
-    fn silent_still(&self) -> Failed {
-        let what = format!(
-            "{} goes on as it was, and was not replaced in the time that its process had for an answer: a \
-             constructor of the new shared object does not return, and nothing is answered before it does, or \
-             the machine is busy",
-            self.name
-        );
-        let help = format!(
-            "levada list shows whether it is replaced after all; levada unload {} --now ends it",
-            self.name
-        );
         Refusal::new(Kind::Conflict, what).help(help).into()
     }
 
@@ -339,36 +323,6 @@ impl Isolated {
     pub fn move_actor(&self, request: &MoveRequest) -> Result<Application, Failed> {
         let _: Application = self.ask(Method::POST, "/move", &json!(request), SOON)?;
         Ok(self.details().application)
-    }
-
-    pub fn replace(
-        &self,
-        load: &LoadRequest,
-        prepared: &Prepared,
-        within: Duration,
-    ) -> Result<Details, Failed> {
-        let request = ReplaceRequest {
-            load: LoadRequest {
-                name: None,
-                isolate: false,
-                ..load.clone()
-            },
-            within: Some(within.as_secs_f64()),
-        };
-        self.known().replaced = true;
-        let begun = Instant::now();
-        let asked = self.answer(Method::POST, "/replace", &json!(request), within);
-        let asked = asked.map_err(|failed| match self.is_silent(&failed, begun, within) {
-            true => self.silent_still(),
-            false => self.explained(failed),
-        });
-        let done = asked.map(|details: Details| {
-            self.known().options.clone_from(&prepared.options);
-            self.seen(details)
-        });
-        self.known().replaced = false;
-        self.changed.notify_all();
-        done
     }
 
     pub fn why(&self) -> Result<Why, Failed> {

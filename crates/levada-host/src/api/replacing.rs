@@ -13,6 +13,7 @@ use crate::keep::Limits;
 use crate::load::Load;
 use crate::refusal::{Kind, Refusal};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub fn replace_now(
@@ -113,7 +114,7 @@ fn is_held(state: State) -> bool {
 /// The new version goes on where the old one is, in the same process.
 fn replace_isolated(
     served: &Served,
-    isolated: &Isolated,
+    isolated: &Arc<Isolated>,
     request: ReplaceRequest,
     within: Duration,
     client: Option<&Client>,
@@ -128,20 +129,27 @@ fn replace_isolated(
     };
     stays_so(&mut load, limits, old.priority);
     load.isolate = true;
-    let mut ready = make_ready(served, load, client)?;
+    let ready = make_ready(served, load, client)?;
     let name = isolated.name.as_str();
     output::differs(served, std::slice::from_ref(&ready), Some(name))?;
     let (_coming, within) = served
         .coming
         .replaces(name, within, || is_live(served, name))?;
-    // Until it is remembered: the new version may end at once.
-    let _replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
-    let details = isolated.replace(&ready.request, &ready.prepared, within)?;
-    ready.request.paused = is_held(details.application.state);
-    if let Some(memory) = &served.memory {
-        let kept = memory.keep(&isolated.name, isolated.number, &ready.request);
-        kept.map_err(not_kept)?;
-    }
+    isolated.begin_replacing(&ready.prepared.options)?;
+    let (memory, of, mut request) = (served.memory.clone(), isolated.clone(), ready.request);
+    let asked = request.clone();
+    let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
+        // Until it is remembered: the new version may end at once.
+        let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
+        let details = replace()?;
+        request.paused = is_held(details.application.state);
+        if let Some(memory) = &memory {
+            let kept = memory.keep(&of.name, of.number, &request);
+            kept.map_err(not_kept)?;
+        }
+        Ok(details)
+    };
+    let details = isolated.replace(&asked, within, remembered)?;
     Ok(Details {
         diagnostics: ready.prepared.diagnostics,
         text: ready.prepared.text,

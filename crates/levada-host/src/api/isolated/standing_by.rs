@@ -57,7 +57,7 @@ impl Isolated {
 
     /// Waits for a new version to be in its place, where one is to be.
     fn until_replaced(&self) {
-        let replaced = self.changed.wait_while(self.known(), |k| k.replaced);
+        let replaced = self.changed.wait_while(self.known(), |k| k.next.is_some());
         drop(replaced);
     }
 
