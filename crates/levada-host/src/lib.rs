@@ -32,6 +32,7 @@ mod load;
 mod lock;
 mod mapping;
 mod measured;
+mod next;
 mod outcome;
 mod pace;
 pub mod placement;

@@ -71,21 +71,12 @@ impl Load {
 impl Host {
     /// Loads an application, beside the others and without touching them. Nothing of it runs before
     /// [`Host::start`].
-    pub fn load(&self, load: Load) -> Result<Arc<Hosted>, Refusal> {
-        self.load_in_place_of(load, None)
-    }
-
-    /// The same; of its name there may be one, which it is to replace.
-    pub(crate) fn load_in_place_of(
-        &self,
-        mut load: Load,
-        old: Option<&Hosted>,
-    ) -> Result<Arc<Hosted>, Refusal> {
-        if load.exclusive && load.core.is_none() && old.is_none_or(|old| old.exclusive.is_none()) {
-            load.core = Some(self.empty_for(&load, old)?);
+    pub fn load(&self, mut load: Load) -> Result<Arc<Hosted>, Refusal> {
+        if load.exclusive && load.core.is_none() {
+            load.core = Some(self.empty_for(&load, None)?);
         }
-        let admission = self.admit(&[&load], old)?.pop().flatten();
-        self.load_admitted(load, old, admission)
+        let admission = self.admit(&[&load], None)?.pop().flatten();
+        self.load_admitted(load, None, admission)
     }
 
     /// What loading these does to the promises, of each; refused where they break some together.
@@ -106,7 +97,7 @@ impl Host {
         self.shared.known(object, &load.network)
     }
 
-    /// Loads what has been admitted, and can have its core.
+    /// Loads what has been admitted, and can have its core. Of its name there may be one, `old`, which it is to replace.
     pub(crate) fn load_admitted(
         &self,
         load: Load,

@@ -10,7 +10,7 @@ use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
-use crate::load::Load;
+use crate::next::Next;
 use crate::outcome::Outcome;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::{Counters, Network, Status};
@@ -26,41 +26,17 @@ const SOONEST: Duration = Duration::from_micros(200);
 const LATEST: Duration = Duration::from_millis(5);
 
 impl Host {
-    /// Puts a new version in the place of the application of its name, which goes on as it was if this fails.
+    /// Puts a new version in the place of the one before it, which goes on as it was if this fails.
     /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended, or
     /// ends for so long that this is not waited for, before the new one begins, and is told whether it does not.
-    pub fn replace(
+    pub(crate) fn replace(
         &self,
-        load: Load,
+        Next { old, new }: Next,
         paused: bool,
         within: Duration,
         kept: impl FnOnce(&Hosted, bool),
     ) -> Result<Arc<Hosted>, Refusal> {
-        let name = load.name.clone();
-        let old = self.live(&name)?;
-        if self.next(old.number).is_some() {
-            let what =
-                format!("{name} is replaced already: its new version begins when it has ended");
-            return Err(Refusal::new(Kind::Conflict, what).help("try again then"));
-        }
-        can_be_replaced(&old, &load)?;
-        let (mut load, mut pins) = (load, Vec::new());
-        // Who must stay where he is stays, unless a placement says anew who must.
-        if load.pins.is_empty() && !load.exclusive {
-            pins = pins_for(&load.network, &old);
-            let open = self.shared.runtime.open();
-            let there = |pin: &Option<u32>| pin.filter(|core| open.contains(core));
-            load.pins = pins.iter().map(there).collect();
-        }
-        let new = self.load_in_place_of(load, Some(&old))?;
-        let anew = new.app.anew(&old.app);
-        let _ = new
-            .lineage
-            .anew
-            .set(anew.lines().map(str::to_string).collect());
-        for (actor, pin) in pins.into_iter().enumerate().filter(|p| p.1.is_some()) {
-            new.seats.pin(actor, pin);
-        }
+        let name = new.name.clone();
         let given_up = |why: Refusal| {
             old.app.leaves_nothing();
             self.drop_number(new.number);
@@ -372,41 +348,6 @@ fn gives_out(network: &Network, counters: &Counters) -> bool {
     let links = network.links();
     let mut all = counters.actors.iter().enumerate();
     all.any(|(i, actor)| actor.outside && links.iter().any(|(_, to, _)| *to as usize == i))
-}
-
-/// Where actors of a new version must stay, since those of the same name must.
-fn pins_for(network: &Network, old: &Hosted) -> Vec<Option<u32>> {
-    let (pins, names) = (old.seats.pins(), old.app.network().actor_names());
-    let pin = |name: String| {
-        let actor = names.iter().position(|n| *n == name)?;
-        pins.get(actor).copied().flatten()
-    };
-    match pins.iter().any(Option::is_some) {
-        true => network.actor_names().into_iter().map(pin).collect(),
-        false => Vec::new(),
-    }
-}
-
-fn can_be_replaced(old: &Hosted, load: &Load) -> Result<(), Refusal> {
-    let name = &old.name;
-    let refuse = |kind, what: String| {
-        Err(Refusal::new(kind, what).help("unload it, and load the new version"))
-    };
-    match (old.app.network().is_program(), load.network.is_program()) {
-        (true, false) => {
-            let what = format!("{name} is a C program, and its new version would be a network");
-            return refuse(Kind::Wrong, what);
-        }
-        (false, true) => {
-            let what = format!("{name} is a network, and its new version would be a C program");
-            return refuse(Kind::Wrong, what);
-        }
-        _ => {}
-    }
-    if old.told.drains.load(Ordering::Relaxed) {
-        return refuse(Kind::Conflict, format!("{name} is draining"));
-    }
-    Ok(())
 }
 
 /// The core that the old one has to itself, if the new one is to have it.

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::host::{Host, compiled, sources};
-use common::{Place, Run};
+use common::host::{Host, compiled, pipe, sources};
+use common::{Place, Run, network};
 use serde_json::Value;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 /// It takes as long to be opened as there is a file `shut`, and runs until it is asked to end.
@@ -26,8 +27,8 @@ int main(void) {
 
 fn gated() -> Place {
     let place = sources();
-    for name in ["gate", "gate2"] {
-        compiled(&place, name, GATE);
+    for (name, text) in [("gate", GATE), ("gate2", GATE)] {
+        compiled(&place, name, text);
     }
     place
 }
@@ -242,6 +243,151 @@ fn kept(host: &Host) -> Vec<String> {
     let mut names = host.place.list("state");
     names.retain(|name| name.ends_with(".json"));
     names
+}
+
+/// A new version has what the one is promised and allowed in whose place it comes: that may be another one than was there
+/// when it was asked for.
+#[test]
+fn who_replaces_a_new_version_has_what_that_is_given() {
+    let host = Host::begin_in(slow_to_compile());
+    for more in [&[][..], &["--isolate"]] {
+        let load = ["load", "src/p/Many.xdf", "--name=b", "--out=/dev/null"];
+        host.run(&[&load[..], more].concat()).succeeds();
+        let second = std::thread::scope(|scope| {
+            let (second, compile) = compiles(&host, scope, &[]);
+            host.run(&[&REPLACE[..], &["--priority=3", "--out=other.txt"]].concat())
+                .succeeds();
+            compile();
+            second.join().unwrap()
+        });
+        second.succeeds();
+        assert_eq!(host.until("b", runs)["priority"], 3, "{more:?}");
+        let why = "other.txt: the application b writes that file";
+        host.run(&["load", "src/p/Many.xdf", "--name=c", "--out=other.txt"])
+            .refuses(1, &[why]);
+        host.run(&["unload", "b", "--now"]).succeeds();
+    }
+}
+
+/// Somebody else is given the file for which a new version is asked, before its turn comes.
+#[test]
+fn a_file_is_given_to_one_alone() {
+    let host = Host::begin_in(slow_to_compile());
+    for more in [&[][..], &["--isolate"]] {
+        let load = ["load", "src/p/Stays.xdf", "--name=b", "--out=/dev/null"];
+        host.run(&[&load[..], more].concat()).succeeds();
+        host.until("b", |b| b["firings"].as_u64() > Some(100));
+        let second = std::thread::scope(|scope| {
+            let (second, compile) = compiles(&host, scope, &["--out=out.txt"]);
+            let first = [&REPLACE[..], &["--within=5"]].concat();
+            let host = &host;
+            let first = scope.spawn(move || host.run(&first));
+            let start = Instant::now();
+            let waits = || host.run(&["resume", "b", "--within=0.05"]);
+            while !waits().err.contains("b is being replaced") {
+                assert!(start.elapsed() < Duration::from_secs(60), "{:?}", waits());
+            }
+            compile();
+            // Until it waits for the first.
+            std::thread::sleep(Duration::from_secs(2));
+            let other = ["load", "src/p/Many.xdf", "--name=c", "--out=out.txt"];
+            host.run(&other).succeeds();
+            assert!(!first.is_finished() && !second.is_finished());
+            first.join().unwrap().refuses(1, &["b goes on as it was"]);
+            second.join().unwrap()
+        });
+        second.refuses(1, &["out.txt: the application c writes that file"]);
+        for name in ["b", "c"] {
+            host.run(&["unload", name, "--now"]).succeeds();
+        }
+    }
+}
+
+/// `Stays`, which has left its first state for good, so that nothing else takes over from it but what is like it: `Lags`, which is
+/// compiled for as long as nobody writes to a pipe.
+fn slow_to_compile() -> Place {
+    let place = sources();
+    let schedule = "  schedule fsm first:\n    first (go) --> on;\n    on (go) --> on;\n  end\n";
+    place.write(
+        "src/p/Stay.cal",
+        &format!("package p;\nactor Stay () int In ==> int Out :\n  go: action In:[x] ==> Out:[x] end\n{schedule}end\n"),
+    );
+    place.write(
+        "lag/src/p/Same.cal",
+        "package p;\nactor Same () int In ==> int Out :\n  @native function same(int x) --> int end\n  \
+         action In:[x] ==> Out:[same(x)] end\nend\n",
+    );
+    for file in ["Source", "Stay", "Write"] {
+        let text = std::fs::read_to_string(place.path(&format!("src/p/{file}.cal"))).unwrap();
+        place.write(&format!("lag/src/p/{file}.cal"), &text);
+    }
+    let source = ("source", "p.Source", &[("n", "2000000000")][..]);
+    let [stay, same, write] = ["Stay", "Same", "Write"].map(|class| format!("p.{class}"));
+    let stay = ("stay", stay.as_str(), &[][..]);
+    let (same, write) = (
+        ("same", same.as_str(), &[][..]),
+        ("write", write.as_str(), &[][..]),
+    );
+    let text = network(
+        &[source, stay, write],
+        &[("source.Out", "stay.In"), ("stay.Out", "write.In")],
+    );
+    place.write("src/p/Stays.xdf", &text.replace("\"Top\"", "\"Stays\""));
+    let text = network(
+        &[source, stay, same, write],
+        &[
+            ("source.Out", "stay.In"),
+            ("stay.Out", "same.In"),
+            ("same.Out", "write.In"),
+        ],
+    );
+    place.write("lag/src/p/Lags.xdf", &text.replace("\"Top\"", "\"Lags\""));
+    place
+}
+
+/// A replace of `b` by `Lags`, which has begun, and what lets it go on.
+fn compiles<'a, 'b>(
+    host: &'a Host,
+    scope: &'a std::thread::Scope<'a, 'b>,
+    more: &[&str],
+) -> (std::thread::ScopedJoinHandle<'a, Run>, impl FnOnce() + 'a) {
+    let _ = std::fs::remove_file(host.place.path("gate.fifo"));
+    let gate = pipe(&host.place, "gate.fifo");
+    let text = "#include <stdint.h>\n#include GATE\nint32_t same(int32_t x) { return x; }\n";
+    let text = text.replace("GATE", &format!("{gate:?}"));
+    // Anew each time.
+    let nth = Instant::now();
+    host.place
+        .write("lag/natives/same.c", &format!("// {nth:?}\n{text}"));
+    let args = [
+        &["replace", "b", "lag/src/p/Lags.xdf", "--within=60"][..],
+        more,
+    ]
+    .concat();
+    let args: Vec<String> = args.into_iter().map(str::to_string).collect();
+    let replaces = scope.spawn(move || {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        host.run(&args)
+    });
+    // Until it is read there is nobody to write to.
+    let open = || {
+        let mut file = std::fs::File::options();
+        file.write(true).custom_flags(libc::O_NONBLOCK).open(&gate)
+    };
+    let file = loop {
+        match open() {
+            Ok(file) => break file,
+            Err(_) if replaces.is_finished() => panic!("{:?}", replaces.join().unwrap()),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let go = move || {
+        // It is read more than once.
+        host.place.write("empty", "");
+        std::fs::rename(host.place.path("empty"), gate).unwrap();
+        drop(file);
+    };
+    (replaces, go)
 }
 
 /// An isolated one says nothing while the code of its new version is opened, for longer than it is waited for; and takes over

@@ -49,7 +49,7 @@ pub(super) fn differs(served: &Served, ready: &[Ready], old: Option<&str>) -> Re
         }
     }
     for isolated in served.isolated.list().iter().filter(|i| i.lives()) {
-        if let Some(out) = isolated.option("out") {
+        for out in isolated.outputs() {
             others.push((isolated.name.clone(), same(Path::new(&out))));
         }
     }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replacing: from a request to a new version in the place of an application, in this process or in its own.
 
+use super::coming::Coming;
 use super::isolated::Isolated;
 use super::loading::is_live;
 use super::prepare::Client;
-use super::ready::{fits, make_ready, pins};
+use super::ready::{Ready, fits, make_ready, pins};
 use super::restoring::until_there;
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, output};
-use crate::hosted::State;
+use crate::hosted::{Hosted, State};
 use crate::keep::Limits;
 use crate::load::Load;
+use crate::lock::lock;
+use crate::next::Next;
 use crate::refusal::{Kind, Refusal};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,80 +33,195 @@ pub fn replace_now(
             .into());
     }
     let within = until_there(served, name, within)?;
-    if let Some(isolated) = served.isolated.find(name) {
-        return replace_isolated(served, &isolated, request, within, client);
-    }
-    let host = &served.host;
-    let old = host.live(name)?;
-    let mut load = request.load;
-    if load.isolate {
-        let what = format!("{name} has no process of its own, so its new version can have none");
-        return Err(Refusal::new(Kind::Wrong, what)
-            .help("unload it, and load the new version with --isolate")
-            .into());
-    }
-    goes_on(&mut load, name, |what| old.option(what));
-    stays_so(&mut load, old.limits, old.priority);
-    load.exclusive |= old.exclusive.is_some();
-    drop(old);
-    let mut ready = make_ready(served, load, client)?;
-    fits(host, std::slice::from_ref(&ready))?;
-    output::differs(served, std::slice::from_ref(&ready), Some(name))?;
-    let Some(load) = ready.load.clone() else {
-        return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
+    let asked = Asked {
+        served,
+        name,
+        load: request.load,
+        client,
     };
-    let load = Load {
-        name: name.to_string(),
-        pins: pins(served, name, &ready.request, &load)?,
-        ..load
-    };
-    let (_coming, within) = served
-        .coming
-        .replaces(name, within, || is_live(served, name))?;
-    let (mut kept, mut entered) = (Ok(()), Ok(()));
-    let paused = ready.request.paused;
-    let journal = served.memory.as_ref().map(|memory| memory.journal());
-    if let Some(journal) = journal {
-        journal.begins(name);
+    match served.isolated.find(name) {
+        Some(isolated) => asked.replace_isolated(&isolated, within),
+        None => asked.replace_here(within),
     }
-    let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
-    let new = host.replace(load, paused, within, |new, held| {
-        ready.request.paused = held;
-        // What its code opens is found from there, as with a load, where it has the process to itself.
-        if host.is_isolated() {
-            entered = std::env::set_current_dir(&ready.request.directory);
+}
+
+/// A new version as it was asked for.
+struct Asked<'a> {
+    served: &'a Served,
+    name: &'a str,
+    load: LoadRequest,
+    client: Option<&'a Client>,
+}
+
+/// What a new version has of the one in whose place it comes, where nothing else is said.
+#[derive(PartialEq)]
+struct Stays {
+    input: Option<String>,
+    output: Option<String>,
+    limits: Limits,
+    priority: i32,
+    exclusive: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// Made ready, and its turn to take that place; what is left of that time then. While it was compiled or waited, another new
+    /// version may have come there: then what `stays` is another's.
+    fn in_turn(
+        &self,
+        mut within: Duration,
+        stays: impl Fn() -> Result<Stays, Refusal>,
+    ) -> Result<(Ready, Coming<'a>, Duration), Failed> {
+        let (served, name) = (self.served, self.name);
+        loop {
+            let before = stays()?;
+            let ready = make_ready(served, before.in_request(&self.load, name), self.client)?;
+            fits(&served.host, std::slice::from_ref(&ready))?;
+            let turn = served
+                .coming
+                .replaces(name, within, || is_live(served, name));
+            let (coming, left) = turn?;
+            if stays()? == before {
+                return Ok((ready, coming, left));
+            }
+            within = left;
         }
-        if let Some(memory) = &served.memory {
-            kept = memory.keep(name, new.number, &ready.request);
-            // Who has unloaded it before had nothing to forget.
-            if new.goes() {
-                memory.forget(name, new.number);
+    }
+
+    fn replace_here(self, within: Duration) -> Result<Details, Failed> {
+        let (served, name) = (self.served, self.name);
+        let host = &served.host;
+        host.live(name)?;
+        if self.load.isolate {
+            let what =
+                format!("{name} has no process of its own, so its new version can have none");
+            return Err(Refusal::new(Kind::Wrong, what)
+                .help("unload it, and load the new version with --isolate")
+                .into());
+        }
+        let stays = || {
+            let old = host.live(name)?;
+            let option = |what| old.option(what).map(str::to_string);
+            Ok(Stays {
+                input: option("in"),
+                output: option("out"),
+                limits: old.limits,
+                priority: old.priority,
+                exclusive: old.exclusive.is_some(),
+            })
+        };
+        let (mut ready, _coming, within) = self.in_turn(within, stays)?;
+        let (mut kept, mut entered) = (Ok(()), Ok(()));
+        let paused = ready.request.paused;
+        let journal = served.memory.as_ref().map(|memory| memory.journal());
+        if let Some(journal) = journal {
+            journal.begins(name);
+        }
+        let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
+        let next = self.load_next(&ready);
+        let takes_over = |new: &Hosted, held| {
+            ready.request.paused = held;
+            // What its code opens is found from there, as with a load, where it has the process to itself.
+            if host.is_isolated() {
+                entered = std::env::set_current_dir(&ready.request.directory);
+            }
+            if let Some(memory) = &served.memory {
+                kept = memory.keep(name, new.number, &ready.request);
+                // Who has unloaded it before had nothing to forget.
+                if new.goes() {
+                    memory.forget(name, new.number);
+                }
+            }
+        };
+        let new = next.and_then(|next| Ok(host.replace(next, paused, within, takes_over)?));
+        drop(replaces);
+        if let Some(journal) = journal {
+            match &new {
+                Ok(_) => journal.runs(name),
+                Err(_) => journal.does_not_run(name),
             }
         }
-    });
-    drop(replaces);
-    if let Some(journal) = journal {
-        match &new {
-            Ok(_) => journal.runs(name),
-            Err(_) => journal.does_not_run(name),
-        }
+        let new = new?;
+        kept.map_err(not_kept)?;
+        entered.map_err(|e| not_entered(&ready.request.directory, &e))?;
+        let (number, admission) = (new.number, new.admission.clone());
+        let anew = new.lineage.anew.get().cloned().unwrap_or_default();
+        drop(new);
+        let seen = host.list().into_iter().find(|a| a.number == number);
+        let seen =
+            seen.ok_or_else(|| Refusal::new(Kind::Unknown, format!("{name} has been unloaded")))?;
+        Ok(Details {
+            diagnostics: ready.prepared.diagnostics,
+            text: ready.prepared.text,
+            admission,
+            anew,
+            ..Details::from(&seen)
+        })
     }
-    let new = new?;
-    kept.map_err(not_kept)?;
-    entered.map_err(|e| not_entered(&ready.request.directory, &e))?;
-    let (number, admission) = (new.number, new.admission.clone());
-    let anew = new.lineage.anew.get().cloned().unwrap_or_default();
-    drop(new);
-    let seen = host.list().into_iter().find(|a| a.number == number);
-    let seen =
-        seen.ok_or_else(|| Refusal::new(Kind::Unknown, format!("{name} has been unloaded")))?;
-    Ok(Details {
-        diagnostics: ready.prepared.diagnostics,
-        text: ready.prepared.text,
-        admission,
-        anew,
-        ..Details::from(&seen)
-    })
+
+    /// Loads it. Until the host knows it nobody else is given the file that it writes, or what it is promised.
+    fn load_next(&self, ready: &Ready) -> Result<Next, Failed> {
+        let (served, name) = (self.served, self.name);
+        let Some(load) = ready.load.clone() else {
+            return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
+        };
+        let mut load = Load {
+            name: name.to_string(),
+            pins: pins(served, name, &ready.request, &load)?,
+            ..load
+        };
+        served.host.empty_for_next(&mut load)?;
+        let _naming = lock(&served.naming);
+        output::differs(served, std::slice::from_ref(ready), Some(name))?;
+        Ok(served.host.load_next(load)?)
+    }
+
+    /// The new version goes on where the old one is, in the same process.
+    fn replace_isolated(
+        mut self,
+        isolated: &Arc<Isolated>,
+        within: Duration,
+    ) -> Result<Details, Failed> {
+        self.load.isolate = true;
+        let stays = || {
+            // Its process knows that by itself; the next host, which loads what is remembered, does not.
+            let old = isolated.details().application;
+            Ok(Stays {
+                input: isolated.option("in"),
+                output: isolated.option("out"),
+                limits: Limits {
+                    rate: old.promised,
+                    share: old.share,
+                },
+                priority: old.priority,
+                exclusive: false,
+            })
+        };
+        let (served, name) = (self.served, self.name);
+        let (ready, _coming, within) = self.in_turn(within, stays)?;
+        let naming = lock(&served.naming);
+        output::differs(served, std::slice::from_ref(&ready), Some(name))?;
+        isolated.begin_replacing(&ready.prepared.options)?;
+        drop(naming);
+        let (memory, of, mut request) = (served.memory.clone(), isolated.clone(), ready.request);
+        let asked = request.clone();
+        let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
+            // Until it is remembered: the new version may end at once.
+            let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
+            let details = replace()?;
+            request.paused = is_held(details.application.state);
+            if let Some(memory) = &memory {
+                let kept = memory.keep(&of.name, of.number, &request);
+                kept.map_err(not_kept)?;
+            }
+            Ok(details)
+        };
+        let details = isolated.replace(&asked, within, remembered)?;
+        Ok(Details {
+            diagnostics: ready.prepared.diagnostics,
+            text: ready.prepared.text,
+            ..details
+        })
+    }
 }
 
 /// Does nothing of it run, as the next host is to know?
@@ -111,66 +229,23 @@ fn is_held(state: State) -> bool {
     matches!(state, State::Paused | State::Loaded)
 }
 
-/// The new version goes on where the old one is, in the same process.
-fn replace_isolated(
-    served: &Served,
-    isolated: &Arc<Isolated>,
-    request: ReplaceRequest,
-    within: Duration,
-    client: Option<&Client>,
-) -> Result<Details, Failed> {
-    let mut load = request.load;
-    goes_on(&mut load, &isolated.name, |what| isolated.option(what));
-    // Its process knows that by itself; the next host, which loads what is remembered, does not.
-    let old = isolated.details().application;
-    let limits = Limits {
-        rate: old.promised,
-        share: old.share,
-    };
-    stays_so(&mut load, limits, old.priority);
-    load.isolate = true;
-    let ready = make_ready(served, load, client)?;
-    let name = isolated.name.as_str();
-    output::differs(served, std::slice::from_ref(&ready), Some(name))?;
-    let (_coming, within) = served
-        .coming
-        .replaces(name, within, || is_live(served, name))?;
-    isolated.begin_replacing(&ready.prepared.options)?;
-    let (memory, of, mut request) = (served.memory.clone(), isolated.clone(), ready.request);
-    let asked = request.clone();
-    let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
-        // Until it is remembered: the new version may end at once.
-        let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
-        let details = replace()?;
-        request.paused = is_held(details.application.state);
-        if let Some(memory) = &memory {
-            let kept = memory.keep(&of.name, of.number, &request);
-            kept.map_err(not_kept)?;
+impl Stays {
+    /// A new version has the name of the old one, its input and output if it names none, and what that was promised and
+    /// allowed, unless something else is said.
+    fn in_request(&self, asked: &LoadRequest, name: &str) -> LoadRequest {
+        LoadRequest {
+            name: Some(name.to_string()),
+            input: asked.input.clone().or_else(|| self.input.clone()),
+            output: asked.output.clone().or_else(|| self.output.clone()),
+            rate: asked.rate.or(self.limits.rate),
+            share: asked.share.or(self.limits.share),
+            priority: match asked.priority {
+                0 => self.priority,
+                said => said,
+            },
+            exclusive: asked.exclusive || self.exclusive,
+            ..asked.clone()
         }
-        Ok(details)
-    };
-    let details = isolated.replace(&asked, within, remembered)?;
-    Ok(Details {
-        diagnostics: ready.prepared.diagnostics,
-        text: ready.prepared.text,
-        ..details
-    })
-}
-
-/// A new version has the name of the old one, and its input and output if it names none.
-fn goes_on<S: AsRef<str>>(load: &mut LoadRequest, name: &str, of: impl Fn(&str) -> Option<S>) {
-    let of = |what| of(what).map(|s| s.as_ref().to_string());
-    load.input = load.input.take().or_else(|| of("in"));
-    load.output = load.output.take().or_else(|| of("out"));
-    load.name = Some(name.to_string());
-}
-
-/// What it was promised and allowed stays so, unless something else is said.
-fn stays_so(load: &mut LoadRequest, limits: Limits, priority: i32) {
-    load.rate = load.rate.or(limits.rate);
-    load.share = load.share.or(limits.share);
-    if load.priority == 0 {
-        load.priority = priority;
     }
 }
 

@@ -12,6 +12,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 impl Isolated {
+    /// The files that it writes, and that its new version is to write.
+    pub fn outputs(&self) -> Vec<String> {
+        let known = self.known();
+        let all = known.next.iter().chain([&known.options]).flatten();
+        let outputs = all.filter(|o| o.0 == "out");
+        outputs.map(|o| o.1.clone()).collect()
+    }
+
     /// A new version, whose natives are given this, is to take its place.
     pub fn begin_replacing(&self, options: &[(String, String)]) -> Result<(), Refusal> {
         let mut known = self.known();
