@@ -208,9 +208,8 @@ fn told(mix: &Mix, promise: &Promise) -> String {
 /// One of its actors takes longer for a unit than there is.
 fn too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
     let of = &mix.apps[promise.app];
-    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
     let heavy = of.actors.iter().find(|a| a.time == of.heaviest())?;
-    let each = heavy.time / fastest;
+    let each = heavy.time / machine.fastest();
     (1e9 / each < promise.promised).then(|| {
         let (name, ms) = (&heavy.name, each / 1e6);
         format!("{name} alone takes a core {ms:.2} ms for each")

@@ -49,14 +49,15 @@ pub struct Score {
 }
 
 impl Score {
-    pub fn of(mix: &Mix, rates: &[f64]) -> Score {
+    pub fn of(mix: &Mix, machine: &Machine, rates: &[f64]) -> Score {
+        let fastest = machine.fastest();
         let levels = mix.levels();
         let mut missing = vec![0.0; levels.len()];
         for (app, &rate) in mix.apps.iter().zip(rates) {
             if let (Some(promise), Some(level)) =
                 (app.promise, levels.iter().position(|&l| l == app.priority))
             {
-                let most = app.within_reach(promise);
+                let most = app.within_reach(promise, fastest);
                 // The simulator is no more exact than this.
                 missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
             }
@@ -196,7 +197,7 @@ impl Known<'_> {
 
     /// Beside short firings a long one may not have come to its end even in so many steps: of that
     /// nothing is known but that it has no higher rate, and that is no reason against the placement.
-    fn score(&self, mix: &Mix) -> Score {
+    fn score(&self, mix: &Mix, machine: &Machine) -> Score {
         let rate = |app: usize| {
             let (rate, target) = (self.made.rates[app], self.targets[app]);
             match self.is(app) {
@@ -205,7 +206,8 @@ impl Known<'_> {
                 false => rate.max(target.min(0.5 / self.made.seconds.max(1e-9))),
             }
         };
-        Score::of(mix, &(0..self.targets.len()).map(rate).collect::<Vec<_>>())
+        let rates: Vec<f64> = (0..self.targets.len()).map(rate).collect();
+        Score::of(mix, machine, &rates)
     }
 }
 
@@ -227,7 +229,7 @@ pub(crate) fn verdict(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score 
         return looked(mix, machine, placement, LASTING * usual(actors));
     }
     let made = expected(mix, machine, placement, machine.scheduling);
-    Score::of(mix, &made.rates)
+    Score::of(mix, machine, &made.rates)
 }
 
 /// Steps that are simulated of so many actors.
@@ -241,6 +243,7 @@ fn usual(actors: usize) -> usize {
 /// A placement that is looked at for longer and longer.
 pub(crate) struct Run<'a> {
     mix: &'a Mix,
+    machine: &'a Machine,
     targets: &'a [f64],
     behind: Vec<bool>,
     simulated: Midway<'a>,
@@ -258,6 +261,7 @@ impl<'a> Run<'a> {
     ) -> Run<'a> {
         Run {
             mix,
+            machine,
             targets,
             behind: behind(mix, machine, placement),
             simulated: Midway::begin(mix, machine, placement, steps),
@@ -291,7 +295,7 @@ impl<'a> Run<'a> {
             targets: self.targets,
             behind: &self.behind,
         };
-        (known.score(self.mix), known.all())
+        (known.score(self.mix, self.machine), known.all())
     }
 }
 
@@ -344,7 +348,7 @@ pub(crate) fn race<'a>(
     found: &'a [Placement],
     than: Option<&Score>,
 ) -> Option<(Score, &'a Placement)> {
-    let score = |made: &Simulated| Score::of(mix, &made.rates);
+    let score = |made: &Simulated| Score::of(mix, machine, &made.rates);
     let begun = side_by_side(found.iter().collect(), |placement| {
         let how = machine.scheduling;
         let mut run = Settling::begin(mix, machine, placement, how, expecting(mix));

@@ -123,6 +123,11 @@ impl Machine {
         self.cores.iter().map(|c| c.speed).sum()
     }
 
+    /// The speed of the fastest core.
+    pub fn fastest(&self) -> f64 {
+        self.cores.iter().map(|c| c.speed).fold(0.0, f64::max)
+    }
+
     /// Whether one core is as good as another, and as near to any.
     pub fn uniform(&self) -> bool {
         let cores = 0..self.cores.len() as u32;

@@ -129,9 +129,10 @@ impl App {
         self.promise.into_iter().chain(by_share).reduce(f64::min)
     }
 
-    /// Of so many units a second, those that it can have at all: what is promised beyond them makes no difference.
-    pub(crate) fn within_reach(&self, promise: f64) -> f64 {
-        promise.min(SECOND / self.heaviest().max(1e-9))
+    /// Of so many units a second, those that it can have at all where the fastest core is so fast: what is promised beyond
+    /// them makes no difference.
+    pub(crate) fn within_reach(&self, promise: f64, fastest: f64) -> f64 {
+        promise.min(fastest * SECOND / self.heaviest().max(1e-9))
     }
 
     pub fn heaviest(&self) -> f64 {
@@ -195,7 +196,7 @@ impl Mix {
     /// The rates to place for: by priority, the highest first, what was promised, and of what is left equal shares of
     /// the cores for the others, as far as each can use them.
     pub fn targets(&self, machine: &Machine) -> Vec<f64> {
-        let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+        let fastest = machine.fastest();
         let mut left = machine.capacity();
         let mut rates = vec![0.0; self.apps.len()];
         let mut order: Vec<usize> = (0..self.apps.len()).collect();

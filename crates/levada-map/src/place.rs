@@ -18,7 +18,7 @@ pub fn bottleneck(graph: &Graph, machine: &Machine, placement: &[u32]) -> f64 {
 /// No placement makes the busiest worker less busy than this: the heaviest actor on the fastest core, what is pinned to one
 /// core, or all that may go anywhere, spread evenly over what is pinned.
 pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
-    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+    let fastest = machine.fastest();
     let (mut heaviest, mut free) = (0.0f64, 0.0);
     let mut pinned = vec![0.0; machine.workers()];
     for (actor, busy) in graph.busy.iter().enumerate() {

@@ -36,7 +36,7 @@ impl Reach {
 /// The mean of the logarithms of the rates is no more than this wherever the actors are: all cores together do no more work,
 /// and nobody is faster than its heaviest actor on the fastest core, or than it is held to.
 pub(crate) fn most_anywhere(mix: &Mix, machine: &Machine) -> f64 {
-    let fastest = machine.cores.iter().map(|c| c.speed).fold(0.0, f64::max);
+    let fastest = machine.fastest();
     // Of each the most that it can use of the cores, and what a unit asks of them.
     let mut apps: Vec<(f64, f64)> = mix
         .apps
@@ -91,6 +91,7 @@ fn cost(prices: &[f64], unit: &Unit) -> f64 {
 }
 
 fn missing(mix: &Mix, machine: &Machine, asked: &[Unit]) -> Vec<f64> {
+    let fastest = machine.fastest();
     let least = |lowest: i32| {
         let apps = mix.apps.iter().zip(asked);
         let promised = apps.filter_map(|(app, unit)| {
@@ -98,7 +99,7 @@ fn missing(mix: &Mix, machine: &Machine, asked: &[Unit]) -> Vec<f64> {
             let cores = unit
                 .iter()
                 .filter(|(core, _)| (*core as usize) < machine.workers());
-            let all = app.within_reach(rate) * (1.0 - KEPT);
+            let all = app.within_reach(rate, fastest) * (1.0 - KEPT);
             Some(cores.map(|&(core, of)| (core, of * all)).collect())
         });
         least_missing(&promised.collect::<Vec<Unit>>(), machine.workers())

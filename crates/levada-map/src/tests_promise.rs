@@ -2,6 +2,7 @@
 //! Promises: kept while the machine can, and what a load would do to them.
 
 use super::*;
+use crate::reach::Reach;
 use crate::tests_mix::{app, of, rates};
 
 /// As in the runtime: who is promised more than it can have leaves others of its priority a sixteenth of the core, which
@@ -375,4 +376,23 @@ fn who_hands_over_often_is_kept_together_where_workers_wait_for_cores() {
     );
     assert!(rate(&together) > 59.0, "{}", rate(&together));
     assert_eq!(remap(&mix, &machine, &[Some(1); 4]).unwrap(), [1; 4]);
+}
+
+/// A core of speed 4 makes four times as much as one that times are measured on, and a slow one less.
+#[test]
+fn what_a_fast_core_can_make_is_within_reach() {
+    for (speed, most) in [(4.0, 3000.0), (0.5, 500.0)] {
+        let mut machine = Machine::new(2);
+        machine.cores[1].speed = speed;
+        machine.cores[0].speed = speed / 4.0;
+        let mut mix = of(vec![app("a", &[1.0])]);
+        mix.apps[0].promise = Some(3000.0);
+        let missing = |rate: f64| Score::of(&mix, &machine, &[rate]).missing()[0];
+        assert_eq!(missing(most), 0.0);
+        assert!((missing(most / 2.0) - 0.49).abs() < 0.02, "{speed}");
+        let least = |core| Reach::of(&mix, &machine, &[core]).missing[0];
+        assert_eq!(least(1), 0.0);
+        let lacks = 1.0 - speed / 4.0 * 1000.0 / most;
+        assert!((least(0) - lacks).abs() < 0.1, "{}", least(0));
+    }
 }

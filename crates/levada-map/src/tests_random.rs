@@ -244,7 +244,7 @@ fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     let mean = |placement: &[u32]| {
         let how = machine.scheduling;
         let made = simulate_until_settled(mix, machine, placement, how, 300_000);
-        Score::of(mix, &made.rates).mean
+        Score::of(mix, machine, &made.rates).mean
     };
     let own = mean(&map(mix, machine, Strategy::Levada).unwrap());
     let others = Strategy::ALL[..4].iter().map(|&other| {
@@ -428,7 +428,7 @@ fn nor_is_it_with_priorities_and_promises() {
         let of = |strategy| {
             let placement = map(&mix, &machine, strategy).unwrap();
             let made = expected(&mix, &machine, &placement, Scheduling::EventDriven);
-            (Score::of(&mix, &made.rates), made.rates)
+            (Score::of(&mix, &machine, &made.rates), made.rates)
         };
         let (own, rates) = of(Strategy::Levada);
         // Where there is too little for all, some that go last have nothing, and in another placement it may be fewer: that

@@ -121,7 +121,8 @@ fn who_cannot_be_better_is_known_without_a_look() {
     let mut mix = prioritised(&[1, 0]);
     (mix.apps[0].promise, mix.apps[1].promise) = (Some(100.0), Some(100.0));
     // Half of the first is missing, and a quarter of the second; the mean of the logarithms is 4.
-    let is = Score::of(&mix, &[48.0, 73.0]).less(Score::of(&mix, &[48.0, 73.0]).mean - 4.0);
+    let is = Score::of(&mix, &Machine::new(1), &[48.0, 73.0]);
+    let is = is.clone().less(is.mean - 4.0);
     let out = |missing: &[f64], mean: f64| is.is_out_of_reach(missing, mean);
     assert!(out(&[0.6, 0.6], 9.0) && !out(&[0.4, 0.9], 1.0));
     // As much of the first: of both together more, or less, or as much.
