@@ -5,6 +5,7 @@ use crate::course::Course;
 use crate::graph::{Graph, Link};
 use crate::machine::{Costs, Machine};
 use crate::number::shown;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -275,10 +276,14 @@ impl Mix {
                 "describe an application with at least one actor",
             ));
         }
+        let (mut owners, mut owning) = (BTreeMap::new(), BTreeSet::new());
+        for &(core, owner) in &self.exclusive {
+            owners.entry(core).or_insert(owner);
+            owning.extend(owner);
+        }
         for (i, app) in self.apps.iter().enumerate() {
             app.check()?;
-            let owns = |core: u32| self.exclusive.iter().find(|e| e.0 == core).map(|e| e.1);
-            let has = self.exclusive.iter().any(|e| e.1 == Some(i));
+            let has = owning.contains(&i);
             for actor in &app.actors {
                 let Some(pin) = actor.pin else { continue };
                 let who = format!("{}.{} is pinned to core {pin}", app.name, actor.name);
@@ -288,8 +293,8 @@ impl Mix {
                         "pin it to one of these, or not at all",
                     ));
                 }
-                let allowed = match owns(pin) {
-                    Some(owner) => owner == Some(i),
+                let allowed = match owners.get(&pin) {
+                    Some(owner) => *owner == Some(i),
                     None => !has,
                 };
                 if !allowed {
@@ -303,17 +308,14 @@ impl Mix {
                 }
             }
         }
-        for (i, (core, owner)) in self.exclusive.iter().enumerate() {
+        for (core, owner) in &self.exclusive {
             if *core as usize >= cores || owner.is_some_and(|o| o >= self.apps.len()) {
                 return Err(Problem::new(
                     format!("core {core} is to be exclusive, and there is no such core or owner"),
                     format!("the cores are 0 to {}", cores - 1),
                 ));
             }
-            if self.exclusive[..i]
-                .iter()
-                .any(|(c, o)| c == core && o != owner)
-            {
+            if owners[core] != *owner {
                 return Err(Problem::new(
                     format!("core {core} is to be exclusive to two"),
                     "give it to one of them",

@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
 use crate::reach::most_anywhere;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,17 +123,22 @@ struct Part {
 /// Each application with exclusive cores has these, the others have what is left.
 fn parts(mix: &Mix, machine: &Machine) -> Result<Vec<Part>, Problem> {
     mix.check(machine)?;
-    let owner = |core: u32| mix.exclusive.iter().find(|e| e.0 == core).map(|e| e.1);
-    let cores = |wanted: Option<usize>| -> Vec<u32> {
-        let all = 0..machine.workers() as u32;
-        all.filter(|&c| owner(c) == wanted.map(Some)).collect()
-    };
-    let owns = |app: usize| mix.exclusive.iter().any(|e| e.1 == Some(app));
-    let rest: Vec<usize> = (0..mix.apps.len()).filter(|&a| !owns(a)).collect();
-    let alone = (0..mix.apps.len()).filter(|&a| owns(a));
-    let mut parts: Vec<(Vec<usize>, Vec<u32>)> = alone.map(|a| (vec![a], cores(Some(a)))).collect();
+    let owners: BTreeMap<u32, Option<usize>> = mix.exclusive.iter().copied().collect();
+    let (mut own, mut left) = (BTreeMap::<usize, Vec<u32>>::new(), Vec::new());
+    for core in 0..machine.workers() as u32 {
+        match owners.get(&core) {
+            Some(Some(app)) => own.entry(*app).or_default().push(core),
+            Some(None) => {}
+            None => left.push(core),
+        }
+    }
+    let rest: Vec<usize> = (0..mix.apps.len())
+        .filter(|a| !own.contains_key(a))
+        .collect();
+    let alone = own.into_iter().map(|(app, cores)| (vec![app], cores));
+    let mut parts: Vec<(Vec<usize>, Vec<u32>)> = alone.collect();
     if !rest.is_empty() {
-        parts.push((rest, cores(None)));
+        parts.push((rest, left));
     }
     let ranges = mix.ranges();
     let part = |(apps, cores): (Vec<usize>, Vec<u32>)| {

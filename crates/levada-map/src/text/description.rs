@@ -197,6 +197,8 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
     }
     let reserved = file.reserved.into_iter().map(|c| (c, None));
     read.mix.exclusive.extend(reserved);
+    let mut said = HashSet::new();
+    read.mix.exclusive.retain(|one| said.insert(*one));
     read.mix.check(&read.machine)?;
     let cores = read.machine.workers() as u32;
     read.placement = sits

@@ -3,7 +3,7 @@
 
 use super::{orcc, quoted};
 use crate::mix::{App, Mix, Problem};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Cores by names: application (none where the file knows but one), actor, core.
@@ -40,18 +40,15 @@ pub fn read_placement(text: &str) -> Result<Named, Problem> {
     Ok(lines.collect())
 }
 
-/// Names of hierarchies are written with various signs in between.
-fn alike(a: &str, b: &str) -> bool {
-    let sign = |c: char| match c {
-        '/' | '.' | ':' => '_',
-        other => other,
-    };
-    a.chars().map(sign).eq(b.chars().map(sign))
+/// Names of hierarchies are written with various signs in between: all of these are this one.
+fn plain(name: &str) -> String {
+    name.replace(['/', '.', ':'], "_")
 }
 
-/// One of the joined actors (`a+b`) stands for all of them.
-fn names(actor: &str, name: &str) -> bool {
-    actor == name || alike(actor, name) || actor.split('+').any(|part| alike(part, name))
+/// An actor's names. One of the joined actors (`a+b`) stands for all of them.
+fn names(actor: &str) -> BTreeSet<String> {
+    let all = std::iter::once(actor).chain(actor.split('+'));
+    all.map(plain).collect()
 }
 
 /// So many names are told of what there is.
@@ -71,6 +68,18 @@ impl Mix {
     /// Pins the actors that a placement names.
     pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
         let before: Vec<Vec<Option<u32>>> = self.apps.iter().map(App::pins).collect();
+        // A text may name very many, and the same again and again.
+        let mut by_name = BTreeMap::<_, Vec<(usize, usize)>>::new();
+        for (i, one) in self.apps.iter().enumerate() {
+            for (j, a) in one.actors.iter().enumerate() {
+                for name in names(&a.name) {
+                    let of_this = (Some(one.name.as_str()), name.clone());
+                    by_name.entry(of_this).or_default().push((i, j));
+                    by_name.entry((None, name)).or_default().push((i, j));
+                }
+            }
+        }
+        let (mut pins, mut said) = (before.clone(), BTreeSet::new());
         for (app, actor, core) in named {
             if *core as usize >= cores {
                 return Err(Problem::new(
@@ -81,34 +90,28 @@ impl Mix {
                     "place it on one of these, or ask for more workers",
                 ));
             }
-            let mut found = false;
-            for (one, before) in self.apps.iter_mut().zip(&before) {
-                if app.as_ref().is_some_and(|app| *app != one.name) {
-                    continue;
-                }
-                let actors = one.actors.iter_mut().zip(before);
-                for (a, before) in actors.filter(|(a, _)| names(&a.name, actor)) {
-                    found = true;
-                    if let Some(pin) = before.filter(|pin| pin != core) {
-                        return Err(Problem::new(
-                            format!("{} is placed on core {core}, and its pin is {pin}", a.name),
-                            "take the pin out of what is described, or place it there",
-                        ));
-                    }
-                    if a.pin.is_some_and(|pin| pin != *core) {
-                        return Err(Problem::new(
-                            format!(
-                                "{} is placed on core {core} and on core {}",
-                                a.name,
-                                a.pin.unwrap_or(0)
-                            ),
-                            "actors that are joined into one sit together: place them so, or compile with --no-fuse",
-                        ));
-                    }
-                    a.pin = Some(*core);
-                }
+            let named = (app.as_deref(), plain(actor));
+            let found = by_name.get(&named);
+            if !said.insert((named, core)) {
+                continue;
             }
-            if !found {
+            for &(i, j) in found.into_iter().flatten() {
+                let name = &self.apps[i].actors[j].name;
+                if let Some(pin) = before[i][j].filter(|pin| pin != core) {
+                    return Err(Problem::new(
+                        format!("{name} is placed on core {core}, and its pin is {pin}"),
+                        "take the pin out of what is described, or place it there",
+                    ));
+                }
+                if let Some(pin) = pins[i][j].filter(|pin| pin != core) {
+                    return Err(Problem::new(
+                        format!("{name} is placed on core {core} and on core {pin}"),
+                        "actors that are joined into one sit together: place them so, or compile with --no-fuse",
+                    ));
+                }
+                pins[i][j] = Some(*core);
+            }
+            if found.is_none() {
                 let apps: Vec<&str> = self.apps.iter().map(|one| one.name.as_str()).collect();
                 let (what, there) = match app.as_deref() {
                     Some(app) if !apps.contains(&app) => {
@@ -124,6 +127,10 @@ impl Mix {
                     format!("it may name {there}"),
                 ));
             }
+        }
+        let actors = self.apps.iter_mut().flat_map(|one| &mut one.actors);
+        for (a, pin) in actors.zip(pins.into_iter().flatten()) {
+            a.pin = pin;
         }
         Ok(())
     }

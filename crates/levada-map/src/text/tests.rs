@@ -331,3 +331,25 @@ fn who_names_what_is_not_there_is_told_what_is() {
         assert!(problem.help.ends_with(help), "{problem}");
     }
 }
+
+/// As large as a text may be, with the same actor and the same core again and again.
+#[test]
+fn what_is_said_very_often_takes_no_longer_than_its_text() {
+    let start = std::time::Instant::now();
+    let actors: Vec<String> = (0..1000)
+        .map(|i| format!("{{ name = \"a{i}\", time_ns = 1 }}"))
+        .collect();
+    let actors = actors.join(", ");
+    let cores = "0, ".repeat(500_000);
+    let text = format!(
+        "reserved = [{cores}]\n[machine]\ncores = 2\n[[app]]\nname = \"a\"\nactor = [{actors}]"
+    );
+    let mut mix = read_description(&text).unwrap().mix;
+    assert_eq!(mix.exclusive.len(), 1);
+    let instances = "<Instance id='a999'/>".repeat(700_000);
+    let text = format!("<C><Partition id='0'/><Partition id='1'>{instances}</Partition></C>");
+    mix.pin(&read_placement(&text).unwrap(), 2).unwrap();
+    assert_eq!(mix.apps[0].actors[999].pin, Some(1));
+    let took = start.elapsed();
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+}
