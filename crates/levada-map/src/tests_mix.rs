@@ -279,13 +279,15 @@ fn a_global_balance_is_worth_what_the_paper_says() {
         };
         let mean = |rates: &[f64]| rates[..large].iter().sum::<f64>() / large as f64;
         let lb = of(Strategy::Lb);
-        for strategy in [Strategy::Glb, Strategy::Levada] {
+        // The paper's is 1.17. Here the large ones gain 1.84 and 1.95 with glb, and 1.40 and 1.54 with Levada, which sees
+        // to the small ones, too.
+        for (strategy, least) in [(Strategy::Glb, 1.75), (Strategy::Levada, 1.33)] {
             let gain = mean(&of(strategy)) / mean(&lb);
             println!(
                 "{large} large + {small} small: {} {gain:.2} of lb",
                 strategy.name()
             );
-            assert!(gain > 1.10, "{} gains {gain}", strategy.name());
+            assert!(gain > least, "{} gains {gain}", strategy.name());
         }
     }
 }
