@@ -99,6 +99,33 @@ fn what_was_measured_is_known_however_that_ended() {
     assert_eq!(admission["promise"][0]["before"], Value::Null, "{fine:?}");
 }
 
+/// Others have been promised something since it was there.
+#[test]
+fn who_is_resumed_where_it_was_left_is_judged_as_by_a_load() {
+    const PART: [&str; 2] = ["--rate", "30000"];
+    let host = Host::begin_in(counting());
+    load(&host, "Short", "first", &[]).succeeds();
+    until_measured(&host, "first", 100.0);
+    host.run(&["unload", "first", "--now"]).succeeds();
+    load(&host, "Short", "left", &PART).succeeds();
+    let host = host.again(&[]);
+    for name in ["a", "b"] {
+        load(&host, "Short", name, &PART).succeeds();
+    }
+    let numbers = "left is to be promised 30000.0 tick/s and would get ";
+    host.run(&["resume", "left"])
+        .refuses(1, &["a promise would be broken", numbers]);
+    assert_eq!(host.seen("left")["state"], "held");
+    host.run(&["unload", "b", "--now"]).succeeds();
+    host.run(&["resume", "left"]).succeeds();
+    // A restore loads all that ran beside one another.
+    load(&host, "Short", "b", &[&PART[..], &["--anyway"]].concat()).succeeds();
+    let host = host.again(&["--restore"]);
+    for name in ["a", "b", "left"] {
+        host.until(name, |a| a["state"] == "running");
+    }
+}
+
 /// A host beside another, in the same place.
 struct Second(Child);
 

@@ -83,6 +83,11 @@ impl AllComing {
         self.state().due.extend(names);
     }
 
+    /// Whether a restore is still to load it.
+    pub fn is_due(&self, name: &str) -> bool {
+        self.state().due.contains(name)
+    }
+
     /// A restore does not load it any more.
     pub fn is_not_due(&self, name: &str) {
         self.state().due.remove(name);

@@ -195,7 +195,7 @@ impl Isolated {
              constructor of its shared object does not return, or the machine is busy",
             self.name
         );
-        let help = "levada load --within SECONDS gives it more";
+        let help = "--within SECONDS gives it more";
         Refusal::new(Kind::Conflict, what).help(help).into()
     }
 

@@ -49,16 +49,27 @@ pub fn load_all(
     requests: Vec<LoadRequest>,
     client: Option<&Client>,
 ) -> Result<Vec<Details>, Failed> {
-    load_them(served, requests, client, false)
+    load_them(served, requests, client, Cause::Asked)
 }
 
-/// What is `restored` is remembered already.
+/// Cause something is loaded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Somebody wants it.
+    Asked,
+    /// The host before this one had it, which is remembered already; nobody has said how long he waits.
+    Restored,
+    /// The same, and somebody waits.
+    Resumed,
+}
+
 pub(super) fn load_them(
     served: &Served,
     requests: Vec<LoadRequest>,
     client: Option<&Client>,
-    restored: bool,
+    why: Cause,
 ) -> Result<Vec<Details>, Failed> {
+    let restored = why != Cause::Asked;
     let mut names = BTreeSet::new();
     for name in requests.iter().filter_map(|r| r.name.as_ref()) {
         check_name(name)?;
@@ -83,7 +94,7 @@ pub(super) fn load_them(
     });
     let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(&served.host, &ready)?;
-    empty_cores(served, &mut ready, restored)?;
+    empty_cores(served, &mut ready)?;
     seat_together(served, &mut ready)?;
     let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
     // Until they have begun, or have been taken back.
@@ -92,7 +103,7 @@ pub(super) fn load_them(
         false => served.coming.nobody(),
     };
     let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
-    if let Err(refused) = done.and_then(|()| start_all(served, &loaded, restored)) {
+    if let Err(refused) = done.and_then(|()| start_all(served, &loaded, why)) {
         take_back(served, &loaded, restored);
         return Err(refused);
     }
@@ -146,7 +157,7 @@ fn admission_of_isolated(served: &Served, name: &str, one: &Ready) -> Option<Adm
 }
 
 /// For those that are to have one to themselves: before anybody waits for the name of one of them.
-fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(), Failed> {
+fn empty_cores(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
     let several = ready.len() > 1;
     for one in ready {
         let name = likely_name(one);
@@ -156,7 +167,6 @@ fn empty_cores(served: &Served, ready: &mut [Ready], restored: bool) -> Result<(
         let asked = Load {
             pins: pins(served, &name, &one.request, load)?,
             name,
-            anyway: load.anyway || restored,
             ..load.clone()
         };
         let emptied = served.host.empty_for(&asked, None).map_err(Failed::from);
@@ -213,7 +223,7 @@ fn place_all(
     let _naming = lock(&served.naming);
     output::differs(served, &ready, None)?;
     let several = ready.len() > 1;
-    name_all(served, &mut ready, names, restored, coming)?;
+    name_all(served, &mut ready, names, coming)?;
     let admitted = admit_all(served, &ready)?;
     for (one, admission) in ready.into_iter().zip(admitted) {
         let placed = place(served, &one, admission);
@@ -277,9 +287,8 @@ fn place(served: &Served, one: &Ready, admission: Option<Admission>) -> Result<L
 }
 
 /// Starts those that shall run, when all are there.
-fn start_all(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) -> Result<(), Failed> {
-    // What is loaded again is waited for by nobody who has said how long.
-    let time = |one: &Ready| one.left.filter(|_| !restored).unwrap_or(LOADS);
+fn start_all(served: &Served, loaded: &[(Loaded, Ready)], why: Cause) -> Result<(), Failed> {
+    let time = |one: &Ready| one.left.filter(|_| why != Cause::Restored).unwrap_or(LOADS);
     for (loaded, one) in loaded {
         if let Loaded::Isolated(isolated) = loaded {
             let beside = beside_of(served, isolated.number);

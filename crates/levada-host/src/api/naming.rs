@@ -14,7 +14,6 @@ pub(super) fn name_all(
     served: &Served,
     ready: &mut [Ready],
     names: &BTreeSet<String>,
-    restored: bool,
     coming: &mut Coming,
 ) -> Result<(), Failed> {
     let several = ready.len() > 1;
@@ -38,8 +37,6 @@ pub(super) fn name_all(
         let pins = pins(served, &name, &one.request, load);
         load.pins = pins.map_err(|failed| failed.of(whose()))?;
         load.name = name;
-        // It has been admitted by the host before this one.
-        load.anyway |= restored;
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ pub fn change_by_name(
     change: Change,
 ) -> Result<Application, Failed> {
     let resumes = change == Change::Resume;
-    if resumes && resume_left(served, name)? {
+    if resumes && resume_left(served, name, within)? {
         if let Some(memory) = &served.memory {
             memory
                 .set_paused(name, || Some(false))

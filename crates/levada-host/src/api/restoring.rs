@@ -3,7 +3,7 @@
 //! somebody asks for it; and until then, or where it cannot be, whoever names it is told so.
 
 use super::Served;
-use super::loading::{is_live, load_them};
+use super::loading::{Cause, is_live, load_them};
 use super::types::{Failed, LoadRequest};
 use crate::events::What;
 use crate::journal::Journal;
@@ -53,7 +53,7 @@ pub fn restore(served: &Served, ToRestore { first, last }: ToRestore) {
     let load = |name: &String| {
         let _coming = served.coming.loads_then(name);
         if memory.is_left(name) && !is_live(served, name) {
-            drop(load_left(served, memory, name, false));
+            drop(load_left(served, memory, name, None));
         }
     };
     first.iter().for_each(load);
@@ -64,17 +64,38 @@ pub fn restore(served: &Served, ToRestore { first, last }: ToRestore) {
     }
 }
 
+/// Who wants it again, and waits.
+struct Asks {
+    within: Duration,
+    /// A restore is to load it in any case.
+    due: bool,
+}
+
 /// Loads again what the host before this one had loaded.
-fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Result<(), Failed> {
+fn load_left(
+    served: &Served,
+    memory: &Memory,
+    name: &str,
+    asks: Option<Asks>,
+) -> Result<(), Failed> {
     let journal = memory.journal();
     let load = |mut request: LoadRequest| {
-        request.paused &= !resumed;
+        // The host before this one has admitted it beside all that it had; this one may have promised something since.
+        request.anyway |= asks.as_ref().is_none_or(|asks| asks.due);
+        let why = match &asks {
+            Some(asks) => {
+                request.paused = false;
+                request.within = Some(asks.within.as_secs_f64());
+                Cause::Resumed
+            }
+            None => Cause::Restored,
+        };
         let apart = request.isolate;
         // What it is compiled to is opened in this process, and may run code at once.
         if !request.isolate {
             journal.begins(name);
         }
-        load_them(served, vec![request], None, true)?;
+        load_them(served, vec![request], None, why)?;
         if apart {
             memory.release(name);
         }
@@ -101,10 +122,11 @@ fn load_left(served: &Served, memory: &Memory, name: &str, resumed: bool) -> Res
 }
 
 /// Loads what is kept of the host before this one, since somebody asks for it; false: there is none.
-pub fn resume_left(served: &Served, name: &str) -> Result<bool, Failed> {
+pub fn resume_left(served: &Served, name: &str, within: Duration) -> Result<bool, Failed> {
     let Some(memory) = served.memory.as_ref().filter(|m| m.is_left(name)) else {
         return Ok(false);
     };
+    let due = served.coming.is_due(name);
     // Who loads it at this moment is waited for, as for any other.
     let Some(_coming) = served.coming.loads(name) else {
         return Ok(false);
@@ -112,7 +134,7 @@ pub fn resume_left(served: &Served, name: &str) -> Result<bool, Failed> {
     if !memory.is_left(name) || is_live(served, name) {
         return Ok(false);
     }
-    load_left(served, memory, name, true)?;
+    load_left(served, memory, name, Some(Asks { within, due }))?;
     Ok(true)
 }
 
