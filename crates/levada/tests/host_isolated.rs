@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::host::{Host, held_pipe, rogues, sources};
+use common::host::{Host, held_pipe, pipe, rogues, sources};
 use common::{Place, network};
 use serde_json::Value;
 use std::io::Write;
@@ -647,4 +647,31 @@ fn a_core_that_one_keeps_is_not_given_away() {
     let own = host.seen("alone")["exclusive"].as_u64().unwrap();
     assert_ne!(worker_of(&host, "mute", "source"), own);
     fires(&host, "mute");
+}
+
+/// What a slow state folder holds up is what is to be remembered, and nobody who only asks.
+#[test]
+fn an_end_that_cannot_be_remembered_at_once_holds_up_no_list() {
+    let host = Host::begin();
+    host.many("other");
+    let pid = load(&host, "src/p/Many.xdf", "apart", "/dev/null");
+    std::fs::remove_file(host.place.path("state/other.json")).unwrap();
+    let pipe = pipe(&host.place, "state/other.json");
+    std::thread::scope(|scope| {
+        // It reads what is remembered of that one, and gets no further.
+        let pauses = scope.spawn(|| host.run(&["pause", "other"]));
+        host.until("other", |a| a["state"] == "paused");
+        std::thread::sleep(Duration::from_millis(300));
+        signal(pid, libc::SIGKILL);
+        until_gone(pid);
+        std::thread::sleep(Duration::from_millis(300));
+        let start = Instant::now();
+        let list = host.run(&["list"]);
+        drop(std::fs::File::options().write(true).open(&pipe));
+        assert!(start.elapsed() < Duration::from_secs(10), "{list:?}");
+        list.succeeds();
+        pauses.join().unwrap();
+    });
+    host.until("apart", |a| a["state"] == "failed");
+    assert!(!host.place.exists("state/apart.json"));
 }

@@ -100,14 +100,23 @@ impl Isolated {
 
     /// The first who says how it ended is believed. `says`: what it has done it has just said.
     fn ended(&self, event: What, how: String, says: bool, events: &Events) {
-        let mut known = self.known();
-        if known.over.is_some() {
-            return;
-        }
-        // What was never loaded has not ended.
-        if let Some(host) = self.leaving.host().filter(|_| known.told) {
-            host.is_over(&self.name, self.number);
-        }
+        let mut forgotten = false;
+        let mut known = loop {
+            let known = self.known();
+            if known.over.is_some() {
+                return;
+            }
+            // What was never loaded has not ended.
+            if forgotten || !known.told {
+                break known;
+            }
+            // What is slow to be forgotten keeps nobody waiting who asks how it is.
+            drop(known);
+            if let Some(host) = self.leaving.host() {
+                host.is_over(&self.name, self.number);
+            }
+            forgotten = true;
+        };
         let silent = known.said.elapsed();
         let application = &mut known.last.application;
         if !says {
