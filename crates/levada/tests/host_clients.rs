@@ -4,7 +4,7 @@
 mod common;
 
 use common::Run;
-use common::host::{Host, TOP};
+use common::host::{Host, TOP, rogues};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -135,6 +135,47 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
     }
     let before = host.seen("good")["firings"].as_u64();
     host.until("good", |a| a["firings"].as_u64() > before);
+}
+
+/// Whoever waits for what lasts, and goes, has no place among the clients any more. Who has only nothing more to say is
+/// answered.
+#[test]
+fn who_has_gone_has_no_place() {
+    let host = Host::begin_with(rogues(), &["--time-limit=0"]);
+    let load = [
+        "load",
+        "src/p/Rogue3.xdf",
+        "--name=stuck",
+        "--out=/dev/null",
+    ];
+    host.run(&load).succeeds();
+    host.until("stuck", |a| a["firings"].as_u64() > Some(9));
+    let asked = |within: f64| {
+        let path = format!("/applications/stuck?within={within}");
+        format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    };
+    let answer = host.raw(asked(3.0).as_bytes());
+    assert!(answer.contains("still after 3s"), "{answer}");
+    let has_place = || host.get("/host").starts_with("HTTP/1.1 200");
+    for _ in 0..2 {
+        let ask = |_| {
+            let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+            let _ = stream.write_all(asked(86400.0).as_bytes());
+            stream
+        };
+        let held: Vec<UnixStream> = (0..140).map(ask).collect();
+        let start = Instant::now();
+        while has_place() {
+            assert!(start.elapsed() < Duration::from_secs(30), "they wait not");
+        }
+        drop(held);
+        let start = Instant::now();
+        while !has_place() {
+            assert!(start.elapsed() < Duration::from_secs(15), "no place");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    host.run(&["unload", "stuck", "--now"]);
 }
 
 /// JSON has no such text: that is told, from wherever it comes.

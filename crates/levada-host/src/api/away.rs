@@ -2,7 +2,9 @@
 //! Cores that the host leaves to somebody else, such as a shield, for as long as that process lives.
 
 use super::address::At;
-use super::{Answer, Failed, Kind, Of, Refusal, Served, Shared, USUAL, aside, limit, read};
+use super::{
+    Answer, Failed, Kind, Of, Refusal, Served, Shared, USUAL, aside, aside_for_long, limit, read,
+};
 use crate::lock::lock;
 use axum::Json;
 use axum::extract::Request;
@@ -148,7 +150,7 @@ pub async fn leave(Of(served): Shared, At(cpu): At<i32>, request: Request) -> Re
         Err(refused) => return refused,
     };
     let own = served.clone();
-    match aside(&served, move |_| leave_core(&own, cpu, &asked)).await {
+    match aside_for_long(&served, move |_| leave_core(&own, cpu, &asked)).await {
         Ok(away) => (StatusCode::OK, Json(away)).into_response(),
         Err(failed) => failed.into_response(),
     }

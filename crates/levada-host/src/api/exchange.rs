@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Larger requests are refused.
 const LARGEST_REQUEST: usize = 1 << 20;
@@ -89,6 +90,28 @@ pub(super) async fn aside<T: Send + 'static>(
             ..Failed::default()
         })
     })
+}
+
+/// So many requests at a time may wait for what an application does: who has asked for it may have gone, and keeps
+/// no connection then.
+const WAITING: usize = 1024;
+static PLACES: Semaphore = Semaphore::const_new(WAITING);
+
+/// The same, of what may last as long as its client says.
+pub(super) async fn aside_for_long<T: Send + 'static>(
+    served: &Arc<Served>,
+    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
+    let place = PLACES.try_acquire().map_err(|_| {
+        let what = format!("{WAITING} requests wait for what applications do, and no more may");
+        Refusal::new(Kind::Limit, what)
+            .help("levada unload NAME --now ends what is waited for; or try again later")
+    })?;
+    aside(served, move |served| {
+        let _place = place;
+        f(served)
+    })
+    .await
 }
 
 /// The body of a request as JSON, whatever the client calls its type.

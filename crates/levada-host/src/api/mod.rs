@@ -48,7 +48,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use exchange::{Answer, Shared, USUAL, aside, full, limit, query, read, refuse};
+use exchange::{Answer, Shared, USUAL, aside, aside_for_long, full, limit, query, read, refuse};
 use http_body_util::channel::Channel;
 use loading::load_all;
 use pausing::{Change, change_by_name};
@@ -109,7 +109,7 @@ async fn load(Of(served): Shared, request: Request) -> Response {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    match aside(&served, move |served| {
+    match aside_for_long(&served, move |served| {
         let loaded = load_all(served, vec![request], client.as_ref())?.pop();
         loaded.ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into())
     })
@@ -132,7 +132,7 @@ async fn load_manifest(Of(served): Shared, request: Request) -> Response {
         Ok(manifest) => manifest,
         Err(refused) => return refused,
     };
-    match aside(&served, move |served| {
+    match aside_for_long(&served, move |served| {
         if manifest.application.is_empty() {
             let what = "there is no application in the manifest";
             return Err(Refusal::new(Kind::Wrong, what)
@@ -187,7 +187,8 @@ async fn unload_all_ended(Of(served): Shared) -> Answer<Vec<Unloaded>> {
 /// Take an application away: when what is in flight has come out, or at once
 #[utoipa::path(delete, path = "/applications/{name}", params(("name" = String, Path), UnloadQuery),
     responses((status = 200, body = Unloaded), (status = 400, body = Failed), (status = 404, body = Failed),
-    (status = 409, body = Failed, description = "It is draining still, or cannot be drained")))]
+    (status = 409, body = Failed, description = "It is draining still, or cannot be drained"),
+    (status = 507, body = Failed, description = "Too many wait")))]
 async fn unload(
     Of(served): Shared,
     At(name): At<String>,
@@ -195,10 +196,13 @@ async fn unload(
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
     let within = limit(query.within, USUAL)?;
-    let unloaded = aside(&served, move |served| {
-        unload_by_name(served, name, query.now, within)
-    });
-    Ok(Json(unloaded.await?))
+    let unload = move |served: &Served| unload_by_name(served, name, query.now, within);
+    // That ends what others wait for.
+    let unloaded = match query.now {
+        true => aside(&served, unload).await,
+        false => aside_for_long(&served, unload).await,
+    };
+    Ok(Json(unloaded?))
 }
 
 async fn changed(
@@ -208,7 +212,7 @@ async fn changed(
     change: Change,
 ) -> Answer<Application> {
     let within = limit(query(asked)?.within, USUAL)?;
-    let changed = aside(&served, move |served| {
+    let changed = aside_for_long(&served, move |served| {
         change_by_name(served, &name, within, change)
     });
     Ok(Json(changed.await?))
@@ -218,7 +222,7 @@ async fn changed(
 #[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
-    (status = 507, body = Failed, description = "It is paused, and that cannot be remembered")))]
+    (status = 507, body = Failed, description = "It is paused, and that cannot be remembered; or too many wait")))]
 async fn pause(
     Of(served): Shared,
     At(name): At<String>,
@@ -231,7 +235,7 @@ async fn pause(
 #[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
-    (status = 507, body = Failed, description = "It goes on, and that cannot be remembered")))]
+    (status = 507, body = Failed, description = "It goes on, and that cannot be remembered; or too many wait")))]
 async fn resume(
     Of(served): Shared,
     At(name): At<String>,
@@ -281,7 +285,7 @@ async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> 
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    let replaced = aside(&served, move |served| {
+    let replaced = aside_for_long(&served, move |served| {
         replace_now(served, &name, request, client.as_ref())
     });
     replaced.await.map(Json).into_response()

@@ -13,12 +13,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// So long it may take: large networks take minutes to compile.
 const LONGEST: f64 = 1800.0;
@@ -33,6 +34,28 @@ pub struct Client(Arc<OwnedFd>);
 impl Client {
     pub fn new(stream: &impl AsFd) -> std::io::Result<Client> {
         Ok(Client(Arc::new(stream.as_fd().try_clone_to_owned()?)))
+    }
+
+    /// Waits until it has closed both sides: nobody waits for an answer any more.
+    pub async fn gone(&self) -> std::io::Result<()> {
+        // SAFETY: has no preconditions.
+        let told = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if told < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: it is new, and ours.
+        let told = unsafe { OwnedFd::from_raw_fd(told) };
+        // That is told always, and nothing else is asked for.
+        let mut nothing = libc::epoll_event { events: 0, u64: 0 };
+        let (add, client) = (libc::EPOLL_CTL_ADD, self.0.as_raw_fd());
+        // SAFETY: both are open, and what is asked for is there.
+        if unsafe { libc::epoll_ctl(told.as_raw_fd(), add, client, &raw mut nothing) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: it stays open for as long as it is owned.
+        let told = unsafe { AsyncFd::register_with_interest(told, Interest::READABLE) };
+        let told = told.map_err(|e| e.into_parts().1)?;
+        told.readable().await.map(drop)
     }
 }
 

@@ -21,6 +21,9 @@ const CONNECTIONS: usize = 128;
 /// So long a client may take for the head of a request, or be silent between two.
 const SLOWEST_HEAD: Duration = Duration::from_secs(10);
 
+/// So soon what a client has sent is read.
+const READ: Duration = Duration::from_secs(1);
+
 /// Serves until `end` is told, and then until the answers that are on their way have gone.
 pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,6 +74,7 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
         let left = place.clone();
         // What is long is not done for a client that has gone.
         let client = Client::new(&stream).ok();
+        let gone = has_gone(client.clone());
         let inner = TowerToHyperService::new(router.clone());
         let service = hyper::service::service_fn(
             move |mut request: hyper::Request<hyper::body::Incoming>| {
@@ -88,9 +92,21 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
                 .max_buf_size(64 << 10)
                 .half_close(true);
             // What is wrong with a connection is between it and its client.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            tokio::select! {
+                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                () = gone => {}
+            }
             place.give_back();
         });
+    }
+}
+
+/// Waits until a client has gone, and what it has sent until then has been read. What is done for it may go on.
+async fn has_gone(client: Option<Client>) {
+    match client {
+        Some(client) if client.gone().await.is_ok() => tokio::time::sleep(READ).await,
+        // Without descriptors for that it is heard of by its connection.
+        _ => std::future::pending().await,
     }
 }
 
