@@ -214,6 +214,7 @@ impl Isolated {
 
     /// As this host tells it; and it is what was said last.
     fn seen(&self, mut details: Details) -> Details {
+        details.application.name.clone_from(&self.name);
         details.application.number = self.number;
         details.application.isolated = Some(self.process);
         if details.application.state == State::Failed {
@@ -332,7 +333,13 @@ impl Isolated {
                 application: self.name.clone(),
                 text: format!("{} has ended: {how}\n", self.name),
             }),
-            None => self.ask(Method::GET, "/why", &Value::Null, SOON),
+            None => {
+                let said: Why = self.ask(Method::GET, "/why", &Value::Null, SOON)?;
+                Ok(Why {
+                    application: self.name.clone(),
+                    ..said
+                })
+            }
         }
     }
 
@@ -363,7 +370,10 @@ impl Isolated {
                 Ok(unloaded) => {
                     self.until_over(SOON);
                     self.take_away();
-                    return Ok(unloaded);
+                    return Ok(Unloaded {
+                        name: self.name.clone(),
+                        ..unloaded
+                    });
                 }
                 Err(failed) if self.lives() && !now => return Err(failed),
                 Err(_) => {}

@@ -60,7 +60,7 @@ pub struct AllIsolated {
     /// Others that compute on the same cores.
     pub(in crate::api) others: Others,
     /// Of this host.
-    of: Weak<Shared>,
+    pub(super) of: Weak<Shared>,
 }
 
 fn limit(what: impl std::fmt::Display) -> Failed {

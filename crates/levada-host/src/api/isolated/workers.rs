@@ -18,12 +18,24 @@ impl Isolated {
         if self.lives()
             && let Ok(workers) = client.get::<Vec<Worker>>("/map")
         {
-            self.known().workers = workers;
+            self.known().workers = self.named(workers);
         }
         match self.lives() {
             true => self.known().workers.clone(),
             false => Vec::new(),
         }
+    }
+
+    /// What it says is its own, whatever name it says.
+    fn named(&self, mut workers: Vec<Worker>) -> Vec<Worker> {
+        for worker in &mut workers {
+            let actors = worker.actor.iter_mut().map(|a| &mut a.application);
+            let programs = worker.program.iter_mut().map(|p| &mut p.application);
+            for name in actors.chain(programs) {
+                name.clone_from(&self.name);
+            }
+        }
+        workers
     }
 
     /// Adds what its workers have to those that are on the same cores.
@@ -46,23 +58,82 @@ impl AllIsolated {
 
     /// The part of each worker's core that they take, but for one of them.
     pub(in crate::api) fn loads_but(&self, number: Option<u64>) -> Vec<f64> {
-        /// Who has not been measured will want something, and who does nothing may want something later.
-        const SOMETHING: f64 = 1e-3;
-        const LITTLE: f64 = 1e-6;
-        let mut loads = Vec::new();
+        let workers = self.of.upgrade().map_or(0, |of| of.machine.workers());
+        let mut loads = vec![0.0; workers];
         for (isolated, workers) in self.workers() {
             if Some(isolated.number) == number {
                 continue;
             }
-            for w in workers {
-                let actors = w.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
-                let all = actors.chain(w.program.iter().map(|p| p.share));
-                let load: f64 = all.map(|share| share.max(LITTLE)).sum();
-                let at = w.worker as usize;
-                loads.resize(loads.len().max(at + 1), 0.0);
-                loads[at] += load;
-            }
+            workers
+                .iter()
+                .for_each(|worker| add_load(&mut loads, worker));
         }
         loads
+    }
+}
+
+/// Its process says which worker that is: there may be none.
+fn add_load(loads: &mut [f64], of: &Worker) {
+    /// Who has not been measured will want something, and who does nothing may want something later.
+    const SOMETHING: f64 = 1e-3;
+    const LITTLE: f64 = 1e-6;
+    if let Some(load) = loads.get_mut(of.worker as usize) {
+        let actors = of.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
+        let all = actors.chain(of.program.iter().map(|p| p.share));
+        *load += all.map(|share| share.max(LITTLE)).sum::<f64>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::beside::Telling;
+    use crate::api::isolated::Known;
+    use crate::api::leaving::Leaving;
+    use crate::api::prepare::Prepared;
+    use crate::api::types::Details;
+    use crate::client::Client;
+    use serde_json::json;
+    use std::sync::{Condvar, Mutex, Weak};
+
+    fn isolated(name: &str) -> Isolated {
+        let prepared = json!({"object": "", "network": "p.Net", "options": []});
+        let prepared: Prepared = serde_json::from_value(prepared).unwrap();
+        Isolated {
+            name: name.to_string(),
+            number: 7,
+            process: 1,
+            client: Client::new(std::path::Path::new("none")),
+            leaving: Leaving::new(Weak::new()),
+            telling: Telling::default(),
+            known: Mutex::new(Known::new(name, 7, &prepared)),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn worker(number: u32) -> Worker {
+        let said = json!({"worker": number, "cpu": 0, "open": true, "busy": 0, "asleep": 0,
+            "activations": 0, "sleeps": 0,
+            "actor": [{"application": "other", "actor": "a", "share": 0.25}],
+            "program": [{"application": "other", "share": 0.5}]});
+        serde_json::from_value(said).unwrap()
+    }
+
+    /// A process whose code is not trusted could say anything.
+    #[test]
+    fn what_a_process_says_is_said_of_its_own_application_and_of_workers_that_there_are() {
+        let own = isolated("own");
+        let mut said = Details::default();
+        said.application.name = "other".to_string();
+        assert_eq!(own.seen(said).application.name, "own");
+        assert_eq!(own.known().last.application.name, "own");
+        let named = own.named(vec![worker(0)]);
+        assert_eq!(named[0].actor[0].application, "own");
+        assert_eq!(named[0].program[0].application, "own");
+        let mut loads = [0.0; 2];
+        for number in [1, u32::MAX] {
+            add_load(&mut loads, &worker(number));
+        }
+        assert_eq!(loads, [0.0, 0.75]);
     }
 }
