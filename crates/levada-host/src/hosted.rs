@@ -106,6 +106,11 @@ impl Hosted {
         self.lately.is_late.load(Ordering::Relaxed)
     }
 
+    /// It may have been loaded paused.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.started.get().is_some()
+    }
+
     /// Who waits for whom, in words.
     pub fn why(&self) -> String {
         // Who pauses it has that in hand as long as a firing lasts: nobody who only asks waits for it.

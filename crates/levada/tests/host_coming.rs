@@ -120,6 +120,40 @@ fn who_is_not_loaded_again_is_told_as_such() {
     host.until("b", runs);
 }
 
+/// It has as much time as who resumes it says. Whoever ends the host meanwhile is somebody else: none of its code has run
+/// there.
+#[test]
+fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
+    let host = Host::begin_in(gated());
+    host.run(&["load", "gate.so", "--name=a"]).succeeds();
+    host.run(&["load", "gate.so", "--name=apart", "--isolate"])
+        .succeeds();
+    let mut host = host.again(&[]);
+    shut(&host, true);
+    for (name, why) in [
+        ("a", "has taken too long"),
+        ("apart", "has not been loaded in the time that it has"),
+    ] {
+        host.run(&["resume", name, "--within=0.5"])
+            .refuses(1, &[why, "--within"]);
+    }
+    let resume = host.place.command(&["resume", "a", "--socket", "h.sock"]);
+    let mut resumes = { resume }
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while host.json(&["stats"])["host"]["preparing"] == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    host.child.kill().unwrap();
+    resumes.wait().unwrap();
+    shut(&host, false);
+    let host = host.again(&["--restore"]);
+    for name in ["a", "apart"] {
+        host.until(name, runs);
+    }
+}
+
 /// Two that are begun together: `b` is there, and waits for the other one, which takes long.
 fn begins(host: &Host, then: impl FnOnce()) -> Run {
     let text = "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"b\"\nout = \"/dev/null\"\n\

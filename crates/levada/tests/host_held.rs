@@ -118,6 +118,40 @@ fn who_leaves_no_word_is_found_among_those_that_had_begun() {
     }
 }
 
+fn all_settled(host: &Host) {
+    let start = Instant::now();
+    let journal = host.place.path("state/.journal");
+    while std::fs::read_to_string(&journal).unwrap().lines().count() > 1 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Who has run well, and goes on after a pause, has not just begun; who was loaded paused has.
+#[test]
+fn who_goes_on_after_a_pause_is_not_blamed_for_the_end_of_its_host() {
+    let mut host = Host::begin_in(rogues());
+    host.many("good");
+    let paused = ["load", "src/p/Rogue2.xdf", "--name=rogue2", "--paused"];
+    host.run(&[&paused[..], &["--out=/dev/null"]].concat())
+        .succeeds();
+    all_settled(&host);
+    for what in ["resume", "pause", "resume"] {
+        host.run(&[what, "good"]).succeeds();
+    }
+    host.child.kill().unwrap();
+    let mut host = host.again(&["--restore"]);
+    host.until("good", |a| a["state"] == "running");
+    host.until("rogue2", |a| a["state"] == "loaded");
+    all_settled(&host);
+    host.run(&["resume", "rogue2"]);
+    host.until_dead();
+    let host = host.again(&["--restore"]);
+    let held = host.seen("rogue2");
+    assert!(outcome(&held).contains("had just begun"), "{held}");
+    host.until("good", |a| a["state"] == "running");
+}
+
 /// Those that are tried one by one are named before they are, and can be resumed or forgotten at once.
 #[test]
 fn what_is_still_to_come_is_listed() {

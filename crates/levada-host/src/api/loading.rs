@@ -90,7 +90,7 @@ pub(super) fn load_them(
             unknown if unknown.is_empty() => format!("application {place}"),
             known => known,
         });
-        make_ready(served, request, client).map_err(|failed| failed.of(whose))
+        make_ready(served, request, client, restored).map_err(|failed| failed.of(whose))
     });
     let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
     fits(&served.host, &ready)?;

@@ -58,8 +58,9 @@ pub fn change_by_name(
     }
     let within = until_there(served, name, within)?;
     let journal = served.memory.as_ref().map(|memory| memory.journal());
-    // What was loaded paused may begin now.
-    let begins = journal.filter(|_| resumes && served.host.live(name).is_ok());
+    // What was loaded paused begins now.
+    let has_not = || served.host.live(name).is_ok_and(|h| !h.has_begun());
+    let begins = journal.filter(|_| resumes && has_not());
     if let Some(journal) = begins {
         journal.begins(name);
     }

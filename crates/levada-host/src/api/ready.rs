@@ -30,10 +30,12 @@ impl Ready {
     }
 }
 
+/// The end of this host would be laid at the door of what is `remembered`, once it is opened.
 pub(super) fn make_ready(
     served: &Served,
     request: LoadRequest,
     client: Option<&Client>,
+    remembered: bool,
 ) -> Result<Ready, Failed> {
     let begun = Instant::now();
     let within = request.within.map(|within| limit(Some(within), within));
@@ -93,6 +95,10 @@ pub(super) fn make_ready(
             false => Network::open(&prepared.object),
         }
     };
+    // Some of its code may run at once.
+    if let (true, Some(memory), Some(name)) = (remembered, &served.memory, &request.name) {
+        memory.journal().begins(name);
+    }
     let mut opened = open(&prepared);
     if opened.is_err() && !prepared.program && std::fs::remove_file(&prepared.object).is_ok() {
         // Something has changed around it, such as a library: it is made anew, once.

@@ -74,7 +74,12 @@ impl<'a> Asked<'a> {
         let (served, name) = (self.served, self.name);
         loop {
             let before = stays()?;
-            let ready = make_ready(served, before.in_request(&self.load, name), self.client)?;
+            let ready = make_ready(
+                served,
+                before.in_request(&self.load, name),
+                self.client,
+                false,
+            )?;
             fits(&served.host, std::slice::from_ref(&ready))?;
             let turn = served
                 .coming

@@ -91,10 +91,6 @@ fn load_left(
             None => Cause::Restored,
         };
         let apart = request.isolate;
-        // What it is compiled to is opened in this process, and may run code at once.
-        if !request.isolate {
-            journal.begins(name);
-        }
         load_them(served, vec![request], None, why)?;
         if apart {
             memory.release(name);
