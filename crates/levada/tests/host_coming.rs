@@ -154,6 +154,32 @@ fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
     }
 }
 
+/// What is wrong with a load is told from what is wrong with the time that it had.
+#[test]
+fn who_has_taken_too_long_is_no_wrong_request() {
+    let host = Host::begin_in(gated());
+    shut(&host, true);
+    let directory = host.place.path("");
+    let request = |within: f64| {
+        let all =
+            serde_json::json!({"network": "gate.so", "directory": directory, "within": within});
+        host.post("/applications", &all.to_string())
+    };
+    let answer = request(0.5);
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    assert!(answer.contains("has taken too long"), "{answer}");
+    let ended = std::thread::scope(|scope| {
+        let loads = scope.spawn(|| request(60.0));
+        while host.json(&["stats"])["host"]["preparing"] == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+        loads.join().unwrap()
+    });
+    assert!(!ended.starts_with("HTTP/1.1 400"), "{ended}");
+}
+
 /// Two that are begun together: `b` is there, and waits for the other one, which takes long.
 fn begins(host: &Host, then: impl FnOnce()) -> Run {
     let text = "[[application]]\nnetwork = \"src/p/Many.xdf\"\nname = \"b\"\nout = \"/dev/null\"\n\

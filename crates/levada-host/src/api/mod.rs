@@ -101,7 +101,7 @@ async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
     (status = 201, body = Details, description = "It runs"),
     (status = 400, body = Failed, description = "The request, or the application, is wrong"),
     (status = 404, body = Failed, description = "It has been unloaded at once"),
-    (status = 409, body = Failed, description = "There is one of this name"),
+    (status = 409, body = Failed, description = "There is one of this name, or it has taken too long"),
     (status = 507, body = Failed, description = "It claims more than there is")))]
 async fn load(Of(served): Shared, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
@@ -124,7 +124,7 @@ async fn load(Of(served): Shared, request: Request) -> Response {
 #[utoipa::path(post, path = "/manifest", request_body = Manifest, responses(
     (status = 201, body = Vec<Details>, description = "All of them run"),
     (status = 400, body = Failed, description = "Something is wrong with one: none is loaded"),
-    (status = 409, body = Failed, description = "There is one of such a name"),
+    (status = 409, body = Failed, description = "There is one of such a name, or one has taken too long"),
     (status = 507, body = Failed, description = "They claim more than there is")))]
 async fn load_manifest(Of(served): Shared, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();

@@ -7,7 +7,7 @@
 
 use super::types::{Failed, LoadRequest};
 use crate::lock::lock;
-use crate::refusal::Kind;
+use crate::refusal::{Kind, Refusal};
 use crate::started::as_started;
 use serde::Deserialize;
 use serde_json::Value;
@@ -92,17 +92,17 @@ impl Preparing {
         command: &mut Command,
         client: Option<&Client>,
         longest: Duration,
-    ) -> Result<Output, String> {
+    ) -> Result<Output, Refusal> {
         command.stdin(Stdio::null()).process_group(0);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = {
             let mut groups = self.groups();
             if groups.ended {
-                return Err("the host ends".to_string());
+                return Err(ends());
             }
             let child = command
                 .spawn()
-                .map_err(|e| format!("cannot be started: {e}"))?;
+                .map_err(|e| lacks(format!("cannot be started: {e}")))?;
             crate::files::as_before(child.id());
             groups.all.insert(child.id() as i32);
             child
@@ -115,15 +115,28 @@ impl Preparing {
         if read.is_err() {
             kill(group);
         }
+        let ended = groups.ended;
         drop(groups);
-        let status = child.wait().map_err(|e| e.to_string())?;
+        let status = child.wait().map_err(lacks)?;
         let (stdout, stderr) = read?;
+        if ended && !status.success() {
+            return Err(ends());
+        }
         Ok(Output {
             status,
             stdout,
             stderr,
         })
     }
+}
+
+fn ends() -> Refusal {
+    Refusal::new(Kind::Conflict, "is not waited for: the host ends")
+}
+
+/// The system has too little of something for it.
+fn lacks(what: impl ToString) -> Refusal {
+    Refusal::new(Kind::Limit, what.to_string())
 }
 
 fn kill(group: i32) {
@@ -136,9 +149,9 @@ fn both(
     child: &mut Child,
     client: Option<&Client>,
     until: Instant,
-) -> Result<(Vec<u8>, Vec<u8>), String> {
+) -> Result<(Vec<u8>, Vec<u8>), Refusal> {
     let (Some(mut out), Some(mut err)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err("has no output".to_string());
+        return Err(lacks("has no output"));
     };
     let mut all = (Vec::new(), Vec::new());
     let (mut out_open, mut err_open) = (true, true);
@@ -146,11 +159,9 @@ fn both(
     while out_open || err_open {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(
-                "has taken too long: does it read from a pipe, or does a constructor of a C program not \
-                 return? --within allows more"
-                    .to_string(),
-            );
+            let what = "has taken too long: does it read from a pipe, or does a constructor of a C program not \
+                        return? --within allows more";
+            return Err(Refusal::new(Kind::Conflict, what));
         }
         // A negative number is passed over.
         let want = |open: bool, fd: RawFd, events| libc::pollfd {
@@ -169,12 +180,13 @@ fn both(
         if unsafe { libc::poll(polled.as_mut_ptr(), 3, ms) } < 0 {
             let e = std::io::Error::last_os_error();
             if e.kind() != std::io::ErrorKind::Interrupted {
-                return Err(e.to_string());
+                return Err(lacks(e));
             }
             continue;
         }
         if polled[2].revents != 0 {
-            return Err("has been ended: nobody waits for it".to_string());
+            let what = "has been ended: nobody waits for it";
+            return Err(Refusal::new(Kind::Conflict, what));
         }
         let mut take = |polled: &libc::pollfd, from: &mut dyn Read, to: &mut Vec<u8>| {
             if polled.revents == 0 {
@@ -187,7 +199,8 @@ fn both(
         out_open = out_open && take(&polled[0], &mut out, &mut all.0);
         err_open = err_open && take(&polled[1], &mut err, &mut all.1);
         if all.0.len() + all.1.len() > MOST {
-            return Err(format!("says more than {} MiB", MOST >> 20));
+            let what = format!("says more than {} MiB", MOST >> 20);
+            return Err(Refusal::new(Kind::Wrong, what));
         }
     }
     Ok(all)
@@ -334,7 +347,10 @@ pub fn prepare(
     command.arg("--").arg(&request.network);
     let output = preparing
         .run(&mut command, client, super::limit(request.within, LONGEST)?)
-        .map_err(|why| wrong(format!("levada prepare {why}")))?;
+        .map_err(|why| Refusal {
+            what: format!("levada prepare {why}"),
+            ..why
+        })?;
     let said = String::from_utf8_lossy(&output.stdout);
     let said = said.lines().last().unwrap_or("");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -385,7 +401,7 @@ mod tests {
         command
     }
 
-    fn ends_within(place: &Path, run: impl FnOnce() -> Result<Output, String>) -> String {
+    fn ends_within(place: &Path, run: impl FnOnce() -> Result<Output, Refusal>) -> Refusal {
         let begin = Instant::now();
         let why = run().unwrap_err();
         assert!(begin.elapsed() < LONG / 2, "{why}");
@@ -421,7 +437,9 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "cat /dev/zero >&2"]);
         let ended = Preparing::default().run(&mut command, None, LONG);
-        assert!(ended.unwrap_err().contains("says more than 64 MiB"));
+        let why = ended.unwrap_err();
+        assert!(why.what.contains("says more than 64 MiB"));
+        assert_eq!(why.kind, Kind::Wrong);
     }
 
     #[test]
@@ -442,7 +460,7 @@ mod tests {
             let why = ends_within(place.path(), || {
                 preparing.run(&mut command, Some(&client), LONG)
             });
-            assert!(why.contains("nobody waits"), "{why}");
+            assert!(why.what.contains("nobody waits"), "{why}");
             assert!(preparing.groups().all.is_empty());
         });
     }
@@ -455,7 +473,8 @@ mod tests {
         let why = ends_within(place.path(), || {
             preparing.run(&mut command, None, Duration::from_secs(2))
         });
-        assert!(why.contains("too long"), "{why}");
+        assert!(why.what.contains("too long"), "{why}");
+        assert_eq!(why.kind, Kind::Conflict);
         let place = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -463,13 +482,12 @@ mod tests {
                 preparing.end();
             });
             let mut command = sleeping(place.path());
-            let ended = preparing.run(&mut command, None, LONG).unwrap();
-            assert!(!ended.status.success());
+            let ended = preparing.run(&mut command, None, LONG).unwrap_err();
+            assert_eq!(ended.kind, Kind::Conflict, "{ended}");
         });
-        assert!(
-            preparing
-                .run(&mut Command::new("true"), None, LONG)
-                .is_err()
-        );
+        let ended = preparing.run(&mut Command::new("true"), None, LONG);
+        assert_eq!(ended.unwrap_err().kind, Kind::Conflict);
+        let none = Preparing::default().run(&mut Command::new("/no/such"), None, LONG);
+        assert_eq!(none.unwrap_err().kind, Kind::Limit);
     }
 }
