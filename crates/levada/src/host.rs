@@ -31,7 +31,19 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
         return Ok(unsafe { Socket::given(fd, "--listener") }?);
     }
     if let Some(socket) = Socket::inherited()? {
-        return Ok(socket);
+        // What all commands are told by their environment is not said to this one.
+        let told = std::env::var_os("LEVADA_HOST").map(PathBuf::from);
+        let option = match (&args.group, &args.socket) {
+            (Some(_), _) => "--group",
+            (None, given) if *given != told => "--socket",
+            _ => return Ok(socket),
+        };
+        let what = format!(
+            "{option} is for a socket of the host's own, and one is handed over (LISTEN_FDS)"
+        );
+        return Err(Failure::new(what).help(
+            "leave it out; in a systemd unit: ListenStream says where it is, SocketMode and SocketGroup who may use it",
+        ));
     }
     let path = match &args.socket {
         Some(path) => path.clone(),

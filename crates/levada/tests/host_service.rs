@@ -79,14 +79,16 @@ fn a_host_says_in_json_that_it_answers() {
 fn a_socket_that_somebody_else_listens_on_is_taken_over() {
     let place = sources();
     let listens = || OwnedFd::from(UnixListener::bind(place.path("s.sock")).unwrap());
-    let host = |given: &str, socket: OwnedFd| {
-        let script =
-            format!("exec 3<&0; export LISTEN_PID=$$ {given}; exec \"$0\" host --state state");
+    let host_with = |given: &str, socket: OwnedFd, more: &str| {
+        let script = format!(
+            "exec 3<&0; export LISTEN_PID=$$ {given}; exec \"$0\" host --state state {more}"
+        );
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_levada")]);
         command.current_dir(place.path("")).stdin(socket);
         command
     };
+    let host = |given: &str, socket| host_with(given, socket, "");
     let mut child = host("LISTEN_FDS=1", listens())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -103,6 +105,18 @@ fn a_socket_that_somebody_else_listens_on_is_taken_over() {
         1,
         &["2 sockets are handed over (LISTEN_FDS), and one is wanted"],
     );
+    // Where it is, and who may use it, is said by whoever listens.
+    std::fs::remove_file(place.path("s.sock")).unwrap();
+    for option in ["--socket=other.sock", "--group=0"] {
+        let both = Run::new(
+            host_with("LISTEN_FDS=1", listens(), option)
+                .output()
+                .unwrap(),
+        );
+        let name = option.split('=').next().unwrap();
+        both.refuses(1, &[name, "handed over (LISTEN_FDS)"]);
+        std::fs::remove_file(place.path("s.sock")).unwrap();
+    }
     let deaf = [
         UnixDatagram::bind(place.path("d.sock")).unwrap().into(),
         UnixStream::pair().unwrap().0.into(),
