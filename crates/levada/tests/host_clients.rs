@@ -178,6 +178,17 @@ fn who_has_gone_has_no_place() {
     host.run(&["unload", "stuck", "--now"]);
 }
 
+/// What a host takes at a time is less than what a text may be.
+#[test]
+fn a_manifest_that_is_too_large_is_told_so() {
+    let host = Host::begin();
+    let one = |i: usize| format!("[[application]]\nnetwork = \"x.xdf\"\nname = \"a{i}\"\n");
+    let text: String = (0..20_000).map(one).collect();
+    host.place.write("many.toml", &text);
+    host.run(&["load", "many.toml"])
+        .refuses(1, &["1 MiB", "many.toml", "several"]);
+}
+
 /// JSON has no such text: that is told, from wherever it comes.
 #[test]
 fn a_folder_that_is_no_text_is_told() {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Larger requests are refused.
-const LARGEST_REQUEST: usize = 1 << 20;
+pub const LARGEST_REQUEST: usize = 1 << 20;
 /// So long a client may take to send the body of a request.
 const SLOWEST_REQUEST: Duration = Duration::from_secs(10);
 

@@ -48,6 +48,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+pub use exchange::LARGEST_REQUEST;
 use exchange::{Answer, Shared, USUAL, aside, aside_for_long, full, limit, query, read, refuse};
 use http_body_util::channel::Channel;
 use loading::load_all;

@@ -5,6 +5,7 @@ use super::load::{as_text, loaded_all};
 use super::{COMPILES, Done, client_for, compiled};
 use crate::cli::LoadArgs;
 use crate::output::{self, Failure};
+use levada_host::api::LARGEST_REQUEST;
 use levada_host::api::types::{Details, Manifest};
 use serde_json::json;
 
@@ -79,13 +80,24 @@ pub(super) fn load_manifest(args: &LoadArgs) -> Done {
         one.directory = folder.join(&one.directory);
         one.within = one.within.or(args.at.within);
     }
+    let request = json!(manifest);
+    let size = request.to_string().len();
+    if size > LARGEST_REQUEST {
+        let most = LARGEST_REQUEST >> 20;
+        return output::failure_with(
+            format!(
+                "{shown}: it is a request of {size} bytes, and a host takes {most} MiB at a time"
+            ),
+            "load what is in it by several manifests",
+        );
+    }
     let each = manifest.application.iter();
     let all = each.map(|one| one.within.unwrap_or(COMPILES)).sum::<f64>();
     compiled(
         &args.at,
         client_for(&args.at, all.clamp(0.0, 1e9))?,
         "/manifest",
-        &json!(manifest),
+        &request,
         |all: &Vec<Details>| loaded_all(all),
     )
 }
