@@ -19,7 +19,8 @@ use crate::told::Told;
 use crate::watch::Note;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, atomic::Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 /// An application to be loaded.
@@ -196,7 +197,10 @@ impl Host {
             options: given,
             limits,
             counts,
-            lineage: Lineage::default(),
+            lineage: Lineage {
+                heard_of: AtomicBool::new(old.is_none()),
+                ..Lineage::default()
+            },
             told: Told::default(),
             lately: Lately::default(),
             started: OnceLock::new(),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::host::{Host, rogues};
+use common::host::{Host, compiled, rogues, sources};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -150,6 +150,29 @@ fn who_goes_on_after_a_pause_is_not_blamed_for_the_end_of_its_host() {
     let held = host.seen("rogue2");
     assert!(outcome(&held).contains("had just begun"), "{held}");
     host.until("good", |a| a["state"] == "running");
+}
+
+/// While a new version waits for its moment, the next host would load the one that has run well.
+#[test]
+fn who_is_about_to_be_replaced_is_not_blamed_for_the_end_of_its_host() {
+    let place = sources();
+    // It never asks whether it is to end.
+    let text = "#include <levada/fiber.h>\nint main(void) {\n  while (lvd_fiber_sleep(1000000) == LVD_OK) {}\n  return 0;\n}\n";
+    compiled(&place, "deaf", text);
+    let mut host = Host::begin_in(place);
+    host.run(&["load", "deaf.so", "--name=deaf"]).succeeds();
+    all_settled(&host);
+    std::thread::scope(|scope| {
+        let replaces = scope.spawn(|| host.run(&["replace", "deaf", "deaf.so"]));
+        host.until("deaf", |a| a["state"] == "draining");
+        let pid = host.child.id();
+        // SAFETY: it is ours, and has not been waited for.
+        unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+        replaces.join().unwrap();
+    });
+    host.until_dead();
+    let host = host.again(&["--restore"]);
+    host.until("deaf", |a| a["state"] == "running");
 }
 
 /// Those that are tried one by one are named before they are, and can be resumed or forgotten at once.

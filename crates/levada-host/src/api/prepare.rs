@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -364,7 +364,12 @@ pub fn prepare(
         };
     }
     let Ok(refused) = serde_json::from_str::<Refused>(said) else {
-        // It has not come so far: the command line was wrong, or it was ended.
+        if output.status.signal() == Some(libc::SIGKILL) {
+            // The system had too little memory, say; what its code does by itself is another signal.
+            let what = format!("levada prepare was ended: {}", output.status);
+            return Err(Refusal::new(Kind::Limit, what).into());
+        }
+        // It has not come so far: the command line was wrong.
         let what = match text.trim() {
             "" => format!("levada prepare has failed: {}", output.status),
             text => text.trim_start_matches("error: ").to_string(),

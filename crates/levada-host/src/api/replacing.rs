@@ -118,9 +118,6 @@ impl<'a> Asked<'a> {
         let (mut kept, mut entered) = (Ok(()), Ok(()));
         let paused = ready.request.paused;
         let journal = served.memory.as_ref().map(|memory| memory.journal());
-        if let Some(journal) = journal {
-            journal.begins(name);
-        }
         let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
         let next = self.load_next(&ready);
         let takes_over = |new: &Hosted, held| {
@@ -135,6 +132,10 @@ impl<'a> Asked<'a> {
                 if new.goes() {
                     memory.forget(name, new.number);
                 }
+            }
+            // Not before the next host would load it, and not the one before it.
+            if let Some(journal) = journal {
+                journal.begins(name);
             }
         };
         let new = next.and_then(|next| Ok(host.replace(next, paused, within, takes_over)?));

@@ -88,7 +88,11 @@ fn load_left(
                 request.within = Some(asks.within.as_secs_f64());
                 Cause::Resumed
             }
-            None => Cause::Restored,
+            None => {
+                // How long its load could take was for who asked then.
+                request.within = None;
+                Cause::Restored
+            }
         };
         let apart = request.isolate;
         load_them(served, vec![request], None, why)?;
@@ -101,8 +105,11 @@ fn load_left(
     let done: Result<(), Failed> = read.map_err(Failed::from).and_then(load);
     match done {
         Ok(()) => Ok(()),
-        // Somebody else has loaded it meanwhile.
-        Err(failed) if is_live(served, name) => Err(failed),
+        // Somebody else has loaded another meanwhile, which may have begun before it was written of this one that it does.
+        Err(failed) if is_live(served, name) => {
+            journal.runs(name);
+            Err(failed)
+        }
         Err(failed) => {
             journal.does_not_run(name);
             // Somebody has unloaded it meanwhile: there is nothing to be told.
