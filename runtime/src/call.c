@@ -63,8 +63,8 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   if (e && e->procedure && procedure && e->procedure != procedure) {
     status = LVD_E_STATE;
   } else if (e) {
+    if (!e->procedure) e->program = lvd_program_registering(); /* else it stays whose it was */
     e->procedure = procedure;
-    e->program = lvd_program_registering();
   } else if (procedure && (e = calloc(1, sizeof *e))) {
     lvd_aptr *bucket = &registry.bucket[hash(name)];
     memcpy(e->name, name, strlen(name));

@@ -40,6 +40,8 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
       }
       lvd_port_wait(&w->turn, turn, LVD_HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
+      /* Who has taken a call of what failed there is waited for: he hears that it ends. */
+      if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) lvd_fibers_wake(app);
       lvd_watchdog_hurry(app);
       lvd_keeper_held_up(rt);
     }

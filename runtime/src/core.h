@@ -595,9 +595,10 @@ void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is
  * and is to have none when it goes on. */
 bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_set_back_without(void);
-void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);                 /* ... and goes on */
-void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *f); /* ... or was abandoned */
-void lvd_forks_forsake(lvd_app *app, lvd_fiber *f); /* ... and never does, since `app` ends */
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);   /* ... and goes on */
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f); /* ... or was abandoned */
+void lvd_forks_drop(lvd_fiber *f);                   /* ... or is not gone on with (stuck.c) */
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *f);  /* ... and never does, since `app` ends */
 
 /* ---- why_fibers.c ------------------------------------------------------------------------- */
 
@@ -661,9 +662,9 @@ void lvd_stacks_free(lvd_app *app);                /* of those that are not gone
 lvd_worker *lvd_refuge(const lvd_worker *w);
 /* Another tick of the clock in the same activation: gives away what waits behind it, once it has gone on
  * for long. In signal context. */
-void lvd_stuck_tick(lvd_worker *w, const void *sp);
-/* The watchdog has seen that the activation, on the stack at `sp`, sleeps in the system. In signal context. */
-void lvd_stuck_asleep(lvd_worker *w, const void *sp);
+void lvd_stuck_tick(lvd_worker *w);
+/* The watchdog has seen that the activation sleeps in the system; it is at `at`, on the stack at `sp`. In signal context. */
+void lvd_stuck_asleep(lvd_worker *w, const void *sp, const void *at);
 
 /* ---- interrupt.c -------------------------------------------------------------------------- */
 

@@ -180,28 +180,55 @@ static void fail_all(const lvd_fork_set *forks, const lvd_deque *here) {
   for (uint32_t i = 0; i < n; i++) lvd_deque_fail(lvd_deque_of(forks, i), here);
 }
 
+/* From the deque that `fiber` has left nobody takes anything any more. False: somebody has, and works for it still. */
+static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
+  lvd_deque *d = fiber->forks;
+  if (!lvd_deque_abandon(d)) return false;
+  fiber->forks = NULL;
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_deque_give_back(&forks->spare, d);
+  lvd_port_unlock(&lvd_forks_lock);
+  return true;
+}
+
+/* It was suspended, and is not gone on with; on any worker, also one on which none has forked. */
+void lvd_forks_drop(lvd_fiber *fiber) {
+  lvd_deque *d = fiber->forks;
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&fiber->entity.app->rt->forks);
+  if (fiber->taken) { /* without a deque nobody finds it */
+    if (d) lvd_fork_unsay(fiber->taken, d);
+    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  }
+  if (!d) return;
+  fail_all(forks, d);
+  fiber->kept |= !abandon_left(forks, fiber);
+}
+
 /* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
  * end, since his application does. */
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
   enum { AGAIN_NS = 1000000 };
-  lvd_deque *d = fiber->forks;
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
-  fail_all(forks, d); /* it may have helped those whom it waits for */
-  while (!lvd_deque_abandon(d)) {
+  fail_all(forks, fiber->forks); /* it may have helped those whom it waits for */
+  while (!abandon_left(forks, fiber)) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
     lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
     lvd_keeper_held_up(app->rt);
   }
-  fiber->forks = NULL;
-  lvd_port_lock(&lvd_forks_lock);
-  lvd_deque_give_back(&forks->spare, d);
-  lvd_port_unlock(&lvd_forks_lock);
 }
 
-/* What `w` ran of `app` was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
+/* Whoever works for `d` may still write to its stack, which is the worker's own: nothing is called meanwhile that
+ * needs more of it than has been left. He is told to end (control.c); others give nothing to this worker. */
+static void await_idle(lvd_worker *w, lvd_deque *d) {
+  lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
+  while (!lvd_deque_abandon(d)) lvd_port_relax();
+  lvd_store_relaxed_u64(&w->stuck, 0);
+}
+
+/* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
  * perhaps with forks open. */
-void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *fiber) {
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   lvd_forker *f = lvd_forker_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
@@ -209,12 +236,11 @@ void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *fiber) {
     lvd_fork_fail(fiber->taken, fiber->taken_from);
   }
   if (d && lvd_forks.head != w->fork_base) {
-    bool idle;
     fail_all(f->forks, d);
-    /* Whoever works for it may still write to its stack, if that is the worker's own. */
-    while (!(idle = lvd_deque_abandon(d)) && !fiber) {
-      lvd_fibers_wake(app);
-      lvd_port_relax();
+    bool idle = lvd_deque_abandon(d);
+    if (!idle && !fiber) {
+      await_idle(w, d);
+      idle = true;
     }
     if (idle)
       keep(f, d);

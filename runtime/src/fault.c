@@ -177,7 +177,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       lvd_interrupt_fiber(w, address, at);
       return;
     }
-    lvd_stuck_tick(w, address);
+    lvd_stuck_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? LVD_STOP_MS : rt->options.time_limit_ms;
     if (!limit || lvd_clocked_ms(w) < limit || !w->may_abandon ||
@@ -191,7 +191,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_ASLEEP:
-    lvd_stuck_asleep(w, address);
+    lvd_stuck_asleep(w, address, at);
     lvd_interrupt_asleep(w, address, at);
     lvd_interrupt_knocked(w, address, at);
     return;

@@ -164,11 +164,8 @@ static void run(void *argument) {
   } while ((f = begin_next(w)));
 }
 
-/* What runs is not gone on with; we are off its stack. If it has failed, fault.c has the report. */
+/* It is not gone on with, and its forks are seen to; we are off its stack. If it has failed, fault.c has the report. */
 LVD_COLD static void abandon(lvd_worker *w, lvd_fiber *f) {
-  w->may_abandon = 0;
-  w->current = NULL;
-  lvd_forks_abandon(w, f->entity.app, f);
   f->ended = true;
   f->outcome = LVD_E_FAULT;
   lvd_app_end(f->entity.app, LVD_E_FAULT); /* unless it ends already */
@@ -182,17 +179,21 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   else if (--w->turns == 0)
     look_up(w);
   w->away = AWAY_MOST;
-  begin(w, e);
   lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   if (LVD_UNLIKELY(fiber_of(e)->left)) {
-    if (!fiber_of(e)->forks) lvd_forks_set_back_without();
+    lvd_forks_drop(fiber_of(e));
     abandon(w, fiber_of(e));
   } else {
+    begin(w, e);
     w->may_abandon = 1;
     if (LVD_UNLIKELY(!lvd_port_try(w->escape, run, w))) {
+      lvd_fiber *f = fiber_of(w->current);
+      w->may_abandon = 0;
+      w->current = NULL;
       lvd_port_context_landed(&w->home);
-      abandon(w, fiber_of(w->current));
+      lvd_forks_abandon(w, f);
+      abandon(w, f);
     }
   }
   w->may_abandon = 0;
@@ -369,20 +370,25 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
 static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   uint32_t place = lvd_load_relaxed_u32(&w->running_place) - 1;
   lvd_queue *q = &w->ready[place];
+  w->may_abandon = 0; /* whoever interrupts us leaves the queue alone (stuck.c) */
+  lvd_fence_compiler();
   lvd_entity *next = q->first;
   if (LVD_UNLIKELY(--w->turns == 0 || w->ready_places >> place != 1 ||
                    lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
                    lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
-                   lvd_forks.head != w->fork_base))
+                   lvd_forks.head != w->fork_base)) {
+    w->may_abandon = 1;
     return false;
+  }
   lvd_store_relaxed_u32(&e->state, LVD_READY);
-  lvd_fence_compiler(); /* who interrupts us sees it before the queue is touched (stuck.c) */
   e->next = NULL;
   q->last->next = e;
   q->last = e;
   lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
   q->first = next->next;
   begin_without_forks(w, next);
+  lvd_fence_compiler();
+  w->may_abandon = 1;
   lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
   return true;
 }

@@ -77,7 +77,7 @@ void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at) {
  * while it is followed, so it is let go on for some ticks between. */
 static void in_library(lvd_worker *w, const void *sp) {
   enum { EVERY = 8 };
-  lvd_stuck_tick(w, sp);
+  lvd_stuck_tick(w);
   if (w->clock_ticks % EVERY || !lvd_on_stack_of_fiber(w, sp)) return;
   lvd_overdue_in_library(w);
   if (is_to_pause(w)) lvd_port_trace_after(suspend_when_back);
@@ -103,7 +103,7 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_app *app = w->current->app;
   lvd_overdue_tick(w);
   if (!f->bare && !app->code_to && app->net->actors) { /* of a native's forks */
-    lvd_stuck_tick(w, sp);
+    lvd_stuck_tick(w);
     return;
   }
   if (f->bare || !app->code_to || (!w->clock_ticks && !is_behind(w))) return;
@@ -113,7 +113,7 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
   }
   lvd_leave_overdue(w);
   if (!can_be_suspended(w, sp))
-    lvd_stuck_tick(w, sp);
+    lvd_stuck_tick(w);
   else if (is_wanted(w))
     lvd_port_interject(suspended);
   else

@@ -7,8 +7,9 @@
  * can depend on what others are about to do; then the application is a suspect, and is looked at once more when rest
  * has lasted for a while (keeper.c).
  *
- * Pair of orders (all else is ordered by locks)
- *   rest: add_release live (share.c) -> quiet: load_acquire live   what the actors left behind */
+ * Pairs of orders (all else is ordered by locks)
+ *   rest:  add_release live (share.c) -> quiet: load_acquire live            what the actors left behind
+ *   later: exchange_release unjudged  -> suspects: exchange_acquire unjudged  that nothing is alive */
 #include "core.h"
 #include "stream.h"
 #include "waiting.h"
@@ -142,7 +143,7 @@ static void judge(lvd_app *app) {
 void lvd_app_quiet(lvd_app *app) {
   const lvd_worker *w = lvd_this_worker();
   if (w && w->relieves) { /* in a signal's handler (stuck.c): to judge takes the gate, and memory */
-    lvd_exchange_relaxed_u32(&app->unjudged, 1);
+    lvd_exchange_release_u32(&app->unjudged, 1);
     lvd_keeper_ring(app->rt);
     return;
   }
@@ -172,10 +173,8 @@ bool lvd_suspects_find(lvd_runtime *rt, bool look) {
   bool any = false;
   lvd_port_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
-    if (lvd_load_relaxed_u32(&app->unjudged)) {
-      lvd_exchange_relaxed_u32(&app->unjudged, 0);
+    if (lvd_load_relaxed_u32(&app->unjudged) && lvd_exchange_acquire_u32(&app->unjudged, 0))
       lvd_app_quiet(app);
-    }
     if (!lvd_load_relaxed_u32(&app->suspect)) continue;
     any = true;
     if (look) look_into(app);

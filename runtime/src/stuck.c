@@ -74,18 +74,17 @@ static void give_away(lvd_worker *w, uint64_t waited_ms) {
   }
 }
 
-/* From fiber to fiber it goes without the worker's own stack between: is it amid that? Then the one that is left may be
- * queued, or the one that runs is on the other's stack still, and is no activation yet that lasts. */
-static bool is_amid_switch(const lvd_worker *w, const void *sp) {
+/* From fiber to fiber it goes without the worker's own stack between: may the one that runs be on another's still, which
+ * is queued? Not in the system's code, on whatever stack that was called. */
+static bool is_amid_switch(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
-  return e && e->is_fiber &&
-         (!lvd_on_stack_of_fiber(w, sp) || lvd_load_relaxed_u32(&e->state) == LVD_READY);
+  return e && e->is_fiber && !lvd_on_stack_of_fiber(w, sp) && !lvd_port_in_system_library(at);
 }
 
-/* Gives away what is behind the activation that runs, on the stack at `sp`. False: that cannot be now. */
-static bool relieve(lvd_worker *w, const void *sp, uint64_t waited_ms) {
+/* Gives away what is behind the activation that runs. False: that cannot be now. */
+static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   lvd_runtime *rt = w->rt;
-  if (!w->may_abandon || lvd_is_urgent(rt, w->index) || is_amid_switch(w, sp)) return false;
+  if (!w->may_abandon || lvd_is_urgent(rt, w->index)) return false;
   w->may_abandon = 0;
   w->relieves = true;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
@@ -107,16 +106,17 @@ static bool relieve(lvd_worker *w, const void *sp, uint64_t waited_ms) {
   return done;
 }
 
-void lvd_stuck_tick(lvd_worker *w, const void *sp) {
+/* So many ticks in the same activation are not amid a switch. */
+void lvd_stuck_tick(lvd_worker *w) {
   uint64_t waited_ms = lvd_clocked_ms(w);
-  if (waited_ms >= STUCK_MS) relieve(w, sp, waited_ms);
+  if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
 }
 
-void lvd_stuck_asleep(lvd_worker *w, const void *sp) {
+void lvd_stuck_asleep(lvd_worker *w, const void *sp, const void *at) {
   lvd_entity *e = w->current;
   if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
   /* From now on its sleep is told as time that it takes. */
   lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
-  if (relieve(w, sp, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
+  if (!is_amid_switch(w, sp, at) && relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
   lvd_overdue_asleep(w);
 }

@@ -278,7 +278,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (LVD_UNLIKELY(!whole)) {
     /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
     if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
-    lvd_forks_abandon(w, e->app, e->stack);
+    lvd_forks_abandon(w, e->stack);
     if (e->stack) lvd_stack_leave(w, e, false);
     if (w->verdict == LVD_DONE) { /* lvd_native_end */
       lvd_actor_publish(a);

@@ -112,9 +112,11 @@ static int computes(int forks) {
   static volatile unsigned rounds;
   if (forks) {
     LVD_FORK(f, fib, 3);
+    LVD_FORK(g, fib, 4);
+    LVD_FORK(h, fib, 5);
     lvd_app_progress(lvd_app_here(), "versions", 1);
     for (;;) rounds++;
-    return LVD_JOIN(f, fib);
+    return LVD_JOIN(h, fib) + LVD_JOIN(g, fib) + LVD_JOIN(f, fib);
   }
   lvd_app_progress(lvd_app_here(), "versions", 1);
   for (;;) rounds++;

@@ -125,43 +125,57 @@ static void until_it_runs(loaded l, uint64_t versions) {
 static lvd_a32 held_up, may_go;
 static lvd_verdict endless_run(lvd_actor *self) {
   (void)self;
-  lvd_store_release_u32(&held_up, 1);
+  lvd_add_release_u32(&held_up, 1);
   while (!lvd_load_acquire_u32(&may_go)) continue;
   return LVD_DONE;
 }
 
+static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
+  static const lvd_actor_class cls = {.name = "Endless", .run = endless_run};
+  static const lvd_actor_desc actor = {"endless", &cls, NULL, 0};
+  static const lvd_network net = {LVD_LAYOUT, "endless", 1, 0, &actor, NULL};
+  lvd_app_options o = {.placement = &worker};
+  uint32_t before = lvd_load_acquire_u32(&held_up);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &net, &o, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  while (lvd_load_acquire_u32(&held_up) == before) usleep(1000);
+  return app;
+}
+
 /* A program that computes was suspended, and what its worker runs now does not end: it can go on nowhere else, but ends when
- * it is told to. */
+ * it is told to; also where all other workers are held up so, and nobody has taken what it has forked. */
 void test_hosted_held_up(void) {
 #if defined __SANITIZE_THREAD__
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
 #endif
   static const char *const what[] = {"computes", "computes amid forks"};
-  static const lvd_actor_class cls = {.name = "Endless", .run = endless_run};
   static const uint32_t first = 0;
-  lvd_actor_desc actor = {"endless", &cls, NULL, 0};
-  lvd_network net = {LVD_LAYOUT, "endless", 1, 0, &actor, NULL};
   lvd_app_options o = {.placement = &first};
-  lvd_runtime *rt = runtime(2);
-  for (int i = 0; i < 4; i++) {
-    const char *argv[] = {"program", what[i % 2]};
-    loaded l;
-    lvd_app *endless;
-    lvd_store_relaxed_u32(&held_up, 0);
-    lvd_store_relaxed_u32(&may_go, 0);
-    CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 2, argv, &l.program, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_load(rt, lvd_program_network(l.program), &o, &l.app, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_start(l.app), LVD_OK);
-    until_it_runs(l, 1);
-    CHECK_EQ(lvd_app_load(rt, &net, &o, &endless, NULL, 0), LVD_OK);
-    CHECK_EQ(lvd_app_start(endless), LVD_OK);
-    while (!lvd_load_acquire_u32(&held_up)) usleep(1000);
-    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
-    unload(l);
-    lvd_store_release_u32(&may_go, 1);
-    app_ended(endless, LVD_OK);
+  for (uint32_t workers = 1; workers <= 2; workers++) {
+    lvd_runtime *rt = runtime(workers);
+    for (int i = 0; i < 4; i++) {
+      const char *argv[] = {"program", what[i % 2]};
+      loaded l;
+      lvd_store_relaxed_u32(&held_up, 0);
+      lvd_store_relaxed_u32(&may_go, 0);
+      lvd_app *other = workers > 1 && i > 1 ? endless_at(rt, 1) : NULL;
+      CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 2, argv, &l.program, NULL, 0), LVD_OK);
+      CHECK_EQ(lvd_app_load(rt, lvd_program_network(l.program), &o, &l.app, NULL, 0), LVD_OK);
+      CHECK_EQ(lvd_app_start(l.app), LVD_OK);
+      until_it_runs(l, 1);
+      lvd_app *endless = endless_at(rt, 0);
+      CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+      unload(l);
+      lvd_store_release_u32(&may_go, 1);
+      app_ended(endless, LVD_OK);
+      if (other) app_ended(other, LVD_OK);
+      loaded forks = load(rt, "forks", NULL);
+      CHECK_EQ(lvd_app_wait(forks.app, LIMIT_MS), LVD_OK);
+      unload(forks);
+    }
+    lvd_runtime_destroy(rt);
   }
-  lvd_runtime_destroy(rt);
 }
 
 /* What main has registered goes with the program, as what its constructors have. */

@@ -20,7 +20,8 @@ void lvd_forks_leave(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f) { return w != NULL && f != NULL; }
 void lvd_forks_set_back_without(void) {}
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
-void lvd_forks_abandon(lvd_worker *w, lvd_app *app, lvd_fiber *f) { (void)w, (void)app, (void)f; }
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
+void lvd_forks_drop(lvd_fiber *f) { (void)f; }
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
 __attribute__((weak)) bool lvd_entity_stays(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }

@@ -381,6 +381,7 @@ const IN_TURN: &str =
 const MADE: &str =
     "memory that is made while threads run is not watched: it may be new to the reader";
 
+const UNJUDGED: &str = "no check comes to rest in the handler of a signal";
 const FIBERS_REST: &str =
     "no check has fibers that come to rest: who finds none left must see what they did";
 
@@ -443,7 +444,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/app_fibers.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: who sees it closed must see the fibers started before"),
     kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
-        "makes the switch faster, or orders a thread against its own signal handler").places(2),
+        "makes the switch faster, or orders a thread against its own signal handler").places(3),
     kept("src/fiber.c", "lvd_fiber_interrupted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("src/fiber.c", "give_way", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("mcapi/visit.h", "mc_nobody_in", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE)
@@ -463,6 +464,10 @@ pub const KEPT: &[Kept] = &[
         "no check frees a stream: who frees it must see what was done with its ends").places(2),
     kept("src/keeper.c", "finish", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check has a thief under way when all fibers have ended"),
+    kept("src/rest.c", "lvd_app_quiet", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
+        UNJUDGED),
+    kept("src/rest.c", "lvd_suspects_find", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
+        UNJUDGED),
     kept("src/rest.c", "fibers_rest", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         FIBERS_REST).places(2),
     kept("src/rest.c", "judge", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
