@@ -516,6 +516,8 @@ void lvd_settle(lvd_worker *w);
 
 void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
 void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
+void lvd_share_enter_from_outside(lvd_worker *w,
+                                  lvd_app *app); /* ... by who does nothing of it yet */
 void lvd_share_leave(lvd_worker *w, lvd_app *app);
 void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 void lvd_shares_rest(lvd_worker *w); /* has settled: of what is quiet here, nothing is ready */

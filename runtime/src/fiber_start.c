@@ -99,7 +99,7 @@ void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
   lvd_add_relaxed_u32(&app->fibers, 1);
   lvd_fiber_fill(f, app, w->index, level, body, f);
   copy_name(f->name, "fork");
-  lvd_share_enter(w, app);
+  lvd_share_enter_from_outside(w, app);
   lvd_fiber_begin(w, f);
 }
 

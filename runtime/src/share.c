@@ -30,6 +30,14 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
   lvd_add_relaxed_u32(&app->live, 1);
 }
 
+/* All who wait for each other may be at rest, with a fork that somebody takes just now. */
+void lvd_share_enter_from_outside(lvd_worker *w, lvd_app *app) {
+  bool counted = app->share[w->index].counted;
+  if (!counted) lvd_port_lock(&app->gate);
+  lvd_share_enter(w, app);
+  if (!counted) lvd_port_unlock(&app->gate);
+}
+
 void lvd_share_arrive(lvd_worker *w, lvd_app *app) {
   lvd_share_enter(w, app);
   lvd_app_share *s = &app->share[w->index];
