@@ -178,6 +178,50 @@ fn who_has_gone_has_no_place() {
     host.run(&["unload", "stuck", "--now"]);
 }
 
+/// Whoever has something ended at once, and goes, leaves nothing behind for as long as he has said: too many are not waited
+/// for, and anybody can still have something ended.
+#[test]
+fn what_is_to_end_at_once_is_waited_for_by_few() {
+    let host = Host::begin_with(rogues(), &["--time-limit=0"]);
+    let load = [
+        "load",
+        "src/p/Rogue3.xdf",
+        "--name=stuck",
+        "--out=/dev/null",
+    ];
+    host.run(&load).succeeds();
+    host.until("stuck", |a| a["firings"].as_u64() > Some(9));
+    host.many("other");
+    let ask = |_| {
+        let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
+        let path = "/applications/stuck?now=true&within=86400";
+        let _ = write!(stream, "DELETE {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream
+    };
+    let tasks = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", host.child.id()));
+        tasks.unwrap().count()
+    };
+    let before = tasks();
+    for _ in 0..3 {
+        let held: Vec<UnixStream> = (0..100).map(ask).collect();
+        drop(held);
+        let start = Instant::now();
+        std::thread::sleep(Duration::from_secs(2));
+        while !host.get("/host").starts_with("HTTP/1.1 200") {
+            assert!(start.elapsed() < Duration::from_secs(15), "no place");
+        }
+    }
+    let start = Instant::now();
+    while tasks() > before + 150 {
+        assert!(start.elapsed() < Duration::from_secs(15), "{}", tasks());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    host.run(&["unload", "stuck", "--now", "--within=60"])
+        .refuses(1, &["stuck is ending still after 1s"]);
+    host.run(&["unload", "other", "--now"]).succeeds();
+}
+
 /// What a host takes at a time is less than what a text may be.
 #[test]
 fn a_manifest_that_is_too_large_is_told_so() {

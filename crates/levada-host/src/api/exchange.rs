@@ -114,6 +114,30 @@ pub(super) async fn aside_for_long<T: Send + 'static>(
     .await
 }
 
+/// So many at a time may wait for what they have ended at once: more are waited for no longer than this.
+const ENDING: usize = 128;
+const ENDING_BESIDE: Duration = Duration::from_secs(1);
+static ENDS: Semaphore = Semaphore::const_new(ENDING);
+
+/// The same, of what ends something at once, and is told how long to wait for that: as others wait for it, it is never
+/// refused.
+pub(super) async fn aside_to_end<T: Send + 'static>(
+    served: &Arc<Served>,
+    within: Duration,
+    f: impl FnOnce(&Served, Duration) -> Result<T, Failed> + Send + 'static,
+) -> Result<T, Failed> {
+    let place = ENDS.try_acquire().ok();
+    let within = match place {
+        Some(_) => within,
+        None => within.min(ENDING_BESIDE),
+    };
+    aside(served, move |served| {
+        let _place = place;
+        f(served, within)
+    })
+    .await
+}
+
 /// The body of a request as JSON, whatever the client calls its type.
 pub(super) async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
     let too_large = || {

@@ -49,7 +49,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 pub use exchange::LARGEST_REQUEST;
-use exchange::{Answer, Shared, USUAL, aside, aside_for_long, full, limit, query, read, refuse};
+use exchange::{Answer, Shared, USUAL, full, limit, query, read, refuse};
+use exchange::{aside, aside_for_long, aside_to_end};
 use http_body_util::channel::Channel;
 use loading::load_all;
 use pausing::{Change, change_by_name};
@@ -197,11 +198,10 @@ async fn unload(
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
     let within = limit(query.within, USUAL)?;
-    let unload = move |served: &Served| unload_by_name(served, name, query.now, within);
-    // That ends what others wait for.
+    let unload = move |served: &Served, within| unload_by_name(served, name, query.now, within);
     let unloaded = match query.now {
-        true => aside(&served, unload).await,
-        false => aside_for_long(&served, unload).await,
+        true => aside_to_end(&served, within, unload).await,
+        false => aside_for_long(&served, move |served| unload(served, within)).await,
     };
     Ok(Json(unloaded?))
 }
@@ -248,13 +248,14 @@ async fn resume(
 /// Put an actor on a worker, where it stays; or let the mapper move it again
 #[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
     request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
-    (status = 404, body = Failed), (status = 409, body = Failed)))]
+    (status = 404, body = Failed), (status = 409, body = Failed),
+    (status = 507, body = Failed, description = "Too many wait")))]
 async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
     let request: MoveRequest = match read(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    let moved = aside(&served, move |served| {
+    let moved = aside_for_long(&served, move |served| {
         if request.worker.is_some() == request.free {
             let what = "a move says either to which worker, or that the actor is free";
             return Err(Refusal::new(Kind::Wrong, what).into());
