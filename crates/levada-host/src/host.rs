@@ -154,11 +154,10 @@ impl Host {
     /// forgotten here.
     pub fn claim(&self, name: &str) -> u64 {
         let mut table = self.shared.table();
-        table
-            .apps
-            .retain(|_, a| a.name != name || a.ended.is_none());
         table.last += 1;
-        table.last
+        let last = table.last;
+        table.forget(name, last);
+        last
     }
 
     /// The number of the last one.

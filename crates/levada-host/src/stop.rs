@@ -67,19 +67,58 @@ impl Host {
         let until = deadline(within);
         let seen = self.find(name)?;
         let new = self.next(seen.number);
-        // A new version waits for its moment: neither stays.
-        if let Some(new) = &new {
-            new.told.goes.store(true, Ordering::Release);
-            drop(new.app.stop_within(Some(Duration::ZERO)));
-            goes(new.number);
+        let state = |hosted: &Hosted| self.shared.state(hosted.number);
+        let drains = |hosted: &Hosted| !now && state(hosted) != Some(State::Loaded);
+        // A new version waits for its moment: neither stays. Where the old one is refused to drain, both do.
+        let mut both: Vec<&Arc<Hosted>> = new.iter().chain(&seen.hosted).collect();
+        if seen.hosted.as_deref().is_some_and(drains) {
+            both.reverse();
         }
-        let new = new.map(|new| new.number);
-        let ended = self.unload_seen(seen, now, until, within, goes)?;
-        if let Some(new) = new {
-            self.until_ended(new, until);
-            self.shared.table().apps.remove(&new);
+        for hosted in both {
+            match drains(hosted) {
+                true => self.drain(hosted, until)?,
+                false => {
+                    hosted.told.goes.store(true, Ordering::Release);
+                    drop(hosted.app.stop_within(Some(Duration::ZERO)));
+                }
+            }
+            goes(hosted.number);
         }
-        Ok(ended)
+        let numbers: Vec<u64> = [seen.number]
+            .into_iter()
+            .chain(new.map(|new| new.number))
+            .collect();
+        drop(seen.hosted);
+        self.take_ended(name, &numbers, until, within)
+    }
+
+    /// Waits until these of that name have ended, and takes them away, with all that was before them. Where the new version
+    /// has taken the place of the old one a moment ago, it is told how that ended.
+    fn take_ended(
+        &self,
+        name: &str,
+        numbers: &[u64],
+        until: Instant,
+        within: Duration,
+    ) -> Result<Ended, Refusal> {
+        for number in numbers {
+            self.until_ended(*number, until);
+        }
+        let mut table = self.shared.table();
+        let there = || numbers.iter().filter_map(|n| table.apps.get(n));
+        if let Some(running) = there().find_map(|seen| seen.hosted.clone()) {
+            // What is asked of an application is asked without the table in hand.
+            drop(table);
+            return Err(unfinished(name, &running, within));
+        }
+        let Some(ended) = there().find_map(|seen| seen.ended.clone()) else {
+            let what = format!("{name} has been unloaded by somebody else");
+            return Err(Refusal::new(Kind::Unknown, what));
+        };
+        table.forget(name, numbers.iter().copied().max().unwrap_or_default());
+        drop(table);
+        self.shared.events.tell(What::Unloaded, name, "");
+        Ok(ended.as_ref().clone())
     }
 
     /// Takes away all that have ended or failed; how each did.
@@ -87,8 +126,8 @@ impl Host {
         let mut table = self.shared.table();
         let ended = |seen: &Seen| Some((seen.number, seen.name.clone(), seen.ended.clone()?));
         let all: Vec<_> = table.seen().into_iter().filter_map(ended).collect();
-        for (number, ..) in &all {
-            table.apps.remove(number);
+        for (number, name, _) in &all {
+            table.forget(name, *number);
         }
         drop(table);
         let told = |(_, name, ended): (_, String, Arc<Ended>)| {
@@ -102,56 +141,6 @@ impl Host {
     pub(crate) fn next(&self, old: u64) -> Option<Arc<Hosted>> {
         let table = self.shared.table();
         table.next(old).and_then(|new| new.hosted.clone())
-    }
-
-    fn unload_seen(
-        &self,
-        seen: Seen,
-        now: bool,
-        until: Instant,
-        within: Duration,
-        mut goes: impl FnMut(u64),
-    ) -> Result<Ended, Refusal> {
-        let name = &seen.name;
-        if let Some(hosted) = &seen.hosted {
-            match (now, seen.state) {
-                (true, _) | (false, State::Loaded) => {
-                    hosted.told.goes.store(true, Ordering::Release);
-                    drop(hosted.app.stop_within(Some(Duration::ZERO)));
-                }
-                (false, _) => self.drain(hosted, until)?,
-            }
-            goes(seen.number);
-        }
-        drop(seen.hosted);
-        let mut table = self.shared.table();
-        loop {
-            match table.apps.get(&seen.number) {
-                None => {
-                    let what = format!("{name} has been unloaded by somebody else");
-                    return Err(Refusal::new(Kind::Unknown, what));
-                }
-                Some(Seen {
-                    ended: Some(ended), ..
-                }) => {
-                    let ended = ended.as_ref().clone();
-                    table.apps.remove(&seen.number);
-                    drop(table);
-                    self.shared.events.tell(What::Unloaded, name, "");
-                    return Ok(ended);
-                }
-                Some(running) => {
-                    let left = until.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        let hosted = running.hosted.clone();
-                        // What is asked of the application is asked without the table in hand.
-                        drop(table);
-                        return Err(unfinished(name, hosted.as_deref(), within));
-                    }
-                    table = self.shared.until_changed(table, left);
-                }
-            }
-        }
     }
 
     /// Ends its sources; what was paused goes on for that.
@@ -185,9 +174,8 @@ impl Host {
 const FINISHING: Duration = Duration::from_secs(2);
 
 /// What an unload has waited for in vain.
-fn unfinished(name: &str, hosted: Option<&Hosted>, within: Duration) -> Refusal {
-    let ending = hosted.is_some_and(|h| h.app.is_ending());
-    let (what, help) = match ending {
+fn unfinished(name: &str, hosted: &Hosted, within: Duration) -> Refusal {
+    let (what, help) = match hosted.app.is_ending() {
         true => (
             format!(
                 "{name} is ending still after {within:?}: a firing of it, or a file that it writes, takes so long"
@@ -195,7 +183,7 @@ fn unfinished(name: &str, hosted: Option<&Hosted>, within: Duration) -> Refusal 
             "nothing more of it begins; unload it again when it has ended",
         ),
         false => {
-            let why = hosted.map(Hosted::why).unwrap_or_default();
+            let why = hosted.why();
             (
                 format!(
                     "{name} is draining still after {within:?}: {}",

@@ -60,6 +60,12 @@ impl Table {
         all.find(|a| a.after == Some(old) && a.hosted.is_some())
     }
 
+    /// Forgets what has ended of that name, up to this number.
+    pub fn forget(&mut self, name: &str, last: u64) {
+        let stays = |seen: &Seen| seen.name != name || seen.ended.is_none();
+        self.apps.retain(|n, seen| *n > last || stays(seen));
+    }
+
     /// Those that wait, by whose end they wait for.
     fn waiting(&self) -> BTreeMap<u64, &Seen> {
         let all = self.apps.values();

@@ -153,19 +153,53 @@ fn a_new_version_that_ends_at_once_does_not_come_again() {
 #[test]
 fn a_new_version_whose_turn_has_not_come_is_remembered() {
     let host = lasting();
-    load(&host, &[]);
-    take(&host, "begun");
+    takes_long(&host);
+    assert_eq!(remembered(&host)["paused"], true);
+    resumed_in_the_end(&host);
+    assert_eq!(remembered(&host)["paused"], false);
+    let host = Host::begin_with(killed(host), &["--restore=all"]);
+    host.until("a", |a| a["state"] == "running");
+}
+
+/// A new version takes over from `a`, whose end lasts.
+fn takes_long(host: &Host) {
+    load(host, &[]);
+    take(host, "begun");
     host.place.write("lasts", "");
     host.run(&["replace", "a", "lasts.so", "--within=5"])
         .refuses(1, &["a has heard that it is to leave, and takes long"]);
-    assert_eq!(remembered(&host)["paused"], true);
+}
+
+fn resumed_in_the_end(host: &Host) {
     std::fs::remove_file(host.place.path("lasts")).unwrap();
     while host.run(&["resume", "a"]).code != Some(0) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    assert_eq!(remembered(&host)["paused"], false);
-    let host = Host::begin_with(killed(host), &["--restore=all"]);
-    host.until("a", |a| a["state"] == "running");
+}
+
+/// The end of the old version lasts, so the new one is unloaded before it has begun, or later: no version is left over.
+#[test]
+fn who_is_unloaded_leaves_no_version_behind() {
+    let host = lasting();
+    takes_long(&host);
+    host.run(&["unload", "a", "--now", "--within=0.05"])
+        .refuses(1, &["a is ending still"]);
+    std::fs::remove_file(host.place.path("lasts")).unwrap();
+    host.until("a", |a| a["state"] == "ended");
+    host.run(&["unload", "a"]).succeeds();
+    assert!(host.seen("a").is_null());
+    takes_long(&host);
+    resumed_in_the_end(&host);
+    host.run(&["unload", "a"]).succeeds();
+    assert!(host.seen("a").is_null());
+    // All that have ended are taken away, and with them what was before them.
+    takes_long(&host);
+    resumed_in_the_end(&host);
+    host.place.write("go", "");
+    host.until("a", |a| a["state"] == "ended");
+    let delete = "DELETE /applications HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    host.raw(delete.as_bytes());
+    assert!(host.seen("a").is_null());
 }
 
 /// The old version takes long for its end, and is to go at once with the new one, which nobody has written down yet.
