@@ -155,6 +155,10 @@ fn a_new_version_whose_turn_has_not_come_is_remembered() {
     let host = lasting();
     takes_long(&host);
     assert_eq!(remembered(&host)["paused"], true);
+    // Its own turn has not come by that.
+    host.run(&["resume", "a"])
+        .refuses(1, &["a has ended, or is about to"]);
+    assert_eq!(remembered(&host)["paused"], true);
     resumed_in_the_end(&host);
     assert_eq!(remembered(&host)["paused"], false);
     let host = Host::begin_with(killed(host), &["--restore=all"]);

@@ -81,8 +81,13 @@ pub fn change_by_name(
             Err(_) => state_of_isolated(served, name),
         };
         let is_paused = || {
-            let here = served.host.find(name).ok().map(|seen| seen.state);
-            stays_paused(resumes, here.or(told)?)
+            let here = served.host.find(name).ok();
+            // What is remembered may be its new version already, which waits for its end.
+            let next = here.as_ref().and_then(|seen| served.host.next(seen.number));
+            stays_paused(
+                resumes && next.is_none(),
+                here.map(|seen| seen.state).or(told)?,
+            )
         };
         let kept = memory.set_paused(name, is_paused);
         kept.map_err(|e| change.not_remembered(&e))?;
