@@ -16,7 +16,7 @@ use crate::keep::Limits;
 use crate::load::Load;
 use crate::measured::Measured;
 use crate::refusal::Refusal;
-use crate::table::Shared;
+use crate::table::{Shared, Sharing};
 use crate::weights::{is_guessed, mapped};
 use levada_sys::Network;
 
@@ -81,12 +81,13 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
         old.any(|old| old.number == h.number)
     };
     let promises = news.iter().any(|new| new.limits.rate.is_some());
-    if !promises && !live.iter().any(|h| !goes(h) && h.is_promised()) {
+    let stays = |one: &Sharing| !goes(&one.hosted) && one.promised.is_some();
+    if !promises && !live.iter().any(stays) {
         return Ok(None);
     }
     let mut unknown = Unknown::default();
     let mut there = Vec::new();
-    for hosted in &live {
+    for Sharing { hosted, promised } in &live {
         let counters = hosted.app.counters().unwrap_or_default();
         let goes = goes(hosted);
         // What a program's fibers will do is not described.
@@ -96,12 +97,12 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
             }
             continue;
         }
-        let app = mapped(hosted, &shared.machine, &counters);
+        let app = mapped(hosted, *promised, &shared.machine, &counters);
         if goes {
             // What is known of it makes no difference.
-        } else if is_guessed(hosted, &counters) {
+        } else if is_guessed(hosted, *promised, &counters) {
             unknown.unmeasured.push(hosted.name.clone());
-        } else if hosted.is_promised() && app.promise.is_none() {
+        } else if promised.is_some() && app.promise.is_none() {
             unknown.uncounted.push(hosted.name.clone());
         }
         let seats = counters.actors.iter().map(|a| Some(a.target)).collect();
@@ -149,5 +150,5 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
 
 /// Whether anything that shares the cores is promised a rate.
 pub fn any_promised(shared: &Shared) -> bool {
-    shared.sharing().iter().any(|h| h.is_promised())
+    shared.sharing().iter().any(|one| one.promised.is_some())
 }

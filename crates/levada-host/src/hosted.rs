@@ -80,9 +80,13 @@ impl Hosted {
         *lock(&self.lately.moved)
     }
 
-    /// Whether it is promised a rate. What counts nothing runs as if without, and that was said when it was loaded.
+    /// The rate that it is promised. What counts nothing runs as if without, and that was said when it was loaded.
+    pub(crate) fn promised(&self) -> Option<f64> {
+        self.limits.rate.filter(|_| self.counts)
+    }
+
     pub fn is_promised(&self) -> bool {
-        self.limits.rate.is_some() && self.counts
+        self.promised().is_some()
     }
 
     /// Whether it does next to nothing, so that it stays where it is. What is promised something has its place kept where

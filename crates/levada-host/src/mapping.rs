@@ -46,7 +46,7 @@ pub fn remap<'a>(
             continue;
         }
         of_mix.extend(first..stay.len());
-        apps.push(mapped(hosted, &shared.machine, counters));
+        apps.push(mapped(hosted, hosted.promised(), &shared.machine, counters));
         // What has only just begun may as well be elsewhere.
         let fired = counters.actors.iter().any(|a| a.firings > 0);
         let new = !fired && hosted.seconds() < BEGINS;

@@ -9,6 +9,7 @@ use crate::load::Load;
 use crate::lock::lock;
 use crate::mapping::{self, patiently};
 use crate::refusal::{Kind, Refusal};
+use crate::table::Sharing;
 use crate::weights::{mapped, unmeasured};
 use levada_map::{Graph, Machine, Placement, place};
 use std::sync::Arc;
@@ -64,10 +65,10 @@ impl Host {
             return None;
         }
         let (mut apps, mut current) = (Vec::new(), Vec::new());
-        for hosted in shared.sharing() {
+        for Sharing { hosted, promised } in shared.sharing() {
             let counters = hosted.app.counters().unwrap_or_default();
             current.extend(counters.actors.iter().map(|a| Some(a.target)));
-            apps.push(mapped(&hosted, &shared.machine, &counters));
+            apps.push(mapped(&hosted, promised, &shared.machine, &counters));
         }
         let before = current.len();
         for load in loads {

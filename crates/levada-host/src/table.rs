@@ -108,6 +108,30 @@ pub(crate) struct Shared {
     pub left_lately: Mutex<Option<(Instant, Vec<f64>)>>,
 }
 
+/// Who shares the cores that are for all.
+pub(crate) struct Sharing {
+    pub hosted: Arc<Hosted>,
+    /// The rate that is promised to it, or to the new version that waits for its end.
+    pub promised: Option<f64>,
+}
+
+impl Sharing {
+    /// Of two versions either will stay: what runs is the old one, and it is promised more or as much as the new one.
+    fn of(old: &Arc<Hosted>, new: Option<&Arc<Hosted>>) -> Option<Sharing> {
+        let shares = |hosted: &&Arc<Hosted>| hosted.exclusive.is_none();
+        let (old, new) = (Some(old).filter(shares), new.filter(shares));
+        let promised = |hosted: Option<&Arc<Hosted>>| hosted.and_then(|h| h.promised());
+        let more = promised(new) > promised(old);
+        // Of what counts nothing nobody knows how fast it can be.
+        let counts = old.is_some_and(|old| old.counts);
+        let hosted = if more && !counts { new } else { old };
+        Some(Sharing {
+            hosted: hosted?.clone(),
+            promised: promised(if more { new } else { old }),
+        })
+    }
+}
+
 /// Told the name and the number of an application.
 pub(crate) type Over = Box<dyn Fn(&str, u64) + Send + Sync>;
 
@@ -139,7 +163,7 @@ impl Shared {
 
     /// All that share the cores that are for all, or are about to. What is paused may go on at any time, and finds then
     /// what it was promised.
-    pub fn sharing(&self) -> Vec<Arc<Hosted>> {
+    pub fn sharing(&self) -> Vec<Sharing> {
         let table = self.table();
         let may_run = |state| {
             matches!(
@@ -148,14 +172,12 @@ impl Shared {
             )
         };
         let all = table.seen().into_iter().filter(|a| may_run(a.state));
-        // Of two versions either will stay: the one counts that is promised more.
-        let (next, rate) = (table.waiting(), |a: &Seen| a.hosted.as_ref()?.limits.rate);
-        let counts = |old: &Seen| match next.get(&old.number) {
-            Some(new) if rate(new) > rate(old) => new.hosted.clone(),
-            _ => old.hosted.clone(),
-        };
-        let all = all.filter_map(counts);
-        all.filter(|h| h.exclusive.is_none()).collect()
+        let next = table.waiting();
+        let shares = all.filter_map(|old| {
+            let new = next.get(&old.number).and_then(|new| new.hosted.as_ref());
+            Sharing::of(old.hosted.as_ref()?, new)
+        });
+        shares.collect()
     }
 
     pub fn notes(&self) -> Sender<Note> {

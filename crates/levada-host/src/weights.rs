@@ -91,15 +91,20 @@ pub fn weighed(
 }
 
 /// The application as it is mapped beside others: by its counters where they say enough, else by what an
-/// earlier run has measured, else by a guess. Where it is promised so many of its units and has not done the first yet, its
+/// earlier run has measured, else by a guess. Where so many of its units are promised and it has not done the first yet, its
 /// counters do not say what a unit takes: an earlier run that has counted some does.
-pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
+pub fn mapped(
+    hosted: &Hosted,
+    promised: Option<f64>,
+    machine: &Machine,
+    counters: &Counters,
+) -> App {
     let (busy, told) = (busy(counters), counted(hosted));
     let known = || hosted.known.as_ref().is_some_and(|k| k.done.is_some());
-    let earlier = hosted.is_promised() && told.is_none() && known();
+    let earlier = promised.is_some() && told.is_none() && known();
     if busy >= ENOUGH && !earlier {
         // A millisecond of work, or about that, is as good a unit as any, where it counts nothing.
-        let promise = hosted.limits.rate.filter(|_| told.is_some());
+        let promise = promised.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
         let app = pinned(weighed(hosted, machine, counters, unit), counters);
         return App { promise, ..app };
@@ -109,16 +114,19 @@ pub fn mapped(hosted: &Hosted, machine: &Machine, counters: &Counters) -> App {
         hosted.app.network(),
         hosted.known.as_ref(),
         &hosted.seats.pins(),
-        hosted.limits,
+        Limits {
+            rate: promised,
+            ..hosted.limits
+        },
         hosted.priority,
     )
 }
 
 /// Whether nobody knows what it will do: it has just begun, or done too little for what it is promised to be judged by
 /// that, and no earlier run of it was measured.
-pub(crate) fn is_guessed(hosted: &Hosted, counters: &Counters) -> bool {
+pub(crate) fn is_guessed(hosted: &Hosted, promised: Option<f64>, counters: &Counters) -> bool {
     // What does next to nothing for long goes on so; what is promised something has to be able to do that.
-    let counts = hosted.seconds() >= BEGINS && !hosted.is_promised();
+    let counts = hosted.seconds() >= BEGINS && promised.is_none();
     hosted.known.is_none() && !counts && busy(counters) < ENOUGH
 }
 

@@ -432,6 +432,14 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
         .replace("p.Tick", "p.Stay")
         .replace("\"Middle\"", "\"Stays\"");
     place.write("src/p/Stays.xdf", &stays);
+    // One that is never measured, and one that counts nothing.
+    place.write(
+        "src/p/Quiet.cal",
+        "package p;\nactor Quiet (int work) int In ==> :\n  action In:[x] ==> end\nend\n",
+    );
+    let new = |name: &str| middle.replace("\"Middle\"", &format!("\"{name}\""));
+    place.write("src/p/Fresh.xdf", &new("Fresh"));
+    place.write("src/p/Mute.xdf", &new("Mute").replace("p.Tick", "p.Quiet"));
     let host = Host::begin_in(place);
     for network in ["Middle", "Stays"] {
         load(&host, network, "first", &[]).succeeds();
@@ -442,21 +450,24 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     // The two cores can do some 1800 a second.
     let loads = |rate| load(&host, "Middle", "two", &["--rate", rate, "--json"]);
-    let is_waiting = |rate: &str, then: &dyn Fn()| {
-        let rate = format!("--rate={rate}");
-        let args = ["replace", "one", "src/p/Middle.xdf", "--within=6", &rate];
+    let is_waiting = |network: &str, rate: &str, then: &dyn Fn()| {
+        let (network, rate) = (format!("src/p/{network}.xdf"), format!("--rate={rate}"));
+        let args = ["replace", "one", &network, "--within=6", &rate];
         std::thread::scope(|scope| {
             let replaces = scope.spawn(|| host.run(&args));
+            let start = Instant::now();
+            let resumes = || host.run(&["resume", "one", "--within=0.05"]);
+            while !resumes().err.contains("one is being replaced") {
+                assert!(start.elapsed() < Duration::from_secs(60), "{:?}", resumes());
+            }
             std::thread::sleep(Duration::from_secs(1));
-            host.run(&["pause", "one", "--within=0.05"])
-                .refuses(1, &["one is being replaced"]);
             then();
             assert!(!replaces.is_finished());
             let refused = replaces.join().unwrap();
             refused.refuses(1, &["one goes on as it was"]);
         });
     };
-    is_waiting("700", &|| {
+    is_waiting("Middle", "700", &|| {
         let admission = &loads("700").succeeds().json()["admission"];
         assert_eq!(admission["verdict"], "kept", "{admission}");
         host.run(&["unload", "two", "--now"]).succeeds();
@@ -466,10 +477,21 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
     load(&host, "Stays", "one", &["--rate", "5"]).succeeds();
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     load(&host, "Middle", "other", &["--rate", "700"]).succeeds();
-    is_waiting("700", &|| {
+    is_waiting("Middle", "700", &|| {
         loads("700").refuses(1, &["a promise would be broken"]);
     });
     loads("700").succeeds();
+    // What is promised to the old one stays so, whatever the new one is.
+    for name in ["one", "two"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    load(&host, "Stays", "one", &["--rate", "600"]).succeeds();
+    host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
+    for network in ["Fresh", "Mute"] {
+        is_waiting(network, "700", &|| {
+            loads("700").refuses(1, &["a promise would be broken"]);
+        });
+    }
 }
 
 /// Of `Middle` two cores can do some 1800 a second.
