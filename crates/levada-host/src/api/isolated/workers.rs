@@ -64,23 +64,28 @@ impl AllIsolated {
             if Some(isolated.number) == number {
                 continue;
             }
-            workers
-                .iter()
-                .for_each(|worker| add_load(&mut loads, worker));
+            add_loads(&mut loads, &workers);
         }
         loads
     }
 }
 
-/// Its process says which worker that is: there may be none.
-fn add_load(loads: &mut [f64], of: &Worker) {
+/// Adds what one process says: of which workers, there may be none of them, and what it takes there, which is no more than
+/// all of a core, however often it names one.
+fn add_loads(loads: &mut [f64], said: &[Worker]) {
     /// Who has not been measured will want something, and who does nothing may want something later.
     const SOMETHING: f64 = 1e-3;
     const LITTLE: f64 = 1e-6;
-    if let Some(load) = loads.get_mut(of.worker as usize) {
-        let actors = of.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
-        let all = actors.chain(of.program.iter().map(|p| p.share));
-        *load += all.map(|share| share.max(LITTLE)).sum::<f64>();
+    let mut own = vec![0.0; loads.len()];
+    for of in said {
+        if let Some(load) = own.get_mut(of.worker as usize) {
+            let actors = of.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
+            let all = actors.chain(of.program.iter().map(|p| p.share));
+            *load += all.map(|share| share.max(LITTLE)).sum::<f64>();
+        }
+    }
+    for (load, own) in loads.iter_mut().zip(own) {
+        *load += own.min(1.0);
     }
 }
 
@@ -131,9 +136,29 @@ mod tests {
         assert_eq!(named[0].actor[0].application, "own");
         assert_eq!(named[0].program[0].application, "own");
         let mut loads = [0.0; 2];
-        for number in [1, u32::MAX] {
-            add_load(&mut loads, &worker(number));
-        }
+        add_loads(&mut loads, &[worker(1), worker(u32::MAX)]);
         assert_eq!(loads, [0.0, 0.75]);
+    }
+
+    /// Others would be loaded beside more than there can be, or beside nothing.
+    #[test]
+    fn a_process_takes_no_more_than_each_core() {
+        let takes = |share: f64| {
+            let mut worker = worker(0);
+            worker.program[0].share = share;
+            worker
+        };
+        for (said, taken) in [
+            (vec![takes(2000.0)], 1.0),
+            (vec![takes(f64::MAX), takes(f64::MAX)], 1.0),
+            (vec![takes(f64::INFINITY)], 1.0),
+            (vec![takes(0.5); 2000], 1.0),
+            (vec![takes(f64::NEG_INFINITY)], 0.25 + 1e-6),
+            (vec![takes(f64::NAN)], 0.25 + 1e-6),
+        ] {
+            let mut loads = [0.5, 0.0];
+            add_loads(&mut loads, &said);
+            assert_eq!(loads, [0.5 + taken, 0.0], "{said:?}");
+        }
     }
 }
