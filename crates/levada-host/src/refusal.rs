@@ -20,6 +20,8 @@ pub struct Refusal {
     pub kind: Kind,
     pub what: String,
     pub help: Option<String>,
+    /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
+    pub comes: bool,
 }
 
 impl Refusal {
@@ -28,6 +30,7 @@ impl Refusal {
             kind,
             what: what.into(),
             help: None,
+            comes: false,
         }
     }
 

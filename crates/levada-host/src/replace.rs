@@ -18,7 +18,7 @@ use std::sync::{Arc, MutexGuard, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 /// So long one that is stopped may take until it has ended.
-const STOPS: Duration = Duration::from_secs(10);
+pub(crate) const STOPS: Duration = Duration::from_secs(10);
 /// For so many tries in a row sources go on or rest at first, so that all that is on its way comes out.
 const TRIES: u32 = 16;
 /// From one try to the next.
@@ -79,8 +79,11 @@ impl Host {
             };
             self.tell_loaded(&new);
             kept(&new, true);
-            return Err(Refusal::new(Kind::Conflict, what)
-                .help("its new version is loaded: resume it when the old one has ended"));
+            return Err(Refusal {
+                comes: true,
+                ..Refusal::new(Kind::Conflict, what)
+                    .help("its new version is loaded: resume it when the old one has ended")
+            });
         };
         if ended.outcome == Outcome::Stopped {
             return given_up(has_ended(&name));

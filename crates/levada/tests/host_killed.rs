@@ -152,26 +152,35 @@ fn a_new_version_that_ends_at_once_does_not_come_again() {
 /// The old version takes longer for its end than anybody waits: the new one is loaded, and is remembered as such.
 #[test]
 fn a_new_version_whose_turn_has_not_come_is_remembered() {
-    let host = lasting();
-    takes_long(&host);
-    assert_eq!(remembered(&host)["paused"], true);
-    // Its own turn has not come by that.
-    host.run(&["resume", "a"])
-        .refuses(1, &["a has ended, or is about to"]);
-    assert_eq!(remembered(&host)["paused"], true);
-    resumed_in_the_end(&host);
-    assert_eq!(remembered(&host)["paused"], false);
-    let host = Host::begin_with(killed(host), &["--restore=all"]);
-    host.until("a", |a| a["state"] == "running");
+    for more in [&[][..], &["--isolate"]] {
+        let host = lasting();
+        takes_long(&host, more);
+        assert_eq!(remembered(&host)["paused"], true);
+        if more.is_empty() {
+            // Its own turn has not come by that.
+            host.run(&["resume", "a"])
+                .refuses(1, &["a has ended, or is about to"]);
+            assert_eq!(remembered(&host)["paused"], true);
+        }
+        resumed_in_the_end(&host);
+        assert_eq!(remembered(&host)["paused"], false);
+        let network = remembered(&host)["network"].to_string();
+        assert!(network.contains("next.so"), "{network}");
+        let host = Host::begin_with(killed(host), &["--restore=all"]);
+        host.until("a", |a| a["state"] == "running");
+    }
 }
 
 /// A new version takes over from `a`, whose end lasts.
-fn takes_long(host: &Host) {
-    load(host, &[]);
+fn takes_long(host: &Host, more: &[&str]) {
+    let copied = std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so"));
+    copied.unwrap();
+    load(host, more);
     take(host, "begun");
     host.place.write("lasts", "");
-    host.run(&["replace", "a", "lasts.so", "--within=5"])
-        .refuses(1, &["a has heard that it is to leave, and takes long"]);
+    let args = ["replace", "a", "next.so", "--within=5"];
+    let why = "a has heard that it is to leave, and takes long";
+    host.run(&args).refuses(1, &[why, "resume it"]);
 }
 
 fn resumed_in_the_end(host: &Host) {
@@ -185,19 +194,19 @@ fn resumed_in_the_end(host: &Host) {
 #[test]
 fn who_is_unloaded_leaves_no_version_behind() {
     let host = lasting();
-    takes_long(&host);
+    takes_long(&host, &[]);
     host.run(&["unload", "a", "--now", "--within=0.05"])
         .refuses(1, &["a is ending still"]);
     std::fs::remove_file(host.place.path("lasts")).unwrap();
     host.until("a", |a| a["state"] == "ended");
     host.run(&["unload", "a"]).succeeds();
     assert!(host.seen("a").is_null());
-    takes_long(&host);
+    takes_long(&host, &[]);
     resumed_in_the_end(&host);
     host.run(&["unload", "a"]).succeeds();
     assert!(host.seen("a").is_null());
     // All that have ended are taken away, and with them what was before them.
-    takes_long(&host);
+    takes_long(&host, &[]);
     resumed_in_the_end(&host);
     host.place.write("go", "");
     host.until("a", |a| a["state"] == "ended");

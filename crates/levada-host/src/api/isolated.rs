@@ -89,6 +89,8 @@ pub(super) struct Known {
     killed: bool,
     /// What the natives of a new version are given, which is to take its place: its end may not be the end of it.
     next: Option<Vec<(String, String)>>,
+    /// What those of an old version are given, which is not seen to have ended, though the new one is loaded.
+    before: Vec<(String, String)>,
     /// How that has ended.
     over: Option<String>,
 }
@@ -120,6 +122,7 @@ impl Known {
             goes: false,
             killed: false,
             next: None,
+            before: Vec::new(),
             over: None,
         }
     }
@@ -226,6 +229,9 @@ impl Isolated {
             // Its process may have gone since it has said this, and what was known by looking at it with it.
             Some(how) => details.application.outcome = Some(how.clone()),
             None => {
+                if !matches!(details.application.state, State::Draining | State::Ending) {
+                    known.before.clear();
+                }
                 known.last = details.clone();
                 known.said = Instant::now();
             }

@@ -388,6 +388,7 @@ pub fn prepare(
         diagnostics: refused.diagnostics,
         text,
         kind: Some(Kind::Wrong),
+        ..Failed::default()
     })
 }
 

@@ -213,12 +213,17 @@ impl<'a> Asked<'a> {
         let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
             // Until it is remembered: the new version may end at once.
             let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
-            let details = replace()?;
-            request.paused = is_held(details.application.state);
-            if let Some(memory) = &memory {
-                let kept = memory.keep(&of.name, of.number, &request);
-                kept.map_err(not_kept)?;
-            }
+            let replaced = replace();
+            request.paused = match &replaced {
+                Ok(details) => is_held(details.application.state),
+                Err(failed) if failed.comes => true,
+                Err(_) => return replaced,
+            };
+            let kept = memory
+                .as_ref()
+                .map_or(Ok(()), |memory| memory.keep(&of.name, of.number, &request));
+            let details = replaced?;
+            kept.map_err(not_kept)?;
             Ok(details)
         };
         let details = isolated.replace(&asked, within, remembered)?;

@@ -437,6 +437,9 @@ pub struct Failed {
     /// The same with the lines that are meant, as text.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub text: String,
+    /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub comes: bool,
     #[serde(skip)]
     pub kind: Option<Kind>,
 }
@@ -457,6 +460,7 @@ impl From<Refusal> for Failed {
         Failed {
             error: r.what,
             help: r.help,
+            comes: r.comes,
             kind: Some(r.kind),
             ..Failed::default()
         }

@@ -5,6 +5,7 @@
 use super::{GRACE, Isolated};
 use crate::api::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::refusal::{Kind, Refusal};
+use crate::replace::STOPS;
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 impl Isolated {
-    /// The files that it writes, and that its new version is to write.
+    /// The files that it writes, that its new version is to write, and that the old one may not have finished.
     pub fn outputs(&self) -> Vec<String> {
         let known = self.known();
-        let all = known.next.iter().chain([&known.options]).flatten();
+        let all = known.next.iter().chain([&known.options, &known.before]);
+        let all = all.flatten();
         let outputs = all.filter(|o| o.0 == "out");
         outputs.map(|o| o.1.clone()).collect()
     }
@@ -61,11 +63,12 @@ impl Isolated {
             let _ = sender.send(done);
         });
         if let Err(e) = spawned {
-            self.known().next = None;
             let what = format!("a thread cannot be started: {e}");
-            return Err(Refusal::new(Kind::Limit, what).into());
+            let failed = Err(Refusal::new(Kind::Limit, what).into());
+            self.no_next(&failed);
+            return failed;
         }
-        match receiver.recv_timeout(within + GRACE) {
+        match receiver.recv_timeout(within + STOPS + GRACE) {
             Ok(Err(failed)) => Err(self.explained(failed)),
             Ok(done) => done,
             Err(RecvTimeoutError::Timeout) => Err(self.silent_still()),
@@ -81,13 +84,24 @@ impl Isolated {
             true => client.call(Method::POST, &self.address("/replace"), &json!(request)),
             false => Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into()),
         };
-        let next = self.known().next.take();
-        let done = done.map(|details: Details| {
-            self.known().options = next.unwrap_or_default();
-            self.seen(details)
-        });
-        self.changed.notify_all();
+        let done = done.map(|details: Details| self.seen(details));
+        self.no_next(&done);
         done
+    }
+
+    /// This has come of the new version. What it writes is known all the time.
+    fn no_next(&self, done: &Result<Details, Failed>) {
+        let mut known = self.known();
+        let next = known.next.take().unwrap_or_default();
+        match done {
+            Ok(_) => known.options = next,
+            Err(failed) if failed.comes => {
+                known.before = std::mem::replace(&mut known.options, next);
+            }
+            Err(_) => {}
+        }
+        drop(known);
+        self.changed.notify_all();
     }
 
     /// What runs there is worth more than an answer: it is let be.
@@ -108,3 +122,40 @@ impl Isolated {
 
 /// Until its process has ended.
 const FOR_EVER: Duration = Duration::from_secs(1 << 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::isolated::workers::tests::isolated;
+    use crate::hosted::State;
+
+    /// Nobody else is to write what either does, whatever comes of it.
+    #[test]
+    fn what_both_versions_write_is_known_as_long_as_they_do() {
+        let out = |file: &str| vec![("out".to_string(), file.to_string())];
+        let comes = || -> Failed {
+            let why = Refusal::new(Kind::Conflict, "takes long");
+            Refusal { comes: true, ..why }.into()
+        };
+        let fails = || -> Failed { Refusal::new(Kind::Conflict, "fails").into() };
+        for (done, then) in [
+            (Ok(Details::default()), &["new"][..]),
+            (Err(comes()), &["new", "old"]),
+            (Err(fails()), &["old"]),
+        ] {
+            let one = isolated("a");
+            one.known().options = out("old");
+            one.begin_replacing(&out("new")).unwrap();
+            assert_eq!(one.outputs(), ["new", "old"]);
+            one.no_next(&done);
+            assert_eq!(one.outputs(), then);
+            let mut said = Details::default();
+            said.application.state = State::Ending;
+            one.seen(said.clone());
+            assert_eq!(one.outputs(), then);
+            said.application.state = State::Loaded;
+            one.seen(said);
+            assert_eq!(one.outputs(), then[..1]);
+        }
+    }
+}

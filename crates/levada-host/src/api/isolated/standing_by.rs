@@ -193,8 +193,8 @@ pub(super) fn stand_by(
     };
     isolated.ended(event, how, false, events);
     // A process that has ended in the midst of its output has left half of it.
-    let out = isolated.option("out").map(PathBuf::from);
-    halves::remove_all_soon(Vec::from_iter(out.and_then(halves::output)));
+    let out = isolated.outputs().into_iter().map(PathBuf::from);
+    halves::remove_all_soon(out.filter_map(halves::output).collect());
     // The others have one less beside them.
     if let Some(shared) = of.upgrade()
         && let Some(beside) = shared.beside()

@@ -90,7 +90,7 @@ fn add_loads(loads: &mut [f64], said: &[Worker]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::api::beside::Telling;
     use crate::api::isolated::Known;
@@ -101,7 +101,7 @@ mod tests {
     use serde_json::json;
     use std::sync::{Condvar, Mutex, Weak};
 
-    fn isolated(name: &str) -> Isolated {
+    pub fn isolated(name: &str) -> Isolated {
         let prepared = json!({"object": "", "network": "p.Net", "options": []});
         let prepared: Prepared = serde_json::from_value(prepared).unwrap();
         Isolated {
