@@ -190,6 +190,29 @@ fn resumed_in_the_end(host: &Host) {
     }
 }
 
+/// A constructor of the new version does not return, and nobody waits for it any more: the end of the old one is the end.
+#[test]
+fn who_ends_while_its_new_version_is_stuck_has_ended() {
+    let host = lasting();
+    std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so")).unwrap();
+    load(&host, &["--isolate"]);
+    take(&host, "begun");
+    // What has told of an end once can do so again while the loader is held.
+    host.run(&["replace", "a", "lasts.so"]).succeeds();
+    take(&host, "begun");
+    host.place.write("shut", "");
+    host.run(&["replace", "a", "next.so", "--within=0.1"])
+        .refuses(1, &["a constructor of the new shared object"]);
+    host.place.write("go", "");
+    host.until("a", |a| a["state"] == "ended");
+    // It is forgotten with the new one, which ends as its process does.
+    let start = std::time::Instant::now();
+    while host.place.exists("state/a.json") {
+        assert!(start.elapsed().as_secs() < 60, "it is remembered");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// The end of the old version lasts, so the new one is unloaded before it has begun, or later: no version is left over.
 #[test]
 fn who_is_unloaded_leaves_no_version_behind() {

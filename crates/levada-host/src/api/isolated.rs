@@ -87,8 +87,8 @@ pub(super) struct Known {
     goes: bool,
     /// And its process has been killed for that: such an end is no failure.
     killed: bool,
-    /// What the natives of a new version are given, which is to take its place: its end may not be the end of it.
-    next: Option<Vec<(String, String)>>,
+    /// The new version which is to take its place: its end may not be the end of it.
+    next: Option<replacing::Coming>,
     /// What those of an old version are given, which is not seen to have ended, though the new one is loaded.
     before: Vec<(String, String)>,
     /// How that has ended.

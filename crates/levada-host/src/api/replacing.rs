@@ -206,7 +206,7 @@ impl<'a> Asked<'a> {
         let (ready, _coming, within) = self.in_turn(within, stays)?;
         let naming = lock(&served.naming);
         output::differs(served, std::slice::from_ref(&ready), Some(name))?;
-        isolated.begin_replacing(&ready.prepared.options)?;
+        isolated.begin_replacing(&ready.prepared.options, within)?;
         drop(naming);
         let (memory, of, mut request) = (served.memory.clone(), isolated.clone(), ready.request);
         let asked = request.clone();

@@ -4,26 +4,41 @@
 
 use super::{GRACE, Isolated};
 use crate::api::types::{Details, Failed, LoadRequest, ReplaceRequest};
+use crate::deadline::deadline;
+use crate::lock::whole;
 use crate::refusal::{Kind, Refusal};
 use crate::replace::STOPS;
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// A new version, of which its process has not said yet what has come.
+#[derive(Debug)]
+pub(super) struct Coming {
+    /// What its natives are given.
+    options: Vec<(String, String)>,
+    /// When nobody waits for it any more.
+    until: Instant,
+}
 
 impl Isolated {
     /// The files that it writes, that its new version is to write, and that the old one may not have finished.
     pub fn outputs(&self) -> Vec<String> {
         let known = self.known();
-        let all = known.next.iter().chain([&known.options, &known.before]);
-        let all = all.flatten();
+        let next = known.next.iter().map(|next| &next.options);
+        let all = next.chain([&known.options, &known.before]).flatten();
         let outputs = all.filter(|o| o.0 == "out");
         outputs.map(|o| o.1.clone()).collect()
     }
 
-    /// A new version, whose natives are given this, is to take its place.
-    pub fn begin_replacing(&self, options: &[(String, String)]) -> Result<(), Refusal> {
+    /// A new version, whose natives are given this, is to take its place within that time.
+    pub fn begin_replacing(
+        &self,
+        options: &[(String, String)],
+        within: Duration,
+    ) -> Result<(), Refusal> {
         let mut known = self.known();
         if known.next.is_some() {
             let what = format!(
@@ -32,8 +47,27 @@ impl Isolated {
             );
             return Err(Refusal::new(Kind::Conflict, what).help("try again then"));
         }
-        known.next = Some(options.to_vec());
+        known.next = Some(Coming {
+            options: options.to_vec(),
+            until: deadline(waits(within)),
+        });
         Ok(())
+    }
+
+    /// It has ended, and waits for a new version to be in its place, where one is to be: no longer than anybody does, since a
+    /// constructor of that may not return, but for the moment that there is between the end of the old one and the beginning
+    /// of the new one, however late that comes.
+    pub(super) fn until_replaced(&self) {
+        let mut known = self.known();
+        let moment = Instant::now() + GRACE;
+        while let Some(next) = &known.next {
+            let left = next.until.max(moment);
+            let left = left.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            known = whole(self.changed.wait_timeout(known, left)).0;
+        }
     }
 
     /// And that is done now, `by` who is given what does it. Nobody waits for longer than for its process to have had the time
@@ -68,7 +102,7 @@ impl Isolated {
             self.no_next(&failed);
             return failed;
         }
-        match receiver.recv_timeout(within + STOPS + GRACE) {
+        match receiver.recv_timeout(waits(within)) {
             Ok(Err(failed)) => Err(self.explained(failed)),
             Ok(done) => done,
             Err(RecvTimeoutError::Timeout) => Err(self.silent_still()),
@@ -92,7 +126,8 @@ impl Isolated {
     /// This has come of the new version. What it writes is known all the time.
     fn no_next(&self, done: &Result<Details, Failed>) {
         let mut known = self.known();
-        let next = known.next.take().unwrap_or_default();
+        let next = known.next.take();
+        let next = next.map(|next| next.options).unwrap_or_default();
         match done {
             Ok(_) => known.options = next,
             Err(failed) if failed.comes => {
@@ -120,6 +155,11 @@ impl Isolated {
     }
 }
 
+/// So long its process may take to say what has come of it, and who asks for it waits.
+fn waits(within: Duration) -> Duration {
+    within + STOPS + GRACE
+}
+
 /// Until its process has ended.
 const FOR_EVER: Duration = Duration::from_secs(1 << 32);
 
@@ -145,7 +185,7 @@ mod tests {
         ] {
             let one = isolated("a");
             one.known().options = out("old");
-            one.begin_replacing(&out("new")).unwrap();
+            one.begin_replacing(&out("new"), GRACE).unwrap();
             assert_eq!(one.outputs(), ["new", "old"]);
             one.no_next(&done);
             assert_eq!(one.outputs(), then);

@@ -55,12 +55,6 @@ impl Isolated {
         None
     }
 
-    /// Waits for a new version to be in its place, where one is to be.
-    fn until_replaced(&self) {
-        let replaced = self.changed.wait_while(self.known(), |k| k.next.is_some());
-        drop(replaced);
-    }
-
     /// Follows what happens there, until it has ended or nothing is heard any more; whether it has said how it ended.
     fn follow(&self, events: &Events) -> bool {
         let mut since = 0;
