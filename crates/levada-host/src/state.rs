@@ -221,6 +221,31 @@ impl Memory {
         for (name, ..) in all {
             let _ = std::fs::remove_file(self.folder.join(going(name)));
         }
+        self.write_all(all)
+    }
+
+    /// Keeps how the new version of an application was loaded, which goes on under the number of the old one, unless that is
+    /// forgotten already, or another has its name. Whether it is paused is looked at when nobody else writes that down.
+    pub fn keep_next(
+        &self,
+        name: &str,
+        number: u64,
+        request: &LoadRequest,
+        is_paused: impl FnOnce() -> bool,
+    ) -> std::io::Result<()> {
+        let _changing = self.changing();
+        if !self.is_ours(name, number) {
+            return Ok(());
+        }
+        let request = LoadRequest {
+            paused: is_paused(),
+            ..request.clone()
+        };
+        self.write_all(&[(name, number, &request)])
+    }
+
+    /// By who is changing something.
+    fn write_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
         let named = all.iter().map(|(name, _, request)| named(name, request));
         let change = Change {
             keep: named.collect(),
@@ -445,6 +470,32 @@ mod tests {
             priority: -3,
             ..LoadRequest::default()
         }
+    }
+
+    /// It says late what has come of it: meanwhile it may have been paused, be going, or be another's name.
+    #[test]
+    fn a_new_version_is_kept_as_it_is_in_the_place_of_its_own_old_one_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        let next = LoadRequest {
+            network: "y.xdf".to_string(),
+            ..request()
+        };
+        let kept = || {
+            let kept = memory.read("one").unwrap();
+            (kept.network, kept.paused)
+        };
+        memory.keep("one", 1, &request()).unwrap();
+        memory.goes("one", 1);
+        memory.keep_next("one", 1, &next, || true).unwrap();
+        assert_eq!(kept(), ("y.xdf".to_string(), true));
+        assert!(folder.path().join(going("one")).exists());
+        memory.keep("one", 2, &request()).unwrap();
+        memory.keep_next("one", 1, &next, || true).unwrap();
+        assert_eq!(kept(), ("x.xdf".to_string(), false));
+        memory.forget("one", 2);
+        memory.keep_next("one", 2, &next, || true).unwrap();
+        assert!(memory.read("one").is_err());
     }
 
     #[test]

@@ -208,20 +208,22 @@ impl<'a> Asked<'a> {
         output::differs(served, std::slice::from_ref(&ready), Some(name))?;
         isolated.begin_replacing(&ready.prepared.options, within)?;
         drop(naming);
-        let (memory, of, mut request) = (served.memory.clone(), isolated.clone(), ready.request);
+        let (memory, of, request) = (served.memory.clone(), isolated.clone(), ready.request);
         let asked = request.clone();
         let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
             // Until it is remembered: the new version may end at once.
             let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
             let replaced = replace();
-            request.paused = match &replaced {
-                Ok(details) => is_held(details.application.state),
+            let comes = match &replaced {
+                Ok(_) => false,
                 Err(failed) if failed.comes => true,
                 Err(_) => return replaced,
             };
-            let kept = memory
-                .as_ref()
-                .map_or(Ok(()), |memory| memory.keep(&of.name, of.number, &request));
+            // It may have been paused since, or begun.
+            let is_paused = || is_held(of.details().application.state, comes);
+            let kept = memory.as_ref().map_or(Ok(()), |memory| {
+                memory.keep_next(&of.name, of.number, &request, is_paused)
+            });
             let details = replaced?;
             kept.map_err(not_kept)?;
             Ok(details)
@@ -235,9 +237,13 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Does nothing of it run, as the next host is to know?
-fn is_held(state: State) -> bool {
-    matches!(state, State::Paused | State::Loaded)
+/// Does nothing of it run, as the next host is to know? As long as it only `comes`, an end is that of the old version.
+fn is_held(state: State, comes: bool) -> bool {
+    match state {
+        State::Paused | State::Loaded => true,
+        State::Running => false,
+        _ => comes,
+    }
 }
 
 impl Stays {
