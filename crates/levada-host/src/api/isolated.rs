@@ -17,11 +17,11 @@ mod workers;
 
 pub use all::{AllIsolated, details_of};
 pub use process::{LAST_WORDS, Starts, tidy};
+pub(super) use replacing::Given;
 
 use super::beside::Telling;
 use super::guard;
 use super::leaving::Leaving;
-use super::prepare::Prepared;
 use super::types::{Application, Details, Failed, LoadRequest, MoveRequest, Unloaded, Why, Worker};
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};
@@ -73,8 +73,7 @@ pub(super) struct Known {
     said: Instant,
     /// And of its workers.
     workers: Vec<Worker>,
-    /// What its natives are given.
-    options: Vec<(String, String)>,
+    given: Given,
     /// What it claimed when it was loaded, in bytes.
     claims: u64,
     /// All that its process may claim, in bytes, if it has a limit.
@@ -89,20 +88,20 @@ pub(super) struct Known {
     killed: bool,
     /// The new version which is to take its place: its end may not be the end of it.
     next: Option<replacing::Coming>,
-    /// What those of an old version are given, which is not seen to have ended, though the new one is loaded.
-    before: Vec<(String, String)>,
+    /// What an old version was given, which is not seen to have ended, though the new one is loaded.
+    before: Option<Given>,
     /// How that has ended.
     over: Option<String>,
 }
 
 impl Known {
     /// Nothing has been heard of it yet.
-    fn new(name: &str, number: u64, prepared: &Prepared) -> Known {
+    fn new(name: &str, number: u64, network: &str, given: Given) -> Known {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let application = Application {
             name: name.to_string(),
             number,
-            network: prepared.network.clone(),
+            network: network.to_string(),
             loaded: now.map_or(0.0, |d| d.as_secs_f64()),
             ..Application::default()
         };
@@ -114,7 +113,7 @@ impl Known {
             },
             said: Instant::now(),
             workers: Vec::new(),
-            options: prepared.options.clone(),
+            given,
             claims: 0,
             most: None,
             told: false,
@@ -122,7 +121,7 @@ impl Known {
             goes: false,
             killed: false,
             next: None,
-            before: Vec::new(),
+            before: None,
             over: None,
         }
     }
@@ -209,10 +208,9 @@ impl Isolated {
         self.change("resume", within).map(drop)
     }
 
-    pub fn option(&self, name: &str) -> Option<String> {
-        let known = self.known();
-        let found = known.options.iter().find(|o| o.0 == name);
-        found.map(|o| o.1.clone())
+    /// What it was given, by this host: what its process says of that may be anything.
+    pub(super) fn given(&self) -> Given {
+        self.known().given.clone()
     }
 
     /// As this host tells it; and it is what was said last.
@@ -230,7 +228,7 @@ impl Isolated {
             Some(how) => details.application.outcome = Some(how.clone()),
             None => {
                 if !matches!(details.application.state, State::Draining | State::Ending) {
-                    known.before.clear();
+                    known.before = None;
                 }
                 known.last = details.clone();
                 known.said = Instant::now();

@@ -2,13 +2,14 @@
 //! Replacing: from a request to a new version in the place of an application, in this process or in its own.
 
 use super::coming::Coming;
-use super::isolated::Isolated;
+use super::isolated::{Given, Isolated};
 use super::loading::is_live;
 use super::prepare::Client;
 use super::ready::{Ready, fits, make_ready, pins};
 use super::restoring::until_there;
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, output};
+use crate::deadline::deadline;
 use crate::hosted::{Hosted, State};
 use crate::keep::Limits;
 use crate::load::Load;
@@ -17,7 +18,7 @@ use crate::next::Next;
 use crate::refusal::{Kind, Refusal};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn replace_now(
     served: &Served,
@@ -68,10 +69,11 @@ impl<'a> Asked<'a> {
     /// version may have come there: then what `stays` is another's.
     fn in_turn(
         &self,
-        mut within: Duration,
+        within: Duration,
         stays: impl Fn() -> Result<Stays, Refusal>,
     ) -> Result<(Ready, Coming<'a>, Duration), Failed> {
         let (served, name) = (self.served, self.name);
+        let mut until = None;
         loop {
             let before = stays()?;
             let ready = make_ready(
@@ -81,14 +83,20 @@ impl<'a> Asked<'a> {
                 false,
             )?;
             fits(&served.host, std::slice::from_ref(&ready))?;
-            let turn = served
-                .coming
-                .replaces(name, within, || is_live(served, name));
+            // What is compiled first takes none of that time.
+            let until = *until.get_or_insert_with(|| deadline(within));
+            let left = until.saturating_duration_since(Instant::now());
+            let turn = served.coming.replaces(name, left, || is_live(served, name));
             let (coming, left) = turn?;
             if stays()? == before {
                 return Ok((ready, coming, left));
             }
-            within = left;
+            if left.is_zero() {
+                let what = format!("{name} has been replaced by others all the time");
+                return Err(Refusal::new(Kind::Conflict, what)
+                    .help("try again, or wait longer (--within)")
+                    .into());
+            }
         }
     }
 
@@ -190,15 +198,13 @@ impl<'a> Asked<'a> {
         self.load.isolate = true;
         let stays = || {
             // Its process knows that by itself; the next host, which loads what is remembered, does not.
-            let old = isolated.details().application;
+            let given = isolated.given();
+            let option = |what| given.option(what).map(str::to_string);
             Ok(Stays {
-                input: isolated.option("in"),
-                output: isolated.option("out"),
-                limits: Limits {
-                    rate: old.promised,
-                    share: old.share,
-                },
-                priority: old.priority,
+                input: option("in"),
+                output: option("out"),
+                limits: given.limits,
+                priority: given.priority,
                 exclusive: false,
             })
         };
@@ -206,7 +212,7 @@ impl<'a> Asked<'a> {
         let (ready, _coming, within) = self.in_turn(within, stays)?;
         let naming = lock(&served.naming);
         output::differs(served, std::slice::from_ref(&ready), Some(name))?;
-        isolated.begin_replacing(&ready.prepared.options, within)?;
+        isolated.begin_replacing(Given::of(&ready), within)?;
         drop(naming);
         let (memory, of, request) = (served.memory.clone(), isolated.clone(), ready.request);
         let asked = request.clone();

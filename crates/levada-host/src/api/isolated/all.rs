@@ -3,7 +3,7 @@
 
 use super::process::Starts;
 use super::standing_by::stand_by;
-use super::{GUARDED, Isolated, Known, SOON};
+use super::{GUARDED, Given, Isolated, Known, SOON};
 use crate::api::beside::Others;
 use crate::api::ready::Ready;
 use crate::api::taken::Taken;
@@ -115,7 +115,7 @@ impl AllIsolated {
         starts: Starts,
         events: Arc<Events>,
     ) -> Result<Arc<Isolated>, Failed> {
-        let known = Known::new(name, number, &ready.prepared);
+        let known = Known::new(name, number, &ready.prepared.network, Given::of(ready));
         let (sender, receiver) = mpsc::channel();
         let (of, folder) = (self.of.clone(), ready.request.directory.clone());
         std::thread::Builder::new()

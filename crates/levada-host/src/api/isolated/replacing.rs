@@ -3,8 +3,10 @@
 //! has come of it, however long its process takes to say so.
 
 use super::{GRACE, Isolated};
+use crate::api::ready::Ready;
 use crate::api::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::deadline::deadline;
+use crate::keep::Limits;
 use crate::lock::whole;
 use crate::refusal::{Kind, Refusal};
 use crate::replace::STOPS;
@@ -14,11 +16,37 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+/// What a version of it was given.
+#[derive(Clone, Debug, Default)]
+pub(in crate::api) struct Given {
+    /// To its natives.
+    options: Vec<(String, String)>,
+    pub(in crate::api) limits: Limits,
+    pub(in crate::api) priority: i32,
+}
+
+impl Given {
+    pub(in crate::api) fn of(one: &Ready) -> Given {
+        Given {
+            options: one.prepared.options.clone(),
+            limits: Limits {
+                rate: one.request.rate,
+                share: one.request.share,
+            },
+            priority: one.request.priority,
+        }
+    }
+
+    pub(in crate::api) fn option(&self, name: &str) -> Option<&str> {
+        let found = self.options.iter().find(|o| o.0 == name);
+        found.map(|o| o.1.as_str())
+    }
+}
+
 /// A new version, of which its process has not said yet what has come.
 #[derive(Debug)]
 pub(super) struct Coming {
-    /// What its natives are given.
-    options: Vec<(String, String)>,
+    given: Given,
     /// When nobody waits for it any more.
     until: Instant,
 }
@@ -27,16 +55,16 @@ impl Isolated {
     /// The files that it writes, that its new version is to write, and that the old one may not have finished.
     pub fn outputs(&self) -> Vec<String> {
         let known = self.known();
-        let next = known.next.iter().map(|next| &next.options);
-        let all = next.chain([&known.options, &known.before]).flatten();
-        let outputs = all.filter(|o| o.0 == "out");
-        outputs.map(|o| o.1.clone()).collect()
+        let next = known.next.iter().map(|next| &next.given);
+        let all = next.chain([&known.given]).chain(&known.before);
+        let outputs = all.filter_map(|given| given.option("out"));
+        outputs.map(str::to_string).collect()
     }
 
-    /// A new version, whose natives are given this, is to take its place within that time.
-    pub fn begin_replacing(
+    /// A new version, which is given this, is to take its place within that time.
+    pub(in crate::api) fn begin_replacing(
         &self,
-        options: &[(String, String)],
+        given: Given,
         within: Duration,
     ) -> Result<(), Refusal> {
         let mut known = self.known();
@@ -48,7 +76,7 @@ impl Isolated {
             return Err(Refusal::new(Kind::Conflict, what).help("try again then"));
         }
         known.next = Some(Coming {
-            options: options.to_vec(),
+            given,
             until: deadline(waits(within)),
         });
         Ok(())
@@ -126,14 +154,13 @@ impl Isolated {
     /// This has come of the new version. What it writes is known all the time.
     fn no_next(&self, done: &Result<Details, Failed>) {
         let mut known = self.known();
-        let next = known.next.take();
-        let next = next.map(|next| next.options).unwrap_or_default();
-        match done {
-            Ok(_) => known.options = next,
-            Err(failed) if failed.comes => {
-                known.before = std::mem::replace(&mut known.options, next);
+        let next = known.next.take().map(|next| next.given);
+        match (done, next) {
+            (Ok(_), Some(next)) => known.given = next,
+            (Err(failed), Some(next)) if failed.comes => {
+                known.before = Some(std::mem::replace(&mut known.given, next));
             }
-            Err(_) => {}
+            _ => {}
         }
         drop(known);
         self.changed.notify_all();
@@ -172,7 +199,10 @@ mod tests {
     /// Nobody else is to write what either does, whatever comes of it.
     #[test]
     fn what_both_versions_write_is_known_as_long_as_they_do() {
-        let out = |file: &str| vec![("out".to_string(), file.to_string())];
+        let out = |file: &str| Given {
+            options: vec![("out".to_string(), file.to_string())],
+            ..Given::default()
+        };
         let comes = || -> Failed {
             let why = Refusal::new(Kind::Conflict, "takes long");
             Refusal { comes: true, ..why }.into()
@@ -184,8 +214,8 @@ mod tests {
             (Err(fails()), &["old"]),
         ] {
             let one = isolated("a");
-            one.known().options = out("old");
-            one.begin_replacing(&out("new"), GRACE).unwrap();
+            one.known().given = out("old");
+            one.begin_replacing(out("new"), GRACE).unwrap();
             assert_eq!(one.outputs(), ["new", "old"]);
             one.no_next(&done);
             assert_eq!(one.outputs(), then);

@@ -93,17 +93,14 @@ fn add_loads(loads: &mut [f64], said: &[Worker]) {
 pub(super) mod tests {
     use super::*;
     use crate::api::beside::Telling;
-    use crate::api::isolated::Known;
+    use crate::api::isolated::{Given, Known};
     use crate::api::leaving::Leaving;
-    use crate::api::prepare::Prepared;
     use crate::api::types::Details;
     use crate::client::Client;
     use serde_json::json;
     use std::sync::{Condvar, Mutex, Weak};
 
     pub fn isolated(name: &str) -> Isolated {
-        let prepared = json!({"object": "", "network": "p.Net", "options": []});
-        let prepared: Prepared = serde_json::from_value(prepared).unwrap();
         Isolated {
             name: name.to_string(),
             number: 7,
@@ -111,7 +108,7 @@ pub(super) mod tests {
             client: Client::new(std::path::Path::new("none")),
             leaving: Leaving::new(Weak::new()),
             telling: Telling::default(),
-            known: Mutex::new(Known::new(name, 7, &prepared)),
+            known: Mutex::new(Known::new(name, 7, "p.Net", Given::default())),
             changed: Condvar::new(),
         }
     }
