@@ -282,8 +282,9 @@ struct lvd_app {
   uint32_t holds;         /* of lvd_hold; under control */
   lvd_port_mutex blocks_lock;
   lvd_app_block *blocks;
-  lvd_aptr heir;   /* has its heirlooms when it ends well */
-  lvd_a32 leaving; /* of lvd_leaving, where it is a C program */
+  lvd_aptr heir;    /* has its heirlooms when it ends well; under blocks_lock */
+  lvd_a32 inherits; /* somebody's heir is this one */
+  lvd_a32 leaving;  /* of lvd_leaving, where it is a C program */
   struct stream *streams;
   struct lvd_unit *units;
   struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */

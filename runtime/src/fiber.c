@@ -376,7 +376,7 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(--w->turns == 0 || w->ready_places >> place != 1 ||
                    lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
                    lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
-                   lvd_forks.head != w->fork_base)) {
+                   fiber_of(next)->left || lvd_forks.head != w->fork_base)) {
     w->may_abandon = 1;
     return false;
   }

@@ -48,24 +48,44 @@ static void forget_everywhere(lvd_app *app) {
   }
 }
 
+/* It ends, and nobody leaves anything to it any more. */
+static void disinherit(lvd_app *heir) {
+  lvd_runtime *rt = heir->rt;
+  if (!lvd_load_relaxed_u32(&heir->inherits)) return;
+  lvd_port_lock(&rt->lock);
+  for (lvd_app *old = rt->apps; old; old = old->next) {
+    lvd_port_lock(&old->blocks_lock);
+    if (lvd_load_relaxed_ptr(&old->heir) == heir) lvd_store_relaxed_ptr(&old->heir, NULL);
+    lvd_port_unlock(&old->blocks_lock);
+  }
+  lvd_port_unlock(&rt->lock);
+}
+
+/* True: its heir has it. With the lock of `app`, under which that is still there. */
+static bool leave_to_heir(lvd_app *app, lvd_app_block *b) {
+  lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
+  if (!heir || !b->name) return false;
+  b->key = NULL;
+  lvd_port_lock(&heir->blocks_lock);
+  b->next = heir->blocks;
+  heir->blocks = b;
+  lvd_port_unlock(&heir->blocks_lock);
+  return true;
+}
+
 /* What its natives keep is finished, or its heir's. */
 static void end_blocks(lvd_app *app, lvd_status outcome) {
-  lvd_app *heir = outcome == LVD_OK ? lvd_load_acquire_ptr(&app->heir) : NULL;
+  disinherit(app);
+  bool alone = true;
   lvd_port_lock(&app->blocks_lock);
   while (app->blocks) {
     lvd_app_block *b = app->blocks;
     app->blocks = b->next;
-    if (heir && b->name) {
-      b->key = NULL;
-      lvd_port_lock(&heir->blocks_lock);
-      b->next = heir->blocks;
-      heir->blocks = b;
-      lvd_port_unlock(&heir->blocks_lock);
-      continue;
-    }
+    if (outcome == LVD_OK && leave_to_heir(app, b)) continue;
     lvd_port_unlock(&app->blocks_lock);
     if (b->end) {
-      lvd_keeper_held_up(app->rt); /* it may wait for whoever reads what is written */
+      if (alone) lvd_keeper_held_up(app->rt); /* it may wait for whoever reads what is written */
+      alone = false;
       b->end(b->data, outcome);
     }
     free(b->data);

@@ -84,7 +84,10 @@ void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void 
 lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
   LVD_INSIDE;
   if (!old || app == old) return LVD_E_ARGUMENT;
-  lvd_store_release_ptr(&old->heir, app); /* pairs with its end (keeper.c) */
+  lvd_port_lock(&old->blocks_lock);
+  lvd_store_relaxed_ptr(&old->heir, app);
+  lvd_port_unlock(&old->blocks_lock);
+  if (app) lvd_store_relaxed_u32(&app->inherits, 1);
   return LVD_OK;
 }
 

@@ -139,7 +139,8 @@ void lvd_worker_obey(lvd_worker *w) {
       obey(w, c);
       continue;
     }
-    lvd_worker *to = c->posted ? lvd_refuge(w) : NULL;
+    bool elsewhere = c->posted && !lvd_load_relaxed_ptr(&w->alone);
+    lvd_worker *to = elsewhere ? lvd_refuge(w) : NULL;
     leave_command(to ? to : w, c);
     if (!to) continue;
     lvd_worker_ask(to);

@@ -107,6 +107,23 @@ static int listens(int fd) {
   return lvd_wait_input(fd) == LVD_E_ENDED && lvd_wait_input(fd) == LVD_E_ENDED ? 0 : 1;
 }
 
+static void yields(void *unused) {
+  (void)unused;
+  for (;;) lvd_fiber_yield();
+}
+
+/* Asked anew each time: for the compiler a thread is the same all the time. */
+__attribute__((noinline)) static const void *this_thread(void) {
+#if defined __x86_64__
+  const void *thread;
+  __asm__ volatile("mov %%fs:0, %0" : "=r"(thread));
+  return thread;
+#else
+  __asm__ volatile("" ::: "memory");
+  return __builtin_thread_pointer();
+#endif
+}
+
 /* Until it is abandoned. */
 static int computes(int forks) {
   static volatile unsigned rounds;
@@ -118,8 +135,10 @@ static int computes(int forks) {
     for (;;) rounds++;
     return LVD_JOIN(h, fib) + LVD_JOIN(g, fib) + LVD_JOIN(f, fib);
   }
+  const void *thread = this_thread();
   lvd_app_progress(lvd_app_here(), "versions", 1);
-  for (;;) rounds++;
+  for (;;)
+    if (this_thread() != thread) __builtin_trap();
 }
 
 static lvd_status registered(lvd_frame *f) {
@@ -148,6 +167,12 @@ int main(int argc, char **argv) {
   if (strcmp(what, "listens") == 0) return listens(most);
   if (strcmp(what, "computes") == 0) return computes(0);
   if (strcmp(what, "computes amid forks") == 0) return computes(1);
+  if (strcmp(what, "computes beside another") == 0) {
+    lvd_fiber_options o = {.place = LVD_WORKER(1)};
+    for (int i = 0; i < 8; i++)
+      if (lvd_fiber_start(lvd_app_here(), yields, NULL, &o, NULL) != LVD_OK) return 1;
+    return computes(0);
+  }
   if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);
   if (strcmp(what, "fails") == 0) return 3;
   if (strcmp(what, "faults") == 0) fault();

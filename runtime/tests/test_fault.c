@@ -247,6 +247,42 @@ void test_native_blocks(void) {
   lvd_runtime_destroy(rt);
 }
 
+static lvd_a32 heirloom_made, may_finish, heirloom_ended;
+static void end_heirloom(void *data, lvd_status outcome) {
+  (void)data;
+  CHECK_EQ(outcome, LVD_OK);
+  lvd_add_relaxed_u32(&heirloom_ended, 1);
+}
+static lvd_verdict leaving_run(lvd_actor *self) {
+  (void)self;
+  CHECK(lvd_app_heirloom(lvd_current_app(), "heirloom", &key, sizeof(int), end_heirloom));
+  lvd_store_release_u32(&heirloom_made, 1);
+  return lvd_load_acquire_u32(&may_finish) ? LVD_DONE : LVD_YIELD;
+}
+
+/* Who is to have what another leaves is unloaded before that ends: nothing is left to it any more. */
+void test_native_heir_goes(void) {
+  static const lvd_actor_class cls = {.name = "leaving", .run = leaving_run};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_actor_desc actor = {"leaving", &cls, NULL, 0};
+  lvd_network net = {LVD_LAYOUT, "leaving", 1, 0, &actor, NULL};
+  lvd_app *old, *heir, *next;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &old, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(old), LVD_OK);
+  while (!lvd_load_acquire_u32(&heirloom_made)) sleep_ms(1);
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &heir, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_inherit(heir, old), LVD_OK);
+  lvd_app_unload(heir);
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &next, NULL, 0), LVD_OK); /* perhaps where that was */
+  lvd_store_release_u32(&may_finish, 1);
+  CHECK_EQ(lvd_app_wait(old, -1), LVD_OK);
+  CHECK_EQ(lvd_load_relaxed_u32(&heirloom_ended), 1);
+  CHECK(!lvd_app_heirlooms_left(next));
+  lvd_app_unload(old);
+  lvd_app_unload(next);
+  lvd_runtime_destroy(rt);
+}
+
 static void end_in_vain(void *data, lvd_status outcome) {
   CHECK_EQ(outcome, LVD_OK);
   lvd_app_fail(*(lvd_app **)data, "cannot close %s", "photo.ppm");

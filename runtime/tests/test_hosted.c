@@ -178,6 +178,34 @@ void test_hosted_held_up(void) {
   }
 }
 
+/* It is left while another fiber of it goes on elsewhere, and yields to whoever comes. */
+void test_hosted_held_up_beside(void) {
+#if defined __SANITIZE_THREAD__
+  SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
+#endif
+  static const uint32_t first = 0;
+  const char *argv[] = {"program", "computes beside another"};
+  lvd_app_options o = {.placement = &first};
+  lvd_runtime *rt = runtime(2);
+  for (int i = 0; i < 3; i++) {
+    loaded l;
+    lvd_store_relaxed_u32(&held_up, 0);
+    lvd_store_relaxed_u32(&may_go, 0);
+    CHECK_EQ(lvd_program_open(LEVADA_PROGRAM, 2, argv, &l.program, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_load(rt, lvd_program_network(l.program), &o, &l.app, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_start(l.app), LVD_OK);
+    until_it_runs(l, 1);
+    lvd_app *endless = endless_at(rt, 0);
+    usleep(1300000); /* so it is left as soon as it is to end, and before the others are */
+    CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
+    CHECK(!lvd_app_fault(l.app, NULL)); /* it has gone on on no other thread */
+    unload(l);
+    lvd_store_release_u32(&may_go, 1);
+    app_ended(endless, LVD_OK);
+  }
+  lvd_runtime_destroy(rt);
+}
+
 /* What main has registered goes with the program, as what its constructors have. */
 void test_hosted_registers(void) {
   lvd_runtime *rt = runtime(2);
@@ -285,6 +313,7 @@ void test_hosted_stop(void) { test_hosted_side_by_side(); }
 void test_hosted_versions(void) { test_hosted_side_by_side(); }
 void test_hosted_drains(void) { test_hosted_side_by_side(); }
 void test_hosted_held_up(void) { test_hosted_side_by_side(); }
+void test_hosted_held_up_beside(void) { test_hosted_side_by_side(); }
 void test_hosted_registers(void) { test_hosted_side_by_side(); }
 void test_hosted_wrong_objects(void) { test_hosted_side_by_side(); }
 #endif

@@ -46,7 +46,8 @@ LVD_API lvd_procedure *lvd_procedure_find(const char *name);
 
 typedef struct lvd_unit lvd_unit;
 
-/* The core of a worker of this process, for procedures of `app`. Lives as long as `app`. */
+/* The core of a worker of this process, for procedures of `app`. Lives as long as `app`. What is called there while that
+ * worker is held up, by what does not come back to it for 0.1 s, is made on another. */
 LVD_API lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out);
 /* In words: "worker 1". */
 LVD_API const char *lvd_unit_name(const lvd_unit *unit);

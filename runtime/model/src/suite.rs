@@ -429,8 +429,6 @@ pub const KEPT: &[Kept] = &[
     kept("src/control.c", "lvd_app_end", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
         EARLY),
     kept("src/keeper.c", "find_ending", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", EARLY),
-    kept("src/keeper.c", "end_blocks", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
-        "no check has a new version: its memory must be seen as who gave it the heirlooms made it"),
     kept("src/keeper.c", "finish", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "the checker makes it an exchange, which carries on the release of ENDING"),
     kept("src/entity.c", "lvd_entity_park", "lvd_cas_release_u32", "lvd_cas_relaxed_u32", DETOUR),
