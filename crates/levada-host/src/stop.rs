@@ -84,10 +84,10 @@ impl Host {
             }
             goes(hosted.number);
         }
-        let numbers: Vec<u64> = [seen.number]
-            .into_iter()
-            .chain(new.map(|new| new.number))
-            .collect();
+        // Also those that have been stopped before they began, by an unload that has not waited until the old one had ended.
+        let mut numbers = self.shared.table().ended_after(seen.number);
+        numbers.extend(new.map(|new| new.number));
+        numbers.push(seen.number);
         drop(seen.hosted);
         self.take_ended(name, &numbers, until, within)
     }

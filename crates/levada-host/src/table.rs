@@ -60,6 +60,13 @@ impl Table {
         all.find(|a| a.after == Some(old) && a.hosted.is_some())
     }
 
+    /// Those that were to take over from this one, and have ended.
+    pub fn ended_after(&self, old: u64) -> Vec<u64> {
+        let all = self.apps.values();
+        let after = all.filter(|a| a.after == Some(old) && a.ended.is_some());
+        after.map(|a| a.number).collect()
+    }
+
     /// Forgets what has ended of that name, up to this number.
     pub fn forget(&mut self, name: &str, last: u64) {
         let stays = |seen: &Seen| seen.name != name || seen.ended.is_none();

@@ -156,12 +156,10 @@ fn a_new_version_whose_turn_has_not_come_is_remembered() {
         let host = lasting();
         takes_long(&host, more);
         assert_eq!(remembered(&host)["paused"], true);
-        if more.is_empty() {
-            // Its own turn has not come by that.
-            host.run(&["resume", "a"])
-                .refuses(1, &["a has ended, or is about to"]);
-            assert_eq!(remembered(&host)["paused"], true);
-        }
+        // Its own turn has not come by that.
+        host.run(&["resume", "a"])
+            .refuses(1, &["a has ended, or is about to"]);
+        assert_eq!(remembered(&host)["paused"], true);
         resumed_in_the_end(&host);
         assert_eq!(remembered(&host)["paused"], false);
         let network = remembered(&host)["network"].to_string();
@@ -178,7 +176,7 @@ fn takes_long(host: &Host, more: &[&str]) {
     load(host, more);
     take(host, "begun");
     host.place.write("lasts", "");
-    let args = ["replace", "a", "next.so", "--within=5"];
+    let args = ["replace", "a", "next.so", "--within=1"];
     let why = "a has heard that it is to leave, and takes long";
     host.run(&args).refuses(1, &[why, "resume it"]);
 }
@@ -220,10 +218,27 @@ fn who_is_unloaded_leaves_no_version_behind() {
     takes_long(&host, &[]);
     host.run(&["unload", "a", "--now", "--within=0.05"])
         .refuses(1, &["a is ending still"]);
-    std::fs::remove_file(host.place.path("lasts")).unwrap();
-    host.until("a", |a| a["state"] == "ended");
-    host.run(&["unload", "a"]).succeeds();
-    assert!(host.seen("a").is_null());
+    // One that waits for that end, and one that comes after it.
+    for waits in [true, false] {
+        std::thread::scope(|scope| {
+            let unloads = waits.then(|| scope.spawn(|| host.run(&["unload", "a"])));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::remove_file(host.place.path("lasts")).unwrap();
+            match unloads {
+                Some(unloads) => drop(unloads.join().unwrap().succeeds()),
+                None => {
+                    host.until("a", |a| a["state"] == "ended");
+                    host.run(&["unload", "a"]).succeeds();
+                }
+            }
+        });
+        assert!(host.seen("a").is_null());
+        if waits {
+            takes_long(&host, &[]);
+            host.run(&["unload", "a", "--now", "--within=0.05"])
+                .refuses(1, &["a is ending still"]);
+        }
+    }
     takes_long(&host, &[]);
     resumed_in_the_end(&host);
     host.run(&["unload", "a"]).succeeds();

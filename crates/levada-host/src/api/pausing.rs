@@ -84,10 +84,9 @@ pub fn change_by_name(
             let here = served.host.find(name).ok();
             // What is remembered may be its new version already, which waits for its end.
             let next = here.as_ref().and_then(|seen| served.host.next(seen.number));
-            stays_paused(
-                resumes && next.is_none(),
-                here.map(|seen| seen.state).or(told)?,
-            )
+            let apart = served.isolated.find(name);
+            let waits = next.is_some() || apart.is_some_and(|isolated| isolated.has_next());
+            stays_paused(resumes && !waits, here.map(|seen| seen.state).or(told)?)
         };
         let kept = memory.set_paused(name, is_paused);
         kept.map_err(|e| change.not_remembered(&e))?;

@@ -225,14 +225,19 @@ impl<'a> Asked<'a> {
                 Err(failed) if failed.comes => true,
                 Err(_) => return replaced,
             };
-            // It may have been paused since, or begun.
-            let is_paused = || is_held(of.details().application.state, comes);
+            // It may have been paused since, or begun. What it says is waited for before anything is held up by that.
+            of.details();
+            let is_paused = || is_held(of.last_state(), comes);
             let kept = memory.as_ref().map_or(Ok(()), |memory| {
                 memory.keep_next(&of.name, of.number, &request, is_paused)
             });
-            let details = replaced?;
-            kept.map_err(not_kept)?;
-            Ok(details)
+            match (replaced, kept.map_err(not_kept)) {
+                (Err(failed), Err(not_kept)) => Err(Failed {
+                    error: format!("{}; {}", failed.error, not_kept.what),
+                    ..failed
+                }),
+                (replaced, kept) => kept.map_err(Failed::from).and(replaced),
+            }
         };
         let details = isolated.replace(&asked, within, remembered)?;
         Ok(Details {

@@ -6,6 +6,7 @@ use super::{GRACE, Isolated};
 use crate::api::ready::Ready;
 use crate::api::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::deadline::deadline;
+use crate::hosted::State;
 use crate::keep::Limits;
 use crate::lock::whole;
 use crate::refusal::{Kind, Refusal};
@@ -52,6 +53,16 @@ pub(super) struct Coming {
 }
 
 impl Isolated {
+    /// As it was said last.
+    pub fn last_state(&self) -> State {
+        self.known().last.application.state
+    }
+
+    /// Does a new version wait there for the end of the old one?
+    pub fn has_next(&self) -> bool {
+        self.known().before.is_some()
+    }
+
     /// The files that it writes, that its new version is to write, and that the old one may not have finished.
     pub fn outputs(&self) -> Vec<String> {
         let known = self.known();
