@@ -17,7 +17,7 @@ use crate::hosted::{Hosted, State};
 use crate::table::Shared;
 use levada_map::{SAVED, SAVED_UNITS};
 use levada_sys::Status;
-use std::sync::{Weak, atomic::Ordering};
+use std::sync::{Weak, atomic::Ordering, mpsc};
 use std::time::{Duration, Instant};
 
 /// What an application is promised and allowed.
@@ -131,14 +131,27 @@ fn busy(hosted: &Hosted) -> f64 {
     counters.busy().as_secs_f64()
 }
 
-/// Looks after an application until it has ended.
-pub fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>) {
-    let Some(limits) = hosted.upgrade().map(|h| h.limits) else {
-        return;
-    };
+/// Starts an application, says how that went, and looks after it until it has ended.
+pub fn start(
+    shared: &Weak<Shared>,
+    hosted: &Weak<Hosted>,
+    said: &mpsc::Sender<Result<(), levada_sys::Error>>,
+) {
     if let Some(shared) = shared.upgrade() {
         shared.runtime.serve();
     }
+    let Some((limits, started)) = hosted.upgrade().map(|h| (h.limits, h.app.start())) else {
+        return;
+    };
+    let runs = started.is_ok();
+    // Who has asked for it waits.
+    let _ = said.send(started);
+    if runs {
+        keep(shared, hosted, limits);
+    }
+}
+
+fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, limits: Limits) {
     let mut rate = limits.rate.map(Bucket::of_rate);
     let mut share = limits.share.map(Bucket::of_share);
     let (mut at, mut before) = (Instant::now(), 0.0);

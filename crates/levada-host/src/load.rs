@@ -20,7 +20,7 @@ use crate::watch::Note;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Instant, SystemTime};
 
 /// An application to be loaded.
@@ -247,7 +247,11 @@ impl Host {
         let _ = hosted.started.set(Instant::now());
         // In this order: it may have ended before we are back.
         self.set_state(hosted.number, State::Running);
-        if let Err(e) = hosted.app.start() {
+        let started = match hosted.limits.any() {
+            true => self.start_kept(hosted)?,
+            false => hosted.app.start(),
+        };
+        if let Err(e) = started {
             let what = match (e.status, hosted.app.is_ending()) {
                 (Status::STATE, true) => {
                     format!("{} has been unloaded before it began", hosted.name)
@@ -262,15 +266,25 @@ impl Host {
             return Err(Refusal::new(Kind::Conflict, what));
         }
         self.shared.note(Note::Changed);
-        if hosted.limits.any() {
-            let (shared, hosted) = (Arc::downgrade(&self.shared), Arc::downgrade(hosted));
-            let keeper = std::thread::Builder::new().name("levada/keep".to_string());
-            let kept = keeper.spawn(move || keep::keep(&shared, &hosted));
-            kept.map_err(|e| {
-                Refusal::new(Kind::Limit, format!("a thread cannot be started: {e}"))
-            })?;
-        }
         Ok(())
+    }
+
+    /// Who looks after its limits starts it. Where it takes all cores from us at once, it does not take them from him.
+    fn start_kept(&self, hosted: &Arc<Hosted>) -> Result<Result<(), levada_sys::Error>, Refusal> {
+        let (shared, app) = (Arc::downgrade(&self.shared), Arc::downgrade(hosted));
+        let (sender, receiver) = mpsc::channel();
+        let keeper = std::thread::Builder::new().name("levada/keep".to_string());
+        let kept = keeper.spawn(move || keep::start(&shared, &app, &sender));
+        let started = kept.map(|_| receiver.recv());
+        let refused = |e| {
+            self.set_state(hosted.number, State::Loaded);
+            Refusal::new(Kind::Limit, format!("a thread cannot be started: {e}"))
+        };
+        match started {
+            Ok(Ok(started)) => Ok(started),
+            Ok(Err(e)) => Err(refused(e.to_string())),
+            Err(e) => Err(refused(e.to_string())),
+        }
     }
 }
 

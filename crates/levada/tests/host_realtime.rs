@@ -67,6 +67,30 @@ fn allowed(what: &str) -> bool {
     allowed
 }
 
+/// What it has at once is no more than it may have, though what is started takes the cores from the thread that starts it.
+#[test]
+fn limits_are_kept_from_the_beginning() {
+    if !allowed("limits of what takes all cores at once") {
+        return;
+    }
+    let host = Host::begin_with(rogues(), &["--realtime=3"]);
+    for name in ["one", "two"] {
+        host.many(name);
+    }
+    let load = ["load", "src/p/Many.xdf", "--out=/dev/null", "--share=0.05"];
+    for i in 0..6 {
+        let name = format!("a{i}");
+        let start = Instant::now();
+        host.run(&[&load[..], &["--name", &name]].concat())
+            .succeeds();
+        std::thread::sleep(Duration::from_millis(300));
+        let busy = host.seen(&name)["busy"].as_f64().unwrap();
+        let most = 0.05 * start.elapsed().as_secs_f64() + 0.05;
+        assert!(busy < most, "{busy} s of {most}");
+        host.run(&["unload", &name, "--now"]).succeeds();
+    }
+}
+
 #[test]
 fn each_thread_has_the_class_of_what_it_does() {
     if !allowed("classes of threads") {
