@@ -493,7 +493,7 @@ void lvd_app_still(lvd_app *app);
 /* ---- rest.c ------------------------------------------------------------------------------- */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
-/* True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
+/* Judges who came to rest where nobody could be judged. True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
 bool lvd_suspects_find(lvd_runtime *rt, bool look);
 
 /* ---- keeper.c ----------------------------------------------------------------------------- */
@@ -517,8 +517,8 @@ void lvd_settle(lvd_worker *w);
 
 void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
 void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
-void lvd_share_enter_from_outside(lvd_worker *w,
-                                  lvd_app *app); /* ... by who does nothing of it yet */
+/* The same by who does nothing of it yet. */
+void lvd_share_enter_from_outside(lvd_worker *w, lvd_app *app);
 void lvd_share_leave(lvd_worker *w, lvd_app *app);
 void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 void lvd_shares_rest(lvd_worker *w); /* has settled: of what is quiet here, nothing is ready */

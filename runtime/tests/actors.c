@@ -244,6 +244,16 @@ lvd_app *app_begun(lvd_runtime *rt, const builder *b) {
   return app;
 }
 
+lvd_app *app_begun_at(lvd_runtime *rt, const builder *b, uint32_t worker) {
+  uint32_t placement[64];
+  for (uint32_t i = 0; i < b->net.actors; i++) placement[i] = worker;
+  lvd_app_options o = {.placement = placement};
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &b->net, &o, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  return app;
+}
+
 void app_ended(lvd_app *app, lvd_status outcome) {
   CHECK_EQ(lvd_app_wait(app, -1), outcome);
   lvd_app_unload(app);

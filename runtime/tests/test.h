@@ -85,8 +85,9 @@ LVD_NORETURN void go_down(int depth); /* until the stack ends */
 
 lvd_runtime *runtime_of(uint32_t workers);
 lvd_app *app_loaded(lvd_runtime *rt, const builder *b);
-lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */
-void app_ended(lvd_app *app, lvd_status outcome);      /* waits for it, and unloads it */
+lvd_app *app_begun(lvd_runtime *rt, const builder *b);                     /* loaded and started */
+lvd_app *app_begun_at(lvd_runtime *rt, const builder *b, uint32_t worker); /* all of it there */
+void app_ended(lvd_app *app, lvd_status outcome); /* waits for it, and unloads it */
 uint64_t firings_of(lvd_app *app, uint32_t actor);
 
 uint32_t usable_cores(void);

@@ -26,19 +26,10 @@ static lvd_verdict endless_run(lvd_actor *self) {
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
 
-static lvd_app *begun_at(lvd_runtime *rt, const builder *b, uint32_t worker) {
-  uint32_t placement[64];
-  for (uint32_t i = 0; i < b->net.actors; i++) placement[i] = worker;
-  lvd_app_options o = {.placement = placement};
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b->net, &o, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
-  return app;
-}
 static lvd_app *alone(lvd_runtime *rt, builder *b, const lvd_actor_class *cls) {
   builder_init(b, "alone");
   builder_actor(b, "alone", cls, NULL);
-  return begun_at(rt, b, 0);
+  return app_begun_at(rt, b, 0);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -65,7 +56,7 @@ void test_held_up_calls(void) {
   begins();
   lvd_app *endless = alone(rt, &one, &endless_class);
   until_begun(1);
-  lvd_app *other = begun_at(rt, &b, 0);
+  lvd_app *other = app_begun_at(rt, &b, 0);
   for (int i = 0; i < CALLS; i++)
     CHECK_EQ(lvd_call_start(unit, "answers", NULL, 0, NULL, &call[i]), LVD_OK);
   for (int i = 0; i < CALLS; i++) CHECK_EQ(lvd_call_wait(call[i], NULL, NULL, -1, NULL), LVD_OK);
@@ -110,7 +101,7 @@ void test_held_up_by_fork(void) {
   lvd_app *forking = alone(rt, &one, &forking_class);
   until_begun(1);
   pipeline(&b, 3, &count, &result, 16);
-  app_ended(begun_at(rt, &b, 1), LVD_OK);
+  app_ended(app_begun_at(rt, &b, 1), LVD_OK);
   check_pipeline(&result, COUNT, 3);
   lvd_store_release_u32(&may_end, 1);
   app_ended(forking, LVD_OK);
@@ -225,7 +216,7 @@ void test_held_up_ends(void) {
   for (int i = 0; i < SLOW; i++) slow[i] = alone(rt, &one[i], &writing_class);
   until_begun(SLOW);
   pipeline(&b, 2, &none, &nothing, 16);
-  app_ended(begun_at(rt, &b, 0), LVD_OK);
+  app_ended(app_begun_at(rt, &b, 0), LVD_OK);
   lvd_store_release_u32(&may_end, 1);
   for (int i = 0; i < SLOW; i++) app_ended(slow[i], LVD_OK);
   lvd_runtime_destroy(rt);

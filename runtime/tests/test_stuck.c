@@ -43,21 +43,11 @@ static lvd_verdict reader_run(lvd_actor *self) {
 }
 static const lvd_actor_class reader_class = {.name = "Reader", .run = reader_run};
 
-static lvd_app *begun_at(lvd_runtime *rt, const builder *b, uint32_t worker) {
-  uint32_t placement[64];
-  for (uint32_t i = 0; i < b->net.actors; i++) placement[i] = worker;
-  lvd_app_options o = {.placement = placement};
-  lvd_app *app;
-  CHECK_EQ(lvd_app_load(rt, &b->net, &o, &app, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_start(app), LVD_OK);
-  return app;
-}
-
 static lvd_app *alone_at(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t worker) {
   static builder b;
   builder_init(&b, "alone");
   builder_actor(&b, "alone", cls, NULL);
-  return begun_at(rt, &b, worker);
+  return app_begun_at(rt, &b, worker);
 }
 
 /* What holds a worker up, and goes on until it is let go. */
@@ -100,7 +90,7 @@ static void others_end(uint32_t workers, const lvd_actor_class *cls) {
   sink early_result = {0}, late_result = {0}, nothing = {0};
   builder early, late, idle;
   pipeline(&idle, 2, &none, &nothing, 16);
-  app_ended(begun_at(rt, &idle, 0), LVD_OK); /* the worker knows one that has gone */
+  app_ended(app_begun_at(rt, &idle, 0), LVD_OK); /* the worker knows one that has gone */
   hold_up();
   lvd_app *open;
   CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
@@ -111,9 +101,9 @@ static void others_end(uint32_t workers, const lvd_actor_class *cls) {
     CHECK_EQ(lvd_fiber_start(open, sleeps, &slept[i], &o, &f[i]), LVD_OK);
   }
   pipeline(&early, 3, &count, &early_result, 16);
-  lvd_app *first = begun_at(rt, &early, 0), *endless = alone_at(rt, cls, 0);
+  lvd_app *first = app_begun_at(rt, &early, 0), *endless = alone_at(rt, cls, 0);
   pipeline(&late, 3, &count, &late_result, 16);
-  lvd_app *second = begun_at(rt, &late, 0);
+  lvd_app *second = app_begun_at(rt, &late, 0);
   app_ended(first, LVD_OK);
   app_ended(second, LVD_OK);
   check_pipeline(&early_result, COUNT, 3);
@@ -210,7 +200,7 @@ void test_stuck_fiber_asleep(void) {
   for (int i = 0; i < FIBERS; i++)
     CHECK_EQ(lvd_fiber_start(open, sleeps, &slept[i], &o, &f[i]), LVD_OK);
   pipeline(&b, 3, &count, &result, 16);
-  app_ended(begun_at(rt, &b, 0), LVD_OK);
+  app_ended(app_begun_at(rt, &b, 0), LVD_OK);
   check_pipeline(&result, count, 3);
   for (int i = 0; i < FIBERS; i++) {
     CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
@@ -329,7 +319,7 @@ void test_stuck_native_tries_again(void) {
     } else {
       lvd_app_finish(app);
       pipeline(&b, 3, &count, &result, 16); /* the watchdog has looked when that has ended */
-      app_ended(begun_at(rt, &b, 0), LVD_OK);
+      app_ended(app_begun_at(rt, &b, 0), LVD_OK);
       CHECK_EQ(lvd_load_relaxed_u32(&ends), 0);
     }
     let_go();
@@ -351,7 +341,7 @@ void test_stuck_after_rest(void) {
     builder b;
     lvd_app *reader = alone_at(rt, &reader_class, 0);
     pipeline(&b, 3, &count, &result, 16);
-    app_ended(begun_at(rt, &b, 0), LVD_OK);
+    app_ended(app_begun_at(rt, &b, 0), LVD_OK);
     check_pipeline(&result, count, 3);
     CHECK_EQ(lvd_app_wait(reader, 0), LVD_E_TIME);
     let_go();
@@ -383,12 +373,12 @@ static void relieved(uint32_t workers, const lvd_actor_class *cls) {
   hold_up();
   CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
   pipeline(&before, 3, &count, &endless, 16);
-  lvd_app *goes_on = begun_at(rt, &before, 0);
+  lvd_app *goes_on = app_begun_at(rt, &before, 0);
   hold_up_each(rt, cls, 1, held);
   uint64_t fired = firings_of(goes_on, 2);
   while (firings_of(goes_on, 2) < fired + 1000) sleep_ms(1);
   pipeline(&after, 3, &few, &result, 16);
-  app_ended(begun_at(rt, &after, 0), LVD_OK);
+  app_ended(app_begun_at(rt, &after, 0), LVD_OK);
   check_pipeline(&result, few, 3);
   bool slept = false;
   lvd_fiber_options o = {.place = LVD_WORKER(0)};
@@ -432,7 +422,7 @@ void test_stuck_every_relief(void) {
     hold_up();
     hold_up_each(rt, &endless_class, 2, held);
     pipeline(&b, 3, &count, &result, 16);
-    lvd_app *app = begun_at(rt, &b, 0);
+    lvd_app *app = app_begun_at(rt, &b, 0);
     CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME);
     CHECK_EQ(lvd_app_pause(app), LVD_OK); /* nobody has to be waited for */
     CHECK_EQ(lvd_app_resume(app), LVD_OK);
@@ -476,7 +466,7 @@ void test_stuck_keepers_leave(void) {
     hold_up_each(rt, &endless_class, 1, &endless);
     for (int i = 0; i < APPS; i++) {
       pipeline(&b[i], 2, &none, &nothing[i], 16);
-      app[i] = begun_at(rt, &b[i], 0);
+      app[i] = app_begun_at(rt, &b[i], 0);
     }
     for (int i = 0; i < APPS; i++) CHECK_EQ(lvd_app_stop_within(app[i], 0), LVD_E_TIME);
     while (keepers() < APPS) sleep_ms(1);

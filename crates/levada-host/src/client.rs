@@ -253,64 +253,58 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    /// A host that is killed while it tells is not one that has told all.
-    #[test]
-    fn a_connection_that_breaks_is_an_error() {
-        use std::io::{Read, Write};
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    /// What is heard of who says this to a question, and why no more is.
+    fn heard_of(says: impl FnOnce(&mut UnixStream) + Send) -> (Vec<String>, String) {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
-        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut request = [0; 4096];
-                assert!(stream.read(&mut request).unwrap() > 0);
-                let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-                let answer = format!("{head}4\r\none\n\r\n");
-                stream.write_all(answer.as_bytes()).unwrap();
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                says(&mut stream);
             });
             let mut heard = Vec::new();
             let done = super::Client::new(&path).lines("/events", |line| {
                 heard.push(line.to_string());
                 true
             });
-            assert_eq!(heard, ["one"]);
-            assert!(done.unwrap_err().error.contains("went in the middle"));
+            (heard, done.unwrap_err().error)
+        })
+    }
+
+    /// A host that is killed while it tells is not one that has told all.
+    #[test]
+    fn a_connection_that_breaks_is_an_error() {
+        let (heard, why) = heard_of(|stream| {
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            let answer = format!("{head}4\r\none\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
         });
+        assert_eq!(heard, ["one"]);
+        assert!(why.contains("went in the middle"), "{why}");
     }
 
     /// A process whose code is not trusted could say anything for ever.
     #[test]
     fn a_line_without_end_is_an_error() {
-        use std::io::{Read, Write};
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("s");
-        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let (mut stream, _) = listener.accept().unwrap();
-                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-                let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\n";
-                let mut said = stream.write_all(head);
-                while said.is_ok() {
-                    said = stream.write_all(&[b'x'; 1 << 16]);
-                }
-            });
-            let mut heard = Vec::new();
-            let done = super::Client::new(&path).lines("/events", |line| {
-                heard.push(line.to_string());
-                true
-            });
-            assert_eq!(heard, ["one", "two"]);
-            assert!(done.unwrap_err().error.contains("more than 256 MiB"));
+        let (heard, why) = heard_of(|stream| {
+            let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\n";
+            let mut said = stream.write_all(head);
+            while said.is_ok() {
+                said = stream.write_all(&[b'x'; 1 << 16]);
+            }
         });
+        assert_eq!(heard, ["one", "two"]);
+        assert!(why.contains("more than 256 MiB"), "{why}");
     }
 
     /// A host that has no place for a client says so before it is asked, and goes, even amid the question.
     #[test]
     fn who_is_turned_away_is_told_so() {
-        use std::io::{Read, Write};
-        use std::os::unix::net::UnixStream;
         let client = super::Client::new(std::path::Path::new("s"));
         let body = r#"{"error": "no place", "help": "later"}"#;
         let head = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length";
@@ -342,7 +336,7 @@ mod tests {
     fn a_host_that_says_nothing_is_not_waited_for() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
-        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let _listener = UnixListener::bind(&path).unwrap();
         let client = super::Client::new(&path).within(std::time::Duration::from_millis(50));
         let why = client
             .get::<Vec<String>>("/applications")
@@ -363,7 +357,7 @@ mod tests {
             .of_application("radio")
             .within(within);
         let absent = client.get::<Vec<String>>("/host").unwrap_err();
-        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let _listener = UnixListener::bind(&path).unwrap();
         let silent = client.get::<Vec<String>>("/host").unwrap_err();
         for (failed, words) in [
             (absent, "cannot be spoken to"),

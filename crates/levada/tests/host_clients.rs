@@ -137,10 +137,8 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
     host.until("good", |a| a["firings"].as_u64() > before);
 }
 
-/// Whoever waits for what lasts, and goes, has no place among the clients any more. Who has only nothing more to say is
-/// answered.
-#[test]
-fn who_has_gone_has_no_place() {
+/// A host with an application `stuck`, whose action does not end.
+fn with_one_stuck() -> Host {
     let host = Host::begin_with(rogues(), &["--time-limit=0"]);
     let load = [
         "load",
@@ -150,6 +148,14 @@ fn who_has_gone_has_no_place() {
     ];
     host.run(&load).succeeds();
     host.until("stuck", |a| a["firings"].as_u64() > Some(9));
+    host
+}
+
+/// Whoever waits for what lasts, and goes, has no place among the clients any more. Who has only nothing more to say is
+/// answered.
+#[test]
+fn who_has_gone_has_no_place() {
+    let host = with_one_stuck();
     let asked = |within: f64| {
         let path = format!("/applications/stuck?within={within}");
         format!("DELETE {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
@@ -182,15 +188,7 @@ fn who_has_gone_has_no_place() {
 /// for, and anybody can still have something ended.
 #[test]
 fn what_is_to_end_at_once_is_waited_for_by_few() {
-    let host = Host::begin_with(rogues(), &["--time-limit=0"]);
-    let load = [
-        "load",
-        "src/p/Rogue3.xdf",
-        "--name=stuck",
-        "--out=/dev/null",
-    ];
-    host.run(&load).succeeds();
-    host.until("stuck", |a| a["firings"].as_u64() > Some(9));
+    let host = with_one_stuck();
     host.many("other");
     let ask = |_| {
         let mut stream = UnixStream::connect(host.place.path("h.sock")).unwrap();
