@@ -120,7 +120,7 @@ struct lvd_worker {
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
-  uint64_t promised_had; /* ticks, before others */
+  int64_t promised_had; /* ticks, before others; below 0: others have had more than their part */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
@@ -439,7 +439,8 @@ void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there 
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 /* The same for what has this place, of who runs at `running` - 1. */
 void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running);
-bool lvd_worker_had_enough(const lvd_worker *w); /* what runs there, for others of its level */
+/* What runs there, for who is ready at this place of its level. */
+bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running);
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
 /* Leaves `c`, which nobody waits for. What runs gives way to it if it is less than `level`. */
 void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level);

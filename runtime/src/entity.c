@@ -62,11 +62,11 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 
 /* ---- waking ------------------------------------------------------------------------------- */
 
-/* Has what runs at this place had a turn that is long enough for another of that place, and does not know it? A program that
- * computes does not look. */
+/* Has what runs had a turn that is long enough for who is ready at this place, and does not know it? A program that computes
+ * does not look. */
 static bool has_had_its_turn(const lvd_worker *w, uint32_t place, uint32_t running) {
   bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->computes);
-  return place + 1 == running && !knows && lvd_worker_had_enough(w);
+  return !knows && lvd_worker_had_enough(w, place, running);
 }
 
 /* `e` is READY by our doing: its worker must learn it. */

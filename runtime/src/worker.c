@@ -24,7 +24,8 @@
 #include <stdlib.h>
 
 enum {
-  PROMISED_NS = 100000000, /* so long a promise may go before others at one time */
+  PROMISED_NS = 100000000, /* so long a promise may go before others at one time ... */
+  BECOME_NS = 2000000,     /* ... and so long before those who have had no turn since they became ready */
   LOOK_EVERY = 16,         /* activations between two looks at the unsettled */
   SETTLE_NS = 2000000,     /* a busy worker settles so often, if there is anything to settle ... */
   UNSETTLED_MOST = 1024    /* ... and whenever so many have gathered */
@@ -41,9 +42,11 @@ void lvd_worker_ask(lvd_worker *w) {
  * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
 enum { TURN_NS = 500000 };
 
-bool lvd_worker_had_enough(const lvd_worker *w) {
+bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running) {
+  bool promised = running % LVD_OF_LEVEL == 0 && place + 2 == running;
+  if (!promised && place + 1 != running) return false;
   uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
-  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
+  return now > since && lvd_port_ticks_to_ns(now - since) > (promised ? BECOME_NS : TURN_NS);
 }
 
 /* Of a higher level, or of the same and promised a rate where the other is not. */
@@ -57,7 +60,7 @@ static bool goes_before(uint32_t place, uint32_t running) {
 void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running) {
   lvd_worker_ask(w);
   if (lvd_load_relaxed_u64(&w->computes) &&
-      (goes_before(place, running) || lvd_worker_had_enough(w)))
+      (goes_before(place, running) || lvd_worker_had_enough(w, place, running)))
     lvd_interrupt_knock(w);
 }
 
@@ -381,30 +384,51 @@ static void tidy(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
 }
 
-static bool had_much(const lvd_worker *w) {
-  return lvd_port_ticks_to_ns(w->promised_had) > PROMISED_NS;
+static bool had_more(const lvd_worker *w, uint64_t ns) {
+  return w->promised_had > 0 && lvd_port_ticks_to_ns((uint64_t)w->promised_had) > ns;
 }
 
-/* Where the next one is: of the highest level, who is promised a rate; but a promise that cannot be kept leaves
- * others something. Of those, who has had a turn and could go on lets all others go first, but not for longer than it
- * had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
+/* Where the next one is: of the highest level, who is promised a rate; but a promise leaves others something. Whoever
+ * has just become ready has that soon: what has little to do now and then is not late for it. Who always has something
+ * to do has it where the promise cannot be kept. Of others, who has had a turn and could go on lets all others go first,
+ * but not for longer than it had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
  * somebody who always has something to do. */
 static uint32_t place_of_next(const lvd_worker *w) {
   enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
   uint32_t level = lvd_queue_top(w) / LVD_OF_LEVEL, first = level * LVD_OF_LEVEL;
   uint32_t those = w->ready_places >> first & ALL;
-  if (those & PROMISED && (those == PROMISED || !had_much(w))) return first + 2;
+  if (those & PROMISED) {
+    bool much = had_more(w, PROMISED_NS);
+    if (!much && those & USUAL && had_more(w, BECOME_NS)) return first + 1;
+    if (!much || those == PROMISED) return first + 2;
+  }
   return first + ((those & USUAL) && (!(those & AFTER) || w->others_left[level]));
+}
+
+/* Is somebody ready there who is promised a rate, and goes before this place? */
+static bool promise_waits(const lvd_worker *w, uint32_t place) {
+  return w->ready_places >> (place - place % LVD_OF_LEVEL + 2) & 1;
+}
+
+/* What others have before a promise is a sixteenth of what that has had before them, or is to have; neither owes the
+ * other more than for a promise's longest time. `waited`: it did, when they began. */
+static void count_promised(lvd_worker *w, uint32_t place, bool waited, int64_t took) {
+  enum { OTHERS = 16 };
+  if (place % LVD_OF_LEVEL != 2 && !waited && w->promised_had <= 0) return;
+  int64_t most = (int64_t)lvd_port_ns_to_ticks(PROMISED_NS);
+  if (place % LVD_OF_LEVEL == 2) {
+    if (w->promised_had <= most) w->promised_had += took;
+    return;
+  }
+  int64_t least = waited ? -most : 0;
+  int64_t now = w->promised_had - took * OTHERS;
+  w->promised_had = now < least ? least : now;
 }
 
 /* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
  * promise may have been there for longer than that between any two of them. */
-static void count_turn(lvd_worker *w, uint32_t place, uint64_t took) {
-  enum { OTHERS = 16 }; /* a part for them, where a promise takes all */
-  if (place % LVD_OF_LEVEL == 2)
-    w->promised_had += had_much(w) ? 0 : took; /* what it has had while nobody waited is no debt */
-  else if (w->promised_had)
-    w->promised_had -= w->promised_had < took * OTHERS ? w->promised_had : took * OTHERS;
+static void count_turn(lvd_worker *w, uint32_t place, bool waited, uint64_t took) {
+  count_promised(w, place, waited, (int64_t)took);
   uint64_t *left = &w->others_left[place / LVD_OF_LEVEL];
   if (w->gave_way)
     *left = took;
@@ -499,6 +523,7 @@ void lvd_worker_main(void *argument) {
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
     uint32_t place = w->ready_places ? place_of_next(w) : 0;
+    bool waits = promise_waits(w, place);
     lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
       w->promised_had = 0;
@@ -511,7 +536,7 @@ void lvd_worker_main(void *argument) {
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    count_turn(w, place, end - lvd_load_relaxed_u64(&w->since));
+    count_turn(w, place, waits, end - lvd_load_relaxed_u64(&w->since));
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);

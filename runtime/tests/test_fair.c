@@ -176,6 +176,55 @@ void test_fair_promise_goes_on(void) {
   lvd_runtime_destroy(rt);
 }
 
+enum { BURST = 60, BEATS = 100, BEAT_NS = 1000000 };
+
+static lvd_a32 burst_left, amid_burst;
+
+/* A unit of what is promised: much at a time, and nothing until the next one. Then its worker sleeps. */
+static lvd_verdict burst_run(lvd_actor *self) {
+  if (!lvd_load_relaxed_u32(&burst_left)) {
+    lvd_wait_until((int64_t)now_ns() + 10 * BEAT_NS);
+    lvd_store_relaxed_u32(&burst_left, BURST);
+  }
+  for (uint64_t start = now_ns(); now_ns() - start < 500000;) {
+  }
+  lvd_store_relaxed_u32(&burst_left, lvd_load_relaxed_u32(&burst_left) - 1);
+  (void)self;
+  return LVD_YIELD;
+}
+
+/* Next to nothing each millisecond. */
+static lvd_verdict beat_run(lvd_actor *self) {
+  uint32_t amid = 0;
+  while (amid < BEATS) {
+    lvd_wait_until((int64_t)now_ns() + BEAT_NS);
+    uint32_t left = lvd_load_relaxed_u32(&burst_left);
+    amid += left > 0 && left < BURST;
+    lvd_store_relaxed_u32(&amid_burst, amid);
+  }
+  (void)self;
+  return LVD_DONE;
+}
+
+/* Who has little to do now and then does not wait until what is promised has done all that it has to do. */
+void test_fair_amid_a_promise(void) {
+  static const lvd_actor_class burst = {.name = "burst",
+                                        .run = burst_run,
+                                        .flags = LVD_CLASS_MAY_WAIT},
+                               beat = {.name = "beat", .run = beat_run, .flags = LVD_CLASS_MAY_WAIT};
+  lvd_actor_desc actor[] = {{"one", &burst, NULL, 0}, {"two", &beat, NULL, 0}};
+  lvd_network net[] = {{LVD_LAYOUT, "burst", 1, 0, &actor[0], NULL},
+                       {LVD_LAYOUT, "beat", 1, 0, &actor[1], NULL}};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app[2];
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  while (lvd_load_relaxed_u32(&amid_burst) < BEATS) sleep_ms(1);
+  for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
+  lvd_runtime_destroy(rt);
+}
+
 /* Where a promise takes all but a part, those to whom this is left share it: who hands on little, too. */
 void test_fair_behind_a_promise(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};

@@ -58,6 +58,12 @@ impl Ready {
         self.count += 1;
     }
 
+    /// Those whose applications are promised a rate.
+    pub fn promised(&self) -> impl Iterator<Item = usize> {
+        let all = self.levels.iter().flat_map(|l| &l.promised);
+        all.map(|one| one.1)
+    }
+
     /// Who has been ready for longest, whatever its priority.
     pub fn oldest(&self) -> Option<usize> {
         let all = self.levels.iter().flat_map(|l| [&l.plain, &l.promised]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whose turn is next on a worker.
 
-use super::{HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN};
+use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN};
 use std::cmp::Ordering;
 
 impl Machinery<'_> {
@@ -30,7 +30,9 @@ impl Machinery<'_> {
                 (Some(one), Some(other)) => {
                     let (first, after) = (self.rank(one.actor), self.rank(other.actor));
                     let either = first == after && of.others_left <= 0.0;
-                    (after < first || either).then_some(other)
+                    // Before who has had a turn a promise goes for longer.
+                    let goes = first == (after.0, 2) && of.promised_had <= PROMISED;
+                    (after < first && !goes || either).then_some(other)
                 }
                 (_, after) => after,
             };
@@ -46,14 +48,14 @@ impl Machinery<'_> {
         }
     }
 
-    /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for long.
+    /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for some time.
     pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
         let entity = &self.entities[actor];
-        let had_much = self.workers[entity.core].promised_had > PROMISED;
-        let place = match (self.is_behind(actor), had_much) {
-            (true, false) => 0,
-            (false, _) => 1,
-            (true, true) => 2,
+        let had = self.workers[entity.core].promised_had;
+        let place = match self.is_behind(actor) {
+            true if had <= BECOME => 0,
+            true => 2,
+            false => 1,
         };
         (entity.class.level, place)
     }
@@ -65,14 +67,25 @@ impl Machinery<'_> {
         })
     }
 
-    /// A step of an actor begins. What promises have while nobody waits is no debt.
+    /// A step of an actor begins. What promises have while nobody waits is no debt, nor what others have while none
+    /// waits.
     pub(super) fn count_promised(&mut self, worker: usize, actor: usize, time: f64) {
-        let behind = self.ranked && self.is_behind(actor);
+        if !self.ranked {
+            return;
+        }
+        let behind = self.is_behind(actor);
+        let waits = !behind
+            && self.workers[worker]
+                .queue
+                .promised()
+                .any(|a| self.is_behind(a));
         let had = &mut self.workers[worker].promised_had;
         match behind {
             true if *had > PROMISED => {}
             true => *had += time,
-            false => *had = (*had - time * OTHERS).max(0.0),
+            false if waits => *had = (*had - time * OTHERS).max(-PROMISED),
+            false if *had > 0.0 => *had = (*had - time * OTHERS).max(0.0),
+            false => {}
         }
     }
 
