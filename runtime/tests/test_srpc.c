@@ -222,7 +222,7 @@ void test_srpc_priorities(void) {
       snprintf(name, sizeof name, "rank%d", rank);
       CHECK_EQ(pb_rpc(pb_create(name, rank - 4)), LVD_OK);
     }
-  lvd_fiber_sleep(20000000); /* those that were just started reach their cores */
+  lvd_fiber_sleep(200000000); /* those that were just started reach their cores */
   lvd_store_release_u32(&may_go, 1);
   CHECK_EQ(pb_finish(), LVD_OK);
   for (int core = 0; core < 64; core++) {
