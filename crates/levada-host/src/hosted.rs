@@ -2,7 +2,7 @@
 //! An application of the host: what is known of it as long as it lives, its state, and its place in the table.
 
 use crate::admission::Admission;
-use crate::keep::Limits;
+use crate::keep::{Limits, left};
 use crate::lately::Lately;
 use crate::lineage::Lineage;
 use crate::lock::lock;
@@ -68,11 +68,12 @@ impl Hosted {
         counted.map_or(0.0, |(_, counted)| self.lineage.beyond(counted) as f64)
     }
 
-    /// It goes on from where `old` has counted to.
+    /// It goes on from where `old` has counted to, with what that has left of its limits.
     pub(crate) fn counts_on(&self, old: &Hosted) {
         let before = || old.lineage.inherited.load(Ordering::Relaxed);
         let counted = old.app.progress().map_or_else(before, |(_, done)| done);
         self.lineage.inherited.store(counted, Ordering::Relaxed);
+        *lock(&self.lineage.left) = left(old);
     }
 
     /// When its actors came to where they are, if any was moved, and what it had done until then.

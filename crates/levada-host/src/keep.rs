@@ -14,6 +14,7 @@
 //! what lies behind. Only what firings take that had begun when it was told to stop is paid for in whole.
 
 use crate::hosted::{Hosted, State};
+use crate::lock::lock;
 use crate::table::Shared;
 use levada_map::{SAVED, SAVED_UNITS};
 use levada_sys::Status;
@@ -80,6 +81,12 @@ impl Bucket {
         }
     }
 
+    /// A new version begins with no more than the one before it has left.
+    fn after(mut self, left: Option<f64>) -> Bucket {
+        self.level = self.level.min(left.unwrap_or(f64::INFINITY));
+        self
+    }
+
     /// It begins with no more than is kept of anything.
     fn new(rate: f64, kept: f64, least: f64) -> Bucket {
         Bucket {
@@ -126,6 +133,41 @@ impl Bucket {
     }
 }
 
+/// What an application had left of a limit, after so much was used in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    at: Instant,
+    rate: f64,
+    level: f64,
+    used: f64,
+}
+
+impl Left {
+    fn of(bucket: &Bucket) -> Left {
+        Left {
+            at: Instant::now(),
+            rate: bucket.rate,
+            level: bucket.level,
+            used: bucket.used,
+        }
+    }
+
+    /// What is left when so much is used, some time later.
+    fn after(&self, seconds: f64, used: f64) -> f64 {
+        self.level + self.rate * seconds - (used - self.used).max(0.0)
+    }
+}
+
+/// What a version that has ended has left of its rate and its share: who takes its place has no more.
+pub(crate) fn left(old: &Hosted) -> [Option<f64>; 2] {
+    let (seen, before) = (*lock(&old.lately.left), *lock(&old.lineage.left));
+    let used = [old.done(), busy(old)];
+    [0, 1].map(|i| match seen[i] {
+        Some(left) => Some(left.after(left.at.elapsed().as_secs_f64(), used[i])),
+        None => before[i],
+    })
+}
+
 fn busy(hosted: &Hosted) -> f64 {
     let counters = hosted.app.counters().unwrap_or_default();
     counters.busy().as_secs_f64()
@@ -152,8 +194,11 @@ pub fn start(
 }
 
 fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, limits: Limits) {
-    let mut rate = limits.rate.map(Bucket::of_rate);
-    let mut share = limits.share.map(Bucket::of_share);
+    let Some(before) = hosted.upgrade().map(|h| *lock(&h.lineage.left)) else {
+        return;
+    };
+    let mut rate = limits.rate.map(|r| Bucket::of_rate(r).after(before[0]));
+    let mut share = limits.share.map(|s| Bucket::of_share(s).after(before[1]));
     let (mut at, mut before) = (Instant::now(), 0.0);
     let mut pause = USUAL;
     loop {
@@ -185,6 +230,7 @@ fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, limits: Limits) {
             wait = wait.max(bucket.wait());
             lasts = lasts.min(bucket.lasts());
         }
+        *lock(&hosted.lately.left) = [&rate, &share].map(|b| b.as_ref().map(Left::of));
         hold(shared, hosted, !left);
         pause = match (left, held || now > before) {
             (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
@@ -238,6 +284,21 @@ mod tests {
         // However long it did nothing, it may not make up for that.
         assert!(bucket.look(100.0, 10.0, true));
         assert!(!bucket.look(0.0, 15.5, false));
+    }
+
+    /// However often it is replaced, all versions together have what one has.
+    #[test]
+    fn a_new_version_begins_with_what_the_old_one_has_left() {
+        let mut bucket = Bucket::of_rate(100.0);
+        assert!(bucket.look(0.01, 4.0, false));
+        let left = Left::of(&bucket).after(0.01, 6.0);
+        assert!((left - 1.0).abs() < 1e-9, "{left}");
+        assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
+        // But not more than at a beginning.
+        let saved = Left::of(&bucket).after(100.0, 6.0);
+        let fresh = Bucket::of_rate(100.0).level;
+        assert_eq!(Bucket::of_rate(100.0).after(Some(saved)).level, fresh);
+        assert_eq!(Bucket::of_rate(100.0).after(None).level, fresh);
     }
 
     /// It began to be looked after late, was not held for a minute, or counts by thousands: a second later it goes on.

@@ -12,6 +12,8 @@ pub(crate) struct Lineage {
     pub before: Mutex<Vec<Arc<Network>>>,
     /// What the one before it had counted when it took over: it counts on from there.
     pub inherited: AtomicU64,
+    /// What the one before it had left of its rate and of its share.
+    pub left: Mutex<[Option<f64>; 2]>,
     /// What actors of it do not have of the version before it, in words.
     pub anew: OnceLock<Vec<String>>,
     /// Others have heard of it: of a new version not before the one before it has ended, or is about to for good.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rates and shares that are kept: by who has them, and beside others that flood or compute without end.
+//! Rates and shares that are kept: by who has them, beside others that flood or compute without end, and by all versions
+//! of one together.
 
 mod common;
 
@@ -7,7 +8,7 @@ use common::Place;
 use common::host::{Host, READ, pipe, sources};
 use serde_json::Value;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Counts what it does, as decoders count frames.
 fn counting() -> Place {
@@ -252,4 +253,26 @@ fn who_is_late_is_told_while_others_come_and_go() {
         events.contains("late      hasty") || events.contains("late"),
         "{events}"
     );
+}
+
+/// A new version goes on with what the old one has left of its rate: however often it is replaced, all of them together
+/// have no more than one would.
+#[test]
+fn a_rate_is_kept_by_all_versions_together() {
+    const RATE: f64 = 20.0;
+    let host = Host::begin_in(counting());
+    let load = ["load", "src/p/Frames.xdf", "--name", "one", "--rate", "20"];
+    host.run(&load).succeeds();
+    let done = || number(&host.seen("one")["progress"]["done"]);
+    let (start, before) = (Instant::now(), done());
+    for _ in 0..40 {
+        host.run(&["replace", "one", "src/p/Frames.xdf"]).succeeds();
+    }
+    // It may have saved half a second's worth, and is held a little later than it should be.
+    let most = RATE * (start.elapsed().as_secs_f64() + 1.0) + 5.0;
+    let more = done() - before;
+    assert!(more <= most, "{more} of {most}");
+    // And it has not stopped.
+    let before = done();
+    host.until("one", |a| number(&a["progress"]["done"]) > before + 10.0);
 }
