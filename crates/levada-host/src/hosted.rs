@@ -96,6 +96,15 @@ impl Hosted {
         !self.is_promised() && lock(&self.lately.resting).is()
     }
 
+    /// The cores that it takes, where something outside says how fast it is: a clock, its input, who takes its output.
+    pub(crate) fn paced(&self) -> Option<f64> {
+        if !lock(&self.lately.resting).is_paced() {
+            return None;
+        }
+        let rate = lock(&self.lately.rate);
+        rate.as_ref().map(|r| r.busy.iter().sum::<f64>() / 1e9)
+    }
+
     /// What its natives were told.
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(n, _)| n == name);

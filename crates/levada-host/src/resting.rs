@@ -2,6 +2,9 @@
 //! Who does next to nothing, and waits for its input or for who takes its output: it stays where it is when others are
 //! mapped, and has no part in that. Weighed by what a unit of it takes it would be moved as if it were at work, for
 //! nothing; and back, when others come and go. When it begins again it is mapped like them.
+//!
+//! And who has nothing to do at times: a clock, its input or who takes its output says how fast it is, and it takes no more
+//! of the cores when there is more of them.
 
 /// Nanoseconds of a second: who takes less begins to rest, and who takes more has begun again. In between it goes on as
 /// it did.
@@ -9,10 +12,17 @@ const RESTS: f64 = 1e6;
 const WAKES: f64 = 1e7;
 /// Who has something to do each time, so often, has no turn to do it.
 const STARVES: u32 = 3;
+/// Who waits this part of the time is paced from outside: of so many looks, as newer ones count more; and not before there
+/// were a fourth of that.
+const PACED: f64 = 0.1;
+const LOOKS: u32 = 16;
 
 #[derive(Default)]
 pub(crate) struct Resting {
     rests: bool,
+    /// The part of the looks at which it waited, and how many there were.
+    waits: f64,
+    looks: u32,
     /// Looks in a row at which it did not wait.
     ready: u32,
 }
@@ -22,8 +32,15 @@ impl Resting {
         self.rests
     }
 
+    /// Whether something outside says how fast it is.
+    pub fn is_paced(&self) -> bool {
+        self.rests || (self.looks >= LOOKS / 4 && self.waits >= PACED)
+    }
+
     /// It takes so many nanoseconds of a second, and waits now, or does not. Whether it has begun again.
     pub fn look(&mut self, takes: f64, waits: bool) -> bool {
+        self.looks = (self.looks + 1).min(LOOKS);
+        self.waits += (f64::from(u8::from(waits)) - self.waits) / f64::from(self.looks);
         self.ready = if waits { 0 } else { self.ready + 1 };
         let was = self.rests;
         let begins = takes > WAKES || self.ready >= STARVES;
@@ -49,6 +66,19 @@ mod tests {
         assert!(!one.look(5e6, true) && one.is());
         assert!(one.look(2e7, true) && !one.is());
         assert!(!one.look(2e7, true) && !one.is());
+    }
+
+    #[test]
+    fn who_waits_at_times_is_paced_from_outside() {
+        let mut one = Resting::default();
+        // At its beginning anybody waits.
+        (0..4).for_each(|_| assert!(!one.look(1e9, true)));
+        assert!(!one.is_paced());
+        (0..60).for_each(|_| assert!(!one.look(1e9, false)));
+        assert!(!one.is_paced());
+        // A clock lets it go on in four of five milliseconds.
+        (0..40).for_each(|i| assert!(!one.look(8e8, i % 5 == 0)));
+        assert!(one.is_paced());
     }
 
     #[test]

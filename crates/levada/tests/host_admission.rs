@@ -4,8 +4,8 @@
 //! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
 //! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
 //! same cores; a restored host; manifests whose applications can each have what they are promised, and all together or not, of
-//! which some come anyway, and some were never measured; priorities beyond those that workers tell apart; and a higher
-//! priority that has a share.
+//! which some come anyway, and some were never measured; priorities beyond those that workers tell apart; a higher
+//! priority that has a share; and one that a clock lets go on.
 
 mod common;
 
@@ -632,6 +632,60 @@ fn a_share_leaves_the_rest_to_who_is_promised_it() {
     let low = with("low", "300");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
+    host.until("low", |a| {
+        a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
+    });
+}
+
+/// Who goes before all others, and does something only when its clock says so, leaves the rest to who is promised it; in
+/// simulation, too, where it could go on and on.
+#[test]
+fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
+    let place = counting();
+    place.write(
+        "src/p/Clock.cal",
+        "package p;\nactor Clock () ==> int Out :\n  int given := 0;\n  @native function next_time(int given) --> int end\n  \
+         action ==> Out:[next_time(given)] do given := given + 1; end\nend\n",
+    );
+    place.write(
+        "natives/clock.c",
+        "#include <levada/native.h>\n#include <time.h>\nint32_t next_time(int32_t given) {\n  struct timespec t;\n  \
+         clock_gettime(CLOCK_MONOTONIC, &t);\n  lvd_wait_until((int64_t)t.tv_sec * 1000000000 + t.tv_nsec + 20000000);\n  \
+         return given;\n}\n",
+    );
+    let beat = common::network(
+        &[
+            ("source", "p.Clock", &[]),
+            ("tick", "p.Tick", &[("work", "4000")]),
+        ],
+        &[("source.Out", "tick.In")],
+    );
+    place.write("src/p/Beat.xdf", &beat.replace("\"Top\"", "\"Beat\""));
+    let on_one = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
+    place.write("places.toml", &["high", "low", "more"].map(on_one).concat());
+    let host = Host::begin_in(place);
+    let on_one = ["--placement", "places.toml", "--json"];
+    load(&host, "Middle", "low", &on_one).succeeds();
+    until_measured(&host, "low", 300.0);
+    host.run(&["unload", "low", "--now"]).succeeds();
+    // A sixth of the core.
+    load(
+        &host,
+        "Beat",
+        "high",
+        &[&on_one[..], &["--priority", "2"]].concat(),
+    )
+    .succeeds();
+    until_measured(&host, "high", 100.0);
+    let with = |name: &str, rate: &str| {
+        let promised = ["--rate", rate];
+        load(&host, "Middle", name, &[&on_one[..], &promised].concat())
+    };
+    // Of some 900 that the core can do there are about 700 left, and no more.
+    let low = with("low", "300");
+    let admission = &low.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{low:?}");
+    with("more", "600").refuses(1, &["a promise would be broken"]);
     host.until("low", |a| {
         a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
     });
