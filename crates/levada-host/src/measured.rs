@@ -31,7 +31,7 @@ impl Measured {
     /// What an application has done until now, for what has come out at its end: what is on its way in it is left
     /// out, so that it makes no difference when it is stopped.
     pub fn of(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Measured {
-        let told = counted(hosted);
+        let told = counted(hosted, counters);
         let (unit, done) = told.clone().unwrap_or(("runs".to_string(), 1.0));
         let app = weighed(hosted, machine, counters, (unit, done));
         let there = app.actors.len();

@@ -14,13 +14,17 @@ use levada_sys::{Counters, Network};
 const GUESS: f64 = 1e5;
 /// Below this its counters say less than a guess.
 const ENOUGH: f64 = 2e6;
+/// And so much less than what an earlier run has measured: of a turn that has just begun nobody knows yet what it takes, though
+/// what is counted in it is.
+const SURE: f64 = 1e8;
 /// For so many seconds after its start.
 pub(crate) const BEGINS: f64 = 1.0;
 
 /// What it counts itself, such as frames, if it counts anything; as its counters, without what versions before it
 /// have done.
-pub fn counted(hosted: &Hosted) -> Option<(String, f64)> {
-    let (unit, done) = (hosted.app.progress()?.0, hosted.done());
+pub fn counted(hosted: &Hosted, counters: &Counters) -> Option<(String, f64)> {
+    let (unit, counted) = counters.progress.clone()?;
+    let done = hosted.lineage.beyond(counted) as f64;
     (done > 0.0).then_some((unit, done))
 }
 
@@ -91,17 +95,18 @@ pub fn weighed(
 }
 
 /// The application as it is mapped beside others: by its counters where they say enough, else by what an
-/// earlier run has measured, else by a guess. Where so many of its units are promised and it has not done the first yet, its
-/// counters do not say what a unit takes: an earlier run that has counted some does.
+/// earlier run has measured, else by a guess. Where it has only just begun, or so many of its units are promised and it has not
+/// done the first yet, its counters do not say what a unit takes: an earlier run that has counted some does.
 pub fn mapped(
     hosted: &Hosted,
     promised: Option<f64>,
     machine: &Machine,
     counters: &Counters,
 ) -> App {
-    let (busy, told) = (busy(counters), counted(hosted));
+    let (busy, told) = (busy(counters), counted(hosted, counters));
     let known = || hosted.known.as_ref().is_some_and(|k| k.done.is_some());
-    let earlier = promised.is_some() && told.is_none() && known();
+    let begins = busy < SURE || (promised.is_some() && told.is_none());
+    let earlier = begins && known();
     if busy >= ENOUGH && !earlier {
         // A millisecond of work, or about that, is as good a unit as any, where it counts nothing.
         let promise = promised.filter(|_| told.is_some());

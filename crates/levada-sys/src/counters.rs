@@ -37,7 +37,14 @@ pub struct Counters {
     pub channels: Vec<ChannelCounters>,
     /// CPU time of its fibers on each worker: of a C program, all that it computes there.
     pub fibers: Vec<Duration>,
+    /// What it has counted itself, and of what.
+    pub progress: Option<(String, u64)>,
 }
+
+/// While they are read, others may have the reader's core for some milliseconds: so often they are read anew until what was
+/// counted meanwhile is next to nothing.
+const TRIES: u32 = 8;
+const NOTHING: u64 = 64;
 
 impl Counters {
     /// CPU time of all of it.
@@ -49,6 +56,21 @@ impl Counters {
 
 impl App {
     pub fn counters(&self) -> Result<Counters, Error> {
+        let done = |told: &Option<(String, u64)>| told.as_ref().map_or(0, |t| t.1);
+        for tries in 1.. {
+            let before = done(&self.progress());
+            let read = self.read_counters()?;
+            let progress = self.progress();
+            let more = done(&progress).saturating_sub(before);
+            if more <= 1 + before / NOTHING || tries == TRIES {
+                let progress = progress.map(|(unit, now)| (unit, now - more / 2));
+                return Ok(Counters { progress, ..read });
+            }
+        }
+        unreachable!("it has been read")
+    }
+
+    fn read_counters(&self) -> Result<Counters, Error> {
         let mut actors = self.network.actors() as u32;
         let mut channels = self.network.links().len() as u32;
         // SAFETY: zero is a value of every field.
@@ -86,6 +108,7 @@ impl App {
             fibers: (0..self.runtime.workers())
                 .map(|w| self.fibers_on(w))
                 .collect(),
+            progress: None,
         })
     }
 

@@ -62,7 +62,7 @@ pub fn described(
     (start, elapsed): (Instant, Duration),
 ) -> String {
     // What counts nothing has done one thing: run.
-    let (unit, done) = weights::counted(hosted).unwrap_or(("runs".to_string(), 1.0));
+    let (unit, done) = weights::counted(hosted, counters).unwrap_or(("runs".to_string(), 1.0));
     let machine = weights::found(hosted, machine, counters);
     let mut app = weights::weighed(hosted, &machine, counters, (unit, done));
     // Where it was put is where it was, and nothing that it wishes.
