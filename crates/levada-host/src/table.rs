@@ -131,7 +131,7 @@ impl Sharing {
         let more = promised(new) > promised(old);
         // Of what counts nothing nobody knows how fast it can be.
         let counts = old.is_some_and(|old| old.counts);
-        let hosted = if more && !counts { new } else { old };
+        let hosted = if more && !counts { new } else { old.or(new) };
         Some(Sharing {
             hosted: hosted?.clone(),
             promised: promised(if more { new } else { old }),

@@ -90,6 +90,8 @@ pub(super) struct Known {
     next: Option<replacing::Coming>,
     /// What an old version was given, which is not seen to have ended, though the new one is loaded.
     before: Option<Given>,
+    /// How often that has been so.
+    befores: u64,
     /// How that has ended.
     over: Option<String>,
 }
@@ -122,6 +124,7 @@ impl Known {
             killed: false,
             next: None,
             before: None,
+            befores: 0,
             over: None,
         }
     }
@@ -166,6 +169,7 @@ impl Isolated {
             ..request.clone()
         };
         let begun = Instant::now();
+        let befores = self.befores();
         let client = self.client.clone().within(within + ANSWERS);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
         let loaded: Details =
@@ -174,7 +178,7 @@ impl Isolated {
                 false => self.explained(failed),
             })?;
         let claims = loaded.application.memory;
-        let network = self.seen(loaded).application.network;
+        let network = self.seen(loaded, befores).application.network;
         if let Some(more) = request.memory {
             self.limit_memory(more);
         }
@@ -213,8 +217,14 @@ impl Isolated {
         self.known().given.clone()
     }
 
-    /// As this host tells it; and it is what was said last.
-    fn seen(&self, mut details: Details) -> Details {
+    /// How often a new version has been loaded there that waits for the old one, until now.
+    fn befores(&self) -> u64 {
+        self.known().befores
+    }
+
+    /// As this host tells it; and it is what was said last. `befores`: when that was asked for. An answer that was on its way
+    /// when a new version was loaded there says nothing of that.
+    fn seen(&self, mut details: Details, befores: u64) -> Details {
         details.application.name.clone_from(&self.name);
         details.application.number = self.number;
         details.application.isolated = Some(self.process);
@@ -227,7 +237,8 @@ impl Isolated {
             // Its process may have gone since it has said this, and what was known by looking at it with it.
             Some(how) => details.application.outcome = Some(how.clone()),
             None => {
-                if !matches!(details.application.state, State::Draining | State::Ending) {
+                let ends = matches!(details.application.state, State::Draining | State::Ending);
+                if !ends && known.befores == befores {
                     known.before = None;
                 }
                 known.last = details.clone();
@@ -300,8 +311,9 @@ impl Isolated {
     pub fn details(&self) -> Details {
         if self.lives() {
             let client = self.client.clone().within(ANSWERS);
+            let befores = self.befores();
             match client.get::<Details>(&self.address("")) {
-                Ok(details) => return self.seen(details),
+                Ok(details) => return self.seen(details, befores),
                 Err(failed) if failed.kind.is_none() => drop(self.until_over(ANSWERS)),
                 Err(_) => {}
             }

@@ -9,7 +9,6 @@ use super::ready::{Ready, fits, make_ready, pins};
 use super::restoring::until_there;
 use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use super::{Served, USUAL, limit, output};
-use crate::deadline::deadline;
 use crate::hosted::{Hosted, State};
 use crate::keep::Limits;
 use crate::load::Load;
@@ -18,7 +17,7 @@ use crate::next::Next;
 use crate::refusal::{Kind, Refusal};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub fn replace_now(
     served: &Served,
@@ -54,6 +53,9 @@ struct Asked<'a> {
     client: Option<&'a Client>,
 }
 
+/// So often it is made ready anew, since another new version has come there meanwhile.
+const AGAIN: u32 = 16;
+
 /// What a new version has of the one in whose place it comes, where nothing else is said.
 #[derive(PartialEq)]
 struct Stays {
@@ -73,8 +75,9 @@ impl<'a> Asked<'a> {
         stays: impl Fn() -> Result<Stays, Refusal>,
     ) -> Result<(Ready, Coming<'a>, Duration), Failed> {
         let (served, name) = (self.served, self.name);
-        let mut until = None;
-        loop {
+        // What is compiled takes none of it.
+        let mut left = within;
+        for _ in 0..AGAIN {
             let before = stays()?;
             let ready = make_ready(
                 served,
@@ -83,21 +86,15 @@ impl<'a> Asked<'a> {
                 false,
             )?;
             fits(&served.host, std::slice::from_ref(&ready))?;
-            // What is compiled first takes none of that time.
-            let until = *until.get_or_insert_with(|| deadline(within));
-            let left = until.saturating_duration_since(Instant::now());
             let turn = served.coming.replaces(name, left, || is_live(served, name));
-            let (coming, left) = turn?;
+            let coming;
+            (coming, left) = turn?;
             if stays()? == before {
                 return Ok((ready, coming, left));
             }
-            if left.is_zero() {
-                let what = format!("{name} has been replaced by others all the time");
-                return Err(Refusal::new(Kind::Conflict, what)
-                    .help("try again, or wait longer (--within)")
-                    .into());
-            }
         }
+        let what = format!("{name} has been replaced by others all the time");
+        Err(Refusal::new(Kind::Conflict, what).help("try again").into())
     }
 
     fn replace_here(self, within: Duration) -> Result<Details, Failed> {

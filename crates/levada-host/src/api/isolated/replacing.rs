@@ -153,11 +153,12 @@ impl Isolated {
 
     fn answer_to_replace(&self, request: &ReplaceRequest) -> Result<Details, Failed> {
         let client = self.client.clone().within(FOR_EVER);
+        let befores = self.befores();
         let done = match self.lives() {
             true => client.call(Method::POST, &self.address("/replace"), &json!(request)),
             false => Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into()),
         };
-        let done = done.map(|details: Details| self.seen(details));
+        let done = done.map(|details: Details| self.seen(details, befores));
         self.no_next(&done);
         done
     }
@@ -170,6 +171,7 @@ impl Isolated {
             (Ok(_), Some(next)) => known.given = next,
             (Err(failed), Some(next)) if failed.comes => {
                 known.before = Some(std::mem::replace(&mut known.given, next));
+                known.befores += 1;
             }
             _ => {}
         }
@@ -225,6 +227,7 @@ mod tests {
             (Err(fails()), &["old"]),
         ] {
             let one = isolated("a");
+            let earlier = one.befores();
             one.known().given = out("old");
             one.begin_replacing(out("new"), GRACE).unwrap();
             assert_eq!(one.outputs(), ["new", "old"]);
@@ -232,10 +235,14 @@ mod tests {
             assert_eq!(one.outputs(), then);
             let mut said = Details::default();
             said.application.state = State::Ending;
-            one.seen(said.clone());
+            one.seen(said.clone(), one.befores());
+            assert_eq!(one.outputs(), then);
+            // As it was before.
+            said.application.state = State::Running;
+            one.seen(said.clone(), earlier);
             assert_eq!(one.outputs(), then);
             said.application.state = State::Loaded;
-            one.seen(said);
+            one.seen(said, one.befores());
             assert_eq!(one.outputs(), then[..1]);
         }
     }

@@ -75,10 +75,11 @@ impl Isolated {
             // Between the old one's end and the new one's beginning there is a moment.
             self.until_replaced();
             let client = self.client.clone().within(SOON);
+            let befores = self.befores();
             let said = client.get::<Details>(&self.address(""));
             let says = said.is_ok();
             if let Ok(details) = said {
-                let state = self.seen(details).application.state;
+                let state = self.seen(details, befores).application.state;
                 if !matches!(state, State::Ended | State::Failed | State::Ending) {
                     continue; // a new version is in its place
                 }

@@ -127,7 +127,7 @@ pub(super) mod tests {
         let own = isolated("own");
         let mut said = Details::default();
         said.application.name = "other".to_string();
-        assert_eq!(own.seen(said).application.name, "own");
+        assert_eq!(own.seen(said, 0).application.name, "own");
         assert_eq!(own.known().last.application.name, "own");
         let named = own.named(vec![worker(0)]);
         assert_eq!(named[0].actor[0].application, "own");
