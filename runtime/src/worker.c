@@ -25,7 +25,7 @@
 
 enum {
   PROMISED_NS = 100000000, /* so long a promise may go before others at one time ... */
-  BECOME_NS = 2000000,     /* ... and so long before those who have had no turn since they became ready */
+  BECOME_NS = 2000000,     /* ... and so long before who has just become ready */
   LOOK_EVERY = 16,         /* activations between two looks at the unsettled */
   SETTLE_NS = 2000000,     /* a busy worker settles so often, if there is anything to settle ... */
   UNSETTLED_MOST = 1024    /* ... and whenever so many have gathered */

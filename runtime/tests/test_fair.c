@@ -208,10 +208,10 @@ static lvd_verdict beat_run(lvd_actor *self) {
 
 /* Who has little to do now and then does not wait until what is promised has done all that it has to do. */
 void test_fair_amid_a_promise(void) {
-  static const lvd_actor_class burst = {.name = "burst",
-                                        .run = burst_run,
-                                        .flags = LVD_CLASS_MAY_WAIT},
-                               beat = {.name = "beat", .run = beat_run, .flags = LVD_CLASS_MAY_WAIT};
+  static const lvd_actor_class burst = {
+      .name = "burst", .run = burst_run, .flags = LVD_CLASS_MAY_WAIT};
+  static const lvd_actor_class beat = {
+      .name = "beat", .run = beat_run, .flags = LVD_CLASS_MAY_WAIT};
   lvd_actor_desc actor[] = {{"one", &burst, NULL, 0}, {"two", &beat, NULL, 0}};
   lvd_network net[] = {{LVD_LAYOUT, "burst", 1, 0, &actor[0], NULL},
                        {LVD_LAYOUT, "beat", 1, 0, &actor[1], NULL}};
