@@ -120,7 +120,9 @@ struct lvd_worker {
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
-  int64_t promised_had; /* ticks, before others; below 0: others have had more than their part */
+  /* Ticks that promises have had before others, and before those that have had a turn; below 0: these have had more than
+   * their part. */
+  int64_t promised_had, promised_long;
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */

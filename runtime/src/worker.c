@@ -384,8 +384,8 @@ static void tidy(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
 }
 
-static bool had_more(const lvd_worker *w, uint64_t ns) {
-  return w->promised_had > 0 && lvd_port_ticks_to_ns((uint64_t)w->promised_had) > ns;
+static bool is_more(int64_t ticks, uint64_t ns) {
+  return ticks > 0 && lvd_port_ticks_to_ns((uint64_t)ticks) > ns;
 }
 
 /* Where the next one is: of the highest level, who is promised a rate; but a promise leaves others something. Whoever
@@ -393,42 +393,54 @@ static bool had_more(const lvd_worker *w, uint64_t ns) {
  * to do has it where the promise cannot be kept. Of others, who has had a turn and could go on lets all others go first,
  * but not for longer than it had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
  * somebody who always has something to do. */
+enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
+
+/* Of those that are ready, who is of the level of a place. */
+static uint32_t of_level(const lvd_worker *w, uint32_t place) {
+  return w->ready_places >> (place - place % LVD_OF_LEVEL) & ALL;
+}
+
 static uint32_t place_of_next(const lvd_worker *w) {
-  enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
   uint32_t level = lvd_queue_top(w) / LVD_OF_LEVEL, first = level * LVD_OF_LEVEL;
-  uint32_t those = w->ready_places >> first & ALL;
+  uint32_t those = of_level(w, first);
   if (those & PROMISED) {
-    bool much = had_more(w, PROMISED_NS);
-    if (!much && those & USUAL && had_more(w, BECOME_NS)) return first + 1;
-    if (!much || those == PROMISED) return first + 2;
+    if (those & USUAL && is_more(w->promised_had, BECOME_NS)) return first + 1;
+    bool after = those & AFTER && is_more(w->promised_long, PROMISED_NS);
+    return after ? first : first + 2;
   }
   return first + ((those & USUAL) && (!(those & AFTER) || w->others_left[level]));
 }
 
-/* Is somebody ready there who is promised a rate, and goes before this place? */
-static bool promise_waits(const lvd_worker *w, uint32_t place) {
-  return w->ready_places >> (place - place % LVD_OF_LEVEL + 2) & 1;
+/* What others have before a promise is a sixteenth of what that has had before them, or is to have, in two halves where
+ * there are both who have just become ready and who have had a turn; neither owes the other more than for a promise's
+ * longest time. What they have while none waits is no debt, and in that time what there was is forgotten. */
+static int64_t after_others(int64_t had, uint32_t those, int64_t took, int64_t most) {
+  bool both = !(~those & (AFTER | USUAL));
+  if (!(those & PROMISED) && had < 0) return had + took < 0 ? had + took : 0;
+  int64_t least = those & PROMISED ? -most : 0, now = had - took * (both ? 32 : 16);
+  return now < least ? least : now;
 }
 
-/* What others have before a promise is a sixteenth of what that has had before them, or is to have; neither owes the
- * other more than for a promise's longest time. `waited`: it did, when they began. */
-static void count_promised(lvd_worker *w, uint32_t place, bool waited, int64_t took) {
-  enum { OTHERS = 16 };
-  if (place % LVD_OF_LEVEL != 2 && !waited && w->promised_had <= 0) return;
+/* `those` were ready when this one began, and he among them. */
+static void count_promised(lvd_worker *w, uint32_t place, uint32_t those, int64_t took) {
+  uint32_t kind = 1u << place % LVD_OF_LEVEL;
+  bool waited = those & PROMISED;
+  if (kind != PROMISED && !waited && !w->promised_had && !w->promised_long) return;
   int64_t most = (int64_t)lvd_port_ns_to_ticks(PROMISED_NS);
-  if (place % LVD_OF_LEVEL == 2) {
+  if (kind == PROMISED) {
     if (w->promised_had <= most) w->promised_had += took;
+    if (w->promised_long <= most) w->promised_long += took;
     return;
   }
-  int64_t least = waited ? -most : 0;
-  int64_t now = w->promised_had - took * OTHERS;
-  w->promised_had = now < least ? least : now;
+  if (kind == USUAL || !waited) w->promised_had = after_others(w->promised_had, those, took, most);
+  if (kind == AFTER || !waited)
+    w->promised_long = after_others(w->promised_long, those, took, most);
 }
 
 /* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
  * promise may have been there for longer than that between any two of them. */
-static void count_turn(lvd_worker *w, uint32_t place, bool waited, uint64_t took) {
-  count_promised(w, place, waited, (int64_t)took);
+static void count_turn(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
+  count_promised(w, place, those, (int64_t)took);
   uint64_t *left = &w->others_left[place / LVD_OF_LEVEL];
   if (w->gave_way)
     *left = took;
@@ -523,10 +535,10 @@ void lvd_worker_main(void *argument) {
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
     uint32_t place = w->ready_places ? place_of_next(w) : 0;
-    bool waits = promise_waits(w, place);
+    uint32_t those = of_level(w, place);
     lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
-      w->promised_had = 0;
+      w->promised_had = w->promised_long = 0;
       uint64_t awake = now - lvd_slept(w);
       rest(w);
       now = lvd_port_ticks();
@@ -536,7 +548,7 @@ void lvd_worker_main(void *argument) {
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    count_turn(w, place, waits, end - lvd_load_relaxed_u64(&w->since));
+    count_turn(w, place, those, end - lvd_load_relaxed_u64(&w->since));
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);

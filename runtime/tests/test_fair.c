@@ -247,6 +247,40 @@ void test_fair_behind_a_promise(void) {
   lvd_runtime_destroy(rt);
 }
 
+static lvd_a32 plain_turns;
+
+static lvd_verdict plain_run(lvd_actor *self) {
+  lvd_add_relaxed_u32(&plain_turns, 1);
+  return hog_run(self);
+}
+
+/* Nor does what has always become ready take all of the part that is left for who could always go on. */
+void test_fair_shared_part(void) {
+  static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
+                               plain = {.name = "plain", .run = plain_run};
+  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &plain, NULL, 0}};
+  lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
+                       {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app[2];
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  uint32_t count = UINT32_MAX;
+  sink s = {0};
+  static builder b;
+  pipeline(&b, 8, &count, &s, 4);
+  lvd_app *passes = app_begun(rt, &b);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
+  for (int round = 0; round < 3; round++) {
+    uint32_t before = lvd_load_relaxed_u32(&plain_turns);
+    uint64_t passed = sunk(passes);
+    while (lvd_load_relaxed_u32(&plain_turns) == before || sunk(passes) < passed + 100) sleep_ms(1);
+  }
+  for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
+  lvd_app_unload(passes);
+  lvd_runtime_destroy(rt);
+}
+
 enum { YIELDS = 1000 };
 
 static void yields(void *unused) {

@@ -129,8 +129,11 @@ struct Worker {
     /// Those that could go on after a turn; others of their rank go first for as long.
     after: Ready,
     others_left: f64,
-    /// How long promises have gone before others.
+    /// How long promises have gone before others, and before those that have had a turn.
     promised_had: f64,
+    promised_long: f64,
+    /// Who runs had had a turn.
+    of_after: bool,
     own: Vec<usize>,
     next: usize,
     /// The actor whose step ends next, and how many firings that is; none: about to choose.
@@ -353,6 +356,7 @@ impl Machinery<'_> {
                 self.workers[worker].awake = false;
                 self.workers[worker].idle = self.now;
                 self.workers[worker].promised_had = 0.0;
+                self.workers[worker].promised_long = 0.0;
             }
         }
     }

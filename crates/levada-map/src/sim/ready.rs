@@ -36,9 +36,10 @@ pub(super) struct First {
     at: Option<usize>,
 }
 
-/// The place of who is promised nothing, and the best that there is.
+/// The place of who is promised nothing, the best that there is, and the last.
 pub(super) const PLAIN: u8 = 1;
-const BEST: u8 = 0;
+pub(super) const BEST: u8 = 0;
+pub(super) const LAST: u8 = 2;
 
 impl Ready {
     pub fn is_empty(&self) -> bool {
@@ -58,10 +59,15 @@ impl Ready {
         self.count += 1;
     }
 
-    /// Those whose applications are promised a rate.
-    pub fn promised(&self) -> impl Iterator<Item = usize> {
-        let all = self.levels.iter().flat_map(|l| &l.promised);
+    /// Those of a level whose applications are promised a rate.
+    pub fn promised(&self, level: usize) -> impl Iterator<Item = usize> {
+        let all = self.levels.get(level).into_iter().flat_map(|l| &l.promised);
         all.map(|one| one.1)
+    }
+
+    /// Whether there is one of a level whose application is promised nothing.
+    pub fn has_plain(&self, level: usize) -> bool {
+        self.levels.get(level).is_some_and(|l| !l.plain.is_empty())
     }
 
     /// Who has been ready for longest, whatever its priority.

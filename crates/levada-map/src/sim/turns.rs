@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Whose turn is next on a worker.
 
+use super::ready::{BEST, First, LAST, PLAIN};
 use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN};
 use std::cmp::Ordering;
 
 impl Machinery<'_> {
     /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
-    /// is, and of the same if that turn is long enough.
+    /// is, and of the same if that turn is long enough; for a promise it may be longer.
     pub(super) fn goes_before(&self, actor: usize, core: usize) -> bool {
         let worker = &self.workers[core];
         let Some((running, _)) = worker.step else {
             return false;
         };
         let had = worker.turn - (worker.until - self.now);
-        match self.rank(actor).cmp(&self.rank(running)) {
+        let (other, own) = (self.class_of(actor), self.class_of(running));
+        match other.cmp(&own) {
             Ordering::Less => true,
             Ordering::Equal => had > HANDED,
-            Ordering::Greater => false,
+            Ordering::Greater => other.0 == own.0 && had > BECOME,
         }
     }
 
@@ -24,19 +26,21 @@ impl Machinery<'_> {
     pub(super) fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         loop {
             let of = &self.workers[worker];
-            let place = |actor| self.rank(actor).1;
+            let place = |actor| self.class_of(actor).1;
             let (first, after) = (of.queue.first(place), of.after.first(place));
-            let after = match (&first, after) {
-                (Some(one), Some(other)) => {
-                    let (first, after) = (self.rank(one.actor), self.rank(other.actor));
-                    let either = first == after && of.others_left <= 0.0;
-                    // Before who has had a turn a promise goes for longer.
-                    let goes = first == (after.0, 2) && of.promised_had <= PROMISED;
-                    (after < first && !goes || either).then_some(other)
+            let (first, after) = match (first, after) {
+                (Some(one), other) if self.is_promise(one.actor) => {
+                    self.beside_promise(worker, one, other)
                 }
-                (_, after) => after,
+                (Some(one), Some(other)) => {
+                    let (first, after) = (self.class_of(one.actor), self.class_of(other.actor));
+                    let goes = after < first || (first == after && of.others_left <= 0.0);
+                    (Some(one), goes.then_some(other))
+                }
+                both => both,
             };
             let of = &mut self.workers[worker];
+            of.of_after = after.is_some();
             let actor = match after {
                 Some(after) => of.after.take(after),
                 None => of.queue.take(first?),
@@ -48,16 +52,49 @@ impl Machinery<'_> {
         }
     }
 
-    /// Priority decides, then who is behind its promise comes first; or last, where promises have gone before for some time.
+    /// Where a promise is the first that is ready, and `after` the first of who has had a turn: whoever has become ready is let
+    /// in soon, who has had a turn later; the second of the two goes where there is one.
+    fn beside_promise(
+        &self,
+        worker: usize,
+        promise: First,
+        after: Option<First>,
+    ) -> (Option<First>, Option<First>) {
+        let of = &self.workers[worker];
+        let level = self.class_of(promise.actor).0;
+        let last = |actor| if self.is_promise(actor) { LAST } else { PLAIN };
+        let beside = |one: &First| self.class_of(one.actor) == (level, PLAIN);
+        if after
+            .as_ref()
+            .is_some_and(|one| self.class_of(one.actor).0 < level)
+        {
+            return (Some(promise), after);
+        }
+        let usual = of.queue.first(last).filter(beside);
+        let after = after.filter(beside);
+        match (usual, after) {
+            (Some(usual), _) if of.promised_had > BECOME => (Some(usual), None),
+            (_, after) => (Some(promise), after.filter(|_| of.promised_long > PROMISED)),
+        }
+    }
+
+    fn is_promise(&self, actor: usize) -> bool {
+        self.ranked && self.is_behind(actor)
+    }
+
+    /// Priority decides, then who is behind its promise comes first.
+    fn class_of(&self, actor: usize) -> (usize, u8) {
+        let place = if self.is_promise(actor) { BEST } else { PLAIN };
+        (self.entities[actor].class.level, place)
+    }
+
+    /// The same, but that such a one comes last where promises have gone before for some time.
     pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
-        let entity = &self.entities[actor];
-        let had = self.workers[entity.core].promised_had;
-        let place = match self.is_behind(actor) {
-            true if had <= BECOME => 0,
-            true => 2,
-            false => 1,
-        };
-        (entity.class.level, place)
+        let had = self.workers[self.entities[actor].core].promised_had;
+        match self.class_of(actor) {
+            (level, BEST) if had > BECOME => (level, LAST),
+            class => class,
+        }
     }
 
     pub(super) fn is_behind(&self, actor: usize) -> bool {
@@ -68,24 +105,38 @@ impl Machinery<'_> {
     }
 
     /// A step of an actor begins. What promises have while nobody waits is no debt, nor what others have while none
-    /// waits.
+    /// waits; in that time what there was is forgotten.
     pub(super) fn count_promised(&mut self, worker: usize, actor: usize, time: f64) {
         if !self.ranked {
             return;
         }
-        let behind = self.is_behind(actor);
-        let waits = !behind
-            && self.workers[worker]
-                .queue
-                .promised()
-                .any(|a| self.is_behind(a));
-        let had = &mut self.workers[worker].promised_had;
-        match behind {
-            true if *had > PROMISED => {}
-            true => *had += time,
-            false if waits => *had = (*had - time * OTHERS).max(-PROMISED),
-            false if *had > 0.0 => *had = (*had - time * OTHERS).max(0.0),
-            false => {}
+        let promised = self.is_behind(actor);
+        let level = self.entities[actor].class.level;
+        let of = &self.workers[worker];
+        let mut waiting = of.queue.promised(level).chain(of.after.promised(level));
+        let waited = !promised && waiting.any(|a| self.is_behind(a));
+        drop(waiting);
+        let of = &mut self.workers[worker];
+        if promised {
+            for had in [&mut of.promised_had, &mut of.promised_long] {
+                *had += if *had > PROMISED { 0.0 } else { time };
+            }
+            return;
+        }
+        // In two halves, where there are both who have become ready and who have had a turn.
+        let other = if of.of_after { &of.queue } else { &of.after };
+        let both = other.has_plain(level);
+        let took = time * OTHERS * if both { 2.0 } else { 1.0 };
+        let after_others = |had: f64| match waited {
+            false if had < 0.0 => (had + time).min(0.0),
+            false => (had - took).max(0.0),
+            true => (had - took).max(-PROMISED),
+        };
+        if !of.of_after || !waited {
+            of.promised_had = after_others(of.promised_had);
+        }
+        if of.of_after || !waited {
+            of.promised_long = after_others(of.promised_long);
         }
     }
 
