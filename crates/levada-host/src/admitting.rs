@@ -8,9 +8,6 @@
 //! programs. What those will take of the cores nobody knows, and they come and go: a promise is judged by cores of which
 //! they take nothing, and who has less than that then is late. It is otherwise with isolated applications, which this
 //! host has loaded, too: what they take now is not there.
-//!
-//! Who is promised nothing, and whom a clock or its input lets go on only now and then, takes no more than it does now: it
-//! is not simulated as if it went as fast as it could, or one of a high priority would leave nothing to promise.
 
 use crate::admission::{Admission, Unknown, Verdict};
 use crate::hosted::Hosted;
@@ -20,8 +17,7 @@ use crate::load::Load;
 use crate::measured::Measured;
 use crate::refusal::Refusal;
 use crate::table::{Shared, Sharing};
-use crate::weights::{is_guessed, mapped};
-use levada_map::App;
+use crate::weights::{as_paced, is_guessed, mapped};
 use levada_sys::Network;
 
 /// What is to be loaded.
@@ -102,7 +98,6 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
             continue;
         }
         let app = mapped(hosted, *promised, &shared.machine, &counters);
-        let app = as_paced(hosted, app);
         if goes {
             // What is known of it makes no difference.
         } else if is_guessed(hosted, *promised, &counters) {
@@ -121,7 +116,10 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
         } else if new.known.is_none() {
             unknown.unmeasured.push(name());
         } else {
-            let one = Coming::of(new);
+            let mut one = Coming::of(new);
+            if let Some(old) = new.old {
+                one.app = as_paced(old, one.app);
+            }
             if new.limits.rate.is_some() && one.app.promise.is_none() {
                 unknown.uncounted_before.push(name());
             }
@@ -151,18 +149,6 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
         }
         None => Ok(Some(told)),
     }
-}
-
-/// Somewhat more than what it takes may be taken by who is paced from outside, and so much of a core at the least.
-const MORE: f64 = 1.25;
-const LEAST: f64 = 0.02;
-
-/// With the share of the cores that it takes anyway, where something outside says how fast it is.
-fn as_paced(hosted: &Hosted, app: App) -> App {
-    let paced = hosted.paced().filter(|_| app.promise.is_none());
-    let takes = paced.map(|takes| (takes * MORE).max(LEAST));
-    let share = app.share.into_iter().chain(takes).reduce(f64::min);
-    App { share, ..app }
 }
 
 /// Whether anything that shares the cores is promised a rate.

@@ -98,11 +98,7 @@ impl Hosted {
 
     /// The cores that it takes, where something outside says how fast it is: a clock, its input, who takes its output.
     pub(crate) fn paced(&self) -> Option<f64> {
-        if !lock(&self.lately.resting).is_paced() {
-            return None;
-        }
-        let rate = lock(&self.lately.rate);
-        rate.as_ref().map(|r| r.busy.iter().sum::<f64>() / 1e9)
+        lock(&self.lately.resting).paced().map(|takes| takes / 1e9)
     }
 
     /// What its natives were told.

@@ -81,9 +81,14 @@ impl Bucket {
         }
     }
 
-    /// A new version begins with no more than the one before it has left.
+    /// A new version begins with no more than what the one before it has left, which fills in so many seconds, or owes.
     fn after(mut self, left: Option<f64>) -> Bucket {
-        self.level = self.level.min(left.unwrap_or(f64::INFINITY));
+        self.level = self
+            .level
+            .min(left.map_or(f64::INFINITY, |seconds| seconds * self.rate));
+        if !self.firings {
+            self.level = self.level.max(-self.owes);
+        }
         self
     }
 
@@ -152,13 +157,13 @@ impl Left {
         }
     }
 
-    /// What is left when so much is used, some time later.
+    /// What is left when so much is used, some time later: the seconds in which it fills.
     fn after(&self, seconds: f64, used: f64) -> f64 {
-        self.level + self.rate * seconds - (used - self.used).max(0.0)
+        (self.level - (used - self.used).max(0.0)) / self.rate + seconds
     }
 }
 
-/// What a version that has ended has left of its rate and its share: who takes its place has no more.
+/// What a version that has ended has left of its rate and its share, in seconds: who takes its place has no more.
 pub(crate) fn left(old: &Hosted) -> [Option<f64>; 2] {
     let (seen, before) = (*lock(&old.lately.left), *lock(&old.lineage.left));
     let used = [old.done(), busy(old)];
@@ -292,8 +297,13 @@ mod tests {
         let mut bucket = Bucket::of_rate(100.0);
         assert!(bucket.look(0.01, 4.0, false));
         let left = Left::of(&bucket).after(0.01, 6.0);
-        assert!((left - 1.0).abs() < 1e-9, "{left}");
+        assert!((left - 0.01).abs() < 1e-9, "{left}");
         assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
+        // What is owed takes no longer where the new one has less.
+        let owed = Left::of(&bucket).after(0.0, 1000.0);
+        assert!((Bucket::of_rate(100.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
+        assert!((Bucket::of_rate(10.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
+        assert!((Bucket::of_share(0.1).after(Some(-2.0)).wait() - 2.0).abs() < 1e-9);
         // But not more than at a beginning.
         let saved = Left::of(&bucket).after(100.0, 6.0);
         let fresh = Bucket::of_rate(100.0).level;

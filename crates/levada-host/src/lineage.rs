@@ -12,7 +12,7 @@ pub(crate) struct Lineage {
     pub before: Mutex<Vec<Arc<Network>>>,
     /// What the one before it had counted when it took over: it counts on from there.
     pub inherited: AtomicU64,
-    /// What the one before it had left of its rate and of its share.
+    /// What the one before it had left of its rate and of its share, in seconds in which that fills.
     pub left: Mutex<[Option<f64>; 2]>,
     /// What actors of it do not have of the version before it, in words.
     pub anew: OnceLock<Vec<String>>,

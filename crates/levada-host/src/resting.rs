@@ -16,6 +16,8 @@ const STARVES: u32 = 3;
 /// were a fourth of that.
 const PACED: f64 = 0.1;
 const LOOKS: u32 = 16;
+/// What it has taken at a look, less so much with each one: of several seconds of work and rest the work counts.
+const FADES: f64 = 0.98;
 
 #[derive(Default)]
 pub(crate) struct Resting {
@@ -23,6 +25,8 @@ pub(crate) struct Resting {
     /// The part of the looks at which it waited, and how many there were.
     waits: f64,
     looks: u32,
+    /// The most that it has lately taken of a second.
+    most: f64,
     /// Looks in a row at which it did not wait.
     ready: u32,
 }
@@ -32,13 +36,15 @@ impl Resting {
         self.rests
     }
 
-    /// Whether something outside says how fast it is.
-    pub fn is_paced(&self) -> bool {
-        self.rests || (self.looks >= LOOKS / 4 && self.waits >= PACED)
+    /// Where something outside says how fast it is, the most that it has taken lately; not of who has something to do at each look.
+    pub fn paced(&self) -> Option<f64> {
+        let waits = self.looks >= LOOKS / 4 && self.waits >= PACED && self.ready < LOOKS;
+        (self.rests || waits).then_some(self.most)
     }
 
     /// It takes so many nanoseconds of a second, and waits now, or does not. Whether it has begun again.
     pub fn look(&mut self, takes: f64, waits: bool) -> bool {
+        self.most = takes.max(self.most * FADES);
         self.looks = (self.looks + 1).min(LOOKS);
         self.waits += (f64::from(u8::from(waits)) - self.waits) / f64::from(self.looks);
         self.ready = if waits { 0 } else { self.ready + 1 };
@@ -72,13 +78,19 @@ mod tests {
     fn who_waits_at_times_is_paced_from_outside() {
         let mut one = Resting::default();
         // At its beginning anybody waits.
-        (0..4).for_each(|_| assert!(!one.look(1e9, true)));
-        assert!(!one.is_paced());
+        (0..3).for_each(|_| assert!(!one.look(1e9, true)));
+        assert_eq!(one.paced(), None);
         (0..60).for_each(|_| assert!(!one.look(1e9, false)));
-        assert!(!one.is_paced());
+        assert_eq!(one.paced(), None);
         // A clock lets it go on in four of five milliseconds.
         (0..40).for_each(|i| assert!(!one.look(8e8, i % 5 == 0)));
-        assert!(one.is_paced());
+        assert_eq!(one.paced(), Some(8e8));
+        // It rests for some seconds, and goes on.
+        (0..10).for_each(|_| assert!(!one.look(5e6, true)));
+        assert!(one.paced().is_some_and(|most| most > 6e8));
+        // It has something to do always.
+        (0..16).for_each(|_| assert!(!one.look(5e8, false)));
+        assert_eq!(one.paced(), None);
     }
 
     #[test]

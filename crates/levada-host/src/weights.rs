@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an application weighs: its counters as the mapper's description of it, by a unit of its own.
+//!
+//! Who is promised nothing, and whom a clock or its input lets go on only now and then, takes no more than it does now: it
+//! is not simulated as if it went as fast as it could, or one of a high priority would leave nothing to promise.
 
 use crate::graph::{first_guess, graph_between};
 use crate::hosted::Hosted;
@@ -112,19 +115,28 @@ pub fn mapped(
         let promise = promised.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
         let app = pinned(weighed(hosted, machine, counters, unit), counters);
-        return App { promise, ..app };
+        return as_paced(hosted, App { promise, ..app });
     }
-    unmeasured(
-        &hosted.name,
-        hosted.app.network(),
-        hosted.known.as_ref(),
-        &hosted.seats.pins(),
-        Limits {
-            rate: promised,
-            ..hosted.limits
-        },
-        hosted.priority,
-    )
+    let limits = Limits {
+        rate: promised,
+        ..hosted.limits
+    };
+    let (known, pins) = (hosted.known.as_ref(), hosted.seats.pins());
+    let network = hosted.app.network();
+    let app = unmeasured(&hosted.name, network, known, &pins, limits, hosted.priority);
+    as_paced(hosted, app)
+}
+
+/// Somewhat more than what it takes may be taken by who is paced from outside, and so much of a core at the least.
+const MORE: f64 = 1.25;
+const LEAST: f64 = 0.02;
+
+/// With the share of the cores that it takes anyway, where something outside says how fast it is.
+pub(crate) fn as_paced(hosted: &Hosted, app: App) -> App {
+    let paced = hosted.paced().filter(|_| app.promise.is_none());
+    let takes = paced.map(|takes| (takes * MORE).max(LEAST));
+    let share = app.share.into_iter().chain(takes).reduce(f64::min);
+    App { share, ..app }
 }
 
 /// Whether nobody knows what it will do: it has just begun, or done too little for what it is promised to be judged by

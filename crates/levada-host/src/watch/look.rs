@@ -3,9 +3,11 @@
 
 use super::{Watch, Watched};
 use crate::graph::{append, graph_between};
+use crate::hosted::{Hosted, State};
 use crate::lock::lock;
 use crate::pace;
 use crate::stuck::stuck;
+use crate::table::Shared;
 use levada_map::{Graph, Sample};
 use levada_sys::ActorCounters;
 use levada_sys::leases::Leases;
@@ -84,7 +86,7 @@ impl Watch<'_> {
                 let hosted = &watched.hosted;
                 hosted.lately.is_late.store(false, Ordering::Relaxed);
                 // What it did before it had nothing to do says nothing of now.
-                if lock(&hosted.lately.resting).is() {
+                if lock(&hosted.lately.resting).is() || is_paused(self.shared, hosted) {
                     continue;
                 }
                 let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);
@@ -98,6 +100,7 @@ impl Watch<'_> {
         self.count += 1;
         let (mut graph, mut long, mut starved) = (Graph::default(), Vec::new(), false);
         let mut fibers = false;
+        let shared = self.shared;
         for watched in &mut self.all {
             let Ok(now) = watched.hosted.app.counters() else {
                 return;
@@ -114,9 +117,12 @@ impl Watch<'_> {
             }
             fibers |= pace::remember_fibers(&watched.hosted, &watched.before, &now, elapsed);
             watched.before = now;
-            pace::remember(&watched.hosted, &did, elapsed);
+            let paused = is_paused(shared, &watched.hosted);
+            if !paused {
+                pace::remember(&watched.hosted, &did, elapsed);
+            }
             if watched.first < usize::MAX {
-                self.woken |= pace::rest(&watched.hosted, &watched.before);
+                self.woken |= !paused && pace::rest(&watched.hosted, &watched.before);
                 append(&mut graph, did);
             }
         }
@@ -165,6 +171,11 @@ impl Watch<'_> {
             self.search(search);
         }
     }
+}
+
+/// What it does while it is paused says nothing of what it will do when it goes on.
+fn is_paused(shared: &Shared, hosted: &Hosted) -> bool {
+    shared.state(hosted.number) == Some(State::Paused)
 }
 
 /// Do its activations last about as long as others are kept waiting (`STUCK_MS`), as a rule?
