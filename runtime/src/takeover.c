@@ -6,6 +6,9 @@
  * have nothing to leave: no elements, and a schedule that is at its beginning. First all of it is looked
  * at, and the old one is changed by none of it, so that it may go on as well.
  *
+ * Actors that a compiler has joined into one are called `a+b`, of the class `A+B`, with the variables `a.x` and
+ * `b.x`. Which are joined may be otherwise in another version: what such a one remembers is what its members do.
+ *
  * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
  * did (lvd_app_still). */
 #include "heritage.h"
@@ -74,6 +77,87 @@ static bool same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
   return n == length_of(b->name) && strncmp(a->name, b->name, n) == 0;
 }
 
+/* One of those that were joined, or the only one: its name, and that of its class. */
+typedef struct member {
+  const char *name, *class_name;
+  size_t length, class_length;
+} member;
+
+static size_t length_of_part(const char *s) { return strcspn(s, "+"); }
+
+static bool is_joined(const lvd_entity *e) { return strchr(e->name, '+') != NULL; }
+
+static bool next_member(member *m) {
+  const char *name = m->name + m->length, *class_name = m->class_name + m->class_length;
+  if (*name != '+' || *class_name != '+') return false;
+  *m = (member){name + 1, class_name + 1, length_of_part(name + 1), length_of_part(class_name + 1)};
+  return true;
+}
+
+static member first_member(const lvd_entity *e) {
+  const char *class_name = e->actor.cls->name;
+  return (member){e->name, class_name, length_of_part(e->name), length_of_part(class_name)};
+}
+
+static bool same_text(const char *a, size_t n, const char *b, size_t m) {
+  return n == m && memcmp(a, b, n) == 0;
+}
+
+/* The actor of which this one is a member, and with which class; null: there is none. */
+static lvd_entity *with_member(const lvd_app *app, const member *like, member *is) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    *is = first_member(&app->entity[i]);
+    do {
+      if (same_text(is->name, is->length, like->name, like->length)) return &app->entity[i];
+    } while (next_member(is));
+  }
+  return NULL;
+}
+
+/* A class's name up to the values of its parameters. */
+static size_t length_without_values(const member *m) {
+  char text[256]; /* longer than this it has no values, for all that is known */
+  if (m->class_length >= sizeof text) return m->class_length;
+  memcpy(text, m->class_name, m->class_length);
+  text[m->class_length] = 0;
+  return length_of(text);
+}
+
+static bool same_class_of(const member *a, const member *b) {
+  return same_text(a->class_name, length_without_values(a), b->class_name,
+                   length_without_values(b));
+}
+
+/* What stands before its variables where it was joined: its name in the network in which it is. */
+static const char *own_name(const member *m, size_t *n) {
+  const char *at = m->name;
+  for (size_t i = 0; i < m->length; i++)
+    if (m->name[i] == '.') at = m->name + i + 1;
+  *n = m->length - (size_t)(at - m->name);
+  return at;
+}
+
+/* The name of a variable as the member has it that is called so; null: it is another's. */
+static const char *variable_of(const lvd_entity *e, const member *m, const char *name) {
+  if (!is_joined(e)) return name;
+  size_t n;
+  const char *own = own_name(m, &n);
+  return strncmp(name, own, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
+}
+
+/* Are there two of them whose variables nobody could tell apart? */
+static bool are_ambiguous(const lvd_entity *e) {
+  member a = first_member(e);
+  do {
+    for (member b = a; next_member(&b);) {
+      size_t n, k;
+      const char *s = own_name(&a, &n), *t = own_name(&b, &k);
+      if (same_text(s, n, t, k)) return true;
+    }
+  } while (next_member(&a));
+  return false;
+}
+
 static bool remembers(const lvd_entity *e, const lvd_entity *of) {
   return e && e->actor.cls->memory && of->actor.cls->memory &&
          same_class(e->actor.cls, of->actor.cls);
@@ -95,7 +179,12 @@ static bool same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b,
   const lvd_actor_desc *p = &a->actor[x.actor], *q = &b->actor[y.actor];
   const char *s = port_name(input ? p->cls->input : p->cls->output, x.port),
              *t = port_name(input ? q->cls->input : q->cls->output, y.port);
-  return strcmp(p->name, q->name) == 0 && s && t && strcmp(s, t) == 0;
+  if (!s || !t || strcmp(s, t) != 0) return false;
+  /* What comes in comes to the first of those that were joined, and what goes out is the last one's. */
+  const char *from = p->name, *to = q->name;
+  if (!input && strrchr(from, '+')) from = strrchr(from, '+') + 1;
+  if (!input && strrchr(to, '+')) to = strrchr(to, '+') + 1;
+  return same_text(from, length_of_part(from), to, length_of_part(to));
 }
 
 /* The channel of the new version from the same port; LVD_NOWHERE: there is none. */
@@ -141,6 +230,20 @@ static bool is_over(const lvd_entity *e) {
   return lvd_load_relaxed_u32(&e->state) == LVD_FINISHED || (e->heritage && e->heritage->over);
 }
 
+/* Has what each of its members is part of come to its own end? */
+static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
+  bool all = true;
+  member m = first_member(e), is;
+  *any = false;
+  do {
+    const lvd_entity *o = with_member(t->old, &m, &is);
+    bool over = o && is_over(o) && same_class_of(&m, &is);
+    *any |= over;
+    all &= over;
+  } while (next_member(&m));
+  return all;
+}
+
 static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
   const lvd_entity *e = named(t->app, o->name);
   if (is_over(o)) return LVD_OK;
@@ -156,6 +259,14 @@ static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
   for (uint32_t i = 0; i < n->states; i++)
     if (strcmp(n->state[i], name) == 0) return LVD_OK;
   return not_now(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
+}
+
+/* Of those that are joined now none can have come to its end alone. */
+static lvd_status look_at_joined(const takeover *t, const lvd_entity *e) {
+  bool any;
+  if (is_joined(e) && !are_over(t, e, &any) && any)
+    return not_now(t, "some of %s have come to their end, and the others have not", e->name);
+  return LVD_OK;
 }
 
 /* So many elements lie before this consumer. */
@@ -199,6 +310,8 @@ static lvd_status look(const takeover *t) {
   lvd_status status = LVD_OK;
   for (uint32_t i = 0; status == LVD_OK && i < t->old->net->actors; i++)
     status = look_at_actor(t, &t->old->entity[i]);
+  for (uint32_t i = 0; status == LVD_OK && i < t->app->net->actors; i++)
+    status = look_at_joined(t, &t->app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < t->old->net->channels; i++)
     status = look_at_channel(t, i);
   return status;
@@ -239,38 +352,91 @@ static void put_part(lvd_heritage *h, size_t *used, uint32_t offset, const void 
   *used += n;
 }
 
-static lvd_status take_actor(const takeover *t, const lvd_entity *o) {
-  lvd_entity *e = named(t->app, o->name);
-  bool over = is_over(o) && e && same_class(e->actor.cls, o->actor.cls);
-  if (!over && (is_over(o) || !(o->begun || o->heritage) || !remembers(e, o))) return LVD_OK;
-  const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
-  uint32_t parts = over ? 0 : n->variables + 1;
+/* For what the actor will have of the old version; null: there is no memory. */
+static lvd_heritage *make_heritage(lvd_entity *e, uint32_t parts) {
   size_t part_bytes = parts * sizeof(struct lvd_heritage_part);
-  lvd_heritage *h =
-      calloc(1, sizeof *h + part_bytes + (over ? 0 : e->actor.cls->state_size + sizeof(uint32_t)));
-  if (!h) return LVD_E_MEMORY;
-  h->over = over;
+  size_t bytes = parts ? e->actor.cls->state_size + sizeof(uint32_t) : 0;
+  lvd_heritage *h = calloc(1, sizeof *h + part_bytes + bytes);
+  if (!h) return NULL;
   h->part = (struct lvd_heritage_part *)(h + 1);
   h->bytes = (unsigned char *)(h + 1) + part_bytes;
   free(e->heritage);
   e->heritage = h;
-  if (over) return LVD_OK;
+  return h;
+}
+
+static lvd_status take_variable(const takeover *t, lvd_entity *e, size_t *used,
+                                const lvd_variable *v, const lvd_entity *o,
+                                const lvd_variable *from) {
+  lvd_heritage *h = e->heritage;
+  const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
+  if (!is) return LVD_OK;
+  unsigned char *bytes = h->bytes + *used;
+  put_part(h, used, v->offset, is, v->size);
+  touch((unsigned char *)e->actor.state + v->offset, v->size);
+  return v->text && !copy_texts(t->app, bytes, v->size) ? LVD_E_MEMORY : LVD_OK;
+}
+
+/* It is as it was, alone or joined with the same others. */
+static lvd_status take_same(const takeover *t, lvd_entity *e, const lvd_entity *o) {
+  const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
+  if (!m || !n || !(o->begun || o->heritage)) return LVD_OK;
+  if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
   const char *schedule = schedule_of(o);
   for (uint32_t i = 0; schedule && i < n->states; i++) {
     uint32_t to = n->first + i;
-    if (strcmp(n->state[i], schedule) == 0) put_part(h, &used, 0, &to, sizeof to);
+    if (strcmp(n->state[i], schedule) == 0) put_part(e->heritage, &used, 0, &to, sizeof to);
   }
-  for (uint32_t i = 0; i < n->variables; i++) {
-    const lvd_variable *v = &n->variable[i], *from = variable(m, v);
-    const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
-    if (!is) continue;
-    unsigned char *bytes = h->bytes + used;
-    put_part(h, &used, v->offset, is, v->size);
-    touch((unsigned char *)e->actor.state + v->offset, v->size);
-    if (v->text && !copy_texts(t->app, bytes, v->size)) return LVD_E_MEMORY;
+  lvd_status status = LVD_OK;
+  for (uint32_t i = 0; status == LVD_OK && i < n->variables; i++)
+    status = take_variable(t, e, &used, &n->variable[i], o, variable(m, &n->variable[i]));
+  return status;
+}
+
+/* What member `m` of `o` calls so. */
+static const lvd_variable *variable_like(const lvd_entity *o, const member *m,
+                                         const lvd_variable *like, const char *name) {
+  const lvd_memory *all = o->actor.cls->memory;
+  for (uint32_t i = 0; all && i < all->variables; i++) {
+    const lvd_variable *v = &all->variable[i];
+    const char *is = variable_of(o, m, v->name);
+    if (is && strcmp(is, name) == 0 && strcmp(v->type, like->type) == 0) return v;
   }
-  return LVD_OK;
+  return NULL;
+}
+
+/* Of the members that it has, each may have been alone, or joined with others. */
+static lvd_status take_members(const takeover *t, lvd_entity *e) {
+  const lvd_memory *n = e->actor.cls->memory;
+  if (!n || are_ambiguous(e)) return LVD_OK;
+  if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
+  size_t used = 0;
+  lvd_status status = LVD_OK;
+  member m = first_member(e), is;
+  do {
+    const lvd_entity *o = with_member(t->old, &m, &is);
+    if (!o || !same_class_of(&m, &is) || are_ambiguous(o) || !(o->begun || o->heritage)) continue;
+    for (uint32_t i = 0; status == LVD_OK && i < n->variables; i++) {
+      const char *name = variable_of(e, &m, n->variable[i].name);
+      if (name)
+        status = take_variable(t, e, &used, &n->variable[i], o,
+                               variable_like(o, &is, &n->variable[i], name));
+    }
+  } while (next_member(&m));
+  return status;
+}
+
+static lvd_status take_actor(const takeover *t, lvd_entity *e) {
+  bool any;
+  if (are_over(t, e, &any)) {
+    lvd_heritage *h = make_heritage(e, 0);
+    if (!h) return LVD_E_MEMORY;
+    h->over = true;
+    return LVD_OK;
+  }
+  const lvd_entity *o = named(t->old, e->name);
+  return o && same_class(e->actor.cls, o->actor.cls) ? take_same(t, e, o) : take_members(t, e);
 }
 
 static lvd_status take_channel(const takeover *t, uint32_t i) {
@@ -327,7 +493,29 @@ static bool knows(const lvd_actor_class *c) {
   return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
 }
 
-static void tell_of_actor(story *s, const lvd_entity *e, const lvd_entity *o) {
+/* It is joined otherwise than it was. */
+static void tell_of_members(story *s, const lvd_app *app, const lvd_entity *o) {
+  member m = first_member(o), is;
+  do {
+    const lvd_entity *e = with_member(app, &m, &is);
+    if (!e || !knows(o->actor.cls)) continue;
+    if (!same_class_of(&m, &is))
+      tell(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
+           (int)length_without_values(&is), is.class_name, (int)length_without_values(&m),
+           m.class_name);
+    else if (are_ambiguous(e) || are_ambiguous(o))
+      tell(s,
+           "%.*s begins anew: it is joined with others than before, one of which is called like "
+           "it\n",
+           (int)m.length, m.name);
+  } while (next_member(&m));
+}
+
+static void tell_of_actor(story *s, const lvd_app *app, const lvd_entity *e, const lvd_entity *o) {
+  if (!e || (!same_class(e->actor.cls, o->actor.cls) && is_joined(o))) {
+    tell_of_members(s, app, o);
+    return;
+  }
   const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
   if (!knows(was)) return;
   if (!same_class(is, was)) {
@@ -354,8 +542,8 @@ size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t s
   story s = {text, text ? size : 0, 0};
   if (s.size) text[0] = 0;
   for (uint32_t i = 0; app && old && i < old->net->actors; i++) {
-    const lvd_entity *e = named(app, old->entity[i].name);
-    if (e) tell_of_actor(&s, e, &old->entity[i]);
+    const lvd_entity *o = &old->entity[i];
+    tell_of_actor(&s, app, named(app, o->name), o);
   }
   return s.used;
 }
@@ -373,8 +561,8 @@ lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_s
   if (lvd_load_relaxed_u32(&old->fibers))
     return not_now(&t, "%s has fibers, which run on where they are", old->name);
   lvd_status status = look(&t);
-  for (uint32_t i = 0; status == LVD_OK && i < old->net->actors; i++)
-    status = take_actor(&t, &old->entity[i]);
+  for (uint32_t i = 0; status == LVD_OK && i < app->net->actors; i++)
+    status = take_actor(&t, &app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
     status = take_channel(&t, i);
   return status == LVD_OK ? lvd_app_inherit(app, old) : status;

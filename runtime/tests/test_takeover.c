@@ -215,6 +215,154 @@ void test_takeover_goes_on(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* ---- actors that are joined -------------------------------------------------------------------- */
+
+typedef struct joined_state {
+  uint32_t schedule, next, passed;
+} joined_state;
+
+/* What all that was passed on should say of itself, whoever passes it on. */
+static uint32_t passed_in_all;
+
+static lvd_verdict give_and_pass(lvd_actor *self) {
+  joined_state *s = self->state;
+  lvd_producer *p = &self->out[0];
+  while (s->next < COUNT_OF_ALL) {
+    if (!lvd_room(p, 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    LVD_PUT(p, uint32_t, s->next);
+    s->next++;
+    CHECK_EQ(++s->passed, ++passed_in_all);
+    self->fired[0]++;
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+  return LVD_DONE;
+}
+
+static lvd_verdict pass(lvd_actor *self) {
+  joined_state *s = self->state;
+  lvd_consumer *c = &self->in[0];
+  lvd_producer *p = &self->out[0];
+  while (lvd_elements(c, 1)) {
+    if (!lvd_room(p, 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    LVD_PUT(p, uint32_t, LVD_GET(c, uint32_t));
+    lvd_pop(c);
+    CHECK_EQ(++s->passed, ++passed_in_all);
+    self->fired[0]++;
+    if (lvd_should_yield(self)) return LVD_YIELD;
+  }
+  if (lvd_ended(c) != LVD_OK) return LVD_DONE;
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+static const lvd_variable pass_variables[] = {{"passed", "uint 32", offsetof(joined_state, passed),
+                                               4, false}},
+                          joined_variables[] = {
+                              {"source.next", "uint 32", offsetof(joined_state, next), 4, false},
+                              {"pass.passed", "uint 32", offsetof(joined_state, passed), 4, false}};
+static const lvd_memory pass_memory = {1, pass_variables, 1, 0, 0, one_state, NULL},
+                        joined_memory = {2, joined_variables, 1, 0, 0, one_state, NULL};
+static const lvd_actor_class pass_class = {.name = "pass__3",
+                                           .state_size = sizeof(joined_state),
+                                           .inputs = 1,
+                                           .outputs = 1,
+                                           .actions = 1,
+                                           .input = &port,
+                                           .output = &port,
+                                           .action = &fires,
+                                           .run = pass,
+                                           .memory = &pass_memory},
+                             joined_class = {.name = "source+pass__4",
+                                             .state_size = sizeof(joined_state),
+                                             .outputs = 1,
+                                             .actions = 1,
+                                             .output = &port,
+                                             .action = &fires,
+                                             .run = give_and_pass,
+                                             .memory = &joined_memory};
+
+/* Actors that were alone are joined, and again alone: each of them has what it had, and nothing is lost between. */
+void test_takeover_joined(void) {
+  static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
+  lvd_actor_desc alone[] = {{.name = "n.source", .cls = &giving_class},
+                            {.name = "n.pass", .cls = &pass_class},
+                            {.name = "last", .cls = &summing_class, .params = &first}},
+                 joined[] = {{.name = "n.source+n.pass", .cls = &joined_class},
+                             {.name = "last", .cls = &summing_class, .params = &first}};
+  lvd_channel_desc two[] = {{{0, 0}, 1, to_pass, 4, 16, 0}, {{1, 0}, 1, to_last, 4, 256, 0}},
+                   one = {{0, 0}, 1, to_second, 4, 256, 0};
+  lvd_network net[] = {{LVD_LAYOUT, "alone", 3, 2, alone, two},
+                       {LVD_LAYOUT, "joined", 2, 1, joined, &one}};
+  lvd_runtime *rt = runtime_of(2);
+  lvd_app *app;
+  CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &app, NULL, 0), LVD_OK);
+  lvd_store_relaxed_u32(&open_at, 100);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  for (uint32_t i = 1; i < 60; i++) {
+    char text[200], why[200];
+    lvd_app *new;
+    until_counted(0, i * 100);
+    CHECK_EQ(lvd_app_load(rt, &net[i % 2], NULL, &new, NULL, 0), LVD_OK);
+    CHECK_EQ(lvd_app_anew(new, app, text, sizeof text), 0);
+    lvd_status status;
+    /* Between the two there may be elements: the first rests until they have gone on. */
+    for (uint32_t tries = 0;; tries++) {
+      CHECK_EQ(lvd_app_pause(app), LVD_OK);
+      if ((status = lvd_app_take_over(new, app, why, sizeof why)) != LVD_E_STATE) break;
+      CHECK(strstr(why, "elements are on their way from n.source to n.pass"));
+      CHECK_EQ(lvd_app_rest(app, true), LVD_OK);
+      CHECK_EQ(lvd_app_resume(app), LVD_OK);
+      lvd_store_relaxed_u32(&open_at, i * 100 + tries);
+      sleep_ms(1);
+    }
+    CHECK_EQ(status, LVD_OK);
+    lvd_app_finish(app);
+    CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+    lvd_app_unload(app);
+    app = new;
+    lvd_store_relaxed_u32(&open_at, i * 100 + 100);
+    CHECK_EQ(lvd_app_start(app), LVD_OK);
+  }
+  lvd_store_relaxed_u32(&open_at, COUNT_OF_ALL + 1);
+  CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
+  CHECK_EQ(lvd_load_acquire_u32(&counts[0]), COUNT_OF_ALL);
+  CHECK_EQ(sums[0], (uint64_t)COUNT_OF_ALL * (COUNT_OF_ALL - 1) / 2);
+  CHECK_EQ(passed_in_all, COUNT_OF_ALL);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}
+
+/* What of those that are joined otherwise begins anew is told. */
+void test_takeover_says_who_is_joined(void) {
+  static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
+  lvd_actor_class other = pass_class;
+  other.name = "other";
+  lvd_actor_desc was[] = {{.name = "n.source+n.pass", .cls = &joined_class},
+                          {.name = "last", .cls = &summing_class, .params = &first}},
+                 is[] = {{.name = "n.source", .cls = &giving_class},
+                         {.name = "n.pass", .cls = &other},
+                         {.name = "last", .cls = &summing_class, .params = &first}};
+  lvd_channel_desc one = {{0, 0}, 1, to_second, 4, 256, 0},
+                   two[] = {{{0, 0}, 1, to_pass, 4, 16, 0}, {{1, 0}, 1, to_last, 4, 256, 0}};
+  lvd_network net[] = {{LVD_LAYOUT, "was", 2, 1, was, &one}, {LVD_LAYOUT, "is", 3, 2, is, two}};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *old, *new;
+  char text[200];
+  CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &old, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_load(rt, &net[1], NULL, &new, NULL, 0), LVD_OK);
+  lvd_app_anew(new, old, text, sizeof text);
+  CHECK(strcmp(text, "n.pass begins anew: it is a other now, and was a pass\n") == 0);
+  lvd_app_unload(old);
+  lvd_app_unload(new);
+  lvd_runtime_destroy(rt);
+}
+
 static void says(lvd_runtime *rt, version *is, version *was, const char *words) {
   char text[300];
   lvd_app *new = loaded(rt, is), *old = loaded(rt, was);

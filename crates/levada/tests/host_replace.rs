@@ -2,8 +2,8 @@
 //! New versions that take over from running ones: what actors know, what is in channels and what natives
 //! hold open goes along; what cannot go along at this moment leaves the old version as it is. Tried: actors
 //! in the middle of what they do, changed classes, other actors and channels, a pipe in which nothing comes,
-//! one that nobody reads, versions that replace one another before they have begun, paused ones, and those
-//! that are held to a rate or a share, also when a next host loads them again.
+//! one that nobody reads, versions that replace one another before they have begun, paused ones, actors that are joined with
+//! others than before, and those that are held to a rate or a share, also when a next host loads them again.
 
 mod common;
 
@@ -130,6 +130,74 @@ fn what_actors_know_goes_along() {
     assert_eq!(seen["outcome"], "done", "{seen}");
     let sums: Vec<i64> = (0..given).map(|g| group(g).1).collect();
     assert!(written(&host.place) == sums, "of {given} groups");
+}
+
+/// An actor that counts goes on counting, whoever it is joined with: alone, with one, with two, with another one.
+#[test]
+fn who_is_joined_with_others_knows_what_it_knew() {
+    let place = sums();
+    place.write(
+        "src/p/Count.cal",
+        "package p;\nactor Count () ==> int Out :\n  int n := 0;\n  action ==> Out:[n] do n := n + 1; end\nend\n",
+    );
+    let pass = std::fs::read_to_string(place.path("src/p/Pass.cal")).unwrap();
+    place.write("src/p/Hand.cal", &pass.replace("Pass", "Hand"));
+    for (name, between) in [
+        ("Alone", &[][..]),
+        ("One", &[("i", "p.Pass")]),
+        ("Two", &[("i", "p.Pass"), ("j", "p.Pass")]),
+        ("Another", &[("i", "p.Hand")]),
+    ] {
+        let ends = [("count", "p.Count"), ("write", "p.Write")];
+        let all = [&ends[..1], between, &ends[1..]].concat();
+        let instances: Vec<_> = all
+            .iter()
+            .map(|(name, class)| (*name, *class, &[][..]))
+            .collect();
+        let links: Vec<_> = all
+            .windows(2)
+            .map(|w| (format!("{}.Out", w[0].0), format!("{}.In", w[1].0)))
+            .collect();
+        let links: Vec<_> = links
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        let text = common::network(&instances, &links);
+        let text = text.replace("\"Top\"", &format!("\"{name}\""));
+        place.write(&format!("src/p/{name}.xdf"), &text);
+    }
+    let host = Host::begin_in(place);
+    let out = ["--name", "a", "--out", "out.txt", "--share", "0.05"];
+    host.run(&[&["load", "src/p/Alone.xdf"][..], &out].concat())
+        .succeeds();
+    let mut joined = Vec::new();
+    for (version, more) in [
+        ("One", &[][..]),
+        ("Two", &[]),
+        ("Two", &["--no-fuse"]),
+        ("Another", &[]),
+        ("One", &[]),
+        ("Alone", &[]),
+        ("Two", &[]),
+    ] {
+        host.until("a", |a| a["firings"].as_u64() > Some(300));
+        let network = format!("src/p/{version}.xdf");
+        let replaced = host.run(&[&["replace", "a", &network], more].concat());
+        let said = format!("{}{}", replaced.out, replaced.err);
+        replaced.succeeds();
+        assert!(!said.contains("count begins anew"), "{said}");
+        let shown = host.json(&["show", "a"]);
+        let names = shown["actor"].as_array().unwrap().iter();
+        joined.extend(names.filter_map(|a| a["name"].as_str()).map(str::to_string));
+    }
+    for name in ["count+i", "count+i+j", "count"] {
+        assert!(joined.iter().any(|n| n == name), "{joined:?}");
+    }
+    host.until("a", |a| a["firings"].as_u64() > Some(300));
+    host.run(&["unload", "a"]).succeeds();
+    let written = written(&host.place);
+    let breaks = written.iter().zip(1..).find(|(is, wanted)| **is != *wanted);
+    assert_eq!(breaks, None, "of {}", written.len());
 }
 
 /// In the middle of a number and of a group, and nothing comes: it takes over all the same.

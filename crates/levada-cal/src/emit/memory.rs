@@ -13,26 +13,32 @@ impl<'a> Class<'a> {
     pub fn emit_memory(&self, w: &mut Writer<'a>) {
         let p = &self.prefix;
         let mut count = 0;
-        let mut row = |w: &mut Writer<'a>, member: &str, ty: &str, text: bool| {
+        let mut row = |w: &mut Writer<'a>, name: &str, member: &str, ty: &str, text: bool| {
             if count == 0 {
                 w.put(&format!("static const lvd_variable {p}_variables[] = {{"));
             }
             count += 1;
             w.put(&format!(
                 "{{{}, {}, offsetof({p}_state, {member}), sizeof(((const {p}_state *)0)->{member}), {text}}},",
-                string_literal(member),
+                string_literal(name),
                 string_literal(ty)
             ));
         };
         if self.prints() {
-            row(w, "lvd_line", "line", false);
+            row(w, "lvd_line", "lvd_line", "line", false);
         }
         // What is computed once, perhaps of parameters, is computed anew.
         let all = self.homes.iter().zip(&self.actor.globals);
         for (home, g) in all.filter(|(_, g)| !g.constant) {
             if let Home::State(member) | Home::Register(member) = home {
                 let text = *innermost(&g.ty) == Type::String;
-                row(w, member, &type_name(&g.ty), text);
+                // Of actors that were joined it is told whose it is: `a.x`.
+                let name = if g.name.contains('.') {
+                    &g.name
+                } else {
+                    member
+                };
+                row(w, name, member, &type_name(&g.ty), text);
             }
         }
         let variables = match count {
