@@ -6,13 +6,13 @@
  * have nothing to leave: no elements, and a schedule that is at its beginning. First all of it is looked
  * at, and the old one is changed by none of it, so that it may go on as well.
  *
- * Actors that a compiler has joined into one are called `a+b`, of the class `A+B`, with the variables `a.x` and
- * `b.x`. Which are joined may be otherwise in another version: what such a one remembers is what its members do.
+ * Who is who is told by names (members.c); what does not go along, in words (anew.c).
  *
  * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
  * did (lvd_app_still). */
 #include "heritage.h"
 #include "inside.h"
+#include "members.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,132 +35,9 @@ LVD_PRINTF(2, 3) static lvd_status not_now(const takeover *t, const char *format
 
 /* ---- who is who --------------------------------------------------------------------------- */
 
-/* Null: there is none of that name. */
-static lvd_entity *named(const lvd_app *app, const char *name) {
-  for (uint32_t i = 0; i < app->net->actors; i++)
-    if (strcmp(app->entity[i].name, name) == 0) return &app->entity[i];
-  return NULL;
-}
-
-static const char *past_digits(const char *s) {
-  while (*s >= '0' && *s <= '9') s++;
-  return s;
-}
-
-/* Behind a value as the compiler writes it into a name: 7, m7 (-7), true, false, or x for any other; null: there is none. */
-static const char *past_value(const char *s) {
-  static const char *const words[] = {"true", "false", "x"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strncmp(s, words[i], strlen(words[i])) == 0) return s + strlen(words[i]);
-  if (*s == 'm') s++;
-  const char *end = past_digits(s);
-  return end > s ? end : NULL;
-}
-
-/* Values, and perhaps a number that tells apart who has the same ones. */
-static bool are_values(const char *s) {
-  while ((s = past_value(s)) && s[0] == '_' && s[1] != '_') s++;
-  if (!s || *s == 0) return s != NULL;
-  const char *number = strncmp(s, "__", 2) == 0 ? s + 2 : s, *end = past_digits(number);
-  return number > s && end > number && *end == 0;
-}
-
-/* A class is named with the values of its parameters, where it has some: of these it makes no difference. */
-static size_t length_of(const char *class_name) {
-  for (const char *s = class_name; (s = strstr(s, "__")); s++)
-    if (are_values(s + 2)) return (size_t)(s - class_name);
-  return strlen(class_name);
-}
-
-static bool same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
-  size_t n = length_of(a->name);
-  return n == length_of(b->name) && strncmp(a->name, b->name, n) == 0;
-}
-
-/* One of those that were joined, or the only one: its name, and that of its class. */
-typedef struct member {
-  const char *name, *class_name;
-  size_t length, class_length;
-} member;
-
-static size_t length_of_part(const char *s) { return strcspn(s, "+"); }
-
-static bool is_joined(const lvd_entity *e) { return strchr(e->name, '+') != NULL; }
-
-static bool next_member(member *m) {
-  const char *name = m->name + m->length, *class_name = m->class_name + m->class_length;
-  if (*name != '+' || *class_name != '+') return false;
-  *m = (member){name + 1, class_name + 1, length_of_part(name + 1), length_of_part(class_name + 1)};
-  return true;
-}
-
-static member first_member(const lvd_entity *e) {
-  const char *class_name = e->actor.cls->name;
-  return (member){e->name, class_name, length_of_part(e->name), length_of_part(class_name)};
-}
-
-static bool same_text(const char *a, size_t n, const char *b, size_t m) {
-  return n == m && memcmp(a, b, n) == 0;
-}
-
-/* The actor of which this one is a member, and with which class; null: there is none. */
-static lvd_entity *with_member(const lvd_app *app, const member *like, member *is) {
-  for (uint32_t i = 0; i < app->net->actors; i++) {
-    *is = first_member(&app->entity[i]);
-    do {
-      if (same_text(is->name, is->length, like->name, like->length)) return &app->entity[i];
-    } while (next_member(is));
-  }
-  return NULL;
-}
-
-/* A class's name up to the values of its parameters. */
-static size_t length_without_values(const member *m) {
-  char text[256]; /* longer than this it has no values, for all that is known */
-  if (m->class_length >= sizeof text) return m->class_length;
-  memcpy(text, m->class_name, m->class_length);
-  text[m->class_length] = 0;
-  return length_of(text);
-}
-
-static bool same_class_of(const member *a, const member *b) {
-  return same_text(a->class_name, length_without_values(a), b->class_name,
-                   length_without_values(b));
-}
-
-/* What stands before its variables where it was joined: its name in the network in which it is. */
-static const char *own_name(const member *m, size_t *n) {
-  const char *at = m->name;
-  for (size_t i = 0; i < m->length; i++)
-    if (m->name[i] == '.') at = m->name + i + 1;
-  *n = m->length - (size_t)(at - m->name);
-  return at;
-}
-
-/* The name of a variable as the member has it that is called so; null: it is another's. */
-static const char *variable_of(const lvd_entity *e, const member *m, const char *name) {
-  if (!is_joined(e)) return name;
-  size_t n;
-  const char *own = own_name(m, &n);
-  return strncmp(name, own, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
-}
-
-/* Are there two of them whose variables nobody could tell apart? */
-static bool are_ambiguous(const lvd_entity *e) {
-  member a = first_member(e);
-  do {
-    for (member b = a; next_member(&b);) {
-      size_t n, k;
-      const char *s = own_name(&a, &n), *t = own_name(&b, &k);
-      if (same_text(s, n, t, k)) return true;
-    }
-  } while (next_member(&a));
-  return false;
-}
-
 static bool remembers(const lvd_entity *e, const lvd_entity *of) {
   return e && e->actor.cls->memory && of->actor.cls->memory &&
-         same_class(e->actor.cls, of->actor.cls);
+         lvd_same_class(e->actor.cls, of->actor.cls);
 }
 
 static const lvd_variable *variable(const lvd_memory *m, const lvd_variable *like) {
@@ -171,34 +48,18 @@ static const lvd_variable *variable(const lvd_memory *m, const lvd_variable *lik
   return NULL;
 }
 
-static const char *port_name(const lvd_port_class *port, uint32_t i) { return port[i].name; }
-
-static bool same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
-                     bool input) {
-  if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
-  const lvd_actor_desc *p = &a->actor[x.actor], *q = &b->actor[y.actor];
-  const char *s = port_name(input ? p->cls->input : p->cls->output, x.port),
-             *t = port_name(input ? q->cls->input : q->cls->output, y.port);
-  if (!s || !t || strcmp(s, t) != 0) return false;
-  /* What comes in comes to the first of those that were joined, and what goes out is the last one's. */
-  const char *from = p->name, *to = q->name;
-  if (!input && strrchr(from, '+')) from = strrchr(from, '+') + 1;
-  if (!input && strrchr(to, '+')) to = strrchr(to, '+') + 1;
-  return same_text(from, length_of_part(from), to, length_of_part(to));
-}
-
 /* The channel of the new version from the same port; LVD_NOWHERE: there is none. */
 static uint32_t channel_like(const takeover *t, uint32_t i) {
   const lvd_network *net = t->app->net, *old = t->old->net;
   for (uint32_t k = 0; k < net->channels; k++)
-    if (same_end(net, net->channel[k].from, old, old->channel[i].from, false)) return k;
+    if (lvd_same_end(net, net->channel[k].from, old, old->channel[i].from, false)) return k;
   return LVD_NOWHERE;
 }
 
 static uint32_t consumer_like(const takeover *t, uint32_t channel, lvd_port_ref to) {
   const lvd_channel_desc *d = &t->app->net->channel[channel];
   for (uint32_t k = 0; k < d->consumers; k++)
-    if (same_end(t->app->net, d->to[k], t->old->net, to, true)) return k;
+    if (lvd_same_end(t->app->net, d->to[k], t->old->net, to, true)) return k;
   return LVD_NOWHERE;
 }
 
@@ -233,19 +94,19 @@ static bool is_over(const lvd_entity *e) {
 /* Has what each of its members is part of come to its own end? */
 static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
   bool all = true;
-  member m = first_member(e), is;
+  lvd_member m = lvd_member_first(e), is;
   *any = false;
   do {
-    const lvd_entity *o = with_member(t->old, &m, &is);
-    bool over = o && is_over(o) && same_class_of(&m, &is);
+    const lvd_entity *o = lvd_with_member(t->old, &m, &is);
+    bool over = o && is_over(o) && lvd_same_class_of(&m, &is);
     *any |= over;
     all &= over;
-  } while (next_member(&m));
+  } while (lvd_member_next(&m));
   return all;
 }
 
 static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
-  const lvd_entity *e = named(t->app, o->name);
+  const lvd_entity *e = lvd_entity_named(t->app, o->name);
   if (is_over(o)) return LVD_OK;
   if (o->stack && !(o->at_input && lvd_restarts(o)))
     return not_now(t, "%s is in the middle of a firing, and waits there", o->name);
@@ -261,11 +122,36 @@ static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
   return not_now(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
 }
 
-/* Of those that are joined now none can have come to its end alone. */
+/* Has it done what it does before all else? */
+static bool has_begun(const lvd_entity *o) {
+  const lvd_memory *m = o->actor.cls->memory;
+  return m && (o->begun || o->heritage) && (!m->first || schedule_of(o));
+}
+
+/* Of what its members had been, whether all have begun, and whether any has. */
+static bool have_begun(const lvd_app *old, const lvd_entity *e, bool *any) {
+  bool all = true;
+  lvd_member m = lvd_member_first(e), is;
+  *any = false;
+  do {
+    const lvd_entity *o = lvd_holder(old, &m, &is);
+    if (!o) continue;
+    bool begun = has_begun(o);
+    all &= begun;
+    *any |= begun;
+  } while (lvd_member_next(&m));
+  return all;
+}
+
+/* Of those that are joined now none can have come to its end alone, or done alone what it does before all else. */
 static lvd_status look_at_joined(const takeover *t, const lvd_entity *e) {
   bool any;
-  if (is_joined(e) && !are_over(t, e, &any) && any)
+  if (lvd_is_joined(e) && !are_over(t, e, &any) && any)
     return not_now(t, "some of %s have come to their end, and the others have not", e->name);
+  const lvd_memory *n = e->actor.cls->memory;
+  bool begins = n && n->first && !lvd_begins_with_others(t->old, e);
+  if (begins && !have_begun(t->old, e, &any) && any)
+    return not_now(t, "some of %s have begun, and the others have not", e->name);
   return LVD_OK;
 }
 
@@ -395,12 +281,12 @@ static lvd_status take_same(const takeover *t, lvd_entity *e, const lvd_entity *
 }
 
 /* What member `m` of `o` calls so. */
-static const lvd_variable *variable_like(const lvd_entity *o, const member *m,
+static const lvd_variable *variable_like(const lvd_entity *o, const lvd_member *m,
                                          const lvd_variable *like, const char *name) {
   const lvd_memory *all = o->actor.cls->memory;
   for (uint32_t i = 0; all && i < all->variables; i++) {
     const lvd_variable *v = &all->variable[i];
-    const char *is = variable_of(o, m, v->name);
+    const char *is = lvd_variable_of(o, m, v->name);
     if (is && strcmp(is, name) == 0 && strcmp(v->type, like->type) == 0) return v;
   }
   return NULL;
@@ -409,21 +295,24 @@ static const lvd_variable *variable_like(const lvd_entity *o, const member *m,
 /* Of the members that it has, each may have been alone, or joined with others. */
 static lvd_status take_members(const takeover *t, lvd_entity *e) {
   const lvd_memory *n = e->actor.cls->memory;
-  if (!n || are_ambiguous(e)) return LVD_OK;
+  if (!n || lvd_are_ambiguous(e) || lvd_begins_with_others(t->old, e)) return LVD_OK;
+  bool any;
+  if (n->first && !have_begun(t->old, e, &any)) return LVD_OK;
   if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
+  uint32_t schedule = n->first + n->initial;
+  if (n->first) put_part(e->heritage, &used, 0, &schedule, sizeof schedule);
   lvd_status status = LVD_OK;
-  member m = first_member(e), is;
+  lvd_member m = lvd_member_first(e), is;
   do {
-    const lvd_entity *o = with_member(t->old, &m, &is);
-    if (!o || !same_class_of(&m, &is) || are_ambiguous(o) || !(o->begun || o->heritage)) continue;
-    for (uint32_t i = 0; status == LVD_OK && i < n->variables; i++) {
-      const char *name = variable_of(e, &m, n->variable[i].name);
+    const lvd_entity *o = lvd_holder(t->old, &m, &is);
+    for (uint32_t i = 0; o && status == LVD_OK && i < n->variables; i++) {
+      const char *name = lvd_variable_of(e, &m, n->variable[i].name);
       if (name)
         status = take_variable(t, e, &used, &n->variable[i], o,
                                variable_like(o, &is, &n->variable[i], name));
     }
-  } while (next_member(&m));
+  } while (lvd_member_next(&m));
   return status;
 }
 
@@ -435,8 +324,8 @@ static lvd_status take_actor(const takeover *t, lvd_entity *e) {
     h->over = true;
     return LVD_OK;
   }
-  const lvd_entity *o = named(t->old, e->name);
-  return o && same_class(e->actor.cls, o->actor.cls) ? take_same(t, e, o) : take_members(t, e);
+  const lvd_entity *o = lvd_entity_named(t->old, e->name);
+  return o && lvd_same_class(e->actor.cls, o->actor.cls) ? take_same(t, e, o) : take_members(t, e);
 }
 
 static lvd_status take_channel(const takeover *t, uint32_t i) {
@@ -471,81 +360,6 @@ static lvd_status take_channel(const takeover *t, uint32_t i) {
     lvd_release(c);
   }
   return LVD_OK;
-}
-
-/* ---- what does not go along ----------------------------------------------------------------- */
-
-typedef struct story {
-  char *text;
-  size_t size, used;
-} story;
-
-LVD_PRINTF(2, 3) static void tell(story *s, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  bool room = s->used < s->size;
-  int n = vsnprintf(room ? s->text + s->used : NULL, room ? s->size - s->used : 0, format, list);
-  va_end(list);
-  if (n > 0) s->used += (size_t)n;
-}
-
-static bool knows(const lvd_actor_class *c) {
-  return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
-}
-
-/* It is joined otherwise than it was. */
-static void tell_of_members(story *s, const lvd_app *app, const lvd_entity *o) {
-  member m = first_member(o), is;
-  do {
-    const lvd_entity *e = with_member(app, &m, &is);
-    if (!e || !knows(o->actor.cls)) continue;
-    if (!same_class_of(&m, &is))
-      tell(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
-           (int)length_without_values(&is), is.class_name, (int)length_without_values(&m),
-           m.class_name);
-    else if (are_ambiguous(e) || are_ambiguous(o))
-      tell(s,
-           "%.*s begins anew: it is joined with others than before, one of which is called like "
-           "it\n",
-           (int)m.length, m.name);
-  } while (next_member(&m));
-}
-
-static void tell_of_actor(story *s, const lvd_app *app, const lvd_entity *e, const lvd_entity *o) {
-  if (!e || (!same_class(e->actor.cls, o->actor.cls) && is_joined(o))) {
-    tell_of_members(s, app, o);
-    return;
-  }
-  const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
-  if (!knows(was)) return;
-  if (!same_class(is, was)) {
-    tell(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name, (int)length_of(is->name),
-         is->name, (int)length_of(was->name), was->name);
-    return;
-  }
-  if (!is->memory || !was->memory) {
-    tell(s, "%s begins anew: its class does not say what it remembers (lvd_memory)\n", e->name);
-    return;
-  }
-  for (uint32_t i = 0; i < is->memory->variables; i++) {
-    const lvd_variable *v = &is->memory->variable[i];
-    for (uint32_t k = 0; k < was->memory->variables; k++) {
-      const lvd_variable *w = &was->memory->variable[k];
-      if (strcmp(v->name, w->name) == 0 && (strcmp(v->type, w->type) || v->size != w->size))
-        tell(s, "%s of %s begins anew: its type is %s now, and was %s\n", v->name, e->name, v->type,
-             w->type);
-    }
-  }
-}
-
-size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size) {
-  story s = {text, text ? size : 0, 0};
-  if (s.size) text[0] = 0;
-  for (uint32_t i = 0; app && old && i < old->net->actors; i++) {
-    const lvd_entity *o = &old->entity[i];
-    tell_of_actor(&s, app, named(app, o->name), o);
-  }
-  return s.used;
 }
 
 lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Members: who is who in two versions of an application, by names.
+ *
+ * Actors that a compiler has joined into one are called `a+b`, of the class `A+B`, with the variables `a.x` and
+ * `b.x`. Which are joined may be otherwise in another version: what such a one remembers is what its members do. */
+#include "members.h"
+
+#include <string.h>
+
+/* Null: there is none of that name. */
+lvd_entity *lvd_entity_named(const lvd_app *app, const char *name) {
+  for (uint32_t i = 0; i < app->net->actors; i++)
+    if (strcmp(app->entity[i].name, name) == 0) return &app->entity[i];
+  return NULL;
+}
+
+static const char *past_digits(const char *s) {
+  while (*s >= '0' && *s <= '9') s++;
+  return s;
+}
+
+/* Behind a value as the compiler writes it into a name: 7, m7 (-7), true, false, or x for any other; null: there is none. */
+static const char *past_value(const char *s) {
+  static const char *const words[] = {"true", "false", "x"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strncmp(s, words[i], strlen(words[i])) == 0) return s + strlen(words[i]);
+  if (*s == 'm') s++;
+  const char *end = past_digits(s);
+  return end > s ? end : NULL;
+}
+
+/* Values, and perhaps a number that tells apart who has the same ones. */
+static bool are_values(const char *s) {
+  while ((s = past_value(s)) && s[0] == '_' && s[1] != '_') s++;
+  if (!s || *s == 0) return s != NULL;
+  const char *number = strncmp(s, "__", 2) == 0 ? s + 2 : s, *end = past_digits(number);
+  return number > s && end > number && *end == 0;
+}
+
+/* A class is named with the values of its parameters, where it has some: of these it makes no difference. */
+size_t lvd_class_length(const char *class_name) {
+  for (const char *s = class_name; (s = strstr(s, "__")); s++)
+    if (are_values(s + 2)) return (size_t)(s - class_name);
+  return strlen(class_name);
+}
+
+bool lvd_same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
+  size_t n = lvd_class_length(a->name);
+  return n == lvd_class_length(b->name) && strncmp(a->name, b->name, n) == 0;
+}
+
+static size_t length_of_part(const char *s) { return strcspn(s, "+"); }
+
+bool lvd_is_joined(const lvd_entity *e) { return strchr(e->name, '+') != NULL; }
+
+bool lvd_member_next(lvd_member *m) {
+  const char *name = m->name + m->length, *class_name = m->class_name + m->class_length;
+  if (*name != '+' || *class_name != '+') return false;
+  *m = (lvd_member){name + 1, class_name + 1, length_of_part(name + 1),
+                    length_of_part(class_name + 1)};
+  return true;
+}
+
+lvd_member lvd_member_first(const lvd_entity *e) {
+  const char *class_name = e->actor.cls->name;
+  return (lvd_member){e->name, class_name, length_of_part(e->name), length_of_part(class_name)};
+}
+
+static bool same_text(const char *a, size_t n, const char *b, size_t m) {
+  return n == m && memcmp(a, b, n) == 0;
+}
+
+/* The actor of which this one is a member, and with which class; null: there is none. */
+lvd_entity *lvd_with_member(const lvd_app *app, const lvd_member *like, lvd_member *is) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    *is = lvd_member_first(&app->entity[i]);
+    do {
+      if (same_text(is->name, is->length, like->name, like->length)) return &app->entity[i];
+    } while (lvd_member_next(is));
+  }
+  return NULL;
+}
+
+/* A class's name up to the values of its parameters. */
+size_t lvd_member_class_length(const lvd_member *m) {
+  char text[256]; /* longer than this it has no values, for all that is known */
+  if (m->class_length >= sizeof text) return m->class_length;
+  memcpy(text, m->class_name, m->class_length);
+  text[m->class_length] = 0;
+  return lvd_class_length(text);
+}
+
+bool lvd_same_class_of(const lvd_member *a, const lvd_member *b) {
+  return same_text(a->class_name, lvd_member_class_length(a), b->class_name,
+                   lvd_member_class_length(b));
+}
+
+/* What stands before its variables where it was joined: its name in the network in which it is. */
+static const char *own_name(const lvd_member *m, size_t *n) {
+  const char *at = m->name;
+  for (size_t i = 0; i < m->length; i++)
+    if (m->name[i] == '.') at = m->name + i + 1;
+  *n = m->length - (size_t)(at - m->name);
+  return at;
+}
+
+/* The name of a variable as the member has it that is called so; null: it is another's. */
+const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char *name) {
+  if (!lvd_is_joined(e)) return name;
+  size_t n;
+  const char *own = own_name(m, &n);
+  return strncmp(name, own, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
+}
+
+/* Are there two of them whose variables nobody could tell apart? */
+bool lvd_are_ambiguous(const lvd_entity *e) {
+  lvd_member a = lvd_member_first(e);
+  do {
+    for (lvd_member b = a; lvd_member_next(&b);) {
+      size_t n, k;
+      const char *s = own_name(&a, &n), *t = own_name(&b, &k);
+      if (same_text(s, n, t, k)) return true;
+    }
+  } while (lvd_member_next(&a));
+  return false;
+}
+
+/* The one that has what member `m` of the new version had; null: there is none. */
+const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member *is) {
+  const lvd_entity *o = lvd_with_member(old, m, is);
+  return o && lvd_same_class_of(m, is) && !lvd_are_ambiguous(o) ? o : NULL;
+}
+
+/* It is joined with who is new, and that one does something before all else: so would they all, once more. */
+bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
+  const lvd_memory *n = e->actor.cls->memory;
+  bool all = true;
+  lvd_member m = lvd_member_first(e), is;
+  do all &= lvd_holder(old, &m, &is) != NULL;
+  while (lvd_member_next(&m));
+  return n && n->first && !all;
+}
+
+static const char *port_name(const lvd_port_class *port, uint32_t i) { return port[i].name; }
+
+bool lvd_same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
+                  bool input) {
+  if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
+  const lvd_actor_desc *p = &a->actor[x.actor], *q = &b->actor[y.actor];
+  const char *s = port_name(input ? p->cls->input : p->cls->output, x.port),
+             *t = port_name(input ? q->cls->input : q->cls->output, y.port);
+  if (!s || !t || strcmp(s, t) != 0) return false;
+  /* What comes in comes to the first of those that were joined, and what goes out is the last one's. */
+  const char *from = p->name, *to = q->name;
+  if (!input && strrchr(from, '+')) from = strrchr(from, '+') + 1;
+  if (!input && strrchr(to, '+')) to = strrchr(to, '+') + 1;
+  return same_text(from, length_of_part(from), to, length_of_part(to));
+}
