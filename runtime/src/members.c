@@ -131,14 +131,32 @@ const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member
   return o && lvd_same_class_of(m, is) && !lvd_are_ambiguous(o) ? o : NULL;
 }
 
-/* It is joined with who is new, and that one does something before all else: so would they all, once more. */
+/* Is all of `o` part of it? */
+static bool has_all_of(const lvd_entity *e, const lvd_entity *o) {
+  lvd_member m = lvd_member_first(o);
+  do {
+    bool has = false;
+    lvd_member is = lvd_member_first(e);
+    do has |= same_text(is.name, is.length, m.name, m.length);
+    while (lvd_member_next(&is));
+    if (!has) return false;
+  } while (lvd_member_next(&m));
+  return true;
+}
+
+/* Unless all that is done before all else is what those did that are not new. */
 bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
   const lvd_memory *n = e->actor.cls->memory;
+  uint32_t done = 0;
   bool all = true;
   lvd_member m = lvd_member_first(e), is;
-  do all &= lvd_holder(old, &m, &is) != NULL;
-  while (lvd_member_next(&m));
-  return n && n->first && !all;
+  do {
+    const lvd_entity *o = lvd_holder(old, &m, &is);
+    all &= o != NULL;
+    if (o && is.name == o->name && o->actor.cls->memory && has_all_of(e, o))
+      done += o->actor.cls->memory->first;
+  } while (lvd_member_next(&m));
+  return n && !all && done < n->first;
 }
 
 static const char *port_name(const lvd_port_class *port, uint32_t i) { return port[i].name; }

@@ -138,7 +138,8 @@ fn who_is_joined_with_others_knows_what_it_knew() {
     let place = sums();
     place.write(
         "src/p/Count.cal",
-        "package p;\nactor Count () ==> int Out :\n  int n := 0;\n  action ==> Out:[n] do n := n + 1; end\nend\n",
+        "package p;\nactor Count () ==> int Out :\n  int n := 7;\n  initialize ==> do n := 0; end\n  \
+         action ==> Out:[n] do n := n + 1; end\nend\n",
     );
     let pass = std::fs::read_to_string(place.path("src/p/Pass.cal")).unwrap();
     place.write("src/p/Hand.cal", &pass.replace("Pass", "Hand"));
