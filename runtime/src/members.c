@@ -49,21 +49,37 @@ bool lvd_same_class(const lvd_actor_class *a, const lvd_actor_class *b) {
   return n == lvd_class_length(b->name) && strncmp(a->name, b->name, n) == 0;
 }
 
-static size_t length_of_part(const char *s) { return strcspn(s, "+"); }
+static size_t parts_of(const char *s) {
+  size_t n = 1;
+  for (; (s = strchr(s, '+')); s++) n++;
+  return n;
+}
 
-bool lvd_is_joined(const lvd_entity *e) { return strchr(e->name, '+') != NULL; }
+/* A compiler gives both as many parts. */
+static bool are_joined(const char *name, const char *class_name) {
+  size_t n = parts_of(name);
+  return n > 1 && n == parts_of(class_name);
+}
+
+static size_t length_of_part(const char *s, bool joined) {
+  return joined ? strcspn(s, "+") : strlen(s);
+}
+
+bool lvd_is_joined(const lvd_entity *e) { return are_joined(e->name, e->actor.cls->name); }
+
+lvd_member lvd_member_first(const lvd_entity *e) {
+  const char *class_name = e->actor.cls->name;
+  bool joined = lvd_is_joined(e);
+  return (lvd_member){e->name, class_name, length_of_part(e->name, joined),
+                      length_of_part(class_name, joined)};
+}
 
 bool lvd_member_next(lvd_member *m) {
   const char *name = m->name + m->length, *class_name = m->class_name + m->class_length;
   if (*name != '+' || *class_name != '+') return false;
-  *m = (lvd_member){name + 1, class_name + 1, length_of_part(name + 1),
-                    length_of_part(class_name + 1)};
+  name++, class_name++;
+  *m = (lvd_member){name, class_name, length_of_part(name, true), length_of_part(class_name, true)};
   return true;
-}
-
-lvd_member lvd_member_first(const lvd_entity *e) {
-  const char *class_name = e->actor.cls->name;
-  return (lvd_member){e->name, class_name, length_of_part(e->name), length_of_part(class_name)};
 }
 
 static bool same_text(const char *a, size_t n, const char *b, size_t m) {
@@ -159,18 +175,23 @@ bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
   return n && !all && done < n->first;
 }
 
-static const char *port_name(const lvd_port_class *port, uint32_t i) { return port[i].name; }
+/* What the port is called by that of the joined whose it is: `a.In`. What comes in comes to the first of them, and what goes
+ * out is the last one's. */
+static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input, lvd_member *whose) {
+  const lvd_port_class *all = input ? a->cls->input : a->cls->output;
+  const char *name = all[port].name;
+  bool joined = are_joined(a->name, a->cls->name);
+  whose->name = a->name;
+  if (joined && !input) whose->name = strrchr(a->name, '+') + 1;
+  whose->length = length_of_part(whose->name, joined);
+  return joined && name && strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+}
 
 bool lvd_same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
                   bool input) {
   if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
-  const lvd_actor_desc *p = &a->actor[x.actor], *q = &b->actor[y.actor];
-  const char *s = port_name(input ? p->cls->input : p->cls->output, x.port),
-             *t = port_name(input ? q->cls->input : q->cls->output, y.port);
-  if (!s || !t || strcmp(s, t) != 0) return false;
-  /* What comes in comes to the first of those that were joined, and what goes out is the last one's. */
-  const char *from = p->name, *to = q->name;
-  if (!input && strrchr(from, '+')) from = strrchr(from, '+') + 1;
-  if (!input && strrchr(to, '+')) to = strrchr(to, '+') + 1;
-  return same_text(from, length_of_part(from), to, length_of_part(to));
+  lvd_member from, to;
+  const char *s = port_of(&a->actor[x.actor], x.port, input, &from),
+             *t = port_of(&b->actor[y.actor], y.port, input, &to);
+  return s && t && strcmp(s, t) == 0 && same_text(from.name, from.length, to.name, to.length);
 }

@@ -98,7 +98,9 @@ static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
   *any = false;
   do {
     const lvd_entity *o = lvd_with_member(t->old, &m, &is);
-    bool over = o && is_over(o) && lvd_same_class_of(&m, &is);
+    bool same = o && lvd_same_class_of(&m, &is);
+    if (!o || (!same && is_over(o))) continue; /* it is new */
+    bool over = same && is_over(o);
     *any |= over;
     all &= over;
   } while (lvd_member_next(&m));
@@ -318,7 +320,7 @@ static lvd_status take_members(const takeover *t, lvd_entity *e) {
 
 static lvd_status take_actor(const takeover *t, lvd_entity *e) {
   bool any;
-  if (are_over(t, e, &any)) {
+  if (are_over(t, e, &any) && any) {
     lvd_heritage *h = make_heritage(e, 0);
     if (!h) return LVD_E_MEMORY;
     h->over = true;

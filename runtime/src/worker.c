@@ -432,9 +432,13 @@ static void count_promised(lvd_worker *w, uint32_t place, uint32_t those, int64_
     if (w->promised_long <= most) w->promised_long += took;
     return;
   }
-  if (kind == USUAL || !waited) w->promised_had = after_others(w->promised_had, those, took, most);
-  if (kind == AFTER || !waited)
-    w->promised_long = after_others(w->promised_long, those, took, most);
+  int64_t *own = kind == USUAL ? &w->promised_had : &w->promised_long,
+          *other = kind == USUAL ? &w->promised_long : &w->promised_had;
+  *own = after_others(*own, those, took, most);
+  /* Where there are not both, one of them has the part of both. */
+  if (*other > 0 && ~those & (AFTER | USUAL))
+    *other = after_others(*other, those & ~PROMISED, took, most);
+  if (*other < 0 && !waited) *other = after_others(*other, those, took, most);
 }
 
 /* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a

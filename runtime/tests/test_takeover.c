@@ -268,6 +268,7 @@ static const lvd_variable pass_variables[] = {{"passed", "uint 32", offsetof(joi
                               {"pass.passed", "uint 32", offsetof(joined_state, passed), 4, false}};
 static const lvd_memory pass_memory = {1, pass_variables, 1, 0, 0, one_state, NULL},
                         joined_memory = {2, joined_variables, 1, 0, 0, one_state, NULL};
+static const lvd_port_class joined_port = {"pass.X", 4};
 static const lvd_actor_class pass_class = {.name = "pass__3",
                                            .state_size = sizeof(joined_state),
                                            .inputs = 1,
@@ -282,7 +283,7 @@ static const lvd_actor_class pass_class = {.name = "pass__3",
                                              .state_size = sizeof(joined_state),
                                              .outputs = 1,
                                              .actions = 1,
-                                             .output = &port,
+                                             .output = &joined_port,
                                              .action = &fires,
                                              .run = give_and_pass,
                                              .memory = &joined_memory};

@@ -6,6 +6,8 @@
 //! And who has nothing to do at times: a clock, its input or who takes its output says how fast it is, and it takes no more
 //! of the cores when there is more of them.
 
+use std::time::Instant;
+
 /// Nanoseconds of a second: who takes less begins to rest, and who takes more has begun again. In between it goes on as
 /// it did.
 const RESTS: f64 = 1e6;
@@ -16,8 +18,9 @@ const STARVES: u32 = 3;
 /// were a fourth of that.
 const PACED: f64 = 0.1;
 const LOOKS: u32 = 16;
-/// What it has taken at a look, less so much with each one: of several seconds of work and rest the work counts.
-const FADES: f64 = 0.98;
+/// Of what it has taken at a look less and less counts, a third after so many seconds: of several seconds of work and rest the
+/// work does.
+const FADES: f64 = 15.0;
 
 #[derive(Default)]
 pub(crate) struct Resting {
@@ -25,8 +28,9 @@ pub(crate) struct Resting {
     /// The part of the looks at which it waited, and how many there were.
     waits: f64,
     looks: u32,
-    /// The most that it has lately taken of a second.
+    /// The most that it had lately taken of a second, and when.
     most: f64,
+    at: Option<Instant>,
     /// Looks in a row at which it did not wait.
     ready: u32,
 }
@@ -39,12 +43,18 @@ impl Resting {
     /// Where something outside says how fast it is, the most that it has taken lately; not of who has something to do at each look.
     pub fn paced(&self) -> Option<f64> {
         let waits = self.looks >= LOOKS / 4 && self.waits >= PACED && self.ready < LOOKS;
-        (self.rests || waits).then_some(self.most)
+        (self.rests || waits).then(|| self.faded())
+    }
+
+    fn faded(&self) -> f64 {
+        let since = self.at.map_or(0.0, |at| at.elapsed().as_secs_f64());
+        self.most * (-since / FADES).exp()
     }
 
     /// It takes so many nanoseconds of a second, and waits now, or does not. Whether it has begun again.
     pub fn look(&mut self, takes: f64, waits: bool) -> bool {
-        self.most = takes.max(self.most * FADES);
+        self.most = takes.max(self.faded());
+        self.at = Some(Instant::now());
         self.looks = (self.looks + 1).min(LOOKS);
         self.waits += (f64::from(u8::from(waits)) - self.waits) / f64::from(self.looks);
         self.ready = if waits { 0 } else { self.ready + 1 };
@@ -84,7 +94,7 @@ mod tests {
         assert_eq!(one.paced(), None);
         // A clock lets it go on in four of five milliseconds.
         (0..40).for_each(|i| assert!(!one.look(8e8, i % 5 == 0)));
-        assert_eq!(one.paced(), Some(8e8));
+        assert!(one.paced().is_some_and(|most| most > 7e8));
         // It rests for some seconds, and goes on.
         (0..10).for_each(|_| assert!(!one.look(5e6, true)));
         assert!(one.paced().is_some_and(|most| most > 6e8));

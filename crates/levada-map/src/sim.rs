@@ -315,7 +315,7 @@ impl Machinery<'_> {
                 && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty())
             {
                 go_on = Some((actor, can, 0.0));
-            } else if can > 0 && behind {
+            } else if can > 0 && (behind || class.promised) {
                 of.queue.add(actor, class);
             } else if can > 0 {
                 of.after.add(actor, class);

@@ -32,12 +32,9 @@ impl<'a> Class<'a> {
         for (home, g) in all.filter(|(_, g)| !g.constant) {
             if let Home::State(member) | Home::Register(member) = home {
                 let text = *innermost(&g.ty) == Type::String;
-                // Of actors that were joined it is told whose it is: `a.x`.
-                let name = if g.name.contains('.') {
-                    &g.name
-                } else {
-                    member
-                };
+                // By its name in CAL, of actors that were joined with whose it is (`a.x`), where that says which.
+                let same = self.actor.globals.iter().filter(|o| o.name == g.name);
+                let name = if same.count() == 1 { &g.name } else { member };
                 row(w, name, member, &type_name(&g.ty), text);
             }
         }

@@ -86,7 +86,8 @@ impl Watch<'_> {
                 let hosted = &watched.hosted;
                 hosted.lately.is_late.store(false, Ordering::Relaxed);
                 // What it did before it had nothing to do says nothing of now.
-                if lock(&hosted.lately.resting).is() || is_paused(self.shared, hosted) {
+                let rests = lock(&hosted.lately.resting).is();
+                if rests || is_paused(self.shared, hosted) {
                     continue;
                 }
                 let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);

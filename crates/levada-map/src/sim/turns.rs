@@ -132,11 +132,17 @@ impl Machinery<'_> {
             false => (had - took).max(0.0),
             true => (had - took).max(-PROMISED),
         };
-        if !of.of_after || !waited {
-            of.promised_had = after_others(of.promised_had);
+        let (own, other) = match of.of_after {
+            false => (&mut of.promised_had, &mut of.promised_long),
+            true => (&mut of.promised_long, &mut of.promised_had),
+        };
+        *own = after_others(*own);
+        // Where there are not both, one of them has the part of both.
+        if *other > 0.0 && !both {
+            *other = (*other - took).max(0.0);
         }
-        if of.of_after || !waited {
-            of.promised_long = after_others(of.promised_long);
+        if *other < 0.0 && !waited {
+            *other = after_others(*other);
         }
     }
 
