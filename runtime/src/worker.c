@@ -388,11 +388,7 @@ static bool is_more(int64_t ticks, uint64_t ns) {
   return ticks > 0 && lvd_port_ticks_to_ns((uint64_t)ticks) > ns;
 }
 
-/* Where the next one is: of the highest level, who is promised a rate; but a promise leaves others something. Whoever
- * has just become ready has that soon: what has little to do now and then is not late for it. Who always has something
- * to do has it where the promise cannot be kept. Of others, who has had a turn and could go on lets all others go first,
- * but not for longer than it had itself. Else what hands little on from actor to actor would wait at each of them for a whole turn of
- * somebody who always has something to do. */
+/* Those that are ready at the places of a level, who has had a turn first. */
 enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
 
 /* Of those that are ready, who is of the level of a place. */
@@ -400,6 +396,11 @@ static uint32_t of_level(const lvd_worker *w, uint32_t place) {
   return w->ready_places >> (place - place % LVD_OF_LEVEL) & ALL;
 }
 
+/* Where the next one is: of the highest level, who is promised a rate; but a promise leaves others something. Whoever
+ * has just become ready has that soon: what has little to do now and then is not late for it. Who always has something
+ * to do has it where the promise cannot be kept. Of others, who has had a turn and could go on lets all others go first,
+ * but not for longer than it had itself. Else what hands little on from actor to actor would wait at each of them for a
+ * whole turn of somebody who always has something to do. */
 static uint32_t place_of_next(const lvd_worker *w) {
   uint32_t level = lvd_queue_top(w) / LVD_OF_LEVEL, first = level * LVD_OF_LEVEL;
   uint32_t those = of_level(w, first);
@@ -415,9 +416,10 @@ static uint32_t place_of_next(const lvd_worker *w) {
  * there are both who have just become ready and who have had a turn; neither owes the other more than for a promise's
  * longest time. What they have while none waits is no debt, and in that time what there was is forgotten. */
 static int64_t after_others(int64_t had, uint32_t those, int64_t took, int64_t most) {
+  enum { OTHERS = 16 };
   bool both = !(~those & (AFTER | USUAL));
   if (!(those & PROMISED) && had < 0) return had + took < 0 ? had + took : 0;
-  int64_t least = those & PROMISED ? -most : 0, now = had - took * (both ? 32 : 16);
+  int64_t least = those & PROMISED ? -most : 0, now = had - took * (both ? 2 * OTHERS : OTHERS);
   return now < least ? least : now;
 }
 
