@@ -27,20 +27,29 @@ static char texts[2][32];
 static uint32_t heirlooms_made, heirlooms_ended;
 static const char key;
 
-static lvd_verdict give(lvd_actor *self) {
-  source_state *s = self->state;
+/* What all that was passed on should say of itself, whoever passes it on. */
+static uint32_t passed_in_all;
+
+/* `passed` counts what whoever it is joined with passes on; null: it is alone. */
+static lvd_verdict give_all(lvd_actor *self, uint32_t *next, uint32_t *passed) {
   lvd_producer *p = &self->out[0];
-  while (s->next < COUNT_OF_ALL) {
+  while (*next < COUNT_OF_ALL) {
     if (!lvd_room(p, 1)) {
       lvd_await_room(self, 0, 1);
       return LVD_WAIT;
     }
-    LVD_PUT(p, uint32_t, s->next);
-    s->next++;
+    LVD_PUT(p, uint32_t, *next);
+    ++*next;
+    if (passed) CHECK_EQ(++*passed, ++passed_in_all);
     self->fired[0]++;
     if (lvd_should_yield(self)) return LVD_YIELD;
   }
   return LVD_DONE;
+}
+
+static lvd_verdict give(lvd_actor *self) {
+  source_state *s = self->state;
+  return give_all(self, &s->next, NULL);
 }
 
 static void heirloom_end(void *data, lvd_status outcome) {
@@ -221,24 +230,9 @@ typedef struct joined_state {
   uint32_t schedule, next, passed;
 } joined_state;
 
-/* What all that was passed on should say of itself, whoever passes it on. */
-static uint32_t passed_in_all;
-
 static lvd_verdict give_and_pass(lvd_actor *self) {
   joined_state *s = self->state;
-  lvd_producer *p = &self->out[0];
-  while (s->next < COUNT_OF_ALL) {
-    if (!lvd_room(p, 1)) {
-      lvd_await_room(self, 0, 1);
-      return LVD_WAIT;
-    }
-    LVD_PUT(p, uint32_t, s->next);
-    s->next++;
-    CHECK_EQ(++s->passed, ++passed_in_all);
-    self->fired[0]++;
-    if (lvd_should_yield(self)) return LVD_YIELD;
-  }
-  return LVD_DONE;
+  return give_all(self, &s->next, &s->passed);
 }
 
 static lvd_verdict pass(lvd_actor *self) {
@@ -288,18 +282,25 @@ static const lvd_actor_class pass_class = {.name = "pass__3",
                                              .run = give_and_pass,
                                              .memory = &joined_memory};
 
+/* The same alone, in which `pass` is of this class, and joined. One test is a process. */
+static void make_both(lvd_network net[2], const lvd_actor_class *passes) {
+  static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
+  static lvd_actor_desc alone[3], joined[2];
+  static const lvd_channel_desc two[] = {{{0, 0}, 1, to_pass, 4, 16, 0},
+                                         {{1, 0}, 1, to_last, 4, 256, 0}},
+                                one = {{0, 0}, 1, to_second, 4, 256, 0};
+  alone[0] = (lvd_actor_desc){.name = "n.source", .cls = &giving_class};
+  alone[1] = (lvd_actor_desc){.name = "n.pass", .cls = passes};
+  joined[0] = (lvd_actor_desc){.name = "n.source+n.pass", .cls = &joined_class};
+  alone[2] = joined[1] = (lvd_actor_desc){.name = "last", .cls = &summing_class, .params = &first};
+  net[0] = (lvd_network){LVD_LAYOUT, "alone", 3, 2, alone, two};
+  net[1] = (lvd_network){LVD_LAYOUT, "joined", 2, 1, joined, &one};
+}
+
 /* Actors that were alone are joined, and again alone: each of them has what it had, and nothing is lost between. */
 void test_takeover_joined(void) {
-  static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
-  lvd_actor_desc alone[] = {{.name = "n.source", .cls = &giving_class},
-                            {.name = "n.pass", .cls = &pass_class},
-                            {.name = "last", .cls = &summing_class, .params = &first}},
-                 joined[] = {{.name = "n.source+n.pass", .cls = &joined_class},
-                             {.name = "last", .cls = &summing_class, .params = &first}};
-  lvd_channel_desc two[] = {{{0, 0}, 1, to_pass, 4, 16, 0}, {{1, 0}, 1, to_last, 4, 256, 0}},
-                   one = {{0, 0}, 1, to_second, 4, 256, 0};
-  lvd_network net[] = {{LVD_LAYOUT, "alone", 3, 2, alone, two},
-                       {LVD_LAYOUT, "joined", 2, 1, joined, &one}};
+  lvd_network net[2];
+  make_both(net, &pass_class);
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app;
   CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &app, NULL, 0), LVD_OK);
@@ -341,22 +342,15 @@ void test_takeover_joined(void) {
 
 /* What of those that are joined otherwise begins anew is told. */
 void test_takeover_says_who_is_joined(void) {
-  static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
+  lvd_network net[2];
   lvd_actor_class other = pass_class;
   other.name = "other";
-  lvd_actor_desc was[] = {{.name = "n.source+n.pass", .cls = &joined_class},
-                          {.name = "last", .cls = &summing_class, .params = &first}},
-                 is[] = {{.name = "n.source", .cls = &giving_class},
-                         {.name = "n.pass", .cls = &other},
-                         {.name = "last", .cls = &summing_class, .params = &first}};
-  lvd_channel_desc one = {{0, 0}, 1, to_second, 4, 256, 0},
-                   two[] = {{{0, 0}, 1, to_pass, 4, 16, 0}, {{1, 0}, 1, to_last, 4, 256, 0}};
-  lvd_network net[] = {{LVD_LAYOUT, "was", 2, 1, was, &one}, {LVD_LAYOUT, "is", 3, 2, is, two}};
+  make_both(net, &other);
   lvd_runtime *rt = runtime_of(1);
   lvd_app *old, *new;
   char text[200];
-  CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &old, NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_load(rt, &net[1], NULL, &new, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_load(rt, &net[1], NULL, &old, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &new, NULL, 0), LVD_OK);
   lvd_app_anew(new, old, text, sizeof text);
   CHECK(strcmp(text, "n.pass begins anew: it is a other now, and was a pass\n") == 0);
   lvd_app_unload(old);
