@@ -155,18 +155,26 @@ static lvd_verdict sees_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
+/* An application of one actor that is promised a rate, and one that is not. */
+static void load_both(lvd_runtime *rt, const lvd_actor_class *promised,
+                      const lvd_actor_class *plain, lvd_app *app[2]) {
+  static lvd_actor_desc actor[] = {{"one", NULL, NULL, 0}, {"two", NULL, NULL, 0}};
+  static const lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
+                                    {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
+  actor[0].cls = promised;
+  actor[1].cls = plain;
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+}
+
 /* What is promised does not wait after each of its turns for who has something to do always, whose firing may last
  * for long; and leaves it something. */
 void test_fair_promise_goes_on(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                sees = {.name = "sees", .run = sees_run};
-  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &sees, NULL, 0}};
-  lvd_network net[] = {{LVD_LAYOUT, "hog", 1, 0, &actor[0], NULL},
-                       {LVD_LAYOUT, "sees", 1, 0, &actor[1], NULL}};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app[2];
-  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  load_both(rt, &hog, &sees, app);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
   for (int round = 0; round < 3; round++) {
     lvd_store_relaxed_u32(&in_a_row, 0);
@@ -212,13 +220,9 @@ void test_fair_amid_a_promise(void) {
       .name = "burst", .run = burst_run, .flags = LVD_CLASS_MAY_WAIT};
   static const lvd_actor_class beat = {
       .name = "beat", .run = beat_run, .flags = LVD_CLASS_MAY_WAIT};
-  lvd_actor_desc actor[] = {{"one", &burst, NULL, 0}, {"two", &beat, NULL, 0}};
-  lvd_network net[] = {{LVD_LAYOUT, "burst", 1, 0, &actor[0], NULL},
-                       {LVD_LAYOUT, "beat", 1, 0, &actor[1], NULL}};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app[2];
-  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  load_both(rt, &burst, &beat, app);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
   while (lvd_load_relaxed_u32(&amid_burst) < BEATS) sleep_ms(1);
   for (int i = 0; i < 2; i++) lvd_app_unload(app[i]);
@@ -228,13 +232,9 @@ void test_fair_amid_a_promise(void) {
 /* Where a promise takes all but a part, those to whom this is left share it: who hands on little, too. */
 void test_fair_behind_a_promise(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
-  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &hog, NULL, 0}};
-  lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
-                       {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app[2];
-  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  load_both(rt, &hog, &hog, app);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
   uint32_t count = 100;
   sink s = {0};
@@ -258,13 +258,9 @@ static lvd_verdict plain_run(lvd_actor *self) {
 void test_fair_shared_part(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                plain = {.name = "plain", .run = plain_run};
-  lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &plain, NULL, 0}};
-  lvd_network net[] = {{LVD_LAYOUT, "promised", 1, 0, &actor[0], NULL},
-                       {LVD_LAYOUT, "plain", 1, 0, &actor[1], NULL}};
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app[2];
-  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_load(rt, &net[i], NULL, &app[i], NULL, 0), LVD_OK);
-  CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
+  load_both(rt, &hog, &plain, app);
   uint32_t count = UINT32_MAX;
   sink s = {0};
   static builder b;
