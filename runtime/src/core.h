@@ -53,6 +53,7 @@ typedef struct lvd_entity {
   lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
   lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
   bool at_input;      /* it waits there in lvd_wait_input */
+  lvd_a32 little;     /* its application needs little of the worker (turns.h) */
   uint32_t sent_from; /* 1 + where it was to be before its core was emptied (runtime.c) */
   lvd_alarm *alarm;   /* it waits there for this (alarm.c) */
   struct lvd_heritage *heritage; /* of the version before it (takeover.c) */
@@ -88,9 +89,11 @@ typedef struct lvd_queue {
       turn; /* the slot of the actor that has run last from here: round robin goes on behind it */
 } lvd_queue;
 
-/* Three for each level, the last one first: of who is promised a rate; of all others; of who has had a turn and
- * could go on. */
-enum { LVD_OF_LEVEL = 3, LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
+/* Of each level, the last one first (turns.h): of who has had a turn and could go on; of who has become ready; of those of
+ * them that are promised a rate, and of those whose applications need little of the worker. */
+enum { LVD_AFTER, LVD_USUAL, LVD_PROMISED, LVD_LITTLE, LVD_OF_LEVEL };
+enum { LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
+_Static_assert(LVD_PLACES <= 32, "a bit for each in ready_places");
 
 struct lvd_worker {
   lvd_inbox inbox;
@@ -123,6 +126,8 @@ struct lvd_worker {
   /* Ticks that promises have had before others, and before those that have had a turn; below 0: these have had more than
    * their part. */
   int64_t promised_had, promised_long;
+  uint64_t little_ticks; /* so much may be had at once */
+  uint64_t little_had;   /* ticks: so much more than others those have had that need little */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
@@ -143,7 +148,6 @@ struct lvd_worker {
   uint64_t clock_activations;     /* ... since its activation of this number ... */
   uint64_t clock_turn;            /* ... and the worker's: another one may lie where it lay ... */
   uint32_t clock_ticks;           /* ... for so many ticks */
-  volatile bool clock_fired;      /* the clock set yield */
   /* Fibers (fiber.c). */
   lvd_port_context home; /* the worker's own stack, while a fiber runs */
   uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
@@ -209,14 +213,15 @@ struct lvd_worker {
  * from the application's counts when it is at rest here, and not each time. */
 typedef struct lvd_app_share {
   LVD_ALIGNED(LVD_LINE) lvd_app *app;
-  uint32_t ready;              /* its entities here that are READY or RUNNING */
-  uint32_t arrived;            /* what was on its way here, and is counted in app->live still */
-  uint32_t ended;              /* fibers that are counted in app->fibers still */
-  lvd_a64 fiber_ticks;         /* of the worker's clock, amid fibers of it ... */
-  lvd_a64 end_ticks;           /* ... since it ends, ... */
-  uint64_t ends_since;         /* ... which they first saw then; 0: not yet */
-  lvd_a32 known;               /* something of the application has been here */
-  lvd_a32 taking;              /* `take_up` has been left, and has not run */
+  uint32_t ready;      /* its entities here that are READY or RUNNING */
+  uint32_t arrived;    /* what was on its way here, and is counted in app->live still */
+  uint32_t ended;      /* fibers that are counted in app->fibers still */
+  uint64_t had_until;  /* ticks: its actors have had a small part of the worker until then */
+  lvd_a64 fiber_ticks; /* of the worker's clock, amid fibers of it ... */
+  lvd_a64 end_ticks;   /* ... since it ends, ... */
+  uint64_t ends_since; /* ... which they first saw then; 0: not yet */
+  lvd_a32 known;       /* something of the application has been here */
+  lvd_a32 taking;      /* `take_up` has been left, and has not run */
   lvd_command take_up, forget; /* control.c, keeper.c */
   bool counted;                /* this worker is counted in app->live */
   bool candidate;              /* on the worker's quiet list */
@@ -825,19 +830,34 @@ static inline uint32_t lvd_place_after(const lvd_entity *e) {
   return LVD_OF_LEVEL * (e->level % LVD_INBOX_LEVELS);
 }
 static inline uint32_t lvd_place(const lvd_entity *e) {
-  return lvd_place_after(e) + 1 + (lvd_load_relaxed_u32(&e->app->promised) != 0);
+  if (lvd_load_relaxed_u32(&e->little)) return lvd_place_after(e) + LVD_LITTLE;
+  bool promised = lvd_load_relaxed_u32(&e->app->promised) != 0;
+  return lvd_place_after(e) + (promised ? LVD_PROMISED : LVD_USUAL);
+}
+
+/* One part in so many of a worker is little, and so is what `little_ticks` are of that. In round robin nobody goes before
+ * others of his level for it. */
+enum { LVD_PART = 16 };
+
+static inline bool lvd_needs_little(const lvd_worker *w, lvd_entity *e) {
+  uint64_t most = lvd_load_relaxed_u64(&w->since) + LVD_PART * w->little_ticks;
+  bool little = e->app->share[w->index].had_until <= most && !e->is_fiber && !w->round_robin;
+  if (little != lvd_load_relaxed_u32(&e->little)) lvd_store_relaxed_u32(&e->little, little);
+  return little;
 }
 
 static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
+  (void)lvd_needs_little(w, e);
   lvd_queue_put_at(w, e, lvd_place(e));
 }
 
 /* It has had a turn, and could go on. Who is promised a rate goes before others then, too: it is held as soon as it is
- * ahead, and else would wait for the firings of others after each turn, however long they last. In round robin its round
- * has ended. */
+ * ahead, and else would wait for the firings of others after each turn, however long they last; and who needs little has
+ * been asked for this turn's end. In round robin its round has ended. */
 static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
-  if (LVD_UNLIKELY(w->round_robin) || lvd_load_relaxed_u32(&e->app->promised)) {
-    lvd_queue_put(w, e);
+  bool little = lvd_needs_little(w, e), promised = lvd_load_relaxed_u32(&e->app->promised);
+  if (LVD_UNLIKELY(w->round_robin) || promised || little) {
+    lvd_queue_put_at(w, e, lvd_place(e));
     return;
   }
   w->gave_way = true;

@@ -19,16 +19,15 @@
  * looks around, never between that and an activation: a late one asks what runs next. */
 #include "core.h"
 #include "heritage.h"
+#include "turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
-  PROMISED_NS = 100000000, /* so long a promise may go before others at one time ... */
-  BECOME_NS = 2000000,     /* ... and so long before who has just become ready */
-  LOOK_EVERY = 16,         /* activations between two looks at the unsettled */
-  SETTLE_NS = 2000000,     /* a busy worker settles so often, if there is anything to settle ... */
-  UNSETTLED_MOST = 1024    /* ... and whenever so many have gathered */
+  LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
+  SETTLE_NS = 2000000,  /* a busy worker settles so often, if there is anything to settle ... */
+  UNSETTLED_MOST = 1024 /* ... and whenever so many have gathered */
 };
 
 /* ---- being reached ------------------------------------------------------------------------ */
@@ -43,16 +42,16 @@ void lvd_worker_ask(lvd_worker *w) {
 enum { TURN_NS = 500000 };
 
 bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running) {
-  bool promised = running % LVD_OF_LEVEL == 0 && place + 2 == running;
-  if (!promised && place + 1 != running) return false;
+  if (place >= running || place / LVD_OF_LEVEL != (running - 1) / LVD_OF_LEVEL) return false;
+  if (place % LVD_OF_LEVEL == LVD_AFTER && place + 1 != running) return false;
   uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
-  return now > since && lvd_port_ticks_to_ns(now - since) > (promised ? BECOME_NS : TURN_NS);
+  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
 }
 
-/* Of a higher level, or of the same and promised a rate where the other is not. */
+/* Of a higher level, or of the same and promised a rate, or in need of little, where the other is not. */
 static bool goes_before(uint32_t place, uint32_t running) {
   uint32_t level = (running - 1) / LVD_OF_LEVEL;
-  return place >= running && (place / LVD_OF_LEVEL > level || place % LVD_OF_LEVEL == 2);
+  return place >= running && (place / LVD_OF_LEVEL > level || place % LVD_OF_LEVEL > LVD_USUAL);
 }
 
 /* A program that computes does not look at that: it is told at once by what goes before it, and by others when it has had
@@ -96,7 +95,7 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   lvd_worker *self = lvd_this_worker();
   if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
   uint32_t running = lvd_load_relaxed_u32(&w->running_place);
-  uint32_t place = LVD_OF_LEVEL * level + 1;
+  uint32_t place = LVD_OF_LEVEL * level + LVD_USUAL;
   if (running && place >= running) lvd_worker_ask_for(w, place, running);
 }
 
@@ -278,6 +277,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_count(&w->activations, 1);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
+  lvd_turns_had(w, e, end, took);
 
   if (LVD_UNLIKELY(!whole)) {
     /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
@@ -384,77 +384,6 @@ static void tidy(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
 }
 
-static bool is_more(int64_t ticks, uint64_t ns) {
-  return ticks > 0 && lvd_port_ticks_to_ns((uint64_t)ticks) > ns;
-}
-
-/* Those that are ready at the places of a level, who has had a turn first. */
-enum { AFTER = 1, USUAL = 2, PROMISED = 4, ALL = 7 };
-
-/* Of those that are ready, who is of the level of a place. */
-static uint32_t of_level(const lvd_worker *w, uint32_t place) {
-  return w->ready_places >> (place - place % LVD_OF_LEVEL) & ALL;
-}
-
-/* Where the next one is: of the highest level, who is promised a rate; but a promise leaves others something. Whoever
- * has just become ready has that soon: what has little to do now and then is not late for it. Who always has something
- * to do has it where the promise cannot be kept. Of others, who has had a turn and could go on lets all others go first,
- * but not for longer than it had itself. Else what hands little on from actor to actor would wait at each of them for a
- * whole turn of somebody who always has something to do. */
-static uint32_t place_of_next(const lvd_worker *w) {
-  uint32_t level = lvd_queue_top(w) / LVD_OF_LEVEL, first = level * LVD_OF_LEVEL;
-  uint32_t those = of_level(w, first);
-  if (those & PROMISED) {
-    if (those & USUAL && is_more(w->promised_had, BECOME_NS)) return first + 1;
-    bool after = those & AFTER && is_more(w->promised_long, PROMISED_NS);
-    return after ? first : first + 2;
-  }
-  return first + ((those & USUAL) && (!(those & AFTER) || w->others_left[level]));
-}
-
-/* What others have before a promise is a sixteenth of what that has had before them, or is to have, in two halves where
- * there are both who have just become ready and who have had a turn; neither owes the other more than for a promise's
- * longest time. What they have while none waits is no debt, and in that time what there was is forgotten. */
-static int64_t after_others(int64_t had, uint32_t those, int64_t took, int64_t most) {
-  enum { OTHERS = 16 };
-  bool both = !(~those & (AFTER | USUAL));
-  if (!(those & PROMISED) && had < 0) return had + took < 0 ? had + took : 0;
-  int64_t least = those & PROMISED ? -most : 0, now = had - took * (both ? 2 * OTHERS : OTHERS);
-  return now < least ? least : now;
-}
-
-/* `those` were ready when this one began, and he among them. */
-static void count_promised(lvd_worker *w, uint32_t place, uint32_t those, int64_t took) {
-  uint32_t kind = 1u << place % LVD_OF_LEVEL;
-  bool waited = those & PROMISED;
-  if (kind != PROMISED && !waited && !w->promised_had && !w->promised_long) return;
-  int64_t most = (int64_t)lvd_port_ns_to_ticks(PROMISED_NS);
-  if (kind == PROMISED) {
-    if (w->promised_had <= most) w->promised_had += took;
-    if (w->promised_long <= most) w->promised_long += took;
-    return;
-  }
-  int64_t *own = kind == USUAL ? &w->promised_had : &w->promised_long,
-          *other = kind == USUAL ? &w->promised_long : &w->promised_had;
-  *own = after_others(*own, those, took, most);
-  /* Where there are not both, one of them has the part of both. */
-  if (*other > 0 && ~those & (AFTER | USUAL))
-    *other = after_others(*other, those & ~PROMISED, took, most);
-  if (*other < 0 && !waited) *other = after_others(*other, those, took, most);
-}
-
-/* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
- * promise may have been there for longer than that between any two of them. */
-static void count_turn(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
-  count_promised(w, place, those, (int64_t)took);
-  uint64_t *left = &w->others_left[place / LVD_OF_LEVEL];
-  if (w->gave_way)
-    *left = took;
-  else if (place % LVD_OF_LEVEL == 1)
-    *left -= *left < took ? *left : took;
-  w->gave_way = false;
-}
-
 /* Who is urgent comes in between, for a short time, whoever has the core; and a relief, beside who keeps it. */
 static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
 
@@ -520,6 +449,7 @@ void lvd_worker_main(void *argument) {
   lvd_port_context_of_thread(&w->home);
   w->turns = w->until_sample = w->look = 1;
   w->settle_ticks = lvd_port_ns_to_ticks(SETTLE_NS);
+  lvd_turns_begin(w);
   w->random = w->index + 1;
   take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
@@ -540,11 +470,11 @@ void lvd_worker_main(void *argument) {
     if (w->ending) break;
     lvd_alarms_expire(w, now);
     lvd_inbox_drain(w);
-    uint32_t place = w->ready_places ? place_of_next(w) : 0;
-    uint32_t those = of_level(w, place);
+    uint32_t place = w->ready_places ? lvd_turns_next(w) : 0;
+    uint32_t those = lvd_turns_of_level(w, place);
     lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
-      w->promised_had = w->promised_long = 0;
+      lvd_turns_rest(w);
       uint64_t awake = now - lvd_slept(w);
       rest(w);
       now = lvd_port_ticks();
@@ -554,7 +484,7 @@ void lvd_worker_main(void *argument) {
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    count_turn(w, place, those, end - lvd_load_relaxed_u64(&w->since));
+    lvd_turns_count(w, place, those, end - lvd_load_relaxed_u64(&w->since));
     now = end;
     if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
     if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);

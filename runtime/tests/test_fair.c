@@ -280,6 +280,92 @@ void test_fair_shared_part(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Takes a number, computes, and passes it on: its turns end by themselves. */
+static lvd_verdict passes_run(lvd_actor *self) {
+  lvd_consumer *a = &self->in[0];
+  lvd_producer *x = &self->out[0];
+  bool *begun = self->state;
+  if (*(const bool *)self->params && !*begun) LVD_PUT(x, uint32_t, 1);
+  *begun = true;
+  if (!lvd_elements(a, 1)) {
+    lvd_await_elements(self, 0, 1);
+    return LVD_WAIT;
+  }
+  uint32_t n = LVD_GET(a, uint32_t);
+  hog_run(self);
+  LVD_PUT(x, uint32_t, n);
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+/* How many turns others have had when an element begins its way. */
+static lvd_verdict begins_run(lvd_actor *self) {
+  for (;;) {
+    if (!lvd_room(&self->out[0], 1)) {
+      lvd_await_room(self, 0, 1);
+      return LVD_WAIT;
+    }
+    lvd_wait_until((int64_t)now_ns() + BEAT_NS);
+    LVD_PUT(&self->out[0], uint32_t, lvd_load_relaxed_u32(&turns));
+    lvd_push(&self->out[0]);
+  }
+}
+
+static lvd_a32 soon;
+
+static lvd_verdict ends_run(lvd_actor *self) {
+  while (lvd_elements(&self->in[0], 1)) {
+    uint32_t had = lvd_load_relaxed_u32(&turns) - LVD_GET(&self->in[0], uint32_t);
+    if (had < 4) lvd_add_relaxed_u32(&soon, 1);
+  }
+  lvd_await_elements(self, 0, 1);
+  return LVD_WAIT;
+}
+
+/* What needs little does not wait at each of its actors for all others that have become ready. */
+void test_fair_needs_little(void) {
+  enum { HOPS = 6, OTHERS = 4 };
+  static const lvd_port_class in[] = {{"A", 4}}, out[] = {{"X", 4}};
+  static const lvd_actor_class passes = {.name = "passes",
+                                         .state_size = sizeof(bool),
+                                         .inputs = 1,
+                                         .outputs = 1,
+                                         .input = in,
+                                         .output = out,
+                                         .run = passes_run},
+                               begins = {.name = "begins",
+                                         .flags = LVD_CLASS_MAY_WAIT,
+                                         .outputs = 1,
+                                         .output = out,
+                                         .run = begins_run},
+                               ends = {.name = "ends", .inputs = 1, .input = in, .run = ends_run};
+  static const bool first = true, second = false;
+  static const uint32_t nothing = 0;
+  lvd_runtime *rt = runtime_of(1);
+  static builder b[OTHERS], small;
+  lvd_app *app[OTHERS + 1];
+  for (int i = 0; i < OTHERS; i++) {
+    builder_init(&b[i], "to and fro");
+    uint32_t one = builder_actor(&b[i], "one", &passes, &first);
+    uint32_t two = builder_actor(&b[i], "two", &passes, &second);
+    builder_connect(&b[i], one, 0, two, 0, 4);
+    builder_connect(&b[i], two, 0, one, 0, 4);
+    app[i] = app_begun(rt, &b[i]);
+  }
+  builder_init(&small, "small");
+  uint32_t last = builder_actor(&small, "begins", &begins, NULL);
+  for (int i = 0; i < HOPS; i++) {
+    uint32_t hop = builder_actor(&small, "hop", &add_class, &nothing);
+    builder_connect(&small, last, 0, hop, 0, 4);
+    last = hop;
+  }
+  builder_connect(&small, last, 0, builder_actor(&small, "ends", &ends, NULL), 0, 4);
+  app[OTHERS] = app_begun(rt, &small);
+  while (lvd_load_relaxed_u32(&soon) < 100) sleep_ms(1);
+  for (int i = 0; i <= OTHERS; i++) lvd_app_unload(app[i]);
+  lvd_runtime_destroy(rt);
+}
+
 enum { YIELDS = 1000 };
 
 static void yields(void *unused) {

@@ -70,9 +70,9 @@ const HANDED: f64 = 5e5;
 /// And what it leaves those of the same priority that promises go before: these may do so for so long at one time,
 /// and others have one part of so many then.
 const PROMISED: f64 = 1e8;
-/// And before those of others that have had no turn since they became ready.
-const BECOME: f64 = 2e6;
 const OTHERS: f64 = 16.0;
+/// Of that those have so much at once who have had no turn since they became ready.
+const BECOME: f64 = 2e6;
 /// What compiled actors put or get of a channel before they push or pop: one part of so many.
 const SEEN: f64 = 2.0;
 /// After so many steps it is looked for applications that are stuck.

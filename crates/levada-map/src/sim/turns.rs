@@ -2,12 +2,18 @@
 //! Whose turn is next on a worker.
 
 use super::ready::{BEST, First, LAST, PLAIN};
-use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN};
-use std::cmp::Ordering;
+use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN, Worker};
+
+impl Worker {
+    /// Whether others have not had yet what promises leave to those who have just become ready.
+    fn lets_in(&self) -> bool {
+        self.promised_had + OTHERS * BECOME > 0.0
+    }
+}
 
 impl Machinery<'_> {
     /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
-    /// is, and of the same if that turn is long enough; for a promise it may be longer.
+    /// is, and of the same priority if that turn is long enough.
     pub(super) fn goes_before(&self, actor: usize, core: usize) -> bool {
         let worker = &self.workers[core];
         let Some((running, _)) = worker.step else {
@@ -15,11 +21,7 @@ impl Machinery<'_> {
         };
         let had = worker.turn - (worker.until - self.now);
         let (other, own) = (self.class_of(actor), self.class_of(running));
-        match other.cmp(&own) {
-            Ordering::Less => true,
-            Ordering::Equal => had > HANDED,
-            Ordering::Greater => other.0 == own.0 && had > BECOME,
-        }
+        other < own || (other.0 == own.0 && had > HANDED)
     }
 
     /// Event-driven: the first that is ready, by rank where applications differ.
@@ -53,7 +55,7 @@ impl Machinery<'_> {
     }
 
     /// Where a promise is the first that is ready, and `after` the first of who has had a turn: whoever has become ready is let
-    /// in soon, who has had a turn later; the second of the two goes where there is one.
+    /// in at once, who has had a turn later; the second of the two goes where there is one.
     fn beside_promise(
         &self,
         worker: usize,
@@ -73,7 +75,7 @@ impl Machinery<'_> {
         let usual = of.queue.first(last).filter(beside);
         let after = after.filter(beside);
         match (usual, after) {
-            (Some(usual), _) if of.promised_had > BECOME => (Some(usual), None),
+            (Some(usual), _) if of.lets_in() => (Some(usual), None),
             (_, after) => (Some(promise), after.filter(|_| of.promised_long > PROMISED)),
         }
     }
@@ -88,11 +90,11 @@ impl Machinery<'_> {
         (self.entities[actor].class.level, place)
     }
 
-    /// The same, but that such a one comes last where promises have gone before for some time.
+    /// The same, but that such a one comes last for as long as others have not had their part.
     pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
-        let had = self.workers[self.entities[actor].core].promised_had;
+        let of = &self.workers[self.entities[actor].core];
         match self.class_of(actor) {
-            (level, BEST) if had > BECOME => (level, LAST),
+            (level, BEST) if of.lets_in() => (level, LAST),
             class => class,
         }
     }
