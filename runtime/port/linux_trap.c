@@ -35,7 +35,8 @@ static pthread_once_t installed = PTHREAD_ONCE_INIT;
 static _Thread_local struct {
   lvd_port_trap_handler *handler;
   bool active, clock;
-  timer_t timer;
+  enum { NO_ALARM, HAS_ALARM, FOUND_NO_TIMER } alarms;
+  timer_t timer, alarm;
   void (*interjected)(void);
   lvd_port_step *step;
   bool waits; /* a call that goes on is waited for, and does not end early */
@@ -233,7 +234,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     } else if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
     } else if (traps.active) {
-      tell(LVD_TRAP_TICK, context);
+      bool alarm = info->si_value.sival_ptr == &traps.alarm;
+      tell(alarm ? LVD_TRAP_ALARM : LVD_TRAP_TICK, context);
     }
     errno = error;
     return;
@@ -375,9 +377,19 @@ lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   return LVD_OK;
 }
 
+void lvd_port_alarm(int64_t after_ns) {
+  struct itimerspec once = {.it_value = {after_ns / 1000000000, after_ns % 1000000000}};
+  if (traps.alarms == NO_ALARM)
+    traps.alarms =
+        make_timer(CLOCK_MONOTONIC, &traps.alarm, &traps.alarm) ? HAS_ALARM : FOUND_NO_TIMER;
+  if (traps.alarms == HAS_ALARM) timer_settime(traps.alarm, 0, &once, NULL);
+}
+
 void lvd_port_traps_end(void) {
   if (!traps.active) return;
   if (traps.clock) timer_delete(traps.timer);
+  if (traps.alarms == HAS_ALARM) timer_delete(traps.alarm);
+  traps.alarms = NO_ALARM;
   traps.clock = false;
   traps.active = false;
   stack_t off = {.ss_flags = SS_DISABLE};

@@ -205,12 +205,13 @@ typedef enum lvd_port_trap {
   LVD_TRAP_ILLEGAL,
   LVD_TRAP_ABORT, /* the thread itself called abort; it may be in anything, and the process ends */
   LVD_TRAP_TICK,  /* another LVD_TICK_MS of CPU time of this thread have passed */
+  LVD_TRAP_ALARM, /* lvd_port_alarm */
   LVD_TRAP_ASLEEP /* lvd_port_thread_tick */
 } lvd_port_trap;
 #define LVD_TICK_MS 4 /* many systems' clocks of CPU time tick no sooner */
 
 /* Called on the thread that trapped, with its `self`, in signal context. It may lvd_port_jump. When
- * it returns, a tick, of either kind, goes on and a fault takes the way it would have taken without us. No tick
+ * it returns, a tick, of any kind, goes on and a fault takes the way it would have taken without us. No tick
  * interrupts the handler of another. `address` is
  * what could not be touched, `at` the instruction that did; for a tick the stack pointer, and the
  * instruction that is next. */
@@ -235,6 +236,10 @@ void lvd_port_traps_prepare(void);
 lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks);
 void lvd_port_traps_end(void);
 
+/* Makes a trap LVD_TRAP_ALARM in the calling thread, which catches its traps, when so much time has passed, instead of one
+ * that was to come; 0: makes none. It may come late, where the system is short of timers not at all, and when it was
+ * just to come all the same. Calls of the system that it interrupts go on, as far as the system lets them (SA_RESTART). */
+void lvd_port_alarm(int64_t after_ns);
 /* Makes a trap LVD_TRAP_ASLEEP in the thread of that number, which lives and catches its traps, wherever it
  * is. Calls of the system that it interrupts go on as far as the system lets them (SA_RESTART). */
 void lvd_port_thread_tick(uint32_t number);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Alarms: who waits for a time on a worker. The worker looks between two activations, and sleeps no
- * longer than until the next one: nobody else has to be woken first.
+ * longer than until the next one: nobody else has to be woken first. An activation in which an alarm may
+ * become due is asked to give way then, by a signal: but only what computes and calls nothing, since a
+ * signal would cut short what sleeps in the system.
  *
  * A fiber has a timer among its worker's own, which nobody else touches: it may be woken by many, and
  * wakes as from any wait. An actor (lvd_wait_until) has left its worker in the middle of a firing, as for a call that
@@ -103,6 +105,28 @@ void lvd_alarms_expire(lvd_worker *w, uint64_t now) {
     lvd_timer_remove(&w->timers, t);
     lvd_entity_rouse(&lvd_fiber_of_timer(t)->entity); /* it is counted as alive: nobody judges it */
   }
+}
+
+/* ---- amid an activation ----------------------------------------------------------------------- */
+
+/* Compiled CAL that calls no native, and prints nothing. */
+static bool only_computes(const lvd_entity *e) {
+  enum { CALLS = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT };
+  return !e->is_fiber && (e->actor.cls->flags & CALLS) == LVD_CLASS_ABANDONABLE;
+}
+
+void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
+  if (!only_computes(e)) {
+    if (w->asks_at > now) lvd_port_alarm(0);
+    w->asks_at = 0;
+    return;
+  }
+  uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
+  if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
+  bool amid = next > now && next - now < lvd_load_relaxed_u64(&e->longest_ticks);
+  if (!amid || next == w->asks_at) return;
+  w->asks_at = next;
+  lvd_port_alarm((int64_t)lvd_port_ticks_to_ns(next - now) + 1);
 }
 
 /* ---- who waits -------------------------------------------------------------------------------- */

@@ -179,6 +179,7 @@ struct lvd_worker {
   lvd_port_mutex alarms_lock;
   lvd_timer *alarms;
   lvd_a64 next_alarm; /* ticks: none is due before that */
+  uint64_t asks_at;   /* ticks: what runs is asked to give way then; 0, or long ago: it is not */
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* What was seen when it was last looked whether something was lost (lost.c). */
   struct {
@@ -640,6 +641,8 @@ void lvd_call_follows(lvd_worker *w, lvd_entity *e);
 
 /* Ticks until the first of `w` is due; 0: none waits for a time. */
 uint64_t lvd_alarms_next(const lvd_worker *w);
+/* `e` begins: it is asked to give way when an alarm becomes due that may while it runs. */
+void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now);
 void lvd_alarms_expire(lvd_worker *w, uint64_t now);
 /* `w` runs: `e`, whose call has just followed it to another worker, waits there. */
 void lvd_alarm_follows(lvd_worker *w, lvd_entity *e);

@@ -483,6 +483,7 @@ void lvd_worker_main(void *argument) {
     }
     lvd_worker_turns(w, e->app);
     if (!may_run(w, e)) continue;
+    lvd_alarms_amid(w, e, now);
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
     lvd_turns_count(w, place, those, end - lvd_load_relaxed_u64(&w->since));
     now = end;

@@ -171,3 +171,36 @@ void test_alarm_of_others(void) {
   CHECK_EQ(lvd_wait_until(at), LVD_OK);
   CHECK(now() >= at);
 }
+
+static lvd_a32 cut_short;
+
+/* Computes until it is asked to give way, and counts how often that is before a tick of its clock could ask it. */
+static lvd_verdict computes_run(lvd_actor *self) {
+  struct timespec from, to;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+  while (!lvd_should_yield(self)) {
+  }
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+  int64_t took = (to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
+  if (took < 2 * MS) lvd_add_relaxed_u32(&cut_short, 1);
+  return LVD_YIELD;
+}
+
+/* What computes gives way when somebody's time has come, and does not go on for as long as its turns may be. */
+void test_alarm_amid(void) {
+  static const lvd_actor_class computes = {
+      .name = "computes", .flags = LVD_CLASS_ABANDONABLE, .run = computes_run};
+  lvd_actor_desc one[] = {{"one", &computes, NULL, 0}};
+  lvd_network net = {LVD_LAYOUT, "computing", 1, 0, one, NULL};
+  const beat each_ms = {1, UINT32_MAX};
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  builder b;
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &app, NULL, 0), LVD_OK);
+  CHECK_EQ(lvd_app_start(app), LVD_OK);
+  lvd_app *beats = beating(rt, &b, &each_ms, NULL);
+  while (lvd_load_relaxed_u32(&cut_short) < 100) sleep_ms(1);
+  lvd_app_unload(beats);
+  lvd_app_unload(app);
+  lvd_runtime_destroy(rt);
+}

@@ -23,6 +23,9 @@ uint64_t lvd_alarms_next(const lvd_worker *w) {
   return 0;
 }
 void lvd_alarms_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
+void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
+  (void)w, (void)e, (void)now;
+}
 void lvd_fibers_end(lvd_app *app) { (void)app; }
 bool lvd_fibers_in_vain(lvd_app *app) {
   (void)app;
