@@ -115,18 +115,29 @@ static bool only_computes(const lvd_entity *e) {
   return !e->is_fiber && (e->actor.cls->flags & CALLS) == LVD_CLASS_ABANDONABLE;
 }
 
+/* Later than a tick of the clock nothing is asked for: the next activation does. */
+static bool is_amid(const lvd_entity *e, uint64_t ticks) {
+  uint64_t longest = e->lately_longest ? e->lately_longest : UINT64_MAX;
+  return ticks < longest && lvd_port_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
+}
+
 void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
+  uint64_t asks = lvd_load_relaxed_u64(&w->asks_at);
   if (!only_computes(e)) {
-    if (w->asks_at > now) lvd_port_alarm(0);
-    w->asks_at = 0;
+    if (!asks) return;
+    lvd_port_alarm(0); /* one that was due comes before this returns */
+    lvd_store_relaxed_u64(&w->asks_at, 0);
     return;
   }
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
   if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
-  bool amid = next > now && next - now < lvd_load_relaxed_u64(&e->longest_ticks);
-  if (!amid || next == w->asks_at) return;
-  w->asks_at = next;
-  lvd_port_alarm((int64_t)lvd_port_ticks_to_ns(next - now) + 1);
+  if (next <= now || next == asks || !is_amid(e, next - now)) return;
+  uint64_t ns = lvd_port_ticks_to_ns(next - now);
+  lvd_store_relaxed_u64(&w->asks_at, next);
+  /* Ticks are not known better: rather late than early. */
+  lvd_port_alarm((int64_t)(ns + (ns >> 12)) + 1);
+  if (!lvd_load_relaxed_u64(&w->asks_at))
+    lvd_port_alarm(0); /* the one before has just come: that will do */
 }
 
 /* ---- who waits -------------------------------------------------------------------------------- */

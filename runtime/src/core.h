@@ -63,6 +63,7 @@ typedef struct lvd_entity {
   lvd_actor actor;
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
+  uint64_t lately_longest; /* the longest activation in ticks, of long ago ones less and less */
   lvd_a64 clocked; /* 1 + the number of an activation that the clock, or the watchdog, has met */
 } lvd_entity;
 
@@ -90,7 +91,7 @@ typedef struct lvd_queue {
 } lvd_queue;
 
 /* Of each level, the last one first (turns.h): of who has had a turn and could go on; of who has become ready; of those of
- * them that are promised a rate, and of those whose applications need little of the worker. */
+ * them that are promised a rate; of those others whose applications' actors need little of the worker. */
 enum { LVD_AFTER, LVD_USUAL, LVD_PROMISED, LVD_LITTLE, LVD_OF_LEVEL };
 enum { LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
 _Static_assert(LVD_PLACES <= 32, "a bit for each in ready_places");
@@ -123,11 +124,12 @@ struct lvd_worker {
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
+  /* Ticks, of each level: so much more than others those have had that need little. */
+  uint64_t little_had[LVD_INBOX_LEVELS];
   /* Ticks that promises have had before others, and before those that have had a turn; below 0: these have had more than
    * their part. */
   int64_t promised_had, promised_long;
   uint64_t little_ticks; /* so much may be had at once */
-  uint64_t little_had;   /* ticks: so much more than others those have had that need little */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
@@ -179,7 +181,7 @@ struct lvd_worker {
   lvd_port_mutex alarms_lock;
   lvd_timer *alarms;
   lvd_a64 next_alarm; /* ticks: none is due before that */
-  uint64_t asks_at;   /* ticks: what runs is asked to give way then; 0, or long ago: it is not */
+  lvd_a64 asks_at;    /* ticks: what runs is asked to give way then; 0: it is not */
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
   /* What was seen when it was last looked whether something was lost (lost.c). */
   struct {
@@ -833,9 +835,8 @@ static inline uint32_t lvd_place_after(const lvd_entity *e) {
   return LVD_OF_LEVEL * (e->level % LVD_INBOX_LEVELS);
 }
 static inline uint32_t lvd_place(const lvd_entity *e) {
-  if (lvd_load_relaxed_u32(&e->little)) return lvd_place_after(e) + LVD_LITTLE;
-  bool promised = lvd_load_relaxed_u32(&e->app->promised) != 0;
-  return lvd_place_after(e) + (promised ? LVD_PROMISED : LVD_USUAL);
+  if (lvd_load_relaxed_u32(&e->app->promised)) return lvd_place_after(e) + LVD_PROMISED;
+  return lvd_place_after(e) + (lvd_load_relaxed_u32(&e->little) ? LVD_LITTLE : LVD_USUAL);
 }
 
 /* One part in so many of a worker is little, and so is what `little_ticks` are of that. In round robin nobody goes before

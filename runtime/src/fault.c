@@ -191,7 +191,8 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     lvd_port_jump(w->escape);
   }
   case LVD_TRAP_ALARM:
-    if (w->current) lvd_exchange_relaxed_u32(&w->yield, 1);
+    lvd_store_relaxed_u64(&w->asks_at, 0);
+    lvd_exchange_relaxed_u32(&w->yield, 1);
     return;
   case LVD_TRAP_ASLEEP:
     lvd_stuck_asleep(w, address, at);

@@ -2,11 +2,11 @@
 /* Whose turn is next on a worker, of those that are ready there. Each level of priority has four places (core.h), and the
  * highest level that has somebody ready goes before all others. Within it:
  *
- *   needs little  first: whose application has had less than a sixteenth of this worker of late, or 2 ms more than
- *                 that. A pipeline that hands on next to nothing now and then would be late else at each of its
- *                 actors, for as long as all have that are ready there. All of them together have no more than
- *                 the next two have.
- *   promised      before others; but others have a sixteenth, and 2 ms of that at once.
+ *   needs little  first: the actors of an application that have had less than a sixteenth of this worker of late, or
+ *                 2 ms more than that. A pipeline that hands on next to nothing now and then would be late else
+ *                 at each of them, for as long as all have that are ready there. All of these together have no
+ *                 more than the last two have.
+ *   promised      before others; but others have a sixteenth, those first that need little, and 2 ms of that at once.
  *   usual         who has become ready.
  *   after         who has had a turn and could go on: he lets all others go first, but not for longer than he
  *                 had himself, and beside a promise for 100 ms. Else what hands on from actor to actor would wait
@@ -20,7 +20,8 @@
 #include "core.h"
 
 enum {
-  LVD_LITTLE_NS = 2000000,       /* what may be had at once */
+  LVD_LITTLE_NS = 2000000,       /* what may be had at once; ... */
+  LVD_FORGOTTEN = 8 * LVD_PART,  /* ... what is due for longer than so many of these is forgotten */
   LVD_PROMISED_NS = 100000000,   /* so long a promise may go before others at one time ... */
   LVD_BESIDE_PROMISE = LVD_PART, /* ... and for all but one part in so many */
 };
@@ -32,14 +33,16 @@ static inline void lvd_turns_begin(lvd_worker *w) {
 /* Nobody is ready. */
 static inline void lvd_turns_rest(lvd_worker *w) {
   w->promised_had = w->promised_long = 0;
-  w->little_had = 0;
+  for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) w->little_had[level] = 0;
 }
 
 /* What an application's actors have had of a worker, as a virtual schedule (the generic cell rate algorithm of ITU-T
- * I.371): until when that is no more than the part of it that is little. */
+ * I.371): until when that is no more than the part of it that is little. What was long ago is forgotten. */
 static inline void lvd_turns_had(lvd_worker *w, const lvd_entity *e, uint64_t end, uint64_t took) {
-  uint64_t *until = &e->app->share[w->index].had_until;
-  *until = (*until > end ? *until : end) + LVD_PART * took;
+  uint64_t *until = &e->app->share[w->index].had_until,
+           most = end + LVD_FORGOTTEN * w->little_ticks;
+  uint64_t from = *until < end ? end : *until < most ? *until : most;
+  *until = from + LVD_PART * took;
 }
 
 static inline bool is_more(int64_t ticks, uint64_t ns) {
@@ -71,7 +74,8 @@ static inline uint32_t lvd_turns_next(const lvd_worker *w) {
   uint32_t those = lvd_turns_of_level(w, first);
   int64_t at_once = (int64_t)LVD_BESIDE_PROMISE * (int64_t)w->little_ticks;
   bool lets_in = !(those & PROMISED) || w->promised_had + at_once > 0;
-  if (those & NEED_LITTLE && lets_in && (!beside_little(those) || w->little_had < w->little_ticks))
+  if (those & NEED_LITTLE && lets_in &&
+      (!beside_little(those) || w->little_had[level] < w->little_ticks))
     return first + LVD_LITTLE;
   if (those & PROMISED) {
     if (those & USUAL && lets_in) return first + LVD_USUAL;
@@ -115,14 +119,22 @@ static inline void count_promised(lvd_worker *w, uint32_t place, uint32_t those,
   if (*other < 0 && !waited) *other = after_others(*other, those, took, most);
 }
 
+/* A long firing of one of them keeps all others no longer from their turns than what they may have at once. */
+static inline void count_little(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
+  uint64_t *had = &w->little_had[place / LVD_OF_LEVEL], most = 2 * w->little_ticks;
+  if (place % LVD_OF_LEVEL == LVD_LITTLE) {
+    *had += beside_little(those) ? took : 0;
+    if (*had > most) *had = most;
+  } else if (place % LVD_OF_LEVEL != LVD_PROMISED) {
+    *had -= *had < took ? *had : took;
+  }
+}
+
 /* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
  * promise may have been there for longer than that between any two of them. */
 static inline void lvd_turns_count(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
   count_promised(w, place, those, (int64_t)took);
-  if (place % LVD_OF_LEVEL == LVD_LITTLE)
-    w->little_had += beside_little(those) ? took : 0;
-  else if (place % LVD_OF_LEVEL != LVD_PROMISED)
-    w->little_had -= w->little_had < took ? w->little_had : took;
+  count_little(w, place, those, took);
   uint64_t *left = &w->others_left[place / LVD_OF_LEVEL];
   if (w->gave_way)
     *left = took;

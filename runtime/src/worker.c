@@ -277,6 +277,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_count(&w->activations, 1);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
+  uint64_t lately = e->lately_longest - e->lately_longest / 16;
+  e->lately_longest = took > lately ? took : lately;
   lvd_turns_had(w, e, end, took);
 
   if (LVD_UNLIKELY(!whole)) {
@@ -364,12 +366,12 @@ static bool has_news(const lvd_worker *w, const lvd_entity *e) {
   return lvd_load_relaxed_u32(&e->target) != w->index || lvd_load_relaxed_u32(&e->app->paused);
 }
 
-/* Whoever is ready at less than the highest place may not have his turn for as long as that has work. Who is
- * to be elsewhere, to end or to stand still does so all the same. */
+/* Whoever is ready at another place than that of the next one may not have his turn for as long as that has work. Who
+ * is to be elsewhere, to end or to stand still does so all the same. */
 static void tidy(lvd_worker *w) {
-  uint32_t highest = lvd_queue_top(w);
-  for (uint32_t place = 0; place < highest; place++) {
-    if (!(w->ready_places & (1u << place))) continue;
+  uint32_t next_place = lvd_turns_next(w), ready = w->ready_places;
+  for (uint32_t place = 0; place < LVD_PLACES; place++) {
+    if (place == next_place || !(ready & (1u << place))) continue;
     lvd_entity *e = w->ready[place].first, *next;
     w->ready_places &= ~(1u << place);
     for (; e; e = next) {
@@ -479,6 +481,7 @@ void lvd_worker_main(void *argument) {
       rest(w);
       now = lvd_port_ticks();
       lvd_lost_rested(w, awake, now);
+      lvd_store_relaxed_u64(&w->since, now); /* nothing has run */
       continue;
     }
     lvd_worker_turns(w, e->app);
