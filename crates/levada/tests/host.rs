@@ -134,8 +134,19 @@ fn who_is_paused_stands_still_and_the_others_do_not() {
     for name in ["a", "b"] {
         host.many(name);
     }
+    // Of whom some part of a worker is told.
+    let computes = |name: &str| {
+        let stats = host.json(&["stats"]);
+        let workers = stats["worker"].as_array().unwrap().iter();
+        let mut actors = workers.flat_map(|w| w["actor"].as_array().unwrap().clone());
+        actors.any(|actor| actor["application"] == name && !actor["share"].is_null())
+    };
+    while !(computes("a") && computes("b")) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let paused = host.json(&["pause", "a"]);
     assert_eq!(paused["state"], "paused");
+    assert!(!computes("a") && computes("b"));
     let (a, b) = (
         host.seen("a")["firings"].clone(),
         host.seen("b")["firings"].as_u64(),

@@ -3,7 +3,7 @@
 
 use super::types::{Computes, Placed, Worker};
 use super::{Served, leases};
-use crate::hosted::Seen;
+use crate::hosted::{Seen, State};
 use crate::lock::lock;
 
 /// A smaller part of a core is none: a mean of what was never comes to 0.
@@ -31,10 +31,15 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
             }
         })
         .collect();
-    for hosted in all.iter().filter_map(|a| a.hosted.as_ref()) {
+    for seen in all {
+        let Some(hosted) = &seen.hosted else {
+            continue;
+        };
+        // What it computed last is known for when it goes on.
+        let stands = seen.state == State::Paused;
         let fibers = lock(&hosted.lately.fibers).clone();
         for (worker, share) in workers.iter_mut().zip(fibers) {
-            if share >= WORTH_TELLING {
+            if share >= WORTH_TELLING && !stands {
                 worker.program.push(Computes {
                     application: hosted.name.clone(),
                     share,
@@ -45,7 +50,8 @@ pub(super) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
         let pins = hosted.seats.pins();
         let rate = lock(&hosted.lately.rate);
         for (i, actor) in counters.actors.into_iter().enumerate() {
-            let share = rate.as_ref().and_then(|r| r.busy.get(i)).map(|ns| ns / 1e9);
+            let busy = rate.as_ref().and_then(|r| r.busy.get(i));
+            let share = busy.filter(|_| !stands).map(|ns| ns / 1e9);
             if let Some(worker) = workers.get_mut(actor.worker as usize) {
                 worker.actor.push(Placed {
                     application: hosted.name.clone(),
