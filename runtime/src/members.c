@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-/* Null: there is none of that name. */
 lvd_entity *lvd_entity_named(const lvd_app *app, const char *name) {
   for (uint32_t i = 0; i < app->net->actors; i++)
     if (strcmp(app->entity[i].name, name) == 0) return &app->entity[i];
@@ -86,7 +85,6 @@ static bool same_text(const char *a, size_t n, const char *b, size_t m) {
   return n == m && memcmp(a, b, n) == 0;
 }
 
-/* The actor of which this one is a member, and with which class; null: there is none. */
 lvd_entity *lvd_with_member(const lvd_app *app, const lvd_member *like, lvd_member *is) {
   for (uint32_t i = 0; i < app->net->actors; i++) {
     *is = lvd_member_first(&app->entity[i]);
@@ -120,7 +118,6 @@ static const char *own_name(const lvd_member *m, size_t *n) {
   return at;
 }
 
-/* The name of a variable as the member has it that is called so; null: it is another's. */
 const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char *name) {
   if (!lvd_is_joined(e)) return name;
   size_t n;
@@ -128,7 +125,6 @@ const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char
   return strncmp(name, own, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
 }
 
-/* Are there two of them whose variables nobody could tell apart? */
 bool lvd_are_ambiguous(const lvd_entity *e) {
   lvd_member a = lvd_member_first(e);
   do {
@@ -141,7 +137,6 @@ bool lvd_are_ambiguous(const lvd_entity *e) {
   return false;
 }
 
-/* The one that has what member `m` of the new version had; null: there is none. */
 const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member *is) {
   const lvd_entity *o = lvd_with_member(old, m, is);
   return o && lvd_same_class_of(m, is) && !lvd_are_ambiguous(o) ? o : NULL;

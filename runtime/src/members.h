@@ -26,7 +26,8 @@ bool lvd_same_class_of(const lvd_member *a, const lvd_member *b);
 
 /* The actor of which this one is a member, and as which; null: there is none. */
 lvd_entity *lvd_with_member(const lvd_app *app, const lvd_member *like, lvd_member *is);
-/* The same of the same class, in which it can be told what is whose. */
+/* The one that has what member `m` of the new version had, of the same class, and in which it can be told what is whose;
+ * null: there is none. */
 const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member *is);
 
 /* The name of a variable as the member has it that is called so; null: it is another's. */
