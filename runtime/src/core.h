@@ -840,9 +840,10 @@ static inline uint32_t lvd_place(const lvd_entity *e) {
 }
 
 /* One part in so many of a worker is little, and so is what `little_ticks` are of that. In round robin nobody goes before
- * others of his level for it. */
+ * others of his level for it, and of fibers it is not known. */
 enum { LVD_PART = 16 };
 
+/* Does it, as it becomes ready? Notes that, too, for lvd_place. */
 static inline bool lvd_needs_little(const lvd_worker *w, lvd_entity *e) {
   uint64_t most = lvd_load_relaxed_u64(&w->since) + LVD_PART * w->little_ticks;
   bool little = e->app->share[w->index].had_until <= most && !e->is_fiber && !w->round_robin;
