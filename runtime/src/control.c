@@ -8,6 +8,8 @@
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   end:    exchange_release phase               -> keeper.c, find_ending: load_acquire     the outcome
  *   finish: store_release phase ENDED (keeper.c) -> wait, get_state: load_acquire       all that was done
+ *   resume: store_release paused -> may_run (worker.c), may_follow (fiber.c): load_acquire
+ *                                                                      what was read, and left, while it stood still
  *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
  *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
  *   still:  worker.c */
@@ -125,7 +127,7 @@ static lvd_status let_go(lvd_app *app, uint32_t holds) {
   bool lives = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING;
   if (lives) {
     app->holds &= ~holds;
-    lvd_store_relaxed_u32(&app->paused, app->holds);
+    lvd_store_release_u32(&app->paused, app->holds);
     lvd_port_barrier(); /* who has held something, and looked before, is known */
     lvd_app_take_up(app);
   }

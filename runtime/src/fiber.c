@@ -15,6 +15,7 @@
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (settle.c)
  *   end: event told (release)        -> join: event wait (acquire)                    F2
+ *   resume: paused (release, control.c) -> may_follow: paused (acquire)  what was done while it stood still
  *   put_away: fibers - 1 (release, share.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
 #include "../port/exceptions.h"
 #include "inside.h"
@@ -97,7 +98,7 @@ static bool loop_wanted(const lvd_worker *w) {
 static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
   const lvd_app *app = e->app;
   return e->is_fiber && lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
-         !lvd_load_relaxed_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
+         !lvd_load_acquire_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
 }
 
 /* The next ready entity has begun, if it may follow and the loop has nothing to do. */

@@ -13,6 +13,7 @@
  *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
  *   turn:    running, [light], load phase, paused, awaited
  *                                     <> lvd_app_still: phase or paused, awaited, [heavy], load running
+ *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (control.c)
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
  * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
  * all who asked had left, also those whose 1 was written over. It is taken back before the worker
@@ -339,7 +340,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
-  uint32_t holds = lvd_load_relaxed_u32(&app->paused);
+  uint32_t holds = lvd_load_acquire_u32(&app->paused);
   if (LVD_UNLIKELY(holds && !ending)) {
     if (holds & LVD_HOLD_ALL) {
       e->next = w->held;

@@ -441,6 +441,8 @@ pub const KEPT: &[Kept] = &[
         "fibers_end reads this count alone; in the checks `live` is released after it"),
     kept("src/app_fibers.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check closes an application: who sees it closed must see the fibers started before"),
+    kept("src/fiber.c", "may_follow", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+        "no check pauses an application that has fibers: as may_run of worker.c"),
     kept("src/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
         "makes the switch faster, or orders a thread against its own signal handler").places(3),
     kept("src/fiber.c", "lvd_fiber_interrupted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),

@@ -361,6 +361,21 @@ fn resumed(library: &Library, barrier: Barrier) {
     world.stop([worker]);
 }
 
+/// What is looked at while it is paused is looked at before it goes on, also where its worker held nothing.
+fn resumed_seen(library: &Library, barrier: Barrier) {
+    let world = alone(library, barrier, 0);
+    let Owned { c, m, .. } = *world.0;
+    c.says(m);
+    world.watch();
+    c.wake(m, SINK);
+    assert_eq!(c.pause(m), OK);
+    let worker = world.start(0);
+    assert_eq!(c.got(m), 0, "times that it ran");
+    assert_eq!(c.resume(m), OK);
+    c.await_said(m);
+    world.stop([worker]);
+}
+
 const FENCES: Barrier = Barrier::Fences;
 const CORES: Barrier = Barrier::Asymmetric;
 
@@ -389,6 +404,8 @@ pub const CHECKS: &[Check] = &[
     check("paused, running", "pause", CORES, Some(1), 65, paused_running),
     check("paused, busy", "pause", FENCES, Some(1), 601, paused_busy),
     check("resumed", "pause", FENCES, Some(1), 710, resumed),
-    check("resumed", "pause", CORES, Some(1), 1804, resumed),
+    check("resumed", "pause", CORES, Some(1), 1668, resumed),
+    check("resumed, seen", "pause", FENCES, Some(1), 744, resumed_seen),
+    check("resumed, seen", "pause", CORES, Some(1), 1246, resumed_seen),
     check("sink moves", "E1 E2", CORES, Some(1), 16064, moves).soak(),
 ];
