@@ -56,22 +56,44 @@ void lvd_app_still(lvd_app *app) { still_within(app, -1); }
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
-lvd_status lvd_app_start(lvd_app *app) {
-  LVD_INSIDE;
-  if (!app) return LVD_E_ARGUMENT;
+/* From now on it runs, but for what is held. */
+static bool begin(lvd_app *app, uint32_t holds) {
   uint32_t loaded = LVD_PHASE_LOADED;
+  lvd_port_lock(&app->control);
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
   lvd_port_lock(&app->rt->lock);
   lvd_port_lock(&app->gate);
-  bool begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  bool begins = lvd_load_relaxed_u32(&app->phase) == loaded;
+  if (begins) {
+    app->holds |= holds;
+    lvd_store_relaxed_u32(&app->paused, app->holds);
+    /* It may have been told to end meanwhile. */
+    begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  }
   lvd_port_unlock(&app->gate);
   lvd_port_unlock(&app->rt->lock);
-  if (!begins) return LVD_E_STATE;
+  lvd_port_unlock(&app->control);
+  return begins;
+}
+
+static lvd_status start(lvd_app *app, uint32_t holds) {
+  if (!app) return LVD_E_ARGUMENT;
+  if (!begin(app, holds)) return LVD_E_STATE;
   /* Alive until every actor has been woken, or the first could be at rest before the last. */
   lvd_add_relaxed_u32(&app->live, 1);
   for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
   if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
   return LVD_OK;
+}
+
+lvd_status lvd_app_start(lvd_app *app) {
+  LVD_INSIDE;
+  return start(app, 0);
+}
+
+lvd_status lvd_app_start_paused(lvd_app *app) {
+  LVD_INSIDE;
+  return start(app, LVD_HOLD_ALL);
 }
 
 lvd_status lvd_app_promise(lvd_app *app, bool promised) {

@@ -35,6 +35,31 @@ void test_app_pause_resume(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Nothing of it runs before it is resumed, wherever that is to be then. */
+void test_app_start_paused(void) {
+  lvd_runtime *rt = runtime_of(2);
+  uint32_t count = 10000;
+  for (int i = 0; i < 20; i++) {
+    sink s = {0};
+    builder b;
+    pipeline(&b, 3, &count, &s, 64);
+    lvd_app *app = app_loaded(rt, &b);
+    CHECK_EQ(lvd_app_start_paused(app), LVD_OK);
+    CHECK_EQ(lvd_app_start(app), LVD_E_STATE);
+    CHECK_EQ(lvd_app_start_paused(app), LVD_E_STATE);
+    CHECK_EQ(lvd_app_get_state(app), LVD_APP_PAUSED);
+    sleep_ms(2);
+    CHECK_EQ(firings(app), 0);
+    CHECK_EQ(lvd_app_pause(app), LVD_OK);
+    CHECK_EQ(firings(app), 0);
+    if (i % 2) CHECK_EQ(lvd_app_move(app, 1, 1), LVD_OK);
+    CHECK_EQ(lvd_app_resume(app), LVD_OK);
+    app_ended(app, LVD_OK);
+    check_pipeline(&s, count, 3);
+  }
+  lvd_runtime_destroy(rt);
+}
+
 void test_app_stop_while_others_run(void) {
   lvd_runtime *rt = runtime_of(2);
   uint64_t seed = 1234567;

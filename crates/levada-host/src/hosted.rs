@@ -62,6 +62,13 @@ impl Hosted {
         *moved = Some((Instant::now(), done));
     }
 
+    /// What has been counted of it, by all its versions, and what that is called. A new version counts on from where the
+    /// one before it was, as soon as it counts.
+    pub(crate) fn progress(&self) -> Option<(String, u64)> {
+        let before = || lock(&self.lineage.inherited).clone();
+        self.app.progress().or_else(before)
+    }
+
     /// Units that it has done itself, so without those of the versions before it.
     pub(crate) fn done(&self) -> f64 {
         let counted = self.app.progress();
@@ -70,9 +77,7 @@ impl Hosted {
 
     /// It goes on from where `old` has counted to, with what that has left of its limits.
     pub(crate) fn counts_on(&self, old: &Hosted) {
-        let before = || old.lineage.inherited.load(Ordering::Relaxed);
-        let counted = old.app.progress().map_or_else(before, |(_, done)| done);
-        self.lineage.inherited.store(counted, Ordering::Relaxed);
+        *lock(&self.lineage.inherited) = old.progress();
         *lock(&self.lineage.left) = left(old);
     }
 

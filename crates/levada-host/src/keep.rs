@@ -138,18 +138,31 @@ impl Bucket {
     }
 }
 
-/// What an application had left of a limit, after so much was used in all.
+/// What is left of a limit: so many seconds' worth at this time, and what has come since.
 #[derive(Clone, Copy)]
 pub(crate) struct Left {
+    at: Instant,
+    seconds: f64,
+}
+
+impl Left {
+    fn now(&self) -> f64 {
+        self.seconds + self.at.elapsed().as_secs_f64()
+    }
+}
+
+/// What an application had left of a limit, after so much was used in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
     at: Instant,
     rate: f64,
     level: f64,
     used: f64,
 }
 
-impl Left {
-    fn of(bucket: &Bucket) -> Left {
-        Left {
+impl Seen {
+    fn of(bucket: &Bucket) -> Seen {
+        Seen {
             at: Instant::now(),
             rate: bucket.rate,
             level: bucket.level,
@@ -163,14 +176,23 @@ impl Left {
     }
 }
 
-/// What a version that has ended has left of its rate and its share, in seconds: who takes its place has no more.
-pub(crate) fn left(old: &Hosted) -> [Option<f64>; 2] {
-    let (seen, before) = (*lock(&old.lately.left), *lock(&old.lineage.left));
+/// What a version that has ended has left of its rate and its share: who takes its place has no more.
+pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
+    let (seen, before) = (*lock(&old.lately.limits), *lock(&old.lineage.left));
     let used = [old.done(), busy(old)];
     [0, 1].map(|i| match seen[i] {
-        Some(left) => Some(left.after(left.at.elapsed().as_secs_f64(), used[i])),
+        Some(seen) => Some(Left {
+            at: seen.at,
+            seconds: seen.after(0.0, used[i]),
+        }),
+        // It has not begun.
         None => before[i],
     })
+}
+
+/// It is held since it has had all that its rate gives it, for now.
+pub(crate) fn has_had_its_rate(hosted: &Hosted) -> bool {
+    lock(&hosted.lately.limits)[0].is_some_and(|rate| rate.level <= 0.0)
 }
 
 fn busy(hosted: &Hosted) -> f64 {
@@ -187,25 +209,47 @@ pub fn start(
     if let Some(shared) = shared.upgrade() {
         shared.runtime.serve();
     }
-    let Some((limits, started)) = hosted.upgrade().map(|h| (h.limits, h.app.start())) else {
+    let Some((buckets, started)) = hosted.upgrade().map(|h| begin(&h)) else {
         return;
     };
     let runs = started.is_ok();
     // Who has asked for it waits.
     let _ = said.send(started);
     if runs {
-        keep(shared, hosted, limits);
+        keep(shared, hosted, buckets);
     }
 }
 
-fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, limits: Limits) {
-    let Some(before) = hosted.upgrade().map(|h| *lock(&h.lineage.left)) else {
-        return;
+/// Of its rate and of its share.
+type Buckets = [Option<Bucket>; 2];
+
+/// It begins with what the version before it has left, and if that is nothing it is held from its beginning: or each of
+/// many versions in a row would have what it takes until the first look at it.
+fn begin(hosted: &Hosted) -> (Buckets, Result<(), levada_sys::Error>) {
+    let before = lock(&hosted.lineage.left).map(|left| left.map(|l| l.now()));
+    let buckets = [
+        (hosted.limits.rate).map(|r| Bucket::of_rate(r).after(before[0])),
+        (hosted.limits.share).map(|s| Bucket::of_share(s).after(before[1])),
+    ];
+    *lock(&hosted.lately.limits) = buckets.each_ref().map(|b| b.as_ref().map(Seen::of));
+    let mut held = hosted.held();
+    *held = buckets.iter().flatten().any(|b| b.level <= 0.0);
+    let started = match *held {
+        true => hosted.app.start_paused(),
+        false => hosted.app.start(),
     };
-    let mut rate = limits.rate.map(|r| Bucket::of_rate(r).after(before[0]));
-    let mut share = limits.share.map(|s| Bucket::of_share(s).after(before[1]));
+    *held &= started.is_ok();
+    drop(held);
+    (buckets, started)
+}
+
+fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, [mut rate, mut share]: Buckets) {
     let (mut at, mut before) = (Instant::now(), 0.0);
-    let mut pause = USUAL;
+    let waits = [&rate, &share].map(|b| b.as_ref().map_or(0.0, Bucket::wait));
+    let mut pause = match waits[0].max(waits[1]) {
+        0.0 => USUAL,
+        wait => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
+    };
     loop {
         std::thread::sleep(pause);
         // Nothing is held while it sleeps: who is gone is gone.
@@ -235,7 +279,7 @@ fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, limits: Limits) {
             wait = wait.max(bucket.wait());
             lasts = lasts.min(bucket.lasts());
         }
-        *lock(&hosted.lately.left) = [&rate, &share].map(|b| b.as_ref().map(Left::of));
+        *lock(&hosted.lately.limits) = [&rate, &share].map(|b| b.as_ref().map(Seen::of));
         hold(shared, hosted, !left);
         pause = match (left, held || now > before) {
             (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
@@ -296,16 +340,16 @@ mod tests {
     fn a_new_version_begins_with_what_the_old_one_has_left() {
         let mut bucket = Bucket::of_rate(100.0);
         assert!(bucket.look(0.01, 4.0, false));
-        let left = Left::of(&bucket).after(0.01, 6.0);
+        let left = Seen::of(&bucket).after(0.01, 6.0);
         assert!((left - 0.01).abs() < 1e-9, "{left}");
         assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
         // What is owed takes no longer where the new one has less.
-        let owed = Left::of(&bucket).after(0.0, 1000.0);
+        let owed = Seen::of(&bucket).after(0.0, 1000.0);
         assert!((Bucket::of_rate(100.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_rate(10.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_share(0.1).after(Some(-2.0)).wait() - 2.0).abs() < 1e-9);
         // But not more than at a beginning.
-        let saved = Left::of(&bucket).after(100.0, 6.0);
+        let saved = Seen::of(&bucket).after(100.0, 6.0);
         let fresh = Bucket::of_rate(100.0).level;
         assert_eq!(Bucket::of_rate(100.0).after(Some(saved)).level, fresh);
         assert_eq!(Bucket::of_rate(100.0).after(None).level, fresh);

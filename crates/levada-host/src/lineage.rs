@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Of an application: the versions before it, of which it has something, and the one that is to take its place.
 
+use crate::keep::Left;
 use crate::lock::lock;
 use levada_sys::Network;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[derive(Default)]
 pub(crate) struct Lineage {
     /// The code of those before it, which knows how to end what they have left and nobody wants.
     pub before: Mutex<Vec<Arc<Network>>>,
-    /// What the one before it had counted when it took over: it counts on from there.
-    pub inherited: AtomicU64,
-    /// What the one before it had left of its rate and of its share, in seconds in which that fills.
-    pub left: Mutex<[Option<f64>; 2]>,
+    /// What the one before it had counted when it took over, if it counts: it counts on from there.
+    pub inherited: Mutex<Option<(String, u64)>>,
+    /// What the one before it had left of its rate and of its share.
+    pub left: Mutex<[Option<Left>; 2]>,
     /// What actors of it do not have of the version before it, in words.
     pub anew: OnceLock<Vec<String>>,
     /// Others have heard of it: of a new version not before the one before it has ended, or is about to for good.
@@ -37,10 +38,11 @@ impl Lineage {
 
     /// What is counted beyond what was inherited. If that is less, what counts has not come along, and began anew.
     pub fn beyond(&self, counted: u64) -> u64 {
-        if counted < self.inherited.load(Ordering::Relaxed) {
-            self.inherited.store(0, Ordering::Relaxed);
+        let mut inherited = lock(&self.inherited);
+        if inherited.as_ref().is_some_and(|(_, from)| counted < *from) {
+            *inherited = None;
         }
-        counted.saturating_sub(self.inherited.load(Ordering::Relaxed))
+        counted - inherited.as_ref().map_or(0, |(_, from)| *from)
     }
 }
 
@@ -51,7 +53,7 @@ mod tests {
     #[test]
     fn a_version_has_done_what_it_counts_beyond_what_it_has_inherited() {
         let of = Lineage::default();
-        of.inherited.store(6000, Ordering::Relaxed);
+        *lock(&of.inherited) = Some(("frames".to_string(), 6000));
         assert_eq!(of.beyond(6000), 0);
         assert_eq!(of.beyond(6010), 10);
         // It counts from its own beginning: so it does later on.

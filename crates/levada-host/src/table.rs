@@ -265,7 +265,7 @@ impl Shared {
             seconds: hosted.seconds(),
             shapes: app.network().describe(),
             counters,
-            progress: app.progress(),
+            progress: hosted.progress(),
             moves: hosted.moves(),
             outcome,
         };

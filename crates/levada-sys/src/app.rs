@@ -42,6 +42,11 @@ impl App {
         self.call(ffi::lvd_app_start)
     }
 
+    /// The same, but it is paused from its beginning.
+    pub fn start_paused(&self) -> Result<(), Error> {
+        self.call(ffi::lvd_app_start_paused)
+    }
+
     /// It goes before others of its priority, or does not any more.
     pub fn promise(&self, promised: bool) {
         // SAFETY: the application is live.

@@ -256,6 +256,7 @@ unsafe extern "C" {
         why_size: usize,
     ) -> lvd_status;
     pub fn lvd_app_start(app: *mut lvd_app) -> lvd_status;
+    pub fn lvd_app_start_paused(app: *mut lvd_app) -> lvd_status;
     pub fn lvd_app_promise(app: *mut lvd_app, promised: bool) -> lvd_status;
     pub fn lvd_app_pause_within(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_resume(app: *mut lvd_app) -> lvd_status;

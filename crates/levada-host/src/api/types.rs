@@ -475,7 +475,7 @@ impl From<&Seen> for Application {
     fn from(seen: &Seen) -> Application {
         let counters = counters(seen);
         let (seconds, moves, told) = match (&seen.hosted, &seen.ended) {
-            (Some(h), _) => (h.seconds(), h.moves(), h.app.progress()),
+            (Some(h), _) => (h.seconds(), h.moves(), h.progress()),
             (None, Some(e)) => (e.seconds, e.moves, e.progress.clone()),
             (None, None) => (0.0, 0, None),
         };
