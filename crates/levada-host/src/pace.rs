@@ -3,6 +3,7 @@
 
 use crate::events::What;
 use crate::hosted::{Hosted, State};
+use crate::keep;
 use crate::lock::lock;
 use crate::table::Shared;
 use crate::weights::BEGINS;
@@ -22,8 +23,9 @@ pub struct Pace {
     uncounted: bool,
 }
 
-/// Since the last judgement: how often it was looked at, and all of it waited then. Who cannot keep up has
-/// always something to do; who has nothing to do at times keeps up with its input, or with who takes its output.
+/// Since the last judgement: how often it was looked at, and all of it waited then, or it had had its rate. Who cannot
+/// keep up has always something to do, and something left; who has nothing to do at times keeps up with its input, or
+/// with who takes its output.
 #[derive(Default)]
 struct Looks {
     all: u32,
@@ -40,11 +42,11 @@ impl Pace {
     }
 
     /// It has been looked at.
-    pub fn seen(&mut self, now: &Counters) {
+    pub fn seen(&mut self, hosted: &Hosted, now: &Counters) {
         self.looks.all += 1;
         // Of a C program's fibers that is not known.
         let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
-        self.looks.waits += u32::from(waits);
+        self.looks.waits += u32::from(waits || keep::has_had_its_rate(hosted));
     }
 
     /// Does it what it was promised? `fires`: some actor of it has fired.

@@ -109,7 +109,7 @@ impl Watch<'_> {
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.seats.pins();
-            watched.pace.seen(&now);
+            watched.pace.seen(&watched.hosted, &now);
             if watched.first < usize::MAX {
                 long.extend(now.actors.iter().map(fires_for_long));
                 // Who pauses it has that in hand.
