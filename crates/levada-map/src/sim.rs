@@ -13,6 +13,7 @@
 
 mod along;
 mod counted;
+mod ends;
 mod made;
 mod promised;
 mod ready;
@@ -29,10 +30,9 @@ pub use settling::{expected, simulate};
 use crate::machine::Machine;
 use crate::mix::Mix;
 use along::Along;
+use ends::{Ends, Next};
 use promised::Cap;
 use ready::{Class, Ready};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use way::Way;
 
 /// How a worker chooses what runs next.
@@ -159,9 +159,7 @@ struct Machinery<'a> {
     workers: Vec<Worker>,
     /// Units a second that each application gets at the most.
     limits: Vec<Option<f64>>,
-    /// Ends of steps, and behind all workers, of the rests of actors; times are positive, so their bits order
-    /// as they do.
-    ends: BinaryHeap<Reverse<(u64, usize)>>,
+    ends: Ends,
     now: f64,
     /// Ends that were come to.
     steps: usize,
@@ -194,14 +192,17 @@ impl Ring {
         u64::from(all).saturating_sub(done - seen)
     }
 
-    /// How many firings the producer, or the consumer, can make by what it sees, when it has made so many.
-    fn lets(&self, done: u64, output: bool) -> u64 {
-        let firings = match output {
-            true => self.free(done) / self.put,
-            false => self.there(done) / self.pop,
+    /// How many firings the producer, or the consumer, can make by what it sees, when it has made so many: up to `most`.
+    fn lets(&self, done: u64, output: bool, most: u64) -> u64 {
+        let (there, each) = match output {
+            true => (self.free(done), self.put),
+            false => (self.there(done), self.pop),
         };
-        // What rounding took must not stop anybody for ever.
-        (firings + 1e-6).max(0.0) as u64
+        // What rounding took must not stop anybody for ever. To multiply takes much less time than to divide.
+        match there + 1e-6 * each >= most as f64 * each {
+            true => most,
+            false => most.min((there / each + 1e-6).max(0.0) as u64),
+        }
     }
 }
 
@@ -224,9 +225,11 @@ impl Machinery<'_> {
     /// How many firings an actor can make now, by what it sees of its channels.
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
-        let rings = entity.rings.iter();
-        let lets = rings.map(|&(ring, output)| self.rings[ring as usize].lets(entity.done, output));
-        lets.fold(most.min(self.allowed(entity)), u64::min)
+        let mut least = most.min(self.allowed(entity));
+        for &(ring, output) in &entity.rings {
+            least = self.rings[ring as usize].lets(entity.done, output, least);
+        }
+        least
     }
 
     /// The same in one step, that ends where others come to see something.
@@ -239,7 +242,7 @@ impl Machinery<'_> {
             }
             let ring = &self.rings[ring as usize];
             let seen = ring.until_seen(entity.done, output);
-            least = least.min(seen).min(ring.lets(entity.done, output));
+            least = ring.lets(entity.done, output, least.min(seen));
         }
         least
     }
@@ -252,16 +255,16 @@ impl Machinery<'_> {
                 self.free_the_stuck();
             }
             self.way.give();
-            let Some(Reverse((at, worker))) = self.ends.pop() else {
+            let Some((at, next)) = self.ends.next() else {
                 if !self.free_the_stuck() {
                     return;
                 }
                 continue;
             };
-            self.now = f64::from_bits(at);
-            match worker.checked_sub(self.workers.len()) {
-                None => self.end(worker),
-                Some(actor) => {
+            self.now = at;
+            match next {
+                Next::Worker(worker) => self.end(worker),
+                Next::Actor(actor) => {
                     self.entities[actor].rests = false;
                     self.wake(actor, usize::MAX);
                 }
@@ -350,9 +353,10 @@ impl Machinery<'_> {
                 worker_of.turn += time;
                 worker_of.busy += time;
                 worker_of.until = self.now + time;
-                self.ends.push(Reverse((worker_of.until.to_bits(), worker)));
+                self.ends.of_worker(worker, Some(worker_of.until));
             }
             None => {
+                self.ends.of_worker(worker, None);
                 self.workers[worker].awake = false;
                 self.workers[worker].idle = self.now;
                 self.workers[worker].promised_had = 0.0;
@@ -406,8 +410,7 @@ impl Machinery<'_> {
             let costs = &self.machine.costs;
             let asleep = self.now - worker.idle > costs.spin;
             let at = self.now + if asleep { costs.asleep } else { costs.wake };
-            let at = at.to_bits();
-            self.ends.push(Reverse((at, core)));
+            self.ends.of_worker(core, Some(at));
         }
     }
 }

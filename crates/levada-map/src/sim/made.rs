@@ -2,6 +2,7 @@
 //! A simulated machine as it is made of a mix, a described machine and a placement.
 
 use super::along::Along;
+use super::ends::Ends;
 use super::promised::{Cap, SAVED, SAVED_UNITS};
 use super::ready::Class;
 use super::way::Way;
@@ -9,7 +10,6 @@ use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
 use crate::mix::Mix;
-use std::collections::BinaryHeap;
 
 /// What a step fills of a channel at the most: one part of so many.
 const PARTS: f64 = 4.0;
@@ -40,7 +40,7 @@ impl<'a> Machinery<'a> {
             rings: Vec::new(),
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
             limits: Vec::with_capacity(mix.apps.len()),
-            ends: BinaryHeap::new(),
+            ends: Ends::of(machine.workers()),
             now: 0.0,
             steps: 0,
             way: Way::default(),

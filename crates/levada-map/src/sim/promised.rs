@@ -3,7 +3,6 @@
 //! the ends of steps, and what they did not take in time is lost to them, as it is in the host.
 
 use super::{Entity, Machinery};
-use std::cmp::Reverse;
 
 /// So many seconds what was promised and not taken is kept, and so many units at the least: the host's rule for
 /// what it promises, too.
@@ -66,8 +65,7 @@ impl Machinery<'_> {
         if let Some(at) = at {
             entity.rests = true;
             entity.rested = true;
-            let at = at.max(self.now + 1.0).to_bits();
-            self.ends.push(Reverse((at, self.workers.len() + actor)));
+            self.ends.of_rest(actor, at.max(self.now + 1.0));
         }
     }
 }

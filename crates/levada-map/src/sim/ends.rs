@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What ends next on a simulated machine: the step of a worker, or the rest of an actor. A worker has one step at most, so
+//! those are kept as a tournament (Knuth, The Art of Computer Programming, volume 3, section 5.4.1): when one ends and
+//! the next begins, which is what a simulation does all the time, its matches are played again, and nothing else.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// When, and whose: times are positive, so their bits order as they do.
+type End = (u64, usize);
+
+/// Nobody's.
+const NEVER: End = (u64::MAX, usize::MAX);
+
+pub(super) struct Ends {
+    /// The winner of all is at 1, that of each match at half of its two players' places, and workers from `workers` on.
+    matches: Vec<End>,
+    workers: usize,
+    rests: BinaryHeap<Reverse<End>>,
+}
+
+pub(super) enum Next {
+    /// Its end stays the next one until it is told when it comes to the next, or to none.
+    Worker(usize),
+    Actor(usize),
+}
+
+impl Ends {
+    pub fn of(workers: usize) -> Ends {
+        let workers = workers.next_power_of_two();
+        Ends {
+            matches: vec![NEVER; 2 * workers],
+            workers,
+            rests: BinaryHeap::new(),
+        }
+    }
+
+    /// A worker's step ends at this time; none: it has none.
+    pub fn of_worker(&mut self, worker: usize, at: Option<f64>) {
+        let mut place = self.workers + worker;
+        self.matches[place] = at.map_or(NEVER, |at| (at.to_bits(), worker));
+        while place > 1 {
+            // At one time the first worker, who is on the left.
+            let (left, right) = (self.matches[place & !1], self.matches[place | 1]);
+            place /= 2;
+            let winner = if right.0 < left.0 { right } else { left };
+            if self.matches[place] == winner {
+                break;
+            }
+            self.matches[place] = winner;
+        }
+    }
+
+    pub fn of_rest(&mut self, actor: usize, at: f64) {
+        self.rests.push(Reverse((at.to_bits(), actor)));
+    }
+
+    /// The next, and when; at one time workers come first.
+    pub fn next(&mut self) -> Option<(f64, Next)> {
+        let (at, worker) = self.matches[1];
+        match self.rests.peek() {
+            Some(&Reverse((rest, actor))) if rest < at => {
+                self.rests.pop();
+                Some((f64::from_bits(rest), Next::Actor(actor)))
+            }
+            _ if worker == NEVER.1 => None,
+            _ => Some((f64::from_bits(at), Next::Worker(worker))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn what_is_next_is_what_a_sorted_list_says() {
+        for workers in [1, 2, 3, 7, 64, 100] {
+            let (mut ends, mut random) = (Ends::of(workers), Random::new(workers as u64));
+            let mut list: Vec<(u64, usize, usize)> = Vec::new();
+            assert!(ends.next().is_none());
+            for turn in 0..2000 {
+                let (worker, at) = (random.below(workers), random.below(50) as f64);
+                match random.below(8) {
+                    0 => {
+                        ends.of_rest(turn, at);
+                        list.push((at.to_bits(), 1, turn));
+                    }
+                    more => {
+                        let at = (more > 2).then_some(at);
+                        ends.of_worker(worker, at);
+                        list.retain(|&(_, kind, of)| (kind, of) != (0, worker));
+                        list.extend(at.map(|at| (at.to_bits(), 0, worker)));
+                    }
+                }
+                if turn % 3 > 0 {
+                    continue;
+                }
+                list.sort();
+                let is = ends.next().map(|(at, next)| match next {
+                    Next::Worker(worker) => (at.to_bits(), 0, worker),
+                    Next::Actor(actor) => (at.to_bits(), 1, actor),
+                });
+                assert_eq!(is, list.first().copied());
+                if list.first().is_some_and(|first| first.1 == 1) {
+                    list.remove(0);
+                }
+            }
+        }
+    }
+}
