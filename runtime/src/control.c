@@ -8,7 +8,7 @@
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   end:    exchange_release phase               -> keeper.c, find_ending: load_acquire     the outcome
  *   finish: store_release phase ENDED (keeper.c) -> wait, get_state: load_acquire       all that was done
- *   resume: store_release paused -> may_run (worker.c), may_follow (fiber.c): load_acquire
+ *   resume: store_release paused (let_go, hold_sources) -> may_run (worker.c), may_follow (fiber.c): load_acquire
  *                                                                      what was read, and left, while it stood still
  *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
  *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
@@ -59,6 +59,8 @@ void lvd_app_still(lvd_app *app) { still_within(app, -1); }
 /* From now on it runs, but for what is held. */
 static bool begin(lvd_app *app, uint32_t holds) {
   uint32_t loaded = LVD_PHASE_LOADED;
+  /* Who pauses it has the first lock for as long as a firing lasts. */
+  if (lvd_load_relaxed_u32(&app->phase) != loaded) return false;
   lvd_port_lock(&app->control);
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
   lvd_port_lock(&app->rt->lock);
@@ -176,7 +178,8 @@ static lvd_status hold_sources(lvd_app *app, uint32_t how) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_port_lock(&app->control);
   app->holds |= how;
-  lvd_store_relaxed_u32(&app->paused, app->holds);
+  /* Who meets this, and not what let_go stored before, is ordered after it, too. */
+  lvd_store_release_u32(&app->paused, app->holds);
   lvd_port_unlock(&app->control);
   rouse_sources(app);
   return LVD_OK;

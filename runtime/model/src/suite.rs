@@ -489,6 +489,8 @@ pub const KEPT: &[Kept] = &[
         "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
     kept("src/urgent.c", "lvd_worker_begin", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next begins as the checker's memory does"),
+    kept("src/control.c", "hold_sources", "lvd_store_release_u32", "lvd_store_relaxed_u32",
+        "no check drains what was paused before: as in let_go, for who meets this value and not that"),
     kept("src/control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
     kept("src/control.c", "lvd_app_take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
         HELD),
