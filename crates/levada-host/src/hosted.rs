@@ -62,8 +62,8 @@ impl Hosted {
         *moved = Some((Instant::now(), done));
     }
 
-    /// What has been counted of it, by all its versions, and what that is called. A new version counts on from where the
-    /// one before it was, as soon as it counts.
+    /// What has been counted of it, and what that is called; by the version before it, as long as it has counted nothing
+    /// itself.
     pub(crate) fn progress(&self) -> Option<(String, u64)> {
         let before = || lock(&self.lineage.inherited).clone();
         self.app.progress().or_else(before)

@@ -61,6 +61,8 @@ struct Bucket {
     used: f64,
     /// What is used a second while nothing holds it.
     speed: f64,
+    /// What has come in vain, since it was full.
+    lost: f64,
 }
 
 impl Bucket {
@@ -92,6 +94,14 @@ impl Bucket {
         self
     }
 
+    /// The same, and with what is known of how fast it is used.
+    fn of_next(self, left: Option<Left>) -> Bucket {
+        Bucket {
+            speed: left.map_or(0.0, |left| left.speed),
+            ..self.after(left.map(|left| left.now()))
+        }
+    }
+
     /// It begins with no more than is kept of anything.
     fn new(rate: f64, kept: f64, least: f64) -> Bucket {
         Bucket {
@@ -102,6 +112,7 @@ impl Bucket {
             firings: false,
             used: 0.0,
             speed: 0.0,
+            lost: 0.0,
         }
     }
 
@@ -115,6 +126,7 @@ impl Bucket {
         let owed = self.level;
         // What counts anew has not given anything back.
         self.level += self.rate * seconds - (used - self.used).max(0.0);
+        self.lost += (self.level - self.most).max(0.0);
         self.level = self.level.min(self.most);
         if !(held && self.firings) {
             // What is owed already is not forgotten.
@@ -143,6 +155,7 @@ impl Bucket {
 pub(crate) struct Left {
     at: Instant,
     seconds: f64,
+    speed: f64,
 }
 
 impl Left {
@@ -158,15 +171,19 @@ pub(crate) struct Seen {
     rate: f64,
     level: f64,
     used: f64,
+    speed: f64,
+    lost: f64,
 }
 
 impl Seen {
-    fn of(bucket: &Bucket) -> Seen {
+    fn of(bucket: &Bucket, at: Instant) -> Seen {
         Seen {
-            at: Instant::now(),
+            at,
             rate: bucket.rate,
             level: bucket.level,
             used: bucket.used,
+            speed: bucket.speed,
+            lost: bucket.lost,
         }
     }
 
@@ -184,15 +201,17 @@ pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
         Some(seen) => Some(Left {
             at: seen.at,
             seconds: seen.after(0.0, used[i]),
+            speed: seen.speed,
         }),
         // It has not begun.
         None => before[i],
     })
 }
 
-/// It is held since it has had all that its rate gives it, for now.
-pub(crate) fn has_had_its_rate(hosted: &Hosted) -> bool {
-    lock(&hosted.lately.limits)[0].is_some_and(|rate| rate.level <= 0.0)
+/// Whether it is held since it has had all that its rate gives it, for now; and what that has given it in vain until now.
+pub(crate) fn of_its_rate(hosted: &Hosted) -> (bool, f64) {
+    let rate = lock(&hosted.lately.limits)[0];
+    rate.map_or((false, 0.0), |rate| (rate.level <= 0.0, rate.lost))
 }
 
 fn busy(hosted: &Hosted) -> f64 {
@@ -223,33 +242,48 @@ pub fn start(
 /// Of its rate and of its share.
 type Buckets = [Option<Bucket>; 2];
 
+fn seen(buckets: &Buckets, at: Instant) -> [Option<Seen>; 2] {
+    let of = |bucket: &Bucket| Seen::of(bucket, at);
+    buckets.each_ref().map(|b| b.as_ref().map(of))
+}
+
+/// So long nothing can be wrong: until there is something again, or for as long as what there is lasts.
+fn pause_of(buckets: &Buckets) -> Duration {
+    let all = || buckets.iter().flatten();
+    let wait = all().map(Bucket::wait).fold(0.0, f64::max);
+    if all().any(|b| b.level <= 0.0) {
+        return Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY);
+    }
+    let lasts = all().map(Bucket::lasts).fold(f64::INFINITY, f64::min);
+    Duration::from_secs_f64(lasts.min(1.0)).clamp(SHORTEST, USUAL)
+}
+
 /// It begins with what the version before it has left, and if that is nothing it is held from its beginning: or each of
 /// many versions in a row would have what it takes until the first look at it.
 fn begin(hosted: &Hosted) -> (Buckets, Result<(), levada_sys::Error>) {
-    let before = lock(&hosted.lineage.left).map(|left| left.map(|l| l.now()));
-    let buckets = [
-        (hosted.limits.rate).map(|r| Bucket::of_rate(r).after(before[0])),
-        (hosted.limits.share).map(|s| Bucket::of_share(s).after(before[1])),
-    ];
-    *lock(&hosted.lately.limits) = buckets.each_ref().map(|b| b.as_ref().map(Seen::of));
     let mut held = hosted.held();
-    *held = buckets.iter().flatten().any(|b| b.level <= 0.0);
-    let started = match *held {
+    let (before, at) = (*lock(&hosted.lineage.left), Instant::now());
+    let buckets = [
+        (hosted.limits.rate).map(|r| Bucket::of_rate(r).of_next(before[0])),
+        (hosted.limits.share).map(|s| Bucket::of_share(s).of_next(before[1])),
+    ];
+    let nothing_left = buckets.iter().flatten().any(|b| b.level <= 0.0);
+    let started = match nothing_left {
         true => hosted.app.start_paused(),
         false => hosted.app.start(),
     };
-    *held &= started.is_ok();
+    // Else somebody else has started it, and looks after it.
+    if started.is_ok() {
+        *held = nothing_left;
+        *lock(&hosted.lately.limits) = seen(&buckets, at);
+    }
     drop(held);
     (buckets, started)
 }
 
-fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, [mut rate, mut share]: Buckets) {
+fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, mut buckets: Buckets) {
     let (mut at, mut before) = (Instant::now(), 0.0);
-    let waits = [&rate, &share].map(|b| b.as_ref().map_or(0.0, Bucket::wait));
-    let mut pause = match waits[0].max(waits[1]) {
-        0.0 => USUAL,
-        wait => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
-    };
+    let mut pause = pause_of(&buckets);
     loop {
         std::thread::sleep(pause);
         // Nothing is held while it sleeps: who is gone is gone.
@@ -272,19 +306,16 @@ fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, [mut rate, mut share]: Buc
         // Of what runs it is found out only afterwards what of it was lost to others.
         let now = busy(hosted).max(before);
         let held = *hosted.held();
-        let (mut left, mut wait, mut lasts) = (true, 0.0f64, f64::INFINITY);
-        for (bucket, used) in [(&mut rate, hosted.done()), (&mut share, now)] {
+        let mut left = true;
+        for (bucket, used) in buckets.iter_mut().zip([hosted.done(), now]) {
             let Some(bucket) = bucket else { continue };
             left &= bucket.look(elapsed, used, held);
-            wait = wait.max(bucket.wait());
-            lasts = lasts.min(bucket.lasts());
         }
-        *lock(&hosted.lately.limits) = [&rate, &share].map(|b| b.as_ref().map(Seen::of));
+        *lock(&hosted.lately.limits) = seen(&buckets, at);
         hold(shared, hosted, !left);
-        pause = match (left, held || now > before) {
-            (false, _) => Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY),
-            (true, true) => Duration::from_secs_f64(lasts.min(1.0)).clamp(SHORTEST, USUAL),
-            (true, false) => (pause * 2).min(LONGEST),
+        pause = match left && !held && now <= before {
+            true => (pause * 2).min(LONGEST),
+            false => pause_of(&buckets),
         };
         before = now;
     }
@@ -340,16 +371,16 @@ mod tests {
     fn a_new_version_begins_with_what_the_old_one_has_left() {
         let mut bucket = Bucket::of_rate(100.0);
         assert!(bucket.look(0.01, 4.0, false));
-        let left = Seen::of(&bucket).after(0.01, 6.0);
+        let left = Seen::of(&bucket, Instant::now()).after(0.01, 6.0);
         assert!((left - 0.01).abs() < 1e-9, "{left}");
         assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
         // What is owed takes no longer where the new one has less.
-        let owed = Seen::of(&bucket).after(0.0, 1000.0);
+        let owed = Seen::of(&bucket, Instant::now()).after(0.0, 1000.0);
         assert!((Bucket::of_rate(100.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_rate(10.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_share(0.1).after(Some(-2.0)).wait() - 2.0).abs() < 1e-9);
         // But not more than at a beginning.
-        let saved = Seen::of(&bucket).after(100.0, 6.0);
+        let saved = Seen::of(&bucket, Instant::now()).after(100.0, 6.0);
         let fresh = Bucket::of_rate(100.0).level;
         assert_eq!(Bucket::of_rate(100.0).after(Some(saved)).level, fresh);
         assert_eq!(Bucket::of_rate(100.0).after(None).level, fresh);

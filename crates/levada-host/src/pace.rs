@@ -19,17 +19,20 @@ pub struct Pace {
     /// What it had done at some time, by which its promise is judged.
     told: (Instant, f64),
     looks: Looks,
+    /// What its rate had given it in vain then.
+    lost: f64,
     /// It has been told that it counts nothing, at the latest when it was loaded where that is known then.
     uncounted: bool,
 }
 
-/// Since the last judgement: how often it was looked at, and all of it waited then, or it had had its rate. Who cannot
-/// keep up has always something to do, and something left; who has nothing to do at times keeps up with its input, or
-/// with who takes its output.
+/// Since the last judgement: how often it was looked at, and all of it waited then, or it was held since it had had its rate.
+/// Who cannot keep up has always something to do, and something left; who has nothing to do at times keeps up with its
+/// input, or with who takes its output.
 #[derive(Default)]
 struct Looks {
     all: u32,
     waits: u32,
+    held: u32,
 }
 
 impl Pace {
@@ -37,6 +40,7 @@ impl Pace {
         Pace {
             told: (Instant::now(), hosted.done()),
             looks: Looks::default(),
+            lost: keep::of_its_rate(hosted).1,
             uncounted: !hosted.counts,
         }
     }
@@ -46,7 +50,8 @@ impl Pace {
         self.looks.all += 1;
         // Of a C program's fibers that is not known.
         let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
-        self.looks.waits += u32::from(waits || keep::has_had_its_rate(hosted));
+        self.looks.waits += u32::from(waits);
+        self.looks.held += u32::from(!waits && keep::of_its_rate(hosted).0);
     }
 
     /// Does it what it was promised? `fires`: some actor of it has fired.
@@ -86,9 +91,13 @@ impl Pace {
         self.told = (Instant::now(), now);
         *lock(&hosted.lately.pace) = Some(pace);
         let looks = std::mem::take(&mut self.looks);
+        let lost = keep::of_its_rate(hosted).1;
+        // Who has missed some of it, and has had what was saved at once, is late all the same.
+        let has_had_all = lost <= std::mem::replace(&mut self.lost, lost);
+        let kept_up = looks.waits + if has_had_all { looks.held } else { 0 };
         // Between two looks one unit more or less is none.
         let missing = promised * (1.0 - KEPT) - pace;
-        let late = missing * elapsed.as_secs_f64() > 1.0 && looks.waits * 10 < looks.all;
+        let late = missing * elapsed.as_secs_f64() > 1.0 && kept_up * 10 < looks.all;
         let was = hosted.lately.is_late.swap(late, Ordering::Relaxed);
         if late && !was {
             hosted.lately.late.fetch_add(1, Ordering::Relaxed);
