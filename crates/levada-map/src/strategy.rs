@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
 use crate::reach::most_anywhere;
+use crate::side_by_side::side_by_side;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -300,32 +301,51 @@ fn shares(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
 const LONG_WAITS: f64 = 1e6;
 
 /// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too, and where there
-/// is no partition, what is placed.
-fn candidates(mix: &Mix, machine: &Machine, graph: &Graph, rates: &[f64]) -> Vec<Placement> {
-    let mut found = vec![place(graph, machine)];
+/// is no partition, what is placed. `on_all_cores`: these are made side by side, and what runs meanwhile has less of all cores.
+fn candidates(
+    mix: &Mix,
+    machine: &Machine,
+    graph: &Graph,
+    rates: &[f64],
+    on_all_cores: bool,
+) -> Vec<Placement> {
     let very_many = mix.actors() > ALL_TRIED;
     // All cores for one application are no partition, and to place very many actors takes long.
     let apart = mix.apps.len() <= machine.workers() && (mix.apps.len() > 1 || !very_many);
+    type Way<'a> = Box<dyn Fn() -> Placement + Send + Sync + 'a>;
+    let mut ways: Vec<Way> = vec![Box::new(|| place(graph, machine))];
     if apart {
-        found.push(parted(mix, machine, &shares(mix, machine, rates), place));
+        ways.push(Box::new(|| {
+            parted(mix, machine, &shares(mix, machine, rates), place)
+        }));
     }
     if !very_many {
-        found.push(place(&measured(mix), machine));
+        ways.push(Box::new(|| place(&measured(mix), machine)));
     }
-    found.extend(Strategy::ALL[..4].iter().map(|&s| simple(mix, machine, s)));
+    for &strategy in &Strategy::ALL[..4] {
+        ways.push(Box::new(move || simple(mix, machine, strategy)));
+    }
     if machine.costs.wake >= LONG_WAITS {
-        found.push(whole(mix, machine, rates));
+        ways.push(Box::new(|| whole(mix, machine, rates)));
     }
+    let make = |ways: Vec<Way>| match very_many && on_all_cores {
+        true => side_by_side(ways, |way| way()),
+        false => ways.iter().map(|way| way()).collect(),
+    };
+    let mut found = make(ways);
     if very_many {
         let uneven = match apart {
             true => vec![found[1].clone(), simple(mix, machine, Strategy::Partition)],
             false => vec![found[0].clone()],
         };
-        found.extend(uneven.into_iter().map(|placement| {
-            let mut loads = Loads::new(graph, machine, placement);
-            loads.even_out(EVEN_ENOUGH);
-            loads.into_placement()
-        }));
+        let evened = uneven.into_iter().map(|placement| -> Way {
+            Box::new(move || {
+                let mut loads = Loads::new(graph, machine, placement.clone());
+                loads.even_out(EVEN_ENOUGH);
+                loads.into_placement()
+            })
+        });
+        found.extend(make(evened.collect()));
     }
     found
 }
@@ -337,7 +357,7 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     let rates = mix.targets(machine);
     let graph = mix.graph(&rates);
     let Some(current) = current else {
-        let found = candidates(mix, machine, &graph, &rates);
+        let found = candidates(mix, machine, &graph, &rates, true);
         return lasting(mix, machine, &graph, found);
     };
     let kept = staying(&graph, machine, current);
@@ -346,7 +366,7 @@ fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placem
     if stays.keeps_all() && most_anywhere(mix, machine) <= stays.mean + WORTH {
         return kept;
     }
-    let mut found = candidates(mix, machine, &graph, &rates);
+    let mut found = candidates(mix, machine, &graph, &rates, false);
     let mut mended = Loads::new(&graph, machine, kept.clone());
     mended.refine();
     found.push(mended.into_placement());
@@ -464,5 +484,5 @@ fn settled(
 pub(crate) fn all_candidates(mix: &Mix, machine: &Machine) -> Vec<Placement> {
     let rates = mix.targets(machine);
     let graph = mix.graph(&rates);
-    different(candidates(mix, machine, &graph, &rates))
+    different(candidates(mix, machine, &graph, &rates, true))
 }
