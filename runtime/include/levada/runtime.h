@@ -119,7 +119,8 @@ LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
                                 size_t why_size);
 
 LVD_API lvd_status lvd_app_start(lvd_app *app);
-/* The same, but it is paused from its beginning: nothing of it runs before lvd_app_resume. */
+/* The same, but it is paused from its beginning: nothing of it runs before lvd_app_resume. Both: LVD_E_STATE if it has
+ * been started, or has ended. From any thread. */
 LVD_API lvd_status lvd_app_start_paused(lvd_app *app);
 
 /* It is promised a rate, or is not any more: it goes before others of its priority, so far as that leaves them a
