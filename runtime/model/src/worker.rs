@@ -345,8 +345,8 @@ fn paused_busy(library: &Library, barrier: Barrier) {
     worker.join().expect("the worker");
 }
 
-/// It is resumed, paused and resumed again while its worker takes up what it has held: that runs.
-fn resumed(library: &Library, barrier: Barrier) {
+/// It is paused before its worker begins: that may have its sink in hand, and hold it, or not yet.
+fn paused_at_first(library: &Library, barrier: Barrier) -> (World, JoinHandle<()>) {
     let world = alone(library, barrier, 0);
     let Owned { c, m, .. } = *world.0;
     c.says(m);
@@ -354,6 +354,13 @@ fn resumed(library: &Library, barrier: Barrier) {
     c.wake(m, SINK);
     assert_eq!(c.pause(m), OK);
     let worker = world.start(0);
+    (world, worker)
+}
+
+/// It is resumed, paused and resumed again while its worker takes up what it has held: that runs.
+fn resumed(library: &Library, barrier: Barrier) {
+    let (world, worker) = paused_at_first(library, barrier);
+    let Owned { c, m, .. } = *world.0;
     assert_eq!(c.resume(m), OK);
     assert_eq!(c.pause(m), OK);
     assert_eq!(c.resume(m), OK);
@@ -363,13 +370,8 @@ fn resumed(library: &Library, barrier: Barrier) {
 
 /// What is looked at while it is paused is looked at before it goes on, also where its worker held nothing.
 fn resumed_seen(library: &Library, barrier: Barrier) {
-    let world = alone(library, barrier, 0);
+    let (world, worker) = paused_at_first(library, barrier);
     let Owned { c, m, .. } = *world.0;
-    c.says(m);
-    world.watch();
-    c.wake(m, SINK);
-    assert_eq!(c.pause(m), OK);
-    let worker = world.start(0);
     assert_eq!(c.got(m), 0, "times that it ran");
     assert_eq!(c.resume(m), OK);
     c.await_said(m);
