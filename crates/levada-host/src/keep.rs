@@ -50,6 +50,7 @@ const KEPT: f64 = 0.05;
 const OWED: f64 = 1.0;
 
 /// Fills at `rate` a second, up to `most`.
+#[derive(Clone, Copy)]
 struct Bucket {
     rate: f64,
     most: f64,
@@ -136,6 +137,11 @@ impl Bucket {
         self.level > 0.0
     }
 
+    /// What is left when so much is used in all: the seconds in which it fills.
+    fn left(&self, used: f64) -> f64 {
+        (self.level - (used - self.used).max(0.0)) / self.rate
+    }
+
     /// Seconds until there is something again.
     fn wait(&self) -> f64 {
         (-self.level / self.rate).max(0.0)
@@ -164,44 +170,22 @@ impl Left {
     }
 }
 
-/// What an application had left of a limit, after so much was used in all.
+/// A limit as it was at this time.
 #[derive(Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct Looked {
     at: Instant,
-    rate: f64,
-    level: f64,
-    used: f64,
-    speed: f64,
-    lost: f64,
-}
-
-impl Seen {
-    fn of(bucket: &Bucket, at: Instant) -> Seen {
-        Seen {
-            at,
-            rate: bucket.rate,
-            level: bucket.level,
-            used: bucket.used,
-            speed: bucket.speed,
-            lost: bucket.lost,
-        }
-    }
-
-    /// What is left when so much is used, some time later: the seconds in which it fills.
-    fn after(&self, seconds: f64, used: f64) -> f64 {
-        (self.level - (used - self.used).max(0.0)) / self.rate + seconds
-    }
+    bucket: Bucket,
 }
 
 /// What a version that has ended has left of its rate and its share: who takes its place has no more.
 pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
-    let (seen, before) = (*lock(&old.lately.limits), *lock(&old.lineage.left));
+    let (looked, before) = (*lock(&old.lately.limits), *lock(&old.lineage.left));
     let used = [old.done(), busy(old)];
-    [0, 1].map(|i| match seen[i] {
-        Some(seen) => Some(Left {
-            at: seen.at,
-            seconds: seen.after(0.0, used[i]),
-            speed: seen.speed,
+    [0, 1].map(|i| match looked[i] {
+        Some(Looked { at, bucket }) => Some(Left {
+            at,
+            seconds: bucket.left(used[i]),
+            speed: bucket.speed,
         }),
         // It has not begun.
         None => before[i],
@@ -211,7 +195,9 @@ pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
 /// Whether it is held since it has had all that its rate gives it, for now; and what that has given it in vain until now.
 pub(crate) fn of_its_rate(hosted: &Hosted) -> (bool, f64) {
     let rate = lock(&hosted.lately.limits)[0];
-    rate.map_or((false, 0.0), |rate| (rate.level <= 0.0, rate.lost))
+    rate.map_or((false, 0.0), |Looked { bucket, .. }| {
+        (bucket.level <= 0.0, bucket.lost)
+    })
 }
 
 fn busy(hosted: &Hosted) -> f64 {
@@ -242,9 +228,8 @@ pub fn start(
 /// Of its rate and of its share.
 type Buckets = [Option<Bucket>; 2];
 
-fn seen(buckets: &Buckets, at: Instant) -> [Option<Seen>; 2] {
-    let of = |bucket: &Bucket| Seen::of(bucket, at);
-    buckets.each_ref().map(|b| b.as_ref().map(of))
+fn looked(buckets: &Buckets, at: Instant) -> [Option<Looked>; 2] {
+    buckets.map(|bucket| bucket.map(|bucket| Looked { at, bucket }))
 }
 
 /// So long nothing can be wrong: until there is something again, or for as long as what there is lasts.
@@ -275,7 +260,7 @@ fn begin(hosted: &Hosted) -> (Buckets, Result<(), levada_sys::Error>) {
     // Else somebody else has started it, and looks after it.
     if started.is_ok() {
         *held = nothing_left;
-        *lock(&hosted.lately.limits) = seen(&buckets, at);
+        *lock(&hosted.lately.limits) = looked(&buckets, at);
     }
     drop(held);
     (buckets, started)
@@ -311,7 +296,7 @@ fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, mut buckets: Buckets) {
             let Some(bucket) = bucket else { continue };
             left &= bucket.look(elapsed, used, held);
         }
-        *lock(&hosted.lately.limits) = seen(&buckets, at);
+        *lock(&hosted.lately.limits) = looked(&buckets, at);
         hold(shared, hosted, !left);
         pause = match left && !held && now <= before {
             true => (pause * 2).min(LONGEST),
@@ -361,8 +346,10 @@ mod tests {
         assert!(!bucket.look(0.0, 10.0, false));
         assert!((bucket.wait() - 0.04).abs() < 1e-9);
         assert!(bucket.look(0.06, 10.0, true));
+        assert_eq!(bucket.lost, 0.0);
         // However long it did nothing, it may not make up for that.
         assert!(bucket.look(100.0, 10.0, true));
+        assert!(bucket.lost > 9900.0);
         assert!(!bucket.look(0.0, 15.5, false));
     }
 
@@ -371,16 +358,16 @@ mod tests {
     fn a_new_version_begins_with_what_the_old_one_has_left() {
         let mut bucket = Bucket::of_rate(100.0);
         assert!(bucket.look(0.01, 4.0, false));
-        let left = Seen::of(&bucket, Instant::now()).after(0.01, 6.0);
+        let left = bucket.left(6.0) + 0.01;
         assert!((left - 0.01).abs() < 1e-9, "{left}");
         assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
         // What is owed takes no longer where the new one has less.
-        let owed = Seen::of(&bucket, Instant::now()).after(0.0, 1000.0);
+        let owed = bucket.left(1000.0);
         assert!((Bucket::of_rate(100.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_rate(10.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
         assert!((Bucket::of_share(0.1).after(Some(-2.0)).wait() - 2.0).abs() < 1e-9);
         // But not more than at a beginning.
-        let saved = Seen::of(&bucket, Instant::now()).after(100.0, 6.0);
+        let saved = bucket.left(6.0) + 100.0;
         let fresh = Bucket::of_rate(100.0).level;
         assert_eq!(Bucket::of_rate(100.0).after(Some(saved)).level, fresh);
         assert_eq!(Bucket::of_rate(100.0).after(None).level, fresh);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was seen of an application lately, from look to look.
 
-use crate::keep::Seen;
+use crate::keep::Looked;
 use crate::resting::Resting;
 use levada_map::Graph;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ pub(crate) struct Lately {
     /// Whether it has nothing to do.
     pub resting: Mutex<Resting>,
     /// Its rate and its share, as they were when they were looked at.
-    pub limits: Mutex<[Option<Seen>; 2]>,
+    pub limits: Mutex<[Option<Looked>; 2]>,
     /// Units a second, where it is promised some.
     pub pace: Mutex<Option<f64>>,
     /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its
