@@ -71,8 +71,8 @@ test-runtime: ## the C runtime's own tests
 	@scripts/need riscv64-linux-gnu-gcc qemu-system-riscv64 qemu-system-riscv32 || echo "without them, the tests of windows say that they are skipped"
 	@echo "Building the runtime and its tests"
 	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
-	@cmake --build $(BUILD)/runtime -j2 >/dev/null
-	ctest --test-dir $(BUILD)/runtime --output-on-failure -j2
+	@cmake --build $(BUILD)/runtime -j $$(nproc) >/dev/null
+	ctest --test-dir $(BUILD)/runtime --output-on-failure -j $$((2 * $$(nproc)))
 
 test-sanitizers: build ## all that is C, also what is generated, under the sanitizers
 	@scripts/need cc cmake cargo cjpeg djpeg ffmpeg python3

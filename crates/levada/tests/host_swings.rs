@@ -9,8 +9,8 @@ use common::host::{Host, held_pipe, sources};
 use common::network;
 use serde_json::Value;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,12 @@ const ACTORS: usize = 3;
 /// Of what only looks better where it is to go, nothing goes back and forth more often than that in [`LOOKED_AT`].
 const EACH: usize = 3;
 const LOOKED_AT: Duration = Duration::from_secs(20);
+
+/// Beside threads that take the cores, what another test compiles and loads takes minutes.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn steps() -> Host {
     let place = sources();
@@ -116,6 +122,7 @@ fn moves(host: &Host) -> Vec<String> {
 
 #[test]
 fn what_is_steady_stays_where_it_is_beside_others() {
+    let _alone = alone();
     let host = steps();
     for i in 0..APPLICATIONS {
         let (network, name) = (format!("src/p/Steps{i}.xdf"), format!("k{i}"));
@@ -161,6 +168,7 @@ fn who_has_nothing_to_do_stays_where_it_is() {
     const IDLE: [&str; 4] = ["i0", "i1", "i2", "i3"];
     const BEGUN: usize = 2;
     const NUMBERS: u64 = 20_000;
+    let _alone = alone();
     let host = steps();
     reads(&host);
     let mut inputs: Vec<_> = IDLE
@@ -240,6 +248,7 @@ fn lasts(why: &str) -> bool {
 /// What else is on that core makes it look as if the work there were done sooner elsewhere.
 #[test]
 fn nobody_goes_back_to_where_a_firing_does_not_end() {
+    let _alone = alone();
     let host = steps();
     if host.json(&["map"]).as_array().unwrap().len() < 2 {
         println!("skipped: there is nowhere to go to with one core");
