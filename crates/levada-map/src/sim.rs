@@ -15,6 +15,7 @@ mod along;
 mod counted;
 mod ends;
 mod made;
+mod ports;
 mod promised;
 mod ready;
 mod settling;
@@ -31,6 +32,7 @@ use crate::machine::Machine;
 use crate::mix::Mix;
 use along::Along;
 use ends::{Ends, Next};
+use ports::Ports;
 use promised::Cap;
 use ready::{Class, Ready};
 use way::Way;
@@ -98,56 +100,61 @@ struct Ring {
     pops: u32,
 }
 
+/// An actor. What is asked at each step is in one line of the cache, what is asked seldom behind it.
+#[repr(C, align(64))]
 struct Entity<'a> {
-    core: usize,
-    app: usize,
+    done: u64,
     /// Nanoseconds a firing where it sits.
     firing: f64,
+    /// Firings of a unit.
     firings: f64,
-    done: u64,
-    before: u64,
-    /// Firings of one step at the most.
-    step: u64,
-    ready: bool,
-    class: Class,
-    /// Units a second that its application is promised.
-    promise: Option<f64>,
-    /// And whether it is the producer.
-    rings: Vec<(u32, bool)>,
+    /// Units a second that its application is promised; none is not a number.
+    promise: f64,
     /// It is a source of what is promised a rate.
     cap: Option<Box<Cap>>,
-    /// It rests until a time that is to come, and has since it was counted from.
-    rests: bool,
-    rested: bool,
     /// Where it is in its application's course.
     along: Option<Box<Along<'a>>>,
+    core: u32,
+    /// Firings of one step at the most.
+    step: u32,
+    /// Its priority, counted from the highest.
+    level: u32,
+    ready: bool,
+    /// It rests until a time that is to come.
+    rests: bool,
+    /// And has since it was counted from.
+    rested: bool,
+    app: usize,
+    before: u64,
 }
 
+/// The same of a worker: what a step that goes on needs, then what a turn does.
 #[derive(Default)]
+#[repr(C, align(64))]
 struct Worker {
+    /// The actor whose step ends next, and how many firings that is; none: about to choose.
+    step: Option<(u32, u32)>,
+    awake: bool,
+    /// Somebody whom another worker has woken is to go before who runs.
+    asked: bool,
+    /// Who runs had had a turn.
+    of_after: bool,
+    turn: f64,
+    until: f64,
+    busy: f64,
+    /// Since when it has had nothing to do, where it is not awake.
+    idle: f64,
+    others_left: f64,
+    /// Firings left in a turn of round robin.
+    quota: u64,
     queue: Ready,
     /// Those that could go on after a turn; others of their rank go first for as long.
     after: Ready,
-    others_left: f64,
     /// How long promises have gone before others, and before those that have had a turn.
     promised_had: f64,
     promised_long: f64,
-    /// Who runs had had a turn.
-    of_after: bool,
     own: Vec<usize>,
     next: usize,
-    /// The actor whose step ends next, and how many firings that is; none: about to choose.
-    step: Option<(usize, u64)>,
-    until: f64,
-    turn: f64,
-    /// Somebody whom another worker has woken is to go before who runs.
-    asked: bool,
-    /// Firings left in a turn of round robin.
-    quota: u64,
-    awake: bool,
-    /// Since when it has had nothing to do, where it is not awake.
-    idle: f64,
-    busy: f64,
 }
 
 struct Machinery<'a> {
@@ -156,6 +163,7 @@ struct Machinery<'a> {
     scheduling: Scheduling,
     entities: Vec<Entity<'a>>,
     rings: Vec<Ring>,
+    ports: Ports,
     workers: Vec<Worker>,
     /// Units a second that each application gets at the most.
     limits: Vec<Option<f64>>,
@@ -167,15 +175,20 @@ struct Machinery<'a> {
     ranked: bool,
 }
 
+/// To make a real number of one that may have all 64 bits takes several times as long.
+fn real(count: u64) -> f64 {
+    count as i64 as f64
+}
+
 impl Ring {
     /// The elements that the consumer sees, when it has fired so often.
     fn there(&self, consumer: u64) -> f64 {
-        self.initial + self.pushed as f64 * self.put - consumer as f64 * self.pop
+        self.initial + real(self.pushed) * self.put - real(consumer) * self.pop
     }
 
     /// The room that the producer sees, when it has fired so often.
     fn free(&self, producer: u64) -> f64 {
-        self.room - self.initial - producer as f64 * self.put + self.popped as f64 * self.pop
+        self.room - self.initial - real(producer) * self.put + real(self.popped) * self.pop
     }
 
     fn has_room(&mut self, room: f64) {
@@ -199,17 +212,28 @@ impl Ring {
             false => (self.there(done), self.pop),
         };
         // What rounding took must not stop anybody for ever. To multiply takes much less time than to divide.
-        match there + 1e-6 * each >= most as f64 * each {
+        match there + 1e-6 * each >= real(most) * each {
             true => most,
-            false => most.min((there / each + 1e-6).max(0.0) as u64),
+            false => most.min((there / each + 1e-6).max(0.0) as i64 as u64),
         }
     }
 }
 
 impl Entity<'_> {
+    fn core(&self) -> usize {
+        self.core as usize
+    }
+
+    fn class(&self) -> Class {
+        Class {
+            level: self.level as usize,
+            promised: !self.promise.is_nan(),
+        }
+    }
+
     /// Nanoseconds of its next firings.
     fn takes(&self, firings: u64) -> f64 {
-        let mean = firings as f64 * self.firing;
+        let mean = real(firings) * self.firing;
         match &self.along {
             // Where they cost nothing, time passes all the same.
             Some(along) => {
@@ -226,8 +250,8 @@ impl Machinery<'_> {
     fn could(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
         let mut least = most.min(self.allowed(entity));
-        for &(ring, output) in &entity.rings {
-            least = self.rings[ring as usize].lets(entity.done, output, least);
+        for port in self.ports.of(actor) {
+            least = self.rings[port.ring()].lets(entity.done, port.is_output(), least);
         }
         least
     }
@@ -235,12 +259,12 @@ impl Machinery<'_> {
     /// The same in one step, that ends where others come to see something.
     fn can(&self, actor: usize) -> u64 {
         let entity = &self.entities[actor];
-        let mut least = entity.step.min(self.allowed(entity));
-        for &(ring, output) in &entity.rings {
+        let mut least = u64::from(entity.step).min(self.allowed(entity));
+        for port in self.ports.of(actor) {
             if least == 0 {
                 break;
             }
-            let ring = &self.rings[ring as usize];
+            let (ring, output) = (&self.rings[port.ring()], port.is_output());
             let seen = ring.until_seen(entity.done, output);
             least = ring.lets(entity.done, output, least.min(seen));
         }
@@ -300,6 +324,7 @@ impl Machinery<'_> {
     fn end(&mut self, worker: usize) {
         let mut go_on = None;
         let ran = self.workers[worker].step.take();
+        let ran = ran.map(|(actor, firings)| (actor as usize, u64::from(firings)));
         if let Some((actor, firings)) = ran {
             let entity = &mut self.entities[actor];
             entity.done += firings;
@@ -308,7 +333,7 @@ impl Machinery<'_> {
             }
             self.wake_peers(actor, worker, false);
             let (can, behind) = (self.can(actor), self.is_behind(actor));
-            let class = self.entities[actor].class;
+            let class = self.entities[actor].class();
             let of = &mut self.workers[worker];
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
@@ -349,7 +374,7 @@ impl Machinery<'_> {
                 let time = self.entities[actor].takes(firings) + before;
                 self.count_promised(worker, actor, time);
                 let worker_of = &mut self.workers[worker];
-                worker_of.step = Some((actor, firings));
+                worker_of.step = Some((actor as u32, firings as u32));
                 worker_of.turn += time;
                 worker_of.busy += time;
                 worker_of.until = self.now + time;
@@ -369,9 +394,9 @@ impl Machinery<'_> {
     /// woken then.
     fn wake_peers(&mut self, actor: usize, worker: usize, over: bool) {
         let done = self.entities[actor].done;
-        for i in 0..self.entities[actor].rings.len() {
-            let (ring, output) = self.entities[actor].rings[i];
-            let ring = &mut self.rings[ring as usize];
+        for i in 0..self.ports.of(actor).len() {
+            let port = self.ports.of(actor)[i];
+            let (ring, output) = (&mut self.rings[port.ring()], port.is_output());
             if !over && ring.until_seen(done, output) > 0 {
                 continue;
             }
@@ -398,9 +423,9 @@ impl Machinery<'_> {
             return self.let_rest(actor);
         }
         self.entities[actor].ready = true;
-        let core = self.entities[actor].core;
+        let core = self.entities[actor].core();
         if self.scheduling == Scheduling::EventDriven {
-            let class = self.entities[actor].class;
+            let class = self.entities[actor].class();
             self.workers[core].queue.add(actor, class);
             self.workers[core].asked |= core != by && self.goes_before(actor, core);
         }

@@ -78,7 +78,7 @@ impl Machinery<'_> {
     fn most(&self) -> Vec<f64> {
         let mut work = vec![vec![0.0; self.workers.len()]; self.mix.apps.len()];
         for entity in &self.entities {
-            work[entity.app][entity.core] += entity.firing * entity.firings;
+            work[entity.app][entity.core()] += entity.firing * entity.firings;
         }
         let busiest = |cores: &Vec<f64>| cores.iter().copied().fold(0.0, f64::max);
         work.iter().map(|cores| 1e9 / busiest(cores)).collect()
@@ -98,14 +98,14 @@ impl Machinery<'_> {
         }
         let mut longest = vec![0.0f64; self.workers.len()];
         for entity in &self.entities {
-            longest[entity.core] = longest[entity.core].max(entity.firing);
+            longest[entity.core()] = longest[entity.core()].max(entity.firing);
         }
         for entity in &self.entities {
             if let (Some(kept), Some(limit)) = (&mut kept[entity.app], self.limits[entity.app]) {
                 // Channels take what the source gives for long; who is behind it by more than what came since it may
                 // have had its last turn does not keep up.
                 let due = limit * time * 1e-9;
-                let behind = 1.0 + limit * longest[entity.core] * 1e-9;
+                let behind = 1.0 + limit * longest[entity.core()] * 1e-9;
                 *kept = kept.min((entity.units() + behind) / due);
             }
         }

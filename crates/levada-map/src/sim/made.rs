@@ -3,8 +3,8 @@
 
 use super::along::Along;
 use super::ends::Ends;
+use super::ports::Ports;
 use super::promised::{Cap, SAVED, SAVED_UNITS};
-use super::ready::Class;
 use super::way::Way;
 use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
 use crate::graph::pipeline_order;
@@ -18,11 +18,11 @@ const PARTS: f64 = 4.0;
 const SHORT: f64 = 20e6;
 const SHORT_FIRINGS: f64 = 16.0;
 /// Firings in one step, at the most.
-const MOST: u64 = 1 << 30;
+const MOST: u32 = 1 << 30;
 
 /// Firings that make or take a part of a channel.
-fn part(room: f64, each: f64) -> u64 {
-    ((room / each / PARTS) as u64).max(1)
+fn part(room: f64, each: f64) -> u32 {
+    ((room / each / PARTS) as u32).max(1)
 }
 
 impl<'a> Machinery<'a> {
@@ -38,6 +38,7 @@ impl<'a> Machinery<'a> {
             scheduling,
             entities: Vec::with_capacity(placement.len()),
             rings: Vec::new(),
+            ports: Ports::default(),
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
             limits: Vec::with_capacity(mix.apps.len()),
             ends: Ends::of(machine.workers()),
@@ -61,20 +62,10 @@ impl<'a> Machinery<'a> {
                 let firings = actor.steps();
                 sim.workers[core].own.push(sim.entities.len());
                 sim.entities.push(Entity {
-                    core,
-                    app: number,
+                    done: 0,
                     firing: actor.time / firings / machine.cores[core].speed,
                     firings,
-                    done: 0,
-                    before: 0,
-                    step: u64::MAX,
-                    ready: false,
-                    class: Class {
-                        level: levels.partition_point(|&p| p > app.priority),
-                        promised: app.promise.is_some(),
-                    },
-                    promise: app.promise,
-                    rings: Vec::new(),
+                    promise: app.promise.unwrap_or(f64::NAN),
                     cap: limit.map(|rate| {
                         Box::new(Cap {
                             rate: rate * firings / 1e9,
@@ -83,12 +74,18 @@ impl<'a> Machinery<'a> {
                             before: 0.0,
                         })
                     }),
-                    rests: false,
-                    rested: false,
                     along: app.course.as_ref().map(|course| {
                         let unit = actor.time / machine.cores[core].speed;
                         Box::new(Along::new(course, n, unit, firings))
                     }),
+                    core: core as u32,
+                    step: MOST,
+                    level: levels.partition_point(|&p| p > app.priority) as u32,
+                    ready: false,
+                    rests: false,
+                    rested: false,
+                    app: number,
+                    before: 0,
                 });
             }
             let order = pipeline_order(
@@ -107,12 +104,11 @@ impl<'a> Machinery<'a> {
                 let room = c.capacity.max(put + pop);
                 let cost = c.elements
                     * c.size
-                    * machine.byte(sim.entities[from].core as u32, sim.entities[to].core as u32);
-                for (end, each, output) in [(from, put, true), (to, pop, false)] {
+                    * machine.byte(sim.entities[from].core, sim.entities[to].core);
+                for (end, each) in [(from, put), (to, pop)] {
                     let entity = &mut sim.entities[end];
                     entity.firing += cost / entity.firings;
                     entity.step = entity.step.min(part(room, each));
-                    entity.rings.push((sim.rings.len() as u32, output));
                 }
                 let mut ring = Ring {
                     from: from as u32,
@@ -135,15 +131,15 @@ impl<'a> Machinery<'a> {
                 sim.rings.push(ring);
             }
         }
-        for entity in &mut sim.entities {
-            if entity.rings.iter().any(|&(_, output)| !output) {
+        sim.ports = Ports::of_all(sim.entities.len(), &sim.rings);
+        for (actor, entity) in sim.entities.iter_mut().enumerate() {
+            if sim.ports.of(actor).iter().any(|port| !port.is_output()) {
                 entity.cap = None;
             }
             // A step takes a nanosecond at the least: what takes no time must not run for ever at one
             // moment, nor make more firings than can be counted.
-            entity.step = entity.step.min(MOST);
-            entity.firing = entity.firing.max(1.0 / entity.step as f64);
-            entity.step = entity.step.min((TURN / entity.firing) as u64).max(1);
+            entity.firing = entity.firing.max(1.0 / f64::from(entity.step));
+            entity.step = entity.step.min((TURN / entity.firing) as u32).max(1);
         }
         sim
     }

@@ -58,7 +58,7 @@ impl Machinery<'_> {
         let cap = entity.cap.as_ref();
         let due = cap.filter(|_| !entity.rests && self.allowed(entity) == 0);
         // For some of a unit at once: each firing by itself would be a step.
-        let some = (entity.firings / 8.0).min(entity.step as f64).max(1.0);
+        let some = (entity.firings / 8.0).min(f64::from(entity.step)).max(1.0);
         let at = due.map(|cap| (entity.done as f64 + some + cap.lost - ahead(entity)) / cap.rate);
         let entity = &mut self.entities[actor];
         entity.ready = false;

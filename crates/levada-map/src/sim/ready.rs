@@ -8,16 +8,25 @@ use std::collections::VecDeque;
 pub(super) struct Ready {
     /// The highest priority first.
     levels: Vec<Level>,
+    /// So many are.
+    there: u32,
     /// So many were added.
-    count: u64,
+    count: u32,
 }
 
-/// Of one priority; each with its number.
+/// Of one priority.
 #[derive(Default)]
 struct Level {
-    plain: VecDeque<(u64, usize)>,
+    plain: VecDeque<One>,
     /// Those whose applications are promised a rate: their places among the others change with time.
-    promised: VecDeque<(u64, usize)>,
+    promised: VecDeque<One>,
+}
+
+/// Who has a smaller number has been ready for longer.
+#[derive(Clone, Copy)]
+struct One {
+    number: u32,
+    actor: u32,
 }
 
 /// Where an actor is added.
@@ -43,7 +52,7 @@ pub(super) const LAST: u8 = 2;
 
 impl Ready {
     pub fn is_empty(&self) -> bool {
-        self.levels.iter().all(Level::is_empty)
+        self.there == 0
     }
 
     pub fn add(&mut self, actor: usize, class: Class) {
@@ -55,14 +64,18 @@ impl Ready {
             true => &mut level.promised,
             false => &mut level.plain,
         };
-        queue.push_back((self.count, actor));
+        queue.push_back(One {
+            number: self.count,
+            actor: actor as u32,
+        });
         self.count += 1;
+        self.there += 1;
     }
 
     /// Those of a level whose applications are promised a rate.
     pub fn promised(&self, level: usize) -> impl Iterator<Item = usize> {
         let all = self.levels.get(level).into_iter().flat_map(|l| &l.promised);
-        all.map(|one| one.1)
+        all.map(|one| one.actor as usize)
     }
 
     /// Whether there is one of a level whose application is promised nothing.
@@ -73,18 +86,22 @@ impl Ready {
     /// Who has been ready for longest, whatever its priority.
     pub fn oldest(&self) -> Option<usize> {
         let all = self.levels.iter().flat_map(|l| [&l.plain, &l.promised]);
-        let oldest = all.filter_map(VecDeque::front).min_by_key(|one| one.0);
-        oldest.map(|one| one.1)
+        let oldest = all.filter_map(VecDeque::front).min_by_key(|one| one.number);
+        oldest.map(|one| one.actor as usize)
     }
 
     /// The first by priority, then by its place, as that is now of who is promised something, then by age.
     pub fn first(&self, place: impl Fn(usize) -> u8) -> Option<First> {
+        if self.is_empty() {
+            return None;
+        }
         let mut levels = self.levels.iter().enumerate();
         let (number, level) = levels.find(|(_, level)| !level.is_empty())?;
         let plain = level.plain.front();
-        let mut first = plain.map(|&(age, actor)| ((PLAIN, age), None, actor));
-        for (at, &(age, actor)) in level.promised.iter().enumerate() {
-            let key = (place(actor), age);
+        let mut first = plain.map(|one| ((PLAIN, one.number), None, one.actor as usize));
+        for (at, one) in level.promised.iter().enumerate() {
+            let actor = one.actor as usize;
+            let key = (place(actor), one.number);
             if first.is_none_or(|(than, ..)| key < than) {
                 first = Some((key, Some(at), actor));
             }
@@ -105,6 +122,7 @@ impl Ready {
             Some(at) => level.promised.remove(at),
             None => level.plain.pop_front(),
         };
+        self.there -= 1;
         first.actor
     }
 }

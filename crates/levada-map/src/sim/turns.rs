@@ -2,7 +2,7 @@
 //! Whose turn is next on a worker.
 
 use super::ready::{BEST, First, LAST, PLAIN};
-use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN, Worker};
+use super::{BECOME, HANDED, LOOK, Machinery, OTHERS, PROMISED, TURN, Worker, real};
 
 impl Worker {
     /// Whether others have not had yet what promises leave to those who have just become ready.
@@ -20,7 +20,7 @@ impl Machinery<'_> {
             return false;
         };
         let had = worker.turn - (worker.until - self.now);
-        let (other, own) = (self.class_of(actor), self.class_of(running));
+        let (other, own) = (self.class_of(actor), self.class_of(running as usize));
         other < own || (other.0 == own.0 && had > HANDED)
     }
 
@@ -87,12 +87,12 @@ impl Machinery<'_> {
     /// Priority decides, then who is behind its promise comes first.
     fn class_of(&self, actor: usize) -> (usize, u8) {
         let place = if self.is_promise(actor) { BEST } else { PLAIN };
-        (self.entities[actor].class.level, place)
+        (self.entities[actor].class().level, place)
     }
 
     /// The same, but that such a one comes last for as long as others have not had their part.
     pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
-        let of = &self.workers[self.entities[actor].core];
+        let of = &self.workers[self.entities[actor].core()];
         match self.class_of(actor) {
             (level, BEST) if of.lets_in() => (level, LAST),
             class => class,
@@ -101,9 +101,7 @@ impl Machinery<'_> {
 
     pub(super) fn is_behind(&self, actor: usize) -> bool {
         let entity = &self.entities[actor];
-        entity.promise.is_some_and(|promise| {
-            (entity.done as f64 / entity.firings) < promise * (self.now * 1e-9) * 1.01 + 1.0
-        })
+        (real(entity.done) / entity.firings) < entity.promise * (self.now * 1e-9) * 1.01 + 1.0
     }
 
     /// A step of an actor begins. What promises have while nobody waits is no debt, nor what others have while none
@@ -113,7 +111,7 @@ impl Machinery<'_> {
             return;
         }
         let promised = self.is_behind(actor);
-        let level = self.entities[actor].class.level;
+        let level = self.entities[actor].class().level;
         let of = &self.workers[worker];
         let mut waiting = of.queue.promised(level).chain(of.after.promised(level));
         let waited = !promised && waiting.any(|a| self.is_behind(a));
