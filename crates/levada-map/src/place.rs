@@ -6,6 +6,8 @@ use crate::exact;
 use crate::graph::{Graph, Link, pipeline_order};
 use crate::load::{Loads, few};
 use crate::machine::Machine;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A worker for each actor.
 pub type Placement = Vec<u32>;
@@ -208,16 +210,53 @@ pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Plac
     let mut order: Vec<usize> = (0..weight.len()).filter(|&g| members[g] > 0).collect();
     order.sort_by(|&a, &b| weight[b].total_cmp(&weight[a]).then(a.cmp(&b)));
     let mut home = vec![0; weight.len()];
+    let mut idle = LeastBusy::of(machine, &loads);
     for one in order {
-        let done = |w: usize| (loads[w] + weight[one]) / machine.cores[w].speed;
-        let least = (0..loads.len()).min_by(|&a, &b| done(a).total_cmp(&done(b)));
-        let least = least.unwrap_or(0);
-        loads[least] += weight[one];
-        home[one] = least as u32;
+        home[one] = idle.give(weight[one]);
     }
     (0..group.len())
         .map(|a| graph.pin(a).unwrap_or(home[group[a]]))
         .collect()
+}
+
+/// The workers, for who asks which of them is done first with something more: of those that are as fast as each other the one
+/// with the least to do is.
+struct LeastBusy(Vec<(f64, Alike)>);
+
+/// With what each has to do, and its number.
+type Alike = BinaryHeap<Reverse<(u64, u32)>>;
+
+impl LeastBusy {
+    fn of(machine: &Machine, loads: &[f64]) -> LeastBusy {
+        let mut alike: Vec<(f64, Alike)> = Vec::new();
+        for (worker, (core, load)) in machine.cores.iter().zip(loads).enumerate() {
+            let speeds = alike.iter().position(|one| one.0 == core.speed);
+            let at = speeds.unwrap_or_else(|| {
+                alike.push((core.speed, BinaryHeap::new()));
+                alike.len() - 1
+            });
+            debug_assert!(*load >= 0.0, "then it is in the order of its bits");
+            alike[at].1.push(Reverse((load.to_bits(), worker as u32)));
+        }
+        LeastBusy(alike)
+    }
+
+    /// Who is done first with so much more has it to do; at one time, and where only rounding tells them apart, any of them.
+    fn give(&mut self, weight: f64) -> u32 {
+        let firsts = self.0.iter().enumerate().filter_map(|(at, (speed, heap))| {
+            let Reverse((load, worker)) = *heap.peek()?;
+            let load = f64::from_bits(load) + weight;
+            Some((load / speed, worker, load, at))
+        });
+        let first = firsts.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let Some((_, worker, load, at)) = first else {
+            return 0;
+        };
+        if let Some(mut top) = self.0[at].1.peek_mut() {
+            *top = Reverse((load.to_bits(), worker));
+        }
+        worker
+    }
 }
 
 /// Joins actors along the links that would cost most, as long as a worker can hold them evenly.
@@ -248,4 +287,32 @@ fn clusters(graph: &Graph, machine: &Machine) -> Vec<usize> {
         }
     }
     (0..group.len()).map(|a| root(&mut group, a)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn who_is_done_first_is_who_a_look_at_all_finds() {
+        let mut random = Random::new(5);
+        for cores in [1, 2, 7, 40] {
+            let mut machine = Machine::new(cores);
+            for core in &mut machine.cores {
+                core.speed = [1.0, 0.5, 0.25][random.below(3)];
+            }
+            let mut loads: Vec<f64> = (0..cores).map(|_| random.below(4) as f64).collect();
+            let mut idle = LeastBusy::of(&machine, &loads);
+            for _ in 0..500 {
+                // Whole numbers, which nothing rounds.
+                let weight = random.below(8) as f64;
+                let done = |w: usize| (loads[w] + weight) / machine.cores[w].speed;
+                let first = (0..cores).min_by(|&a, &b| done(a).total_cmp(&done(b)));
+                let first = first.unwrap();
+                assert_eq!(idle.give(weight), first as u32);
+                loads[first] += weight;
+            }
+        }
+    }
 }
