@@ -21,7 +21,11 @@ const AT_ONCE: usize = 2;
 const SHORT: usize = ONCE / 8;
 
 struct Looked<'a> {
-    run: Run<'a>,
+    mix: &'a Mix,
+    machine: &'a Machine,
+    targets: &'a [f64],
+    /// Begun when it is looked at: most are not.
+    run: Option<Run<'a>>,
     /// So many steps that it has gone.
     steps: usize,
     placement: Placement,
@@ -30,17 +34,19 @@ struct Looked<'a> {
     reach: Reach,
 }
 
-impl Looked<'_> {
+impl<'a> Looked<'a> {
     fn at_a_glance(&mut self) -> Score {
         self.go_on_to(SHORT / 3);
-        let (score, _) = self.run.seen(SHORT - self.steps);
+        let left = SHORT - self.steps;
+        let (score, _) = self.run().seen(left);
         self.steps = SHORT;
         self.judged(score)
     }
 
     fn at_length(&mut self) -> Score {
         self.go_on_to(ONCE / 3);
-        let score = self.run.look(ONCE - self.steps);
+        let left = ONCE - self.steps;
+        let score = self.run().look(left);
         self.steps = ONCE;
         self.judged(score)
     }
@@ -50,8 +56,14 @@ impl Looked<'_> {
     }
 
     fn go_on_to(&mut self, steps: usize) {
-        self.run.go_on(steps - self.steps);
+        let more = steps - self.steps;
+        self.run().go_on(more);
         self.steps = steps;
+    }
+
+    fn run(&mut self) -> &mut Run<'a> {
+        let begin = || Run::begin(self.mix, self.machine, &self.placement, self.targets, 0);
+        self.run.get_or_insert_with(begin)
     }
 }
 
@@ -63,7 +75,10 @@ pub(crate) fn best_looking(
 ) -> Placement {
     let targets = mix.targets(machine);
     let begun = found.into_iter().map(|(placement, by)| Looked {
-        run: Run::begin(mix, machine, &placement, &targets, 0),
+        mix,
+        machine,
+        targets: &targets,
+        run: None,
         steps: 0,
         reach: Reach::of(mix, machine, &placement),
         placement,

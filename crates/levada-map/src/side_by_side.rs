@@ -6,6 +6,18 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
+/// What each of these says, in their order: at once, or one after the other.
+pub(crate) fn each<T: Send, R: Send>(
+    all: Vec<T>,
+    at_once: bool,
+    look: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    match at_once {
+        true => side_by_side(all, look),
+        false => all.into_iter().map(look).collect(),
+    }
+}
+
 /// What each of these says, in their order.
 pub(crate) fn side_by_side<T: Send, R: Send>(all: Vec<T>, look: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = available_parallelism().map_or(1, NonZero::get);

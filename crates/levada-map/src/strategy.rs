@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::mix::{App, Mix, Problem};
 use crate::place::{Placement, bottleneck, heaviest_first, lower_bound, place, renamed};
 use crate::reach::most_anywhere;
-use crate::side_by_side::side_by_side;
+use crate::side_by_side::each;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -233,34 +233,38 @@ fn simple(mix: &Mix, machine: &Machine, strategy: Strategy) -> Placement {
         Strategy::Partition => {
             let apps = mix.apps.len();
             let shares = vec![cores / apps; apps];
-            parted(mix, machine, &shares, balanced)
+            parted(mix, machine, &shares, false, balanced)
         }
     }
 }
 
 /// Each application on so many cores of its own, one after the other; where there are fewer cores
-/// than applications, each on the one with the least to do.
+/// than applications, each on the one with the least to do. Applications are placed one by one, or several `at_once`.
 fn parted(
     mix: &Mix,
     machine: &Machine,
     shares: &[usize],
-    inside: impl Fn(&Graph, &Machine) -> Placement,
+    at_once: bool,
+    inside: impl Fn(&Graph, &Machine) -> Placement + Sync,
 ) -> Placement {
     if mix.apps.len() > machine.workers() {
         return whole(mix, machine, &vec![1.0; mix.apps.len()]);
     }
     let mut first = 0;
-    let mut placement = Vec::with_capacity(mix.actors());
-    for (a, &share) in shares.iter().enumerate() {
-        let cores: Vec<u32> = (first as u32..(first + share) as u32).collect();
+    let cores = shares.iter().map(|&share| {
         first += share;
+        (first - share) as u32..first as u32
+    });
+    let apps = cores.enumerate().collect();
+    let placed = each(apps, at_once, |(a, cores): (usize, Range<u32>)| {
+        let cores: Vec<u32> = cores.collect();
         let mut graph = measured(&only(mix, a));
         graph.pins.clear();
         let found = inside(&graph, &machine.part(&cores));
         let found = found.into_iter().map(|c| cores[c as usize]);
-        placement.extend(pinned(&mix.apps[a], found));
-    }
-    placement
+        pinned(&mix.apps[a], found)
+    });
+    placed.concat()
 }
 
 /// Each application on one core, the one with the least to do, at these rates.
@@ -313,12 +317,8 @@ fn candidates(
     // All cores for one application are no partition, and to place very many actors takes long.
     let apart = mix.apps.len() <= machine.workers() && (mix.apps.len() > 1 || !very_many);
     type Way<'a> = Box<dyn Fn() -> Placement + Send + Sync + 'a>;
+    let at_once = very_many && on_all_cores;
     let mut ways: Vec<Way> = vec![Box::new(|| place(graph, machine))];
-    if apart {
-        ways.push(Box::new(|| {
-            parted(mix, machine, &shares(mix, machine, rates), place)
-        }));
-    }
     if !very_many {
         ways.push(Box::new(|| place(&measured(mix), machine)));
     }
@@ -328,11 +328,12 @@ fn candidates(
     if machine.costs.wake >= LONG_WAITS {
         ways.push(Box::new(|| whole(mix, machine, rates)));
     }
-    let make = |ways: Vec<Way>| match very_many && on_all_cores {
-        true => side_by_side(ways, |way| way()),
-        false => ways.iter().map(|way| way()).collect(),
-    };
+    let make = |ways: Vec<Way>| each(ways, at_once, |way| way());
     let mut found = make(ways);
+    if apart {
+        let shares = shares(mix, machine, rates);
+        found.insert(1, parted(mix, machine, &shares, at_once, place));
+    }
     if very_many {
         let uneven = match apart {
             true => vec![found[1].clone(), simple(mix, machine, Strategy::Partition)],
