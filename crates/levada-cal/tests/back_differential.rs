@@ -453,7 +453,7 @@ fn compiled_code_does_what_the_interpreter_does() {
             .and_then(|v| v.parse().ok())
             .unwrap_or(usual)
     };
-    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 240));
+    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_RANDOM", 120));
     let keep = std::env::var_os("LEVADA_KEEP").map(PathBuf::from);
     let dir = keep.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("levada-random-{}", std::process::id()))
