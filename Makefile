@@ -72,7 +72,7 @@ test-runtime: ## the C runtime's own tests
 	@echo "Building the runtime and its tests"
 	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
 	@cmake --build $(BUILD)/runtime -j $$(nproc) >/dev/null
-	ctest --test-dir $(BUILD)/runtime --output-on-failure -j $$((2 * $$(nproc)))
+	ctest --test-dir $(BUILD)/runtime --output-on-failure -j $$(scripts/at-once)
 
 test-sanitizers: build ## all that is C, also what is generated, under the sanitizers
 	@scripts/need cc cmake cargo cjpeg djpeg ffmpeg python3
