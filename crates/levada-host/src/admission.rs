@@ -24,7 +24,7 @@ pub struct Admission {
 pub enum Verdict {
     /// It breaks none.
     Kept,
-    /// It breaks one, and was loaded anyway.
+    /// It breaks one, and was loaded anyway, or refused.
     Broken,
     /// Something has not been measured yet: who has less than it was promised then is late. Or it counts nothing that
     /// could be promised.

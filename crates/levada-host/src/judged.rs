@@ -82,13 +82,17 @@ impl Judged<'_> {
         if found.fits() {
             return Ok(Ok(told));
         }
-        if let Some(broken) = self.refused(&found, &all, &left)? {
-            let what = format!("a promise would be broken: {broken}{}", told_left(&left));
-            return Ok(Err(Refusal::new(Kind::Limit, what).help(
-                "promise less with --rate, unload what is not needed, or load it with --anyway",
-            )));
-        }
         told.verdict = Verdict::Broken;
+        if let Some(broken) = self.refused(&found, &all, &left)? {
+            told.text = format!("a promise would be broken: {broken}{}", told_left(&left));
+            let refusal = Refusal::new(Kind::Limit, told.text.clone()).help(
+                "promise less with --rate, unload what is not needed, or load it with --anyway",
+            );
+            return Ok(Err(Refusal {
+                admission: Some(Box::new(told)),
+                ..refusal
+            }));
+        }
         told.text = format!("a promise is broken: {}{}", told.text, told_left(&left));
         Ok(Ok(told))
     }

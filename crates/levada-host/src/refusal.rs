@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Why something was not done.
 
+use crate::admission::Admission;
+
 /// Which sort of thing was wrong with what was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -22,6 +24,8 @@ pub struct Refusal {
     pub help: Option<String>,
     /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
     pub comes: bool,
+    /// What it would have done to the promises, where that is why.
+    pub admission: Option<Box<Admission>>,
 }
 
 impl Refusal {
@@ -31,6 +35,7 @@ impl Refusal {
             what: what.into(),
             help: None,
             comes: false,
+            admission: None,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Failure {
     pub help: Option<String>,
     /// What was found in the sources, as JSON; it has been shown already.
     pub diagnostics: Vec<Value>,
+    /// What a load would have done to the promises, where that is why, as JSON.
+    pub admission: Option<Box<Value>>,
     /// The command's exit status.
     pub status: u8,
 }
@@ -48,6 +50,7 @@ impl Failure {
             what: shortened(what.into()),
             help: None,
             diagnostics: Vec::new(),
+            admission: None,
             status: FAILED,
         }
     }
@@ -85,12 +88,16 @@ impl Failure {
                 "severity": "error", "code": "refused", "message": self.what, "help": self.help,
             }));
         }
-        json!({
+        let mut said = json!({
             "outcome": "refused",
             "message": self.what,
             "help": self.help,
             "diagnostics": diagnostics,
-        })
+        });
+        if let Some(admission) = &self.admission {
+            said["admission"] = admission.as_ref().clone();
+        }
+        said
     }
 }
 

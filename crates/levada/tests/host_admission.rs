@@ -302,6 +302,18 @@ fn a_promise_that_nobody_can_keep_keeps_nobody_out() {
     load(&host, "Other", "even", &["--rate", "20"]).succeeds();
     // Who cannot have what it asks for is refused all the same, and who takes what another has.
     is_refused(&load(&host, "Other", "hasty-too", &HOPELESS));
+    let numbers = load(
+        &host,
+        "Other",
+        "hasty-too",
+        &[&HOPELESS[..], &["--json"]].concat(),
+    )
+    .json();
+    let promises = numbers["admission"]["promise"].as_array().unwrap();
+    let it = promises.iter().find(|p| p["application"] == "hasty-too");
+    let it = it.unwrap_or_else(|| panic!("{numbers}"));
+    assert_eq!(it["promised"], 1_000_000.0);
+    assert!(it["after"].as_f64() < Some(900_000.0), "{it}");
     host.place.write("places.toml", PLACES);
     let both = ["--priority", "1", "--placement", "places.toml"];
     let firsts = [

@@ -104,7 +104,7 @@ async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
     (status = 400, body = Failed, description = "The request, or the application, is wrong"),
     (status = 404, body = Failed, description = "It has been unloaded at once"),
     (status = 409, body = Failed, description = "There is one of this name, or it has taken too long"),
-    (status = 507, body = Failed, description = "It claims more than there is")))]
+    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
 async fn load(Of(served): Shared, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
     let request: LoadRequest = match read(request).await {
@@ -280,7 +280,7 @@ async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) 
     (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
     (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It cannot be replaced now: the old one goes on"),
-    (status = 507, body = Failed, description = "It claims more than there is")))]
+    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
 async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
     let request: ReplaceRequest = match read(request).await {

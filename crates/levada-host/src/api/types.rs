@@ -64,7 +64,7 @@ pub struct LoadRequest {
     /// The project whose sources are used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// C files with native functions.
+    /// Native functions: files in C or C++, and shared objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub native: Vec<String>,
     /// Leave out the checks of array indices.
@@ -142,7 +142,7 @@ pub struct ReplaceRequest {
     /// How the new version is loaded; its input and output are those of the old one if it names none.
     #[serde(deserialize_with = "given::named")]
     pub load: LoadRequest,
-    /// So long, in seconds, the old one may take to drain; 30 if not said. It is stopped then.
+    /// So long, in seconds, it may take until the new one can take over; 30 if not said. Then this fails, and the old one goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
 }
@@ -440,6 +440,9 @@ pub struct Failed {
     /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub comes: bool,
+    /// What it would have done to the promises, where that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Box<Admission>>,
     #[serde(skip)]
     pub kind: Option<Kind>,
 }
@@ -461,6 +464,7 @@ impl From<Refusal> for Failed {
             error: r.what,
             help: r.help,
             comes: r.comes,
+            admission: r.admission,
             kind: Some(r.kind),
             ..Failed::default()
         }

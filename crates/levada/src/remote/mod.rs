@@ -27,7 +27,7 @@ use levada_host::api::types::Failed;
 use levada_host::client::{Client, Method, encoded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,6 +40,7 @@ impl From<Failed> for Failure {
         let _ = std::io::stderr().lock().write_all(failed.text.as_bytes());
         Failure {
             help: failed.help,
+            admission: failed.admission.map(|a| Box::new(json!(a))),
             ..Failure::new(failed.error).found(failed.diagnostics)
         }
     }
