@@ -213,7 +213,7 @@ fn a_course_is_what_a_search_would_choose() {
         ),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (between, courses)) in cases.into_iter().enumerate() {
         let name = format!("course-{k}");
         same_as_interpreted((&folder, &runner, &name), "int", between, &|text| {
@@ -276,7 +276,7 @@ fn a_walk_takes_as_many_bits_as_there_are_of_the_code() {
         ),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (between, walks)) in cases.into_iter().enumerate() {
         let between = format!("{table} {between}");
         let name = format!("walk-{k}");

@@ -459,7 +459,7 @@ fn compiled_code_does_what_the_interpreter_does() {
         std::env::temp_dir().join(format!("levada-random-{}", std::process::id()))
     });
     std::fs::create_dir_all(&dir).unwrap();
-    let runner = runner(&dir);
+    let runner = runner();
     let mut wrong = Vec::new();
     let (mut rows, mut faults, mut merged) = (0, 0, 0);
     let seeds: Vec<u64> = (first..first + count).collect();
@@ -533,7 +533,7 @@ fn faults_are_the_same_and_in_the_same_line() {
         "x := m[1][\n  n];",
     ];
     let dir = back_support::Folder::new();
-    let runner = runner(&dir.0);
+    let runner = runner();
     let mut nets = Vec::new();
     for (k, body) in bodies.iter().enumerate() {
         let text = format!(

@@ -26,7 +26,7 @@ fn printed(net: &Network) -> Vec<String> {
     static RUNNER: OnceLock<(Folder, PathBuf)> = OnceLock::new();
     let (_, runner) = RUNNER.get_or_init(|| {
         let folder = Folder::new();
-        let runner = runner(&folder.0);
+        let runner = runner();
         (folder, runner)
     });
     let folder = Folder::new();

@@ -66,7 +66,7 @@ fn a_counted_guard_holds_as_often_as_it_says() {
         ("int", "1", "n < 100000", "n + n", false),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (ty, first, guard, step, counted)) in cases.into_iter().enumerate() {
         let source = format!(
             "actor Source () ==> int(size=64) Y : {ty} n := {first};
@@ -114,7 +114,7 @@ fn a_counter_begins_with_what_it_can_hold() {
         ("uint(size=3)", "int", "6", "9", "6 7 8 9 "),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (ty, of, first, last, wanted)) in cases.into_iter().enumerate() {
         for change in ["", "i := i;"] {
             let net = alone(&format!(
@@ -246,7 +246,7 @@ fn what_fires_again_at_once_is_what_a_search_would_choose() {
         ),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (between, (again, past))) in cases.into_iter().enumerate() {
         let source = "actor Source () ==> int X : int n := 0;
              make: action ==> X:[n * 7 ^ (n >> 2)] guard n < 1200 do n := n + 1; end end";
@@ -314,7 +314,7 @@ fn small_procedures_use_the_registers_of_their_actions() {
         ),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (inside, register)) in cases.into_iter().enumerate() {
         let source = format!("actor Source () ==> int(size=64) Y : int n := 7; {inside} end");
         let classes = [("Source", source.as_str()), ("Sink", SINK)];
@@ -355,7 +355,7 @@ fn a_loop_that_stays_within_its_lists_is_not_checked_at_each_turn() {
         (0, 2_147_483_646, 10, true),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (from, at, end, leaves)) in cases.into_iter().enumerate() {
         let net = alone(&format!(
             "actor A () ==> : int from := {from}; int at := {at}; int end_ := {end}; bool done := false;
@@ -401,7 +401,7 @@ fn loops_that_copy_move_any_number_of_elements() {
         ("int", "int", "l[i] := m[j]; sum := sum + i;", false),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (to, from, copy, moved)) in cases.into_iter().enumerate() {
         let value = if to == "bool" { "(k & 5) = 1" } else { "k * 3" };
         let print = |list: &str| match to {
@@ -478,7 +478,7 @@ fn the_variables_that_are_used_most_are_in_registers() {
         assert!(registers.contains(&name), "{name}: {registers:?}");
     }
     let folder = Folder::new();
-    let out = compiled(&folder, &runner(&folder.0), "registers", &text);
+    let out = compiled(&folder, &runner(), "registers", &text);
     let printed: Vec<&str> = out.lines().filter(|l| !l.starts_with(['=', '-'])).collect();
     assert_eq!(printed, wanted.lines().collect::<Vec<_>>(), "{out}");
 }
@@ -511,7 +511,7 @@ fn masks_choose_only_where_both_sides_are_harmless() {
         ),
     ];
     let folder = Folder::new();
-    let runner = runner(&folder.0);
+    let runner = runner();
     for (k, (element, masks)) in cases.into_iter().enumerate() {
         let source = "actor Source () ==> int(size=14) X : int n := 0;
              make: action ==> X:[(n * 7 ^ (n >> 2)) - 3000] guard n < 1200 do n := n + 1; end end";

@@ -5,9 +5,11 @@
 use levada_cal::diag::{Diagnostics, render};
 use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
 use levada_cal::workspace::Workspace;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A folder of its own that goes when the test ends.
 pub struct Folder(pub PathBuf);
@@ -94,19 +96,29 @@ pub fn sanitizers() -> Option<String> {
     Some(format!("-fsanitize={kinds}"))
 }
 
-/// The runner with the runtime in it, built once.
-pub fn runner(dir: &Path) -> PathBuf {
-    let out = dir.join("runner");
+/// The runner with the runtime in it: built once for what is in their files, by whichever test comes first.
+pub fn runner() -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
-    let mut sources = vec![own.join("runner.c"), own.join("natives.c")];
-    for folder in ["src", "port"] {
-        for e in std::fs::read_dir(runtime().join(folder)).unwrap() {
-            let path = e.unwrap().path();
-            if path.extension().is_some_and(|x| x == "c" || x == "S") {
-                sources.push(path);
-            }
-        }
+    let mut files = vec![own.join("runner.c"), own.join("natives.c")];
+    for folder in ["src", "port", "include", "include/levada"] {
+        let there = std::fs::read_dir(runtime().join(folder)).unwrap();
+        files.extend(there.map(|e| e.unwrap().path()).filter(|p| p.is_file()));
     }
+    files.sort();
+    let mut hash = DefaultHasher::new();
+    sanitizers().hash(&mut hash);
+    for file in &files {
+        (file, std::fs::read(file).unwrap()).hash(&mut hash);
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let out = folder.join(format!("runner-{:016x}", hash.finish()));
+    if out.exists() {
+        return out;
+    }
+    let part = folder.join(format!("runner-{}", std::process::id()));
+    let is_source = |file: &&PathBuf| file.extension().is_some_and(|x| x == "c" || x == "S");
     let built = Command::new("cc")
         .args([
             "-std=c17",
@@ -118,9 +130,9 @@ pub fn runner(dir: &Path) -> PathBuf {
         ])
         .arg(runtime().join("include"))
         .args(sanitizers())
-        .args(&sources)
+        .args(files.iter().filter(is_source))
         .args(["-ldl", "-o"])
-        .arg(&out)
+        .arg(&part)
         .output()
         .expect("cc runs");
     assert!(
@@ -128,5 +140,6 @@ pub fn runner(dir: &Path) -> PathBuf {
         "{}",
         String::from_utf8_lossy(&built.stderr)
     );
+    std::fs::rename(&part, &out).unwrap();
     out
 }
