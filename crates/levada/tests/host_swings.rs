@@ -9,6 +9,7 @@ use common::host::{Host, held_pipe, sources};
 use common::network;
 use serde_json::Value;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -48,6 +49,17 @@ fn steps() -> Host {
         place.write(&format!("src/p/Steps{i}.xdf"), &text);
     }
     Host::begin_in(place)
+}
+
+/// Compiles these beforehand: beside what computes all the time it would take minutes.
+fn compiled(host: &Host, which: Range<usize>) {
+    for i in which {
+        let network = format!("src/p/Steps{i}.xdf");
+        let load = ["load", &network, "--name=first", "--no-fuse", "--paused"];
+        host.run(&[&load[..], &["--out=/dev/null"]].concat())
+            .succeeds();
+        host.run(&["unload", "first", "--now"]).succeeds();
+    }
 }
 
 /// Threads that compute, some all the time and some for a while and then not.
@@ -124,6 +136,7 @@ fn moves(host: &Host) -> Vec<String> {
 fn what_is_steady_stays_where_it_is_beside_others() {
     let _alone = alone();
     let host = steps();
+    compiled(&host, 0..APPLICATIONS);
     for i in 0..APPLICATIONS {
         let (network, name) = (format!("src/p/Steps{i}.xdf"), format!("k{i}"));
         let args = ["load", &network, "--name", &name, "--no-fuse"];
@@ -170,6 +183,7 @@ fn who_has_nothing_to_do_stays_where_it_is() {
     const NUMBERS: u64 = 20_000;
     let _alone = alone();
     let host = steps();
+    compiled(&host, 3..APPLICATIONS);
     reads(&host);
     let mut inputs: Vec<_> = IDLE
         .iter()
