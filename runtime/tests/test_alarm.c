@@ -145,11 +145,14 @@ void test_alarm_move(void) {
   lvd_runtime_destroy(rt);
 }
 
+static lvd_a32 waits_for_long;
+
 static void fiber_waits(void *argument) {
   int64_t at = now() + 5 * MS;
   CHECK_EQ(lvd_wait_until(at), LVD_OK);
   CHECK(now() >= at);
   CHECK_EQ(lvd_wait_until(at), LVD_OK); /* it is past */
+  lvd_store_release_u32(&waits_for_long, 1);
   *(lvd_status *)argument = lvd_wait_until(now() + INT64_C(3600000) * MS);
 }
 
@@ -160,6 +163,7 @@ void test_alarm_of_others(void) {
   lvd_status status = LVD_OK;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, fiber_waits, &status, NULL, &f), LVD_OK);
+  while (!lvd_load_acquire_u32(&waits_for_long)) sleep_ms(1); /* however slow the machine is */
   sleep_ms(20);
   lvd_fiber_cancel(f);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
