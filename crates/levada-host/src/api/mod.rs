@@ -127,7 +127,7 @@ async fn load(Of(served): Shared, request: Request) -> Response {
     (status = 201, body = Vec<Details>, description = "All of them run"),
     (status = 400, body = Failed, description = "Something is wrong with one: none is loaded"),
     (status = 409, body = Failed, description = "There is one of such a name, or one has taken too long"),
-    (status = 507, body = Failed, description = "They claim more than there is")))]
+    (status = 507, body = Failed, description = "They claim more than there is, or would break a promise")))]
 async fn load_manifest(Of(served): Shared, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
     let manifest: Manifest = match read(request).await {
