@@ -8,9 +8,7 @@ mod back_support;
 use back_support::{Folder, network, runner, runtime};
 use levada_cal::emit::{Options, emit};
 use levada_cal::ir::Network;
-use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
 /// As long as this goes through its list, the other side goes on.
 const MIX: &str = "
@@ -23,12 +21,6 @@ const MIX: &str = "
 
 /// What it prints on two workers.
 fn printed(net: &Network) -> Vec<String> {
-    static RUNNER: OnceLock<(Folder, PathBuf)> = OnceLock::new();
-    let (_, runner) = RUNNER.get_or_init(|| {
-        let folder = Folder::new();
-        let runner = runner();
-        (folder, runner)
-    });
     let folder = Folder::new();
     let (c, so) = (folder.0.join("net.c"), folder.0.join("net.so"));
     let text = emit(net, &Options::default()).files.remove(0).text;
@@ -37,7 +29,7 @@ fn printed(net: &Network) -> Vec<String> {
     cc.args(["-std=c17", "-O2", "-fPIC", "-shared", "-D_GNU_SOURCE", "-I"]);
     cc.arg(runtime().join("include")).arg(&c).arg("-o").arg(&so);
     assert!(cc.status().unwrap().success());
-    let out = Command::new(runner)
+    let out = Command::new(runner())
         .args(["2", "60000"])
         .arg(&so)
         .arg("levada_network")
