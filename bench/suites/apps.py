@@ -82,10 +82,8 @@ def instances(session, app, label):
         return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n, how),
                                 app.project])
     for n in counts(session):
-        contenders = [together("levada", "host", n), together("processes", "processes", n)]
-        if n <= 2 * cores:
-            # More of them are so slow that a run of theirs takes minutes.
-            contenders.append(together("spinning processes", "spinning", n))
+        contenders = [together(who, how, n) for who, how in (("levada", "host"), ("processes", "processes"),
+                                                             ("spinning processes", "spinning"))]
         if n <= cores:
             contenders.append(together("pinned processes", "pinned", n))
         session.measure(case(n, app if label else None), METRICS, contenders,
@@ -109,7 +107,7 @@ def mixes(session, a, b):
             kinds = [w for n, app in zip(counts_of, (a, b)) for w in (n, app.network, app.project, app.files)]
             command = [sys.executable, "-B", MIXED, peers.levada(), peers.NATIVE / "line", strategy, *kinds]
             return Contender(who, command, adjust=adjust)
-        contenders = [mixed("lb", "lb"), mixed("glb", "glb"), mixed("partition", "partition"),
+        contenders = [*(mixed(strategy, strategy) for strategy in ("lb", "round-robin", "glb", "partition")),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
         session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=2)
 
@@ -137,5 +135,5 @@ def plot(session, folder):
     cores = session.machine["cores"]
     graphs.lines(folder / "apps.svg", "Instances of the JPEG decoder at once", "instances", "frames/s of each",
                  [("one host", points("levada", 99)), ("processes", points("processes", 99)),
-                  ("spinning processes", points("spinning processes", 2 * cores)),
+                  ("spinning processes", points("spinning processes", 99)),
                   ("pinned processes", points("pinned processes", cores))])
