@@ -34,6 +34,7 @@ mod mapping;
 mod measured;
 mod next;
 mod outcome;
+mod own_pace;
 mod pace;
 pub mod placement;
 mod process;

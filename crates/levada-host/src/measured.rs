@@ -6,6 +6,7 @@
 
 use crate::graph::links;
 use crate::hosted::Hosted;
+use crate::own_pace::own_pace;
 use crate::weights::{counted, weighed};
 use levada_map::{Graph, Link, Machine};
 use levada_sys::Counters;
@@ -25,6 +26,8 @@ pub struct Measured {
     pub capacity: Vec<f64>,
     /// What it counted, such as frames.
     pub done: Option<(String, f64)>,
+    /// The cores that it took, where it did not go as fast as it could, and nothing but itself was why.
+    pub paced: Option<f64>,
 }
 
 impl Measured {
@@ -53,6 +56,7 @@ impl Measured {
             firings: app.actors.iter().map(|a| a.firings * done).collect(),
             capacity,
             done: told,
+            paced: own_pace(hosted),
         }
     }
 
@@ -89,6 +93,7 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
     let unit = value.get("unit").and_then(Value::as_str);
     let done = value.get("done").and_then(Value::as_f64);
     let done = done.filter(|d| d.is_finite() && *d > 0.0);
+    let paced = value.get("paced").and_then(Value::as_f64);
     let measured = Measured {
         graph: Graph {
             busy,
@@ -98,6 +103,7 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
         firings,
         capacity,
         done: unit.map(str::to_string).zip(done),
+        paced: paced.filter(|p| p.is_finite() && *p >= 0.0),
     };
     Some(measured).filter(Measured::is_enough)
 }
@@ -122,6 +128,7 @@ pub fn save(object: &Path, all: &Measured) {
         "capacity": all.capacity,
         "unit": unit,
         "done": done,
+        "paced": all.paced,
     });
     let text = text.to_string();
     let path = file(object);
@@ -157,6 +164,7 @@ mod tests {
             firings: vec![9.0, 3.0],
             capacity: vec![16.0],
             done: Some(("frames".to_string(), 3.0)),
+            paced: Some(0.25),
         };
         assert_eq!(load(&object, 2, link(0.0)), None);
         save(&object, &graph);

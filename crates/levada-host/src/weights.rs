@@ -133,8 +133,12 @@ const LEAST: f64 = 0.02;
 
 /// With the share of the cores that it takes anyway, where something outside says how fast it is.
 pub(crate) fn as_paced(hosted: &Hosted, app: App) -> App {
-    let paced = hosted.paced().filter(|_| app.promise.is_none());
-    let takes = paced.map(|takes| (takes * MORE).max(LEAST));
+    takes_no_more(hosted.paced(), app)
+}
+
+fn takes_no_more(paced: Option<f64>, app: App) -> App {
+    let takes = paced.filter(|_| app.promise.is_none());
+    let takes = takes.map(|takes| (takes * MORE).max(LEAST));
     let share = app.share.into_iter().chain(takes).reduce(f64::min);
     App { share, ..app }
 }
@@ -197,7 +201,7 @@ pub(crate) fn unmeasured(
             capacity: 2.0,
         },
     });
-    App {
+    let app = App {
         name: name.to_string(),
         // How fast it can be is known only if it was measured.
         promise: limits.rate.filter(|_| told.is_some()),
@@ -207,5 +211,6 @@ pub(crate) fn unmeasured(
         actors,
         channels: channels.collect(),
         course: None,
-    }
+    };
+    takes_no_more(known.and_then(|k| k.paced), app)
 }

@@ -707,4 +707,10 @@ fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
     host.until("low", |a| {
         a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
     });
+    // And with another run of it, which has its clock, too.
+    host.run(&["unload", "high", "--now"]).succeeds();
+    let again = [&on_one[..], &["--priority", "2"]].concat();
+    let again = load(&host, "Beat", "high", &again);
+    let admission = &again.succeeds().json()["admission"];
+    assert_eq!(admission["verdict"], "kept", "{again:?}");
 }
