@@ -292,7 +292,7 @@ impl Host {
 pub(crate) fn taken(name: &str) -> Refusal {
     let what = format!("an application {name} is loaded already");
     Refusal::new(Kind::Conflict, what)
-        .help("give this one another name with --name, or unload that one")
+        .help("give this one another name (--name NAME, or name = \"NAME\" in a manifest), or unload that one")
 }
 
 /// The names that users give stand in paths, in commands and in tables.

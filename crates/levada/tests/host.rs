@@ -376,6 +376,30 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     assert_eq!(host.place.list("state"), kept);
 }
 
+/// Where a name stands in a manifest, an option gives no other one.
+#[test]
+fn who_has_a_taken_name_is_told_how_to_give_another() {
+    let host = Host::begin();
+    host.many("a");
+    let many = "[[application]]\nnetwork = \"p/Many.xdf\"\nout = \"/dev/null\"\n";
+    for names in [&["a"][..], &["b", "a"]] {
+        let named = names
+            .iter()
+            .map(|name| format!("{many}name = \"{name}\"\n"));
+        host.place
+            .write("src/apps.toml", &named.collect::<String>());
+        host.run(&["load", "src/apps.toml"]).refuses(
+            1,
+            &[
+                "a is loaded already",
+                "name = \"NAME\" in a manifest",
+                "unload that one",
+            ],
+        );
+        assert_eq!(host.json(&["list"]).as_array().unwrap().len(), 1);
+    }
+}
+
 #[test]
 fn a_manifest_is_loaded_whole_or_not_at_all() {
     let host = Host::begin();
