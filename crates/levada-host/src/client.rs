@@ -124,10 +124,11 @@ impl Client {
         let done = tokio::time::timeout(self.within, work).await;
         done.unwrap_or_else(|_| {
             let what = format!("{} has not answered within {:?}", self.host(), self.within);
-            Err(failed(
-                what,
-                Some("whether it has done what was asked is not known; see levada list"),
-            ))
+            let help = "whether it has done what was asked is not known; see levada list";
+            Err(Failed {
+                silent: true,
+                ..failed(what, Some(help))
+            })
         })
     }
 

@@ -22,18 +22,37 @@ fn is_left_only(line: &str) -> Option<bool> {
     Some(dead && threads <= 1)
 }
 
+/// Is it stopped, by a signal or by who looks into it? Nothing of it runs then.
+pub fn is_stopped(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    stat.is_ok_and(|line| matches!(state(&line), Some("T" | "t")))
+}
+
+/// As a line of `/proc/PID/stat` tells it: its name is in brackets before, and may have brackets and blanks in it.
+fn state(line: &str) -> Option<&str> {
+    line.rsplit_once(')')?.1.split_ascii_whitespace().next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn who_is_dead_and_not_waited_for_has_ended() {
+    fn who_is_dead_and_not_waited_for_has_ended_and_who_is_stopped_has_not() {
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
             .spawn()
             .unwrap();
         let number = child.id() as i32;
         assert!(!has_ended(number) && !has_ended(std::process::id() as i32));
+        assert!(!is_stopped(child.id()));
+        // SAFETY: it is ours, and has not been waited for.
+        assert_eq!(unsafe { libc::kill(number, libc::SIGSTOP) }, 0);
+        let start = std::time::Instant::now();
+        while !is_stopped(child.id()) {
+            assert!(start.elapsed().as_secs() < 60, "it runs");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         child.kill().unwrap();
         let start = std::time::Instant::now();
         while !has_ended(number) {
@@ -41,7 +60,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child.wait().unwrap();
-        assert!(has_ended(number));
+        assert!(has_ended(number) && !is_stopped(number as u32));
     }
 
     #[test]

@@ -269,6 +269,64 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
     assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
 }
 
+/// Who is stopped is waited for as long as was asked, by all that is asked of it together, and no longer where nothing
+/// is to come of that.
+#[test]
+fn who_is_stopped_is_waited_for_as_long_as_asked() {
+    let host = Host::begin();
+    let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
+    fires(&host, "mute");
+    signal(pid, libc::SIGSTOP);
+    let silent = [
+        "the process of mute has not answered within ",
+        "s: it is stopped",
+    ];
+    let cont = format!("kill -CONT {pid}");
+    for (what, limit, most) in [
+        (&["pause", "mute"][..], "--within=1", 6),
+        (&["resume", "mute"], "--within=1", 6),
+        (&["unload", "mute"], "--within=1", 6),
+        (&["move", "mute", "source", "1"], "--within=1", 6),
+        // Who says nothing waits no longer than it takes.
+        (&["move", "mute", "source", "1"], "--json", 9),
+    ] {
+        let start = Instant::now();
+        let run = host.run(&[what, &[limit]].concat());
+        let took = start.elapsed();
+        run.refuses(
+            1,
+            &[silent[0], silent[1], &cont, "levada unload mute --now"],
+        );
+        assert!(took < Duration::from_secs(most), "{what:?}: {took:?}");
+        // That it was waited for as long as it says.
+        let (_, told) = run.err.split_once(silent[0]).unwrap();
+        let told: f64 = told.split_once("s:").unwrap().0.parse().unwrap();
+        let told = Duration::from_secs_f64(told);
+        assert!(
+            told <= took && told < Duration::from_secs(4),
+            "{took:?}: {run:?}"
+        );
+    }
+    let why = host.run(&["why", "mute", "--within=1"]);
+    let stopped = format!("mute: its process {pid} is stopped");
+    assert!(why.succeeds().out.contains(&stopped), "{why:?}");
+    // It was two seconds for these, and more for the map.
+    let start = Instant::now();
+    for _ in 0..8 {
+        assert_eq!(host.seen("mute")["isolated"], pid);
+        host.json(&["show", "mute"]);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        start.elapsed()
+    );
+    signal(pid, libc::SIGCONT);
+    // It was told to go as well.
+    host.run(&["unload", "mute", "--now"]);
+    until_gone(pid);
+}
+
 #[test]
 fn it_claims_no_more_than_it_may() {
     let host = Host::begin_in(rogues());

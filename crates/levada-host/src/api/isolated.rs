@@ -27,6 +27,7 @@ use crate::client::{Client, encoded};
 use crate::events::{Events, What};
 use crate::hosted::State;
 use crate::lock::{lock, whole};
+use crate::process::is_stopped;
 use crate::refusal::{Kind, Refusal};
 use hyper::Method;
 use serde::de::DeserializeOwned;
@@ -44,8 +45,8 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 const AT_ONCE_ANSWERS: Duration = Duration::from_millis(800);
 /// So long a guard may take to end all that there is to be ended.
 const GUARDED: Duration = Duration::from_secs(3);
-/// So much longer than its application may take it has for an answer.
-const GRACE: Duration = Duration::from_secs(5);
+/// So much longer than its application may take it has to say that this has taken too long.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// One of them.
 #[derive(Debug)]
@@ -168,15 +169,13 @@ impl Isolated {
             beside,
             ..request.clone()
         };
-        let begun = Instant::now();
         let befores = self.befores();
         let client = self.client.clone().within(within + ANSWERS);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
-        let loaded: Details =
-            loaded.map_err(|failed| match self.is_silent(&failed, begun, within) {
-                true => self.silent(),
-                false => self.explained(failed),
-            })?;
+        let loaded: Details = loaded.map_err(|failed| match failed.silent && self.lives() {
+            true => self.silent(),
+            false => self.explained(failed),
+        })?;
         let claims = loaded.application.memory;
         let network = self.seen(loaded, befores).application.network;
         if let Some(more) = request.memory {
@@ -188,11 +187,6 @@ impl Isolated {
         let detail = format!("{network} as {} in process {}", self.name, self.process);
         events.tell(What::Loaded, &self.name, detail);
         Ok(())
-    }
-
-    /// Has it said nothing for as long as it had for what it began then, though it has not ended?
-    fn is_silent(&self, failed: &Failed, begun: Instant, within: Duration) -> bool {
-        failed.kind.is_none() && self.lives() && begun.elapsed() >= within
     }
 
     fn silent(&self) -> Failed {
@@ -248,16 +242,40 @@ impl Isolated {
         details
     }
 
-    /// Who does not answer since its process has ended is told to have ended.
+    /// Who does not answer since its process has ended is told to have ended, and who is stopped to be so.
     pub(super) fn explained(&self, failed: Failed) -> Failed {
         if failed.kind.is_some() {
             return failed;
         }
-        match self.until_over(GUARDED + SOON) {
+        // A connection that breaks is the end of its process, which is seen soon. Who was silent has had all the time that
+        // there was.
+        let seen = match failed.silent {
+            true => Duration::ZERO,
+            false => GUARDED + SOON,
+        };
+        match self.until_over(seen) {
             Some(how) => {
                 Refusal::new(Kind::Conflict, format!("{} has ended: {how}", self.name)).into()
             }
+            None if self.is_stopped() => self.stopped(failed),
             None => failed,
+        }
+    }
+
+    /// Its process answers nothing then, however long it is waited for.
+    fn is_stopped(&self) -> bool {
+        is_stopped(self.process)
+    }
+
+    fn stopped(&self, failed: Failed) -> Failed {
+        let (name, process) = (&self.name, self.process);
+        Failed {
+            error: format!("{}: it is stopped", failed.error),
+            help: Some(format!(
+                "kill -CONT {process} lets it go on, and what was asked may be done then; levada unload {name} --now \
+                 ends it"
+            )),
+            ..failed
         }
     }
 
@@ -282,18 +300,8 @@ impl Isolated {
         self.known().told
     }
 
+    /// `within` is all that it has for an answer.
     fn ask<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        rest: &str,
-        body: &Value,
-        within: Duration,
-    ) -> Result<T, Failed> {
-        let answer = self.answer(method, rest, body, within);
-        answer.map_err(|failed| self.explained(failed))
-    }
-
-    fn answer<T: DeserializeOwned>(
         &self,
         method: Method,
         rest: &str,
@@ -303,18 +311,22 @@ impl Isolated {
         if !self.lives() {
             return Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into());
         }
-        let client = self.client.clone().within(within + GRACE);
-        client.call(method, &self.address(rest), body)
+        let client = self.client.clone().within(within);
+        let answer = client.call(method, &self.address(rest), body);
+        answer.map_err(|failed| self.explained(failed))
     }
 
-    /// How it is; if it does not say so soon, how it was.
+    /// How it is; if it does not say so soon, how it was. Who cannot say so is not waited for.
     pub fn details(&self) -> Details {
-        if self.lives() {
+        if self.lives() && !self.is_stopped() {
             let client = self.client.clone().within(ANSWERS);
             let befores = self.befores();
             match client.get::<Details>(&self.address("")) {
                 Ok(details) => return self.seen(details, befores),
-                Err(failed) if failed.kind.is_none() => drop(self.until_over(ANSWERS)),
+                // Its process has ended, and that is seen soon.
+                Err(failed) if failed.kind.is_none() && !failed.silent => {
+                    self.until_over(ANSWERS);
+                }
                 Err(_) => {}
             }
         }
@@ -324,7 +336,7 @@ impl Isolated {
     /// Pauses it, or lets it go on: what stands behind its name in the address.
     pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
         let rest = format!("/{what}?within={}", within.as_secs_f64());
-        let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within)?;
+        let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within + GRACE)?;
         let mut known = self.known();
         if known.last.application.state == State::Loaded {
             // It has begun just now, whether or not it says more.
@@ -337,26 +349,37 @@ impl Isolated {
         Ok(details.application)
     }
 
-    pub fn move_actor(&self, request: &MoveRequest) -> Result<Application, Failed> {
-        let _: Application = self.ask(Method::POST, "/move", &json!(request), SOON)?;
+    pub fn move_actor(
+        &self,
+        request: &MoveRequest,
+        within: Option<Duration>,
+    ) -> Result<Application, Failed> {
+        let within = within.unwrap_or(SOON);
+        let _: Application = self.ask(Method::POST, "/move", &json!(request), within)?;
         Ok(self.details().application)
     }
 
-    pub fn why(&self) -> Result<Why, Failed> {
-        let how = self.known().over.clone();
-        match how {
-            Some(how) => Ok(Why {
-                application: self.name.clone(),
-                text: format!("{} has ended: {how}\n", self.name),
-            }),
-            None => {
-                let said: Why = self.ask(Method::GET, "/why", &Value::Null, SOON)?;
-                Ok(Why {
-                    application: self.name.clone(),
-                    ..said
-                })
+    pub fn why(&self, within: Option<Duration>) -> Result<Why, Failed> {
+        let (name, over) = (&self.name, self.known().over.clone());
+        let text = match over {
+            Some(how) => format!("{name} has ended: {how}\n"),
+            // That is why, and its process cannot say so.
+            None if self.is_stopped() => {
+                let process = self.process;
+                format!(
+                    "{name}: its process {process} is stopped; kill -CONT {process} lets it go on\n"
+                )
             }
-        }
+            None => {
+                let within = within.unwrap_or(SOON);
+                let said: Why = self.ask(Method::GET, "/why", &Value::Null, within)?;
+                said.text
+            }
+        };
+        Ok(Why {
+            application: name.clone(),
+            text,
+        })
     }
 
     /// Whether somebody has it taken away at once. Who loads it meanwhile fails then.

@@ -245,12 +245,30 @@ async fn resume(
     changed(served, name, asked, Change::Resume).await
 }
 
+/// How long who is asked for what takes no time may take for it, if that is said.
+fn answers_within(
+    asked: Result<Query<AnswerQuery>, QueryRejection>,
+) -> Result<Option<Duration>, Failed> {
+    let within = query(asked)?.within;
+    let within = within.map(|within| limit(Some(within), within));
+    Ok(within.transpose()?)
+}
+
 /// Put an actor on a worker, where it stays; or let the mapper move it again
-#[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path)),
+#[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path), AnswerQuery),
     request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "Too many wait")))]
-async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
+async fn move_actor(
+    Of(served): Shared,
+    At(name): At<String>,
+    asked: Result<Query<AnswerQuery>, QueryRejection>,
+    request: Request,
+) -> Response {
+    let within = match answers_within(asked) {
+        Ok(within) => within,
+        Err(failed) => return failed.into_response(),
+    };
     let request: MoveRequest = match read(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
@@ -260,12 +278,13 @@ async fn move_actor(Of(served): Shared, At(name): At<String>, request: Request) 
             let what = "a move says either to which worker, or that the actor is free";
             return Err(Refusal::new(Kind::Wrong, what).into());
         }
-        until_there(served, &name, Duration::from_secs_f64(USUAL))?;
+        let waits = within.unwrap_or(Duration::from_secs_f64(USUAL));
+        let left = until_there(served, &name, waits)?;
         if let Some(isolated) = served.isolated.find(&name) {
             // Its process knows only that it is to keep off that core.
             let closed = |worker| served.host.is_for_all(worker, &request.actor);
             request.worker.map_or(Ok(()), closed)?;
-            return isolated.move_actor(&request);
+            return isolated.move_actor(&request, within.map(|_| left));
         }
         let host = &served.host;
         host.move_actor(&name, &request.actor, request.worker)?;
@@ -294,13 +313,19 @@ async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> 
 }
 
 /// Who waits for whom, in words
-#[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path)), responses(
+#[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path), AnswerQuery), responses(
     (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed),
-    (status = 409, body = Failed, description = "Its process has just ended")))]
-async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
+    (status = 409, body = Failed, description = "Its process has just ended"),
+    (status = 507, body = Failed, description = "Too many wait for as long as they say")))]
+async fn why(
+    Of(served): Shared,
+    At(name): At<String>,
+    asked: Result<Query<AnswerQuery>, QueryRejection>,
+) -> Answer<Why> {
+    let within = answers_within(asked)?;
     let why = move |served: &Served| {
         if let Some(isolated) = served.isolated.find(&name) {
-            return isolated.why();
+            return isolated.why(within);
         }
         if let Some(why) = not_loaded(served, &name) {
             return Ok(Why {
@@ -323,7 +348,11 @@ async fn why(Of(served): Shared, At(name): At<String>) -> Answer<Why> {
             text,
         })
     };
-    Ok(Json(aside(&served, why).await?))
+    let why = match within {
+        Some(_) => aside_for_long(&served, why).await,
+        None => aside(&served, why).await,
+    };
+    Ok(Json(why?))
 }
 
 /// Which actor sits on which worker

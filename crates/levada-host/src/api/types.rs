@@ -158,6 +158,16 @@ pub struct UnloadQuery {
     pub within: Option<f64>,
 }
 
+/// How long what takes no time may take.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct AnswerQuery {
+    /// Seconds. If not said, the process of an isolated application may take 2 to answer, and 30 are waited until one that is
+    /// loaded still is there.
+    pub within: Option<f64>,
+}
+
 /// How long an answer may wait.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
@@ -445,6 +455,9 @@ pub struct Failed {
     pub admission: Option<Box<Admission>>,
     #[serde(skip)]
     pub kind: Option<Kind>,
+    /// Nothing was heard in all the time that there was for an answer.
+    #[serde(skip)]
+    pub silent: bool,
 }
 
 impl Failed {

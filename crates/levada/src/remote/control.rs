@@ -2,7 +2,7 @@
 //! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
 
 use super::words::done;
-use super::{Done, USUAL, one, say};
+use super::{Done, USUAL, given_within, one, say, say_in_time};
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::output::grouped;
 use levada_host::api::types::{Application, MoveRequest, Unloaded};
@@ -21,7 +21,7 @@ pub fn unload(args: &UnloadArgs) -> Done {
         false => within(&args.at),
     };
     let address = one(name, &how);
-    say(&args.at, "DELETE", &address, &Value::Null, unloaded)
+    say_in_time(&args.at, "DELETE", &address, &Value::Null, unloaded)
 }
 
 fn unload_ended(at: &AtArgs) -> Done {
@@ -49,7 +49,7 @@ fn unloaded(u: &Unloaded) -> String {
 
 pub fn pause(args: &OneArgs) -> Done {
     let words = |a: &Application| format!("paused {}", a.name);
-    say(
+    say_in_time(
         &args.at,
         "POST",
         &one(&args.name, &format!("/pause{}", within(&args.at))),
@@ -60,7 +60,7 @@ pub fn pause(args: &OneArgs) -> Done {
 
 pub fn resume(args: &OneArgs) -> Done {
     let words = |a: &Application| format!("resumed {}", a.name);
-    say(
+    say_in_time(
         &args.at,
         "POST",
         &one(&args.name, &format!("/resume{}", within(&args.at))),
@@ -75,10 +75,10 @@ pub fn move_actor(args: &MoveArgs) -> Done {
         worker: args.worker,
         free: args.free,
     };
-    say(
+    say_in_time(
         &args.at,
         "POST",
-        &one(&args.name, "/move"),
+        &one(&args.name, &format!("/move{}", given_within(&args.at))),
         &json!(request),
         |a: &Application| {
             let of = format!("{} of {}", args.actor, a.name);

@@ -3,7 +3,7 @@
 
 use super::manifest::load_manifest;
 use super::words::bytes;
-use super::{COMPILES, Done, USUAL, client_for, compiled, one};
+use super::{COMPILES, Done, USUAL, client_of_load, compiled, one};
 use crate::cli::{LoadArgs, ReplaceArgs};
 use crate::output::{self, Failure, plural};
 use levada_host::Verdict;
@@ -17,7 +17,7 @@ pub fn load(args: &LoadArgs) -> Done {
         return load_manifest(args);
     }
     let request = request(args)?;
-    let client = client_for(&args.at, request.within.unwrap_or(COMPILES))?;
+    let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES))?;
     compiled(&args.at, client, "/applications", &json!(request), loaded)
 }
 
@@ -92,7 +92,7 @@ pub fn replace(args: &ReplaceArgs) -> Done {
     let address = one(&args.old, "/replace");
     compiled(
         &args.load.at,
-        client_for(&args.load.at, COMPILES + drains)?,
+        client_of_load(&args.load.at, COMPILES + drains)?,
         &address,
         &json!(request),
         |made: &Details| {

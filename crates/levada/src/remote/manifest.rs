@@ -2,7 +2,7 @@
 //! Several applications, from a file that says of each how it is loaded.
 
 use super::load::{as_text, loaded_all};
-use super::{COMPILES, Done, client_for, compiled};
+use super::{COMPILES, Done, client_of_load, compiled};
 use crate::cli::LoadArgs;
 use crate::output::{self, Failure};
 use levada_host::api::LARGEST_REQUEST;
@@ -95,7 +95,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> Done {
     let all = each.map(|one| one.within.unwrap_or(COMPILES)).sum::<f64>();
     compiled(
         &args.at,
-        client_for(&args.at, all.clamp(0.0, 1e9))?,
+        client_of_load(&args.at, all.clamp(0.0, 1e9))?,
         "/manifest",
         &request,
         |all: &Vec<Details>| loaded_all(all),

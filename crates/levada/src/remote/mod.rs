@@ -46,23 +46,35 @@ impl From<Failed> for Failure {
     }
 }
 
-/// So long a host takes to say that something has taken too long, at most.
-const GRACE: f64 = 15.0;
+/// So long a host takes to say that something has taken too long, at most; and where something is loaded or replaced, of which
+/// something may have to end first.
+const GRACE: f64 = 5.0;
+const ENDS: f64 = 15.0;
 /// As the host has it for what it does itself, and for what it compiles.
 const USUAL: f64 = 30.0;
 const COMPILES: f64 = 1800.0;
 
+/// A client of what the host answers at once.
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
-    client_for(at, at.within.unwrap_or(USUAL))
+    client_within(at, at.within.unwrap_or(USUAL))
 }
 
-/// A client of what may last so many seconds by itself.
-fn client_for(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+/// Of what the host waits for itself, as long as it is told, and says then whom it has waited for.
+fn client_of_waiting(at: &AtArgs) -> Result<Client, Failure> {
+    client_within(at, at.within.unwrap_or(USUAL) + GRACE)
+}
+
+/// Of what is loaded first, which may last so many seconds by itself.
+fn client_of_load(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    client_within(at, seconds + ENDS)
+}
+
+fn client_within(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
     let client = match &at.socket {
         Some(path) => Client::new(path),
         None => Client::new(&socket::usual_path()?),
     };
-    Ok(client.within(Duration::from_secs_f64(seconds + GRACE)))
+    Ok(client.within(Duration::from_secs_f64(seconds)))
 }
 
 /// Says what the host has answered: as JSON, or in `words`.
@@ -74,6 +86,17 @@ fn say<T: Serialize + DeserializeOwned>(
     words: impl FnOnce(&T) -> String,
 ) -> Done {
     said(at, client(at)?, method, address, body, words)
+}
+
+/// The same, of what the host waits for itself: `address` says how long.
+fn say_in_time<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    method: &str,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    said(at, client_of_waiting(at)?, method, address, body, words)
 }
 
 fn said<T: Serialize + DeserializeOwned>(
@@ -117,6 +140,12 @@ fn told<T: Serialize + DeserializeOwned>(
     })?;
     output::line(words(&answer).trim_end())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What stands behind an address whose host knows best how long it waits, if nothing is said.
+fn given_within(at: &AtArgs) -> String {
+    let within = at.within.map(|within| format!("?within={within}"));
+    within.unwrap_or_default()
 }
 
 fn one(name: &str, rest: &str) -> String {

@@ -2,7 +2,7 @@
 //! What is loaded, one application in full, and who waits for whom in it.
 
 use super::words::{applications, left_out, silent};
-use super::{Done, client, one, say};
+use super::{Done, client, given_within, one, say, say_in_time};
 use crate::cli::{AllArgs, OneArgs};
 use crate::output::{grouped, plural, table};
 use levada_host::State;
@@ -53,10 +53,10 @@ fn not_restored(all: &[Application], left: &[String]) -> String {
 }
 
 pub fn why(args: &OneArgs) -> Done {
-    say(
+    say_in_time(
         &args.at,
         "GET",
-        &one(&args.name, "/why"),
+        &one(&args.name, &format!("/why{}", given_within(&args.at))),
         &Value::Null,
         |why: &Why| why.text.clone(),
     )

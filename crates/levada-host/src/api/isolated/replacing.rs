@@ -2,7 +2,7 @@
 //! Replacing in a process of its own. Who asks for it waits for a time; what is told of the new version, and remembered, is what
 //! has come of it, however long its process takes to say so.
 
-use super::{GRACE, Isolated};
+use super::Isolated;
 use crate::api::ready::Ready;
 use crate::api::types::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::deadline::deadline;
@@ -16,6 +16,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+/// So long the new version may take to begin where the old one has ended, and its process to say so.
+const BEGINS: Duration = Duration::from_secs(5);
 
 /// What a version of it was given.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +101,7 @@ impl Isolated {
     /// of the new one, however late that comes.
     pub(super) fn until_replaced(&self) {
         let mut known = self.known();
-        let moment = Instant::now() + GRACE;
+        let moment = Instant::now() + BEGINS;
         while let Some(next) = &known.next {
             let left = next.until.max(moment);
             let left = left.saturating_duration_since(Instant::now());
@@ -197,7 +200,7 @@ impl Isolated {
 
 /// So long its process may take to say what has come of it, and who asks for it waits.
 fn waits(within: Duration) -> Duration {
-    within + STOPS + GRACE
+    within + STOPS + BEGINS
 }
 
 /// Until its process has ended.
@@ -229,7 +232,7 @@ mod tests {
             let one = isolated("a");
             let earlier = one.befores();
             one.known().given = out("old");
-            one.begin_replacing(out("new"), GRACE).unwrap();
+            one.begin_replacing(out("new"), BEGINS).unwrap();
             assert_eq!(one.outputs(), ["new", "old"]);
             one.no_next(&done);
             assert_eq!(one.outputs(), then);

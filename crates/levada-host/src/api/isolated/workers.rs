@@ -16,6 +16,7 @@ impl Isolated {
     fn workers(&self) -> Vec<Worker> {
         let client = self.client.clone().within(ANSWERS);
         if self.lives()
+            && !self.is_stopped()
             && let Ok(workers) = client.get::<Vec<Worker>>("/map")
         {
             self.known().workers = self.named(workers);
