@@ -610,6 +610,12 @@ impl Application {
             self.seconds += ago.as_secs_f64();
         }
     }
+
+    /// Seconds for which its process has not answered, where it does not, and has not ended.
+    pub fn silent_for(&self) -> Option<f64> {
+        let after = self.told_after.filter(|_| self.outcome.is_none())?;
+        Some(self.seconds - after)
+    }
 }
 
 impl Unloaded {

@@ -4,6 +4,7 @@
 
 pub mod chance;
 pub mod host;
+pub mod screen;
 pub mod shield;
 
 use std::path::{Path, PathBuf};

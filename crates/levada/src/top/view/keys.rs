@@ -31,7 +31,7 @@ impl View {
     }
 
     pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
-        let all = self.now.stats.application.len();
+        let all = self.stats.now.application.len();
         let name = self.chosen().to_string();
         if let Some(typed) = self.moves.take() {
             match key {
@@ -59,8 +59,8 @@ impl View {
         }
         self.said.clear();
         match key {
-            KeyCode::Up if self.app > 0 => (self.app, self.actor) = (self.app - 1, 0),
-            KeyCode::Down if self.app + 1 < all => (self.app, self.actor) = (self.app + 1, 0),
+            KeyCode::Up if self.app > 0 => self.choose(self.app - 1),
+            KeyCode::Down if self.app + 1 < all => self.choose(self.app + 1),
             KeyCode::Left => self.actor = self.actor.saturating_sub(1),
             KeyCode::Right if self.actor + 1 < self.actors().len() => self.actor += 1,
             KeyCode::Char('m') if !self.actors().is_empty() => {
@@ -87,7 +87,7 @@ impl View {
         typed.extend(key.as_char());
         let worker: u32 = typed.parse().ok()?;
         // Another digit would make it one that is not there, or it is to be this one.
-        let workers = self.now.stats.worker.len();
+        let workers = self.stats.now.worker.len();
         if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
             return self.wish_to_move(Some(worker));
         }

@@ -4,6 +4,7 @@
 
 use super::View;
 use super::columns::Columns;
+use super::looks::busy;
 use super::screen::{cells_of, indented, lines};
 use crate::output::{grouped, plural};
 use crate::top::words::shortened;
@@ -20,14 +21,16 @@ const BAR: usize = 10;
 
 impl View {
     pub(super) fn draw_workers(&self, frame: &mut Frame, area: Rect, columns: usize, lines: usize) {
-        let before = self.before.as_ref().map(|b| &b.stats.worker);
-        let all = &self.now.stats.worker;
+        let before = self.stats.before();
+        let all = &self.stats.now.worker;
         let shown = all.len().min(columns * lines);
         // With its name, its share and its actors beside it.
         let wide = usize::from(area.width).saturating_sub(30).clamp(8, 30);
         let one = |w: &Worker| {
-            let was = before.and_then(|all| all.iter().find(|b| b.worker == w.worker));
-            let busy = was.and_then(|b| self.busy(w.busy, b.busy, 1));
+            let busy = before.and_then(|(before, seconds)| {
+                let was = before.worker.iter().find(|b| b.worker == w.worker)?;
+                Some(busy(w.busy, was.busy, seconds, 1))
+            });
             let core = match w.cpu {
                 0.. => format!(" core {:<3}", w.cpu),
                 _ => format!(" worker {:<3}", w.worker),
@@ -55,7 +58,7 @@ impl View {
     }
 
     pub(super) fn draw_applications(&self, frame: &mut Frame, area: Rect) {
-        let all = &self.now.stats.application;
+        let all = &self.stats.now.application;
         let columns = Columns::fitting(
             area.width,
             [
@@ -72,17 +75,19 @@ impl View {
         let room = usize::from(area.height.saturating_sub(2)).max(1);
         let first = (self.app + 1).saturating_sub(room);
         let rows = all.iter().enumerate().skip(first).take(room).map(|(i, a)| {
-            let was = self.before.as_ref().and_then(|b| {
-                let all = b.stats.application.iter();
-                all.clone().find(|b| b.number == a.number)
+            // Of one that does not answer what it said last is told again.
+            let before = self.stats.before().filter(|_| a.silent_for().is_none());
+            let was = before.and_then(|(before, seconds)| {
+                let mut all = before.application.iter();
+                Some((all.find(|b| b.number == a.number)?, seconds))
             });
-            let per = |now: f64, was: f64| self.seconds().map(|s| (now - was).max(0.0) / s);
-            let firings = was.and_then(|b| per(a.firings as f64, b.firings as f64));
-            let cores = self.now.stats.worker.len();
-            let busy = was.and_then(|b| self.busy(a.busy, b.busy, cores));
-            let done = a.progress.as_ref().and_then(|p| {
-                let was = was?.progress.as_ref().map_or(0, |b| b.done);
-                Some((per(p.done as f64, was as f64)?, &p.unit))
+            let per = |now: u64, was: u64, seconds: f64| now.saturating_sub(was) as f64 / seconds;
+            let firings = was.map(|(b, s)| per(a.firings, b.firings, s));
+            let cores = self.stats.now.worker.len();
+            let busy = was.map(|(b, s)| busy(a.busy, b.busy, s, cores));
+            let done = a.progress.as_ref().zip(was).map(|(p, (b, s))| {
+                let was = b.progress.as_ref().map_or(0, |b| b.done);
+                (per(p.done, was, s), &p.unit)
             });
             let done = done.map_or("-".to_string(), |(r, unit)| format!("{r:.1} {unit}/s"));
             let late = a.is_late == Some(true);
@@ -112,17 +117,22 @@ impl View {
     }
 
     pub(super) fn draw_details(&self, frame: &mut Frame, area: Rect) {
-        let Some(details) = &self.now.details else {
+        let looks = self.more.as_ref();
+        let known = looks.and_then(|looks| Some((looks, looks.now.details.as_ref()?)));
+        let Some((looks, details)) = known else {
             let words = match self.chosen() {
                 "" => " no application is loaded".to_string(),
+                name if looks.is_none() => format!(" {name} is asked for more"),
                 name => format!(" {name} does not say more now"),
             };
             frame.render_widget(Paragraph::new(words).dim(), area);
             return;
         };
-        let before = self.before.as_ref().and_then(|b| b.details.as_ref());
-        let before = before.filter(|b| b.application.number == details.application.number);
-        let why = shortened(&self.now.why, cells_of(area), WORDS);
+        let before = looks.before().and_then(|(before, seconds)| {
+            let answers = details.application.silent_for().is_none();
+            Some((before.details.as_ref().filter(|_| answers)?, seconds))
+        });
+        let why = shortened(&looks.now.why, cells_of(area), WORDS);
         let why: Vec<String> = why.into_iter().map(indented).collect();
         let height = why.len() as u16 + 1;
         let [upper, lower] =
@@ -130,7 +140,6 @@ impl View {
         let [left, right] =
             Layout::horizontal([Constraint::Percentage(42), Constraint::Percentage(58)])
                 .areas(upper);
-        let seconds = self.seconds();
         let room = usize::from(left.height.saturating_sub(1)).max(1);
         let first = (self.actor + 1).saturating_sub(room);
         let columns = Columns::fitting(
@@ -144,8 +153,7 @@ impl View {
         );
         let actors = details.actor.iter().enumerate().skip(first).take(room);
         let rows = actors.map(|(i, a)| {
-            let was = before.and_then(|b| b.actor.get(i));
-            let busy = was.and_then(|b| self.busy(a.busy, b.busy, 1));
+            let busy = before.and_then(|(b, s)| Some(busy(a.busy, b.actor.get(i)?.busy, s, 1)));
             let pin = if a.pin.is_some() { " pin" } else { "" };
             let row = Row::new(columns.of([
                 a.name.clone(),
@@ -166,16 +174,14 @@ impl View {
             ],
         );
         let rows = details.channel.iter().enumerate().map(|(i, c)| {
-            let was = before.and_then(|b| b.channel.get(i));
+            let was = before.and_then(|(b, s)| Some((b.channel.get(i)?, s)));
             // A new process counts anew.
-            let rate = was
-                .zip(seconds)
-                .map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
+            let rate = was.map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
             Row::new(columns.of([
                 Field::from(format!("{} -> {}", c.from, c.to)),
                 Field::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
                 Field::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
-                Field::from(blocks(c, was)),
+                Field::from(blocks(c, was.map(|(b, _)| b))),
             ]))
         });
         frame.render_widget(columns.table(rows.collect()), right);

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `levada top` knows: two answers of the host, between which everything is measured, and what of them
-//! is chosen and read.
+//! What `levada top` knows: two answers of the host, between which everything is measured, two of the application
+//! that is chosen, and what of them is read.
 
 mod columns;
 mod keys;
+mod looks;
 mod measured;
 mod screen;
 #[cfg(test)]
 mod tests;
 
-use super::{Look, Wish};
-use levada_host::api::types::{Actor, Application};
+use super::asks::More;
+use super::wish::Wish;
+use levada_host::api::types::{Actor, Application, Stats};
+use looks::Looks;
 use std::cell::Cell;
+use std::time::Duration;
 
 pub struct View {
-    now: Look,
-    before: Option<Look>,
+    stats: Looks<Stats>,
+    /// Of the application that is chosen, when it has said something.
+    more: Option<Looks<More>>,
     app: usize,
     actor: usize,
     /// The worker that the actor goes to is typed, and this is there of it.
@@ -27,6 +32,10 @@ pub struct View {
     page: Cell<usize>,
     /// What came of the last key.
     pub said: String,
+    /// Seconds for which the host has not answered.
+    silent: Option<u64>,
+    /// As of `Looks`.
+    shortest: f64,
 }
 
 /// What can be read.
@@ -39,10 +48,12 @@ enum Page {
 }
 
 impl View {
-    pub fn new(now: Look) -> View {
+    /// With a first answer; another one comes `every` so many seconds.
+    pub fn new(stats: Stats, every: f64) -> View {
+        let shortest = (every / 2.0).min(0.5);
         View {
-            now,
-            before: None,
+            stats: Looks::new(stats.host.seconds, stats, shortest),
+            more: None,
             app: 0,
             actor: 0,
             moves: None,
@@ -50,47 +61,65 @@ impl View {
             last: Cell::new(0),
             page: Cell::new(1),
             said: String::new(),
+            silent: None,
+            shortest,
         }
     }
 
-    /// A new answer.
-    pub fn take(&mut self, look: Look) {
-        self.app = self.choice(&look.stats.application);
-        self.before = Some(std::mem::replace(&mut self.now, look));
-    }
-
-    /// Which of these is chosen: what was, where it is there still, else what has come to its place.
-    pub fn choice(&self, all: &[Application]) -> usize {
+    /// A new answer. What was chosen is chosen still, where it is there, else what has come to its place.
+    pub fn take(&mut self, stats: Stats) {
+        let all = &stats.application;
         match all.iter().position(|a| a.name == self.chosen()) {
-            Some(at) => at,
-            None => self.app.min(all.len().saturating_sub(1)),
+            Some(at) => self.app = at,
+            None => self.choose(self.app.min(all.len().saturating_sub(1))),
         }
+        self.stats.take(stats.host.seconds, stats);
+    }
+
+    /// What one has said of itself. Another may have been chosen meanwhile.
+    pub fn learn(&mut self, more: More) {
+        if more.name != self.chosen() {
+            return;
+        }
+        let number = |m: &More| m.details.as_ref().map(|d| d.application.number);
+        match &mut self.more {
+            Some(looks) if number(&looks.now) == number(&more) => looks.take(more.at, more),
+            _ => self.more = Some(Looks::new(more.at, more, self.shortest)),
+        }
+    }
+
+    pub fn host_is_silent_for(&mut self, silent: Option<Duration>) {
+        self.silent = silent.map(|s| s.as_secs());
+    }
+
+    /// Nothing is known of it yet, and nothing that was typed is for it.
+    fn choose(&mut self, app: usize) {
+        (self.app, self.actor) = (app, 0);
+        (self.more, self.moves) = (None, None);
     }
 
     /// The name of the application that is chosen.
-    fn chosen(&self) -> &str {
+    pub fn chosen(&self) -> &str {
         self.application().map_or("", |a| &a.name)
     }
 
     fn application(&self) -> Option<&Application> {
-        self.now.stats.application.get(self.app)
+        self.stats.now.application.get(self.app)
     }
 
     fn actors(&self) -> &[Actor] {
-        self.now.details.as_ref().map_or(&[], |d| &d.actor)
+        let details = self.more.as_ref().and_then(|m| m.now.details.as_ref());
+        details.map_or(&[], |d| &d.actor)
     }
 
-    /// Seconds between the two answers, as the host says.
-    fn seconds(&self) -> Option<f64> {
-        let before = self.before.as_ref()?;
-        let seconds = self.now.stats.host.seconds - before.stats.host.seconds;
-        (seconds > 0.0).then_some(seconds)
-    }
-
-    /// Of so many cores the part that was busy meanwhile. What is read at two moments may be a little more than
-    /// there is.
-    fn busy(&self, now: f64, was: f64, cores: usize) -> Option<f64> {
-        let seconds = self.seconds()?;
-        Some(((now - was) / seconds).clamp(0.0, cores as f64))
+    /// Who has not answered, and for how long: all else that is shown was known before.
+    fn silence(&self) -> Option<String> {
+        let of_it = || {
+            let it = self.application()?;
+            let seconds = it.silent_for().filter(|s| *s >= 1.0)?;
+            Some(format!("{} has not answered for {seconds:.0} s", it.name))
+        };
+        let of_host = |seconds| format!("the host has not answered for {seconds} s");
+        self.silent.map(of_host).or_else(of_it)
     }
 }

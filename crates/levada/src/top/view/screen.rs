@@ -18,7 +18,7 @@ const WORKER: usize = 28;
 
 impl View {
     pub fn draw(&self, frame: &mut Frame) {
-        let stats = &self.now.stats;
+        let stats = &self.stats.now;
         let columns = worker_columns(stats.worker.len(), frame.area().width);
         // At most a quarter of it, and a third: there is to be room for what is chosen.
         let height = frame.area().height;
@@ -42,7 +42,15 @@ impl View {
             stats.host.seconds,
             realtime(&stats.host)
         );
-        frame.render_widget(Paragraph::new(up).bold(), title);
+        let up = match self.silence() {
+            Some(silence) => {
+                let silence = shortened(&silence, cells_of(title), 1);
+                let silence = lines(silence.into_iter().map(indented));
+                Paragraph::new(silence).bold().yellow()
+            }
+            None => Paragraph::new(up).bold(),
+        };
+        frame.render_widget(up, title);
         if let Some((Page::Keys, first)) = self.reads {
             let all = workers.union(applications).union(details).union(said);
             self.draw_page(frame, all, what_keys_do(), first);
@@ -67,7 +75,7 @@ impl View {
         let width = usize::from(area.width);
         let text = match (&self.moves, self.actors().get(self.actor)) {
             (Some(typed), Some(actor)) => {
-                let last = self.now.stats.worker.len().max(1) - 1;
+                let last = self.stats.now.worker.len().max(1) - 1;
                 let asks = format!(": to worker 0-{last}, or f for free? {typed}");
                 let room = width.saturating_sub(asks.len() + 1);
                 let name = shortened(&actor.name, room, 1).pop().unwrap_or_default();
@@ -82,10 +90,11 @@ impl View {
     /// Of what is chosen, and of the last key, all that is said.
     fn words(&self, area: Rect) -> Vec<String> {
         let outcome = self.application().and_then(|a| a.outcome.clone());
+        let why = self.more.as_ref().map(|m| m.now.why.clone());
         let said = [
             self.said.clone(),
             outcome.unwrap_or_default(),
-            self.now.why.clone(),
+            why.unwrap_or_default(),
         ];
         let said = said.iter().map(|s| s.trim_end()).filter(|s| !s.is_empty());
         wrapped(&said.collect::<Vec<_>>().join("\n"), cells_of(area))

@@ -3,12 +3,30 @@
 
 use super::keys::KEYS;
 use super::*;
-use crate::top::{is_end, living_first};
+use crate::top::asks::living_first;
+use crate::top::is_end;
 use levada_host::State;
-use levada_host::api::types::{Details, Stats, Worker};
+use levada_host::api::types::{Details, Worker};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;
+
+/// What a host says of all, and of one.
+struct Look {
+    stats: Stats,
+    more: More,
+}
+
+impl View {
+    fn look(&mut self, look: Look) {
+        self.take(look.stats);
+        self.learn(look.more);
+    }
+
+    fn why(&mut self) -> &mut String {
+        &mut self.more.as_mut().unwrap().now.why
+    }
+}
 
 /// What a host says that is up for so many seconds.
 fn answer(seconds: f64, busy: f64, got: u64) -> Look {
@@ -34,8 +52,12 @@ fn answer(seconds: f64, busy: f64, got: u64) -> Look {
         "fill": 50, "put": got, "got": got, "full": got, "empty": 0, "wakes": 0}]);
     Look {
         stats: serde_json::from_value::<Stats>(stats).unwrap(),
-        details: Some(serde_json::from_value::<Details>(details).unwrap()),
-        why: "filter waits for tuner\n".to_string(),
+        more: More {
+            name: "radio".to_string(),
+            at: seconds,
+            details: Some(serde_json::from_value::<Details>(details).unwrap()),
+            why: "filter waits for tuner\n".to_string(),
+        },
     }
 }
 
@@ -58,15 +80,22 @@ fn drawn_in(view: &View, width: u16, height: u16) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Of a host that has said this.
+fn first(look: Look) -> View {
+    let mut view = View::new(look.stats, 1.0);
+    view.learn(look.more);
+    view
+}
+
 fn view() -> View {
-    let mut view = View::new(answer(5.0, 0.0, 0));
-    view.take(answer(7.0, 1.0, 2400));
+    let mut view = first(answer(5.0, 0.0, 0));
+    view.look(answer(7.0, 1.0, 2400));
     view
 }
 
 /// So many workers like the first one.
 fn alike(view: &View, count: u32) -> Vec<Worker> {
-    let one = &view.now.stats.worker[0];
+    let one = &view.stats.now.worker[0];
     let all = (0..count).map(|worker| Worker {
         worker,
         ..one.clone()
@@ -111,15 +140,15 @@ fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
         living_first(&mut look.stats.application);
         look
     };
-    let mut view = View::new(many(5.0, 500));
+    let mut view = first(many(5.0, 500));
     // What has been replaced counts anew.
-    view.take(many(6.0, 20));
+    view.look(many(6.0, 20));
     let text = drawn_on(&view, 80);
     for part in ["radio ", "clip ", "over-10", "tuner.Out -> f", "filter "] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
     assert!(!drawn_on(&view, 20).is_empty());
-    view.now.stats.worker = alike(&view, 64);
+    view.stats.now.worker = alike(&view, 64);
     let text = drawn_on(&view, 80);
     assert!(
         text.contains("and 52 more") && text.contains("tuner.Out"),
@@ -132,7 +161,7 @@ fn sentences_end_at_a_word_and_can_be_read_whole() {
     let mut view = view();
     let sentence = "filter waits for 1 element on its input In: the channel tuner.Out -> \
                     filter.In is empty (0 of 100); tuner has to fill it\n";
-    view.now.why = sentence.repeat(12) + "the end\n";
+    *view.why() = sentence.repeat(12) + "the end\n";
     let text = drawn_on(&view, 60);
     assert!(
         text.contains("the channel\n") && text.contains("channel …\n"),
@@ -226,10 +255,10 @@ fn each_key_that_ends_it_is_told_of() {
 /// What is read at two moments is no more than there is, and a pin is seen.
 #[test]
 fn shares_are_of_what_there_is() {
-    let mut view = View::new(answer(5.0, 0.0, 0));
+    let mut view = first(answer(5.0, 0.0, 0));
     let mut look = answer(6.0, 1.2, 100);
-    look.details.as_mut().unwrap().actor[1].pin = Some(1);
-    view.take(look);
+    look.more.details.as_mut().unwrap().actor[1].pin = Some(1);
+    view.look(look);
     let text = drawn(&view);
     assert!(
         text.contains("100.0%") && !text.contains("120.0%"),
@@ -259,8 +288,9 @@ fn keys_choose_pause_move_and_unload() {
     assert_eq!(view.key(KeyCode::Char('U')), Some(gone));
     // Of many workers some have two digits.
     view.key(KeyCode::Up);
+    view.learn(answer(8.0, 1.0, 2400).more);
     view.key(KeyCode::Right);
-    view.now.stats.worker = alike(&view, 64);
+    view.stats.now.worker = alike(&view, 64);
     for (keys, worker) in [("12", 12), ("7", 7), ("0", 0), ("1\n", 1), ("63", 63)] {
         view.key(KeyCode::Char('m'));
         let mut said = None;
@@ -278,21 +308,70 @@ fn keys_choose_pause_move_and_unload() {
     assert_eq!(view.key(KeyCode::Char('f')), None);
     view.key(KeyCode::Down);
     // Where nothing is loaded no key asks for anything.
-    let mut empty = answer(8.0, 0.0, 0);
-    (empty.details, empty.stats.application) = (None, Vec::new());
-    view.take(empty);
+    let mut view = first(empty(answer(8.0, 0.0, 0)));
     for key in ['p', 'm', 'u', 'U', '1'] {
         assert_eq!(view.key(KeyCode::Char(key)), None);
     }
     assert!(drawn(&view).contains("no application is loaded"));
     // What comes then is chosen, and asked for more.
-    let next = answer(9.0, 0.0, 0);
-    assert_eq!(view.choice(&next.stats.application), 0);
-    view.take(next);
+    view.look(answer(9.0, 0.0, 0));
     assert_eq!(view.chosen(), "radio");
     assert!(drawn(&view).contains("tuner"));
     let mut silent = answer(10.0, 0.0, 0);
-    silent.details = None;
-    view.take(silent);
+    silent.more.details = None;
+    view.look(silent);
     assert!(drawn(&view).contains("radio does not say more now"));
+}
+
+fn empty(mut look: Look) -> Look {
+    look.stats.application.clear();
+    look
+}
+
+/// What has not been measured is not told to be none.
+#[test]
+fn no_rate_is_shown_before_there_is_one() {
+    let mut view = first(answer(5.0, 1.0, 100));
+    let unmeasured = |view: &View| {
+        let text = drawn(view);
+        for none in ["0.0 frames/s", "0.0%"] {
+            assert!(!text.contains(none), "{text}");
+        }
+        assert!(text.contains("   -   "), "{text}");
+    };
+    unmeasured(&view);
+    // Nor by a key soon after.
+    view.look(answer(5.1, 1.0, 100));
+    unmeasured(&view);
+    view.look(answer(6.0, 1.1, 2500));
+    assert!(drawn(&view).contains("26.7 frames/s"), "{}", drawn(&view));
+    // From then on such a key changes little.
+    view.look(answer(6.1, 1.1, 2700));
+    assert!(drawn(&view).contains("26.0 frames/s"), "{}", drawn(&view));
+}
+
+#[test]
+fn who_does_not_answer_is_told_of_and_what_was_known_is_shown() {
+    let mut view = view();
+    view.host_is_silent_for(Some(Duration::from_millis(7200)));
+    for width in [40, 110] {
+        let text = drawn_on(&view, width);
+        assert!(text.contains("the host has not answered for 7 s"), "{text}");
+        assert!(text.contains("radio"), "{text}");
+    }
+    assert!(drawn(&view).contains("12.0 frames/s"));
+    view.host_is_silent_for(None);
+    assert!(!drawn(&view).contains("has not answered"));
+    // One application, of which the host says again what it has said.
+    let mut look = answer(8.0, 1.0, 2400);
+    let radio = &mut look.stats.application[0];
+    (radio.seconds, radio.told_after) = (9.0, Some(5.0));
+    look.more.details.as_mut().unwrap().application = radio.clone();
+    view.look(look);
+    let text = drawn(&view);
+    assert!(text.contains("radio has not answered for 4 s"), "{text}");
+    assert!(text.contains("tuner.Out -> filter.In"), "{text}");
+    assert!(!text.contains("12.0 frames/s"), "{text}");
+    view.key(KeyCode::Down);
+    assert!(!drawn(&view).contains("has not answered"));
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Two answers to the same question, between which is measured.
+
+pub(super) struct Looks<T> {
+    pub now: T,
+    at: f64,
+    before: Option<(f64, T)>,
+    /// Seconds, at least, between which is measured: what is counted now and then, as frames are, would have any
+    /// rate at all between an answer and the next one that a key has asked for soon after it.
+    shortest: f64,
+}
+
+impl<T> Looks<T> {
+    pub fn new(at: f64, now: T, shortest: f64) -> Looks<T> {
+        Looks {
+            shortest,
+            now,
+            at,
+            before: None,
+        }
+    }
+
+    /// A new answer. One that comes soon after the last takes its place.
+    pub fn take(&mut self, at: f64, now: T) {
+        let was = (self.at, std::mem::replace(&mut self.now, now));
+        if self.before.is_none() || at - self.at >= self.shortest {
+            self.before = Some(was);
+        }
+        self.at = at;
+    }
+
+    /// The earlier answer, and the seconds from it to the later one.
+    pub fn before(&self) -> Option<(&T, f64)> {
+        let (at, before) = self.before.as_ref()?;
+        let seconds = self.at - at;
+        (seconds >= self.shortest).then_some((before, seconds))
+    }
+}
+
+/// Of so many cores the part that was busy in so many seconds. What is read at two moments may be a little more
+/// than there is.
+pub(super) fn busy(now: f64, was: f64, seconds: f64, cores: usize) -> f64 {
+    ((now - was) / seconds).clamp(0.0, cores as f64)
+}
