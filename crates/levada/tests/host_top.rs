@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The host on the whole screen, where somebody does not answer: an application that is stopped, the host
-//! itself.
+//! itself; and where the application that was chosen has gone.
 
 mod common;
 
@@ -82,6 +82,24 @@ fn a_host_that_answers_again_is_shown_again() {
     screen.until("the host has not answered for");
     signal(host.child.id(), libc::SIGCONT);
     screen.until("1 application loaded");
+    screen.press("q");
+    assert!(screen.ends(AT_ONCE).success());
+}
+
+#[test]
+fn a_key_that_is_pressed_again_unloads_nobody_else() {
+    let host = Host::begin();
+    host.many("first");
+    host.many("second");
+    let mut screen = top(&host);
+    screen.until("source.Out -> write.In");
+    screen.press("U");
+    screen.until("no application is chosen");
+    screen.until("first is unloaded");
+    screen.press("U");
+    screen.press(DOWN);
+    screen.until("source.Out -> write.In");
+    assert_eq!(host.seen("second")["state"], "running");
     screen.press("q");
     assert!(screen.ends(AT_ONCE).success());
 }

@@ -59,6 +59,12 @@ impl View {
         }
         self.said.clear();
         match key {
+            KeyCode::Up | KeyCode::Down if self.gone && all > 0 => {
+                // To its neighbours, the lower of which has come to its place.
+                self.gone = false;
+                let lower = usize::from(key == KeyCode::Down);
+                self.choose((self.app + lower).saturating_sub(1).min(all - 1));
+            }
             KeyCode::Up if self.app > 0 => self.choose(self.app - 1),
             KeyCode::Down if self.app + 1 < all => self.choose(self.app + 1),
             KeyCode::Left => self.actor = self.actor.saturating_sub(1),

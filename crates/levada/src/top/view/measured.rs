@@ -107,7 +107,7 @@ impl View {
                 format!("{} KiB", grouped(a.memory >> 10)),
             ];
             let row = Row::new(columns.of(cells));
-            match (i == self.app, late) {
+            match (i == self.app && !self.gone, late) {
                 (true, _) => row.reversed(),
                 (false, true) => row.red(),
                 (false, false) => row,
@@ -121,7 +121,10 @@ impl View {
         let known = looks.and_then(|looks| Some((looks, looks.now.details.as_ref()?)));
         let Some((looks, details)) = known else {
             let words = match self.chosen() {
-                "" => " no application is loaded".to_string(),
+                "" if self.stats.now.application.is_empty() => {
+                    " no application is loaded".to_string()
+                }
+                "" => " no application is chosen: up and down choose one".to_string(),
                 name if looks.is_none() => format!(" {name} is asked for more"),
                 name => format!(" {name} does not say more now"),
             };

@@ -22,6 +22,8 @@ pub struct View {
     /// Of the application that is chosen, when it has said something.
     more: Option<Looks<More>>,
     app: usize,
+    /// The one that was chosen: what has come to its place is not meant by a key.
+    gone: bool,
     actor: usize,
     /// The worker that the actor goes to is typed, and this is there of it.
     moves: Option<String>,
@@ -55,6 +57,7 @@ impl View {
             stats: Looks::new(stats.host.seconds, stats, shortest),
             more: None,
             app: 0,
+            gone: false,
             actor: 0,
             moves: None,
             reads: None,
@@ -66,12 +69,16 @@ impl View {
         }
     }
 
-    /// A new answer. What was chosen is chosen still, where it is there, else what has come to its place.
+    /// A new answer. What was chosen is chosen still, where it is there.
     pub fn take(&mut self, stats: Stats) {
         let all = &stats.application;
         match all.iter().position(|a| a.name == self.chosen()) {
             Some(at) => self.app = at,
-            None => self.choose(self.app.min(all.len().saturating_sub(1))),
+            None if self.chosen().is_empty() => self.app = self.app.min(all.len()),
+            None => {
+                self.gone = true;
+                self.choose(self.app.min(all.len()));
+            }
         }
         self.stats.take(stats.host.seconds, stats);
     }
@@ -104,7 +111,10 @@ impl View {
     }
 
     fn application(&self) -> Option<&Application> {
-        self.stats.now.application.get(self.app)
+        match self.gone {
+            true => None,
+            false => self.stats.now.application.get(self.app),
+        }
     }
 
     fn actors(&self) -> &[Actor] {

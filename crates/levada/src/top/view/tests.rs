@@ -328,6 +328,59 @@ fn empty(mut look: Look) -> Look {
     look
 }
 
+/// Who presses a key again means the one that was chosen, and not who has come to its place.
+#[test]
+fn nothing_is_chosen_when_what_was_has_gone() {
+    let without = |seconds, name: &str| {
+        let mut look = answer(seconds, 1.0, 2400);
+        look.stats.application.retain(|a| a.name != name);
+        look
+    };
+    for (gone, neighbour, key) in [
+        ("radio", "clip", KeyCode::Down),
+        ("radio", "clip", KeyCode::Up),
+        ("clip", "radio", KeyCode::Down),
+        ("clip", "radio", KeyCode::Up),
+    ] {
+        let mut view = view();
+        if gone == "clip" {
+            view.key(KeyCode::Down);
+        }
+        assert_eq!(view.chosen(), gone);
+        view.key(KeyCode::Char('m'));
+        view.look(without(8.0, gone));
+        for key in ['u', 'U', 'p', 'm', '0', 'f'] {
+            assert_eq!(view.key(KeyCode::Char(key)), None, "{key}");
+        }
+        assert!(drawn(&view).contains("no application is chosen"));
+        assert_eq!(view.key(key), None);
+        let unload = Wish::Unload(neighbour.to_string(), false);
+        assert_eq!(view.key(KeyCode::Char('u')), Some(unload));
+    }
+    // Of three the one in the middle has two neighbours.
+    for (key, neighbour) in [(KeyCode::Up, "radio"), (KeyCode::Down, "last")] {
+        let mut view = view();
+        let mut look = answer(8.0, 1.0, 2400);
+        let mut last = look.stats.application[1].clone();
+        last.name = "last".to_string();
+        look.stats.application.push(last.clone());
+        view.look(look);
+        view.key(KeyCode::Down);
+        let mut look = without(9.0, "clip");
+        look.stats.application.push(last);
+        view.look(look);
+        assert_eq!(view.chosen(), "");
+        view.key(key);
+        assert_eq!(view.chosen(), neighbour);
+    }
+    // Nor is it the next one that comes, where it was the only one.
+    let mut view = view();
+    view.look(empty(answer(8.0, 1.0, 2400)));
+    assert_eq!(view.key(KeyCode::Up), None);
+    view.look(answer(9.0, 1.0, 2400));
+    assert_eq!(view.key(KeyCode::Char('u')), None);
+}
+
 /// What has not been measured is not told to be none.
 #[test]
 fn no_rate_is_shown_before_there_is_one() {
