@@ -123,7 +123,9 @@ impl Client {
     async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
         let done = tokio::time::timeout(self.within, work).await;
         done.unwrap_or_else(|_| {
-            let what = format!("{} has not answered within {:?}", self.host(), self.within);
+            // What is left of a time has nanoseconds that say nothing.
+            let within = Duration::from_millis((self.within.as_secs_f64() * 1e3).round() as u64);
+            let what = format!("{} has not answered within {within:?}", self.host());
             let help = "whether it has done what was asked is not known; see levada list";
             Err(Failed {
                 silent: true,
