@@ -70,8 +70,8 @@ def instances(session, app, label):
     cores = session.machine["cores"]
     def files(n, how):
         """Several times, that it lasts for seconds however few they are: a second is what placing them may take. Not so
-        often where they spin and are more than there are cores: that lasts anyway."""
-        many = max(4, -(-24 // n)) if how != "spinning" or n <= cores else 1
+        often where several spin: that lasts anyway."""
+        many = max(4, -(-24 // n)) if how != "spinning" or n == 1 else 1
         return ",".join([app.files] * (1 if label else many))
     where = ["--project", app.project] if app.project else []
     # What has been measured once is placed by that, in all of them.
