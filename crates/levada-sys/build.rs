@@ -30,6 +30,7 @@ fn main() {
         .std("c17")
         .warnings(true)
         .extra_warnings(true)
+        .opt_level(2)
         .compile("levada_sys_outside");
     println!("cargo:rerun-if-changed=src/outside.c");
     println!("cargo:rerun-if-changed=src/served.c");
