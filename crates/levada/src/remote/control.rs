@@ -2,10 +2,11 @@
 //! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
 
 use super::words::done;
-use super::{Done, USUAL, given_within, one, say, say_in_time};
+use super::{Done, USUAL, client, client_of_waiting, given_within, one, say};
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::output::grouped;
 use levada_host::api::types::{Application, MoveRequest, Unloaded};
+use levada_host::client::Method;
 use serde_json::{Value, json};
 
 fn within(at: &AtArgs) -> String {
@@ -21,7 +22,14 @@ pub fn unload(args: &UnloadArgs) -> Done {
         false => within(&args.at),
     };
     let address = one(name, &how);
-    say_in_time(&args.at, "DELETE", &address, &Value::Null, unloaded)
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::DELETE,
+        &address,
+        &Value::Null,
+        unloaded,
+    )
 }
 
 fn unload_ended(at: &AtArgs) -> Done {
@@ -29,7 +37,14 @@ fn unload_ended(at: &AtArgs) -> Done {
         true => "no application has ended".to_string(),
         false => all.iter().map(unloaded).collect::<Vec<_>>().join("\n"),
     };
-    say(at, "DELETE", "/applications", &Value::Null, words)
+    say(
+        at,
+        client(at)?,
+        Method::DELETE,
+        "/applications",
+        &Value::Null,
+        words,
+    )
 }
 
 fn unloaded(u: &Unloaded) -> String {
@@ -49,9 +64,10 @@ fn unloaded(u: &Unloaded) -> String {
 
 pub fn pause(args: &OneArgs) -> Done {
     let words = |a: &Application| format!("paused {}", a.name);
-    say_in_time(
+    say(
         &args.at,
-        "POST",
+        client_of_waiting(&args.at)?,
+        Method::POST,
         &one(&args.name, &format!("/pause{}", within(&args.at))),
         &Value::Null,
         words,
@@ -60,9 +76,10 @@ pub fn pause(args: &OneArgs) -> Done {
 
 pub fn resume(args: &OneArgs) -> Done {
     let words = |a: &Application| format!("resumed {}", a.name);
-    say_in_time(
+    say(
         &args.at,
-        "POST",
+        client_of_waiting(&args.at)?,
+        Method::POST,
         &one(&args.name, &format!("/resume{}", within(&args.at))),
         &Value::Null,
         words,
@@ -75,9 +92,10 @@ pub fn move_actor(args: &MoveArgs) -> Done {
         worker: args.worker,
         free: args.free,
     };
-    say_in_time(
+    say(
         &args.at,
-        "POST",
+        client_of_waiting(&args.at)?,
+        Method::POST,
         &one(&args.name, &format!("/move{}", given_within(&args.at))),
         &json!(request),
         |a: &Application| {

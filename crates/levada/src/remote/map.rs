@@ -56,37 +56,44 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
             .map_err(|e| Failure::new(format!("the host says what is not understood: {e}")))?;
         output::write_file(file, placement(&all).as_bytes())?;
     }
-    say(at, "GET", "/map", &Value::Null, |all: &Vec<Worker>| {
-        let mut rows = Vec::new();
-        for w in all {
-            let actors = || w.actor.iter().chain(&w.isolated);
-            let shares = actors().filter_map(|a| a.share);
-            let programs = w.program.iter().map(|p| p.share);
-            let total = shares.chain(programs).fold(0.0, |all, one| all + one);
-            let many = plural(actors().count(), "actor");
-            let whose = match w.open {
-                true => many,
-                false => format!("{many}, and no others"),
-            };
-            rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
-            for a in &w.actor {
-                let name = format!("  {}.{}", a.application, a.actor);
-                let stays = match a.pin {
-                    None => String::new(),
-                    Some(pin) if pin == w.worker => "pinned".to_string(),
-                    Some(pin) => format!("pinned to {pin}"),
+    say(
+        at,
+        client(at)?,
+        Method::GET,
+        "/map",
+        &Value::Null,
+        |all: &Vec<Worker>| {
+            let mut rows = Vec::new();
+            for w in all {
+                let actors = || w.actor.iter().chain(&w.isolated);
+                let shares = actors().filter_map(|a| a.share);
+                let programs = w.program.iter().map(|p| p.share);
+                let total = shares.chain(programs).fold(0.0, |all, one| all + one);
+                let many = plural(actors().count(), "actor");
+                let whose = match w.open {
+                    true => many,
+                    false => format!("{many}, and no others"),
                 };
-                rows.push(vec![name, stays, share(a.share)]);
+                rows.push(vec![core(w), whose, share(Some(total.min(1.0)))]);
+                for a in &w.actor {
+                    let name = format!("  {}.{}", a.application, a.actor);
+                    let stays = match a.pin {
+                        None => String::new(),
+                        Some(pin) if pin == w.worker => "pinned".to_string(),
+                        Some(pin) => format!("pinned to {pin}"),
+                    };
+                    rows.push(vec![name, stays, share(a.share)]);
+                }
+                for a in &w.isolated {
+                    let name = format!("  {}.{}", a.application, a.actor);
+                    rows.push(vec![name, "isolated".to_string(), share(a.share)]);
+                }
+                for p in &w.program {
+                    let name = format!("  {}", p.application);
+                    rows.push(vec![name, "its fibers".to_string(), share(Some(p.share))]);
+                }
             }
-            for a in &w.isolated {
-                let name = format!("  {}.{}", a.application, a.actor);
-                rows.push(vec![name, "isolated".to_string(), share(a.share)]);
-            }
-            for p in &w.program {
-                let name = format!("  {}", p.application);
-                rows.push(vec![name, "its fibers".to_string(), share(Some(p.share))]);
-            }
-        }
-        table(&["worker", "", "of a core"], &rows)
-    })
+            table(&["worker", "", "of a core"], &rows)
+        },
+    )
 }

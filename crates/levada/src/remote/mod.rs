@@ -80,34 +80,12 @@ fn client_within(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
 /// Says what the host has answered: as JSON, or in `words`.
 fn say<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
-    method: &str,
-    address: &str,
-    body: &Value,
-    words: impl FnOnce(&T) -> String,
-) -> Done {
-    said(at, client(at)?, method, address, body, words)
-}
-
-/// The same, of what the host waits for itself: `address` says how long.
-fn say_in_time<T: Serialize + DeserializeOwned>(
-    at: &AtArgs,
-    method: &str,
-    address: &str,
-    body: &Value,
-    words: impl FnOnce(&T) -> String,
-) -> Done {
-    said(at, client_of_waiting(at)?, method, address, body, words)
-}
-
-fn said<T: Serialize + DeserializeOwned>(
-    at: &AtArgs,
     client: Client,
-    method: &str,
+    method: Method,
     address: &str,
     body: &Value,
     words: impl FnOnce(&T) -> String,
 ) -> Done {
-    let method = method.parse().map_err(|_| Failure::new("no such method"))?;
     told(at, &client.text(method, address, body)?, words)
 }
 
@@ -148,6 +126,7 @@ fn given_within(at: &AtArgs) -> String {
     within.unwrap_or_default()
 }
 
-fn one(name: &str, rest: &str) -> String {
+/// The address of one application, and what stands behind its name.
+pub fn one(name: &str, rest: &str) -> String {
     format!("/applications/{}{rest}", encoded(name))
 }

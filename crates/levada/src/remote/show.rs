@@ -2,11 +2,12 @@
 //! What is loaded, one application in full, and who waits for whom in it.
 
 use super::words::{applications, left_out, silent};
-use super::{Done, client, given_within, one, say, say_in_time};
+use super::{Done, client, client_of_waiting, given_within, one, say};
 use crate::cli::{AllArgs, OneArgs};
 use crate::output::{grouped, plural, table};
 use levada_host::State;
 use levada_host::api::types::{Application, Details, HostInfo, Why};
+use levada_host::client::Method;
 use serde_json::Value;
 
 pub fn list(args: &AllArgs) -> Done {
@@ -17,7 +18,8 @@ pub fn list(args: &AllArgs) -> Done {
     };
     say(
         &args.at,
-        "GET",
+        client(&args.at)?,
+        Method::GET,
         "/applications",
         &Value::Null,
         |all: &Vec<Application>| {
@@ -53,9 +55,10 @@ fn not_restored(all: &[Application], left: &[String]) -> String {
 }
 
 pub fn why(args: &OneArgs) -> Done {
-    say_in_time(
+    say(
         &args.at,
-        "GET",
+        client_of_waiting(&args.at)?,
+        Method::GET,
         &one(&args.name, &format!("/why{}", given_within(&args.at))),
         &Value::Null,
         |why: &Why| why.text.clone(),
@@ -65,7 +68,8 @@ pub fn why(args: &OneArgs) -> Done {
 pub fn show(args: &OneArgs) -> Done {
     say(
         &args.at,
-        "GET",
+        client(&args.at)?,
+        Method::GET,
         &one(&args.name, ""),
         &Value::Null,
         |d: &Details| {

@@ -2,49 +2,57 @@
 //! What the workers have done since the host began, and what their leases cost.
 
 use super::words::{applications, core, realtime, share};
-use super::{Done, say};
+use super::{Done, client, say};
 use crate::cli::AtArgs;
 use crate::output::{grouped, plural, table};
 use levada_host::api::types::{Stats, Worker};
+use levada_host::client::Method;
 use serde_json::Value;
 
 pub fn stats(at: &AtArgs) -> Done {
-    say(at, "GET", "/stats", &Value::Null, |s: &Stats| {
-        let of = s.host.seconds.max(1e-9);
-        let rows: Vec<Vec<String>> = s
-            .worker
-            .iter()
-            .map(|w| {
-                vec![
-                    core(w),
-                    format!("{:.1} s", w.busy),
-                    share(Some((w.busy / of).min(1.0))),
-                    format!("{:.1} s", w.lost),
-                    grouped(w.activations),
-                    grouped(w.sleeps),
-                    w.actor.len().to_string(),
-                ]
-            })
-            .collect();
-        let head = [
-            "worker",
-            "busy",
-            "share",
-            "lost",
-            "activations",
-            "sleeps",
-            "actors",
-        ];
-        format!(
-            "  up for {:.1} s, {} loaded{}\n\n{}\n{}{}",
-            s.host.seconds,
-            plural(s.host.applications, "application"),
-            realtime(&s.host),
-            table(&head, &rows),
-            leases(s),
-            applications(&s.application)
-        )
-    })
+    say(
+        at,
+        client(at)?,
+        Method::GET,
+        "/stats",
+        &Value::Null,
+        |s: &Stats| {
+            let of = s.host.seconds.max(1e-9);
+            let rows: Vec<Vec<String>> = s
+                .worker
+                .iter()
+                .map(|w| {
+                    vec![
+                        core(w),
+                        format!("{:.1} s", w.busy),
+                        share(Some((w.busy / of).min(1.0))),
+                        format!("{:.1} s", w.lost),
+                        grouped(w.activations),
+                        grouped(w.sleeps),
+                        w.actor.len().to_string(),
+                    ]
+                })
+                .collect();
+            let head = [
+                "worker",
+                "busy",
+                "share",
+                "lost",
+                "activations",
+                "sleeps",
+                "actors",
+            ];
+            format!(
+                "  up for {:.1} s, {} loaded{}\n\n{}\n{}{}",
+                s.host.seconds,
+                plural(s.host.applications, "application"),
+                realtime(&s.host),
+                table(&head, &rows),
+                leases(s),
+                applications(&s.application)
+            )
+        },
+    )
 }
 
 /// Of the cores that programs beside the host wanted, too.

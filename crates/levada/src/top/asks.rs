@@ -4,9 +4,10 @@
 
 use super::Happening;
 use super::wish::Wish;
+use crate::remote::one;
 use levada_host::State;
 use levada_host::api::types::{Application, Details, Failed, Stats, Why};
-use levada_host::client::{Client, encoded};
+use levada_host::client::Client;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -31,11 +32,6 @@ pub enum Told {
     More(Option<Box<More>>),
     /// What came of a key.
     Done(String),
-}
-
-/// The rest of a text with an application's name in it.
-pub fn one(name: &str, rest: &str) -> String {
-    format!("/applications/{}{rest}", encoded(name))
 }
 
 /// Who has ended is not what one looks for.

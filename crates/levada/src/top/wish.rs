@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a key asks the host to do, and how that is told.
 
-use super::asks::one;
+use crate::remote::one;
 use levada_host::State;
 use levada_host::api::types::{Application, Failed, MoveRequest, Unloaded};
-use levada_host::client::Client;
+use levada_host::client::{Client, Method};
 use serde_json::{Value, json};
 
 /// What a key asks for.
@@ -45,7 +45,7 @@ impl Wish {
 
     fn ask(&self, client: &Client) -> Result<String, Failed> {
         let post = |address: String, body: &Value| -> Result<Application, Failed> {
-            client.call("POST".parse().unwrap_or_default(), &address, body)
+            client.call(Method::POST, &address, body)
         };
         Ok(match self {
             Wish::Turn(name, state) if goes_on(*state) => {
@@ -77,11 +77,7 @@ impl Wish {
                 } else {
                     "?within=0.2"
                 };
-                let gone: Unloaded = client.call(
-                    "DELETE".parse().unwrap_or_default(),
-                    &one(name, how),
-                    &Value::Null,
-                )?;
+                let gone: Unloaded = client.call(Method::DELETE, &one(name, how), &Value::Null)?;
                 format!("{} is unloaded: {}", gone.name, gone.outcome)
             }
         })
