@@ -22,11 +22,9 @@ BARE = sys.argv[5] if len(sys.argv) > 5 else None
 
 
 def taken(pid):
-    """Seconds of CPU time, and bytes of memory."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return ((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
-            int(fields[21]) * os.sysconf("SC_PAGESIZE"))
+    """Seconds of CPU time, to the nanosecond, and bytes of memory."""
+    with open(f"/proc/{pid}/statm") as file:
+        return time.clock_gettime(~pid << 3 | 2), int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def idle():
@@ -48,9 +46,10 @@ def idle():
                 load(at, min(at + 50, N + 1))
             claimed = asked.get("/applications")[0]["memory"]
             each = (taken(pid)[1] - before) / N - claimed
-            for _ in range(30):  # they are placed, and looked at, for a while
+            asked.close()  # the host would, after a while
+            for _ in range(15):  # they are placed, and looked at, for a while
                 used = taken(pid)[0]
-                time.sleep(1)
+                time.sleep(2)
                 if taken(pid)[0] == used:
                     break
             used, start = taken(pid)[0], time.monotonic()

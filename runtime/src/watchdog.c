@@ -19,7 +19,8 @@
  * early is decided in the handler, on the worker's thread, which sees what runs there (overdue.c).
  *
  * While every worker sleeps, so does the watchdog: an idle runtime costs nothing. A worker that wakes up when
- * none was awake wakes it, and it goes on looking for a while longer than anybody is awake.
+ * none was awake wakes it, and it goes on looking for a while longer than anybody is awake. It tells whoever looks at
+ * what runs here from outside (`awake` of the options), who so may sleep for as long.
  *
  * No orders of its own. `rt->awake` counts the workers that are awake, by twos; 1: the watchdog sleeps on it.
  * It is changed by read-modify-write alone, so who makes 3 of 1 is seen by the wait that expects 1, or wakes
@@ -147,6 +148,7 @@ static void watch(void *runtime) {
       while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_port_wait(&rt->awake, 1, -1);
       lvd_add_relaxed_u32(&rt->awake, UINT32_MAX);
       idle = 0;
+      if (rt->options.awake) rt->options.awake(rt->options.argument);
     }
     uint64_t now = lvd_port_ns();
     for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
@@ -155,6 +157,9 @@ static void watch(void *runtime) {
     lvd_port_wait(&dog->ends, 0, LOOK_NS);
   }
 }
+
+/* Since `awake` is called behind every such time, who sees this and then waits for that call misses nobody. */
+bool lvd_runtime_rests(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt->awake) == 1; }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 

@@ -402,6 +402,30 @@ void test_idle_uses_no_cpu(void) {
   lvd_runtime_destroy(rt);
 }
 
+/* Whoever looks from outside at what runs may sleep for as long as nobody is awake. */
+static void count_awake(void *count) { lvd_add_relaxed_u32(count, 1); }
+
+void test_idle_tells_who_wakes(void) {
+  enum { TIMES = 3 };
+  lvd_a32 woken;
+  lvd_store_relaxed_u32(&woken, 0);
+  lvd_runtime *rt;
+  const lvd_runtime_options options = {.workers = 2, .awake = count_awake, .argument = &woken};
+  CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);
+  for (int i = 0; i < TIMES; i++) {
+    while (!lvd_runtime_rests(rt)) sleep_ms(1);
+    uint32_t before = lvd_load_relaxed_u32(&woken), count = 10;
+    sleep_ms(50);
+    CHECK_EQ(lvd_load_relaxed_u32(&woken), before); /* by itself nobody is */
+    sink s = {0};
+    builder b;
+    pipeline(&b, 2, &count, &s, 33);
+    app_ended(app_begun(rt, &b), LVD_OK);
+    while (lvd_load_relaxed_u32(&woken) == before) sleep_ms(1);
+  }
+  lvd_runtime_destroy(rt);
+}
+
 void test_counters(void) {
   lvd_runtime *rt = runtime_of(2);
   uint32_t count = SCALED(100000);

@@ -48,7 +48,10 @@ pub struct Host {
 
 impl Host {
     pub fn new(options: &HostOptions) -> Result<Host, Refusal> {
-        let runtime = Runtime::new(&options.runtime).map_err(|e| {
+        let (notes, heard) = mpsc::channel();
+        let tell = notes.clone();
+        let wakes = move || drop(tell.send(Note::Awake));
+        let runtime = Runtime::new(&options.runtime, wakes).map_err(|e| {
             let what = format!("the runtime cannot start: {e}");
             Refusal::new(Kind::Limit, what).help("run levada doctor")
         })?;
@@ -57,7 +60,6 @@ impl Host {
             Schedule::EventDriven => Scheduling::EventDriven,
             Schedule::RoundRobin => Scheduling::RoundRobin,
         };
-        let (notes, heard) = mpsc::channel();
         let shared = Arc::new(Shared {
             runtime,
             balance: options.balance && machine.workers() > 1,

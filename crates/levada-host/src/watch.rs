@@ -3,7 +3,8 @@
 //! which the mapper places.
 //!
 //! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
-//! be moved. What the mapper computes holds up no application: the table is in hand only to be read.
+//! be moved, nor while nobody has anything to do. What the mapper computes holds up no application: the table is in
+//! hand only to be read.
 
 mod look;
 mod moves;
@@ -27,6 +28,8 @@ pub enum Note {
     Ended(u64),
     /// Something has been started, resumed or moved.
     Changed,
+    /// A worker has something to do, after a time in which none had.
+    Awake,
     /// Where the mapper puts all that ran at this count of changes.
     Mapped(u64, Placement),
     /// What a search for a better placement has found, for what was so then, and how long it took.
@@ -61,6 +64,8 @@ struct Watch<'a> {
     waits: Waits,
     /// How often in a row nothing had fired.
     quiet: u32,
+    /// Whether each was seen to have nothing to do, or is paused, and nobody has done anything since.
+    still: bool,
     /// Who of those that share cores is in a firing that seems not to end, and where.
     stuck: Vec<(usize, u32)>,
     /// What workers had done when that was last asked.
@@ -118,6 +123,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
             match note {
                 Note::Quit => return,
                 Note::Changed => changed = true,
+                Note::Awake => watch.still = false,
                 Note::Ended(number) => {
                     watch.ended(number);
                     changed = true;
@@ -148,6 +154,7 @@ impl Watch<'_> {
             ran: Vec::new(),
             waits: Waits::new(),
             quiet: 0,
+            still: false,
             stuck: Vec::new(),
             done: 0,
             changes: 0,
@@ -204,6 +211,9 @@ impl Watch<'_> {
     fn until_look(&self) -> Option<Duration> {
         if self.all.is_empty() {
             return None;
+        }
+        if self.still && self.shared.runtime.rests() {
+            return None; // until somebody is awake
         }
         Some(match self.changed.elapsed().as_millis() {
             _ if self.quiet > 4 => Duration::from_millis(1000),
@@ -290,7 +300,7 @@ impl Watch<'_> {
         }
         self.at = Instant::now();
         self.changed = self.at;
-        self.quiet = 0;
+        (self.quiet, self.still) = (0, false);
         self.changes += 1;
         self.again = Again::new();
         self.keep_pins();

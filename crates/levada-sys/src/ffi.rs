@@ -59,6 +59,8 @@ pub struct lvd_runtime_options {
     pub entities: u32,
     pub realtime: u32,
     pub prints: u64,
+    pub awake: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub argument: *mut c_void,
 }
 
 #[repr(C)]
@@ -224,6 +226,7 @@ unsafe extern "C" {
     pub fn lvd_realtime_allowed(realtime: u32) -> bool;
     pub fn lvd_thread_serves(rt: *const lvd_runtime);
     pub fn lvd_workers(rt: *const lvd_runtime) -> u32;
+    pub fn lvd_runtime_rests(rt: *const lvd_runtime) -> bool;
     pub fn lvd_worker_counters_read(
         rt: *mut lvd_runtime,
         worker: u32,

@@ -3,7 +3,7 @@
 
 use crate::convert::{milliseconds, text};
 use crate::{Error, Status, WorkerCounters, ffi};
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,10 +42,27 @@ pub fn realtime_allowed(realtime: u32) -> bool {
     unsafe { ffi::lvd_realtime_allowed(realtime) }
 }
 
+/// What is called when a worker has something to do after a time in which none had.
+struct Awake(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Awake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Awake")
+    }
+}
+
+unsafe extern "C" fn awake(this: *mut c_void) {
+    // SAFETY: the `Awake` that the runtime was made with, which outlives it.
+    let this = unsafe { &*this.cast::<Awake>() };
+    (this.0)();
+}
+
 #[derive(Debug)]
 struct RuntimeHandle {
     raw: NonNull<ffi::lvd_runtime>,
     realtime: u32,
+    /// Dropped when there is no runtime any more to call it.
+    _awake: Box<Awake>,
 }
 
 // SAFETY: all calls on a runtime are thread-safe.
@@ -64,7 +81,13 @@ impl Drop for RuntimeHandle {
 pub struct Runtime(Arc<RuntimeHandle>);
 
 impl Runtime {
-    pub fn new(options: &RuntimeOptions) -> Result<Runtime, Error> {
+    /// `wakes` is called on a thread of the runtime's when a worker has something to do after a time in which none
+    /// had (`rests`). It must not block, nor panic.
+    pub fn new(
+        options: &RuntimeOptions,
+        wakes: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Runtime, Error> {
+        let wakes = Box::new(Awake(Box::new(wakes)));
         let raw = ffi::lvd_runtime_options {
             workers: options.workers,
             spin_us: options.spin_us,
@@ -75,6 +98,8 @@ impl Runtime {
             entities: 0,
             realtime: options.realtime,
             prints: options.prints,
+            awake: Some(awake),
+            argument: (&raw const *wakes).cast_mut().cast(),
         };
         let mut out = std::ptr::null_mut();
         // SAFETY: both pointers are valid for the call.
@@ -86,6 +111,7 @@ impl Runtime {
         Ok(Runtime(Arc::new(RuntimeHandle {
             raw,
             realtime: options.realtime,
+            _awake: wakes,
         })))
     }
 
@@ -108,6 +134,12 @@ impl Runtime {
     pub fn workers(&self) -> u32 {
         // SAFETY: the handle is live.
         unsafe { ffi::lvd_workers(self.raw()) }
+    }
+
+    /// No worker has had anything to do for a while; the next one that has makes the runtime call what it was made with.
+    pub fn rests(&self) -> bool {
+        // SAFETY: the handle is live.
+        unsafe { ffi::lvd_runtime_rests(self.raw()) }
     }
 
     /// Nothing runs on the core of `worker` any more when this returns. `Status::STATE`: it was taken

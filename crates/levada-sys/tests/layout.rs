@@ -42,7 +42,7 @@ fn declarations_match_the_headers() {
         rust: Vec::new(),
     };
     check!(all,
-        lvd_runtime_options { workers, spin_us, no_spin, no_pin, round_robin, time_limit_ms, entities, realtime, prints }
+        lvd_runtime_options { workers, spin_us, no_spin, no_pin, round_robin, time_limit_ms, entities, realtime, prints, awake, argument }
         lvd_option { name, value }
         lvd_app_options { name, placement, option, option_count, priority, capacity }
         lvd_port_class { name, elem_size }

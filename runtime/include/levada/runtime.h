@@ -38,6 +38,10 @@ typedef struct lvd_runtime_options {
   /* So many bytes a second an application may print (lvd_app_prints in native.h), and what it has not printed in
    * the last second besides; 0: no limit. */
   uint64_t prints;
+  /* Called with `argument`, on a thread of the runtime's, when a worker has something to do after a time in which
+   * none had (lvd_runtime_rests): it must not block, nor call what waits for a worker. May be null. */
+  void (*awake)(void *argument);
+  void *argument;
 } lvd_runtime_options;
 
 /* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */
@@ -60,6 +64,10 @@ LVD_API void lvd_thread_serves(const lvd_runtime *rt);
 /* The priority of such a thread, of the runtime whose worker runs the caller; 0: the usual class, or nobody's worker
  * does. For a library whose own thread wakes fibers, and has no runtime. */
 LVD_API uint32_t lvd_serving_priority(void);
+
+/* No worker has had anything to do for half a second or more, so that no thread of the runtime's has a reason to wake
+ * up: the next who has calls `awake` of the options. */
+LVD_API bool lvd_runtime_rests(const lvd_runtime *rt);
 
 /* Workers that there are, whether or not their core is in the running set. */
 LVD_API uint32_t lvd_workers(const lvd_runtime *rt);

@@ -76,26 +76,35 @@ impl Watch<'_> {
         }
     }
 
+    /// Nobody does anything, and what each did before says nothing of now. Whether that is known of each: until somebody
+    /// does something, none of them is looked at again, so many that wait cost no more than few.
+    fn settle(&self, elapsed: Duration) -> bool {
+        let mut all = true;
+        for watched in &self.all {
+            // Whoever is to have more waits for its input, or for who takes its output.
+            let hosted = &watched.hosted;
+            hosted.lately.is_late.store(false, Ordering::Relaxed);
+            let rests = || lock(&hosted.lately.resting).is();
+            if rests() || is_paused(self.shared, hosted) {
+                continue;
+            }
+            let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);
+            pace::remember(hosted, &nothing, elapsed);
+            pace::rest(hosted, &watched.before);
+            all &= rests();
+        }
+        all
+    }
+
     /// Takes a sample and makes the moves that the mapper asks for.
     pub(super) fn look(&mut self) {
         if !self.anything() && self.quiet > 4 {
             let elapsed = self.at.elapsed();
             self.at += elapsed;
-            for watched in &self.all {
-                // Whoever is to have more waits for its input, or for who takes its output.
-                let hosted = &watched.hosted;
-                hosted.lately.is_late.store(false, Ordering::Relaxed);
-                // What it did before it had nothing to do says nothing of now.
-                let rests = lock(&hosted.lately.resting).is();
-                if rests || is_paused(self.shared, hosted) {
-                    continue;
-                }
-                let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);
-                pace::remember(hosted, &nothing, elapsed);
-                pace::rest(hosted, &watched.before);
-            }
+            self.still = self.still || self.settle(elapsed);
             return;
         }
+        self.still = false;
         let elapsed = self.at.elapsed();
         self.at += elapsed;
         self.count += 1;
