@@ -23,8 +23,9 @@
  * what runs here from outside (`awake` of the options), who so may sleep for as long.
  *
  * No orders of its own. `rt->awake` counts the workers that are awake, by twos; 1: the watchdog sleeps on it.
- * It is changed by read-modify-write alone, so who makes 3 of 1 is seen by the wait that expects 1, or wakes
- * it. What it sees of a worker is advice: the worker itself compares the number of the activation. */
+ * It is changed by read-modify-write alone. Who makes 3 of 1 takes the 1 away and wakes it, so it stays awake however
+ * soon that worker sleeps again: nobody's waking is missed. What it sees of a worker is advice: the worker itself
+ * compares the number of the activation. */
 #include "core.h"
 #include "hosted.h"
 
@@ -61,9 +62,14 @@ void lvd_watchdog_begin(lvd_worker *w) {
   lvd_watchdog_awake(w);
 }
 
+static void one_more_awake(lvd_runtime *rt) {
+  if (lvd_add_relaxed_u32(&rt->awake, 2) != 1) return;
+  lvd_add_relaxed_u32(&rt->awake, UINT32_MAX);
+  lvd_port_wake(&rt->awake);
+}
+
 void lvd_watchdog_awake(lvd_worker *w) {
-  if (!is_watched(w)) return;
-  if (lvd_add_relaxed_u32(&w->rt->awake, 2) == 1) lvd_port_wake(&w->rt->awake);
+  if (is_watched(w)) one_more_awake(w->rt);
 }
 
 void lvd_watchdog_asleep(lvd_worker *w) {
@@ -146,7 +152,6 @@ static void watch(void *runtime) {
     uint32_t none = 0;
     if (idle > LOOKS_IDLE && lvd_cas_relaxed_u32(&rt->awake, &none, 1)) {
       while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_port_wait(&rt->awake, 1, -1);
-      lvd_add_relaxed_u32(&rt->awake, UINT32_MAX);
       idle = 0;
       if (rt->options.awake) rt->options.awake(rt->options.argument);
     }
@@ -158,7 +163,8 @@ static void watch(void *runtime) {
   }
 }
 
-/* Since `awake` is called behind every such time, who sees this and then waits for that call misses nobody. */
+/* Since `awake` is called behind every such time, who sees this and then waits for that call misses nobody who has
+ * something to do from then on. */
 bool lvd_runtime_rests(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt->awake) == 1; }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -177,8 +183,7 @@ void lvd_watchdog_end(lvd_runtime *rt) {
   if (dog->thread) {
     lvd_store_relaxed_u32(&dog->ends, 1);
     lvd_port_wake(&dog->ends);
-    lvd_add_relaxed_u32(&rt->awake, 2); /* as a worker that wakes up */
-    lvd_port_wake(&rt->awake);
+    one_more_awake(rt); /* as a worker that wakes up */
     lvd_port_thread_join(dog->thread);
   }
   free(dog);

@@ -45,6 +45,14 @@ impl Pace {
         }
     }
 
+    /// What it did until now is not judged: it was to do nothing, or had nothing to do.
+    fn begin_anew(&mut self, hosted: &Hosted) {
+        *self = Pace {
+            uncounted: self.uncounted,
+            ..Pace::of(hosted)
+        };
+    }
+
     /// It has been looked at.
     pub fn seen(&mut self, hosted: &Hosted, now: &Counters) {
         self.looks.all += 1;
@@ -61,15 +69,18 @@ impl Pace {
         };
         let elapsed = at.elapsed();
         // What happens seldom is looked at for longer.
-        if elapsed < JUDGED || elapsed.as_secs_f64() * promised < 4.0 {
+        let judged = JUDGED.as_secs_f64().max(4.0 / promised);
+        if elapsed.as_secs_f64() < judged {
+            return;
+        }
+        // For a while nobody had anything to do, and it was not looked at.
+        if elapsed.as_secs_f64() > 2.0 * judged {
+            self.begin_anew(hosted);
             return;
         }
         // What stands still because it was told to has all that it is to have.
         if shared.state(hosted.number) == Some(State::Paused) {
-            *self = Pace {
-                uncounted: self.uncounted,
-                ..Pace::of(hosted)
-            };
+            self.begin_anew(hosted);
             hosted.lately.is_late.store(false, Ordering::Relaxed);
             return;
         }
@@ -163,6 +174,18 @@ pub fn remember_fibers(
         *mean += weight(seconds) * (part.min(1.0) - *mean);
     }
     before.fibers != now.fibers
+}
+
+/// Nobody has done anything for a while: nor has it. `nothing` is its graph in which nobody does; none: what it did is kept,
+/// since it goes on with that.
+pub fn forget(hosted: &Hosted, nothing: Option<Graph>) {
+    lock(&hosted.lately.fibers).fill(0.0);
+    if let Some(pace) = &mut *lock(&hosted.lately.pace) {
+        *pace = 0.0;
+    }
+    if nothing.is_some() {
+        *lock(&hosted.lately.rate) = nothing;
+    }
 }
 
 /// What it does in a second, newer samples counting more.

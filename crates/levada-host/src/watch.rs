@@ -64,7 +64,8 @@ struct Watch<'a> {
     waits: Waits,
     /// How often in a row nothing had fired.
     quiet: u32,
-    /// Whether each was seen to have nothing to do, or is paused, and nobody has done anything since.
+    /// Whether each was seen to have nothing to do, or is paused, and who has something to do from then on tells it: none of
+    /// them is looked at until then, so many that wait cost no more than few.
     still: bool,
     /// Who of those that share cores is in a firing that seems not to end, and where.
     stuck: Vec<(usize, u32)>,
@@ -123,7 +124,7 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
             match note {
                 Note::Quit => return,
                 Note::Changed => changed = true,
-                Note::Awake => watch.still = false,
+                Note::Awake => watch.wake(),
                 Note::Ended(number) => {
                     watch.ended(number);
                     changed = true;
@@ -202,20 +203,15 @@ impl Watch<'_> {
 
     /// Whether it was the time for a look that has woken us, and no end that is waited for.
     fn due(&self) -> bool {
-        let slept = self.at.elapsed();
-        self.until_look()
-            .is_some_and(|look| self.ending.is_empty() || slept >= look)
+        self.until_look() == Some(Duration::ZERO)
     }
 
     /// How long until the next look.
     fn until_look(&self) -> Option<Duration> {
-        if self.all.is_empty() {
+        if self.all.is_empty() || self.still {
             return None;
         }
-        if self.still && self.shared.runtime.rests() {
-            return None; // until somebody is awake
-        }
-        Some(match self.changed.elapsed().as_millis() {
+        let period = match self.changed.elapsed().as_millis() {
             _ if self.quiet > 4 => Duration::from_millis(1000),
             _ if self.balancer.is_none() => Duration::from_millis(500),
             0..20 => Duration::from_millis(4),
@@ -223,7 +219,15 @@ impl Watch<'_> {
             100..1000 => Duration::from_millis(50),
             // Not in step with an input that comes so many times a second: it would be seen at work always.
             _ => Duration::from_millis(150 + self.count * 61 % 100),
-        })
+        };
+        Some(period.saturating_sub(self.at.elapsed()))
+    }
+
+    /// Somebody has something to do again.
+    fn wake(&mut self) {
+        if std::mem::take(&mut self.still) {
+            self.at = Instant::now(); // what nobody did until now says nothing of what they do
+        }
     }
 
     /// Those in one of these states that are not about to have ended.

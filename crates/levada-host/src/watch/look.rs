@@ -76,37 +76,37 @@ impl Watch<'_> {
         }
     }
 
-    /// Nobody does anything, and what each did before says nothing of now. Whether that is known of each: until somebody
-    /// does something, none of them is looked at again, so many that wait cost no more than few.
-    fn settle(&self, elapsed: Duration) -> bool {
+    /// Nobody does anything, and what each did before says nothing of now. Whether each rests, or is paused.
+    fn settle(&mut self) -> bool {
         let mut all = true;
-        for watched in &self.all {
+        for watched in &mut self.all {
+            let (hosted, before) = (&watched.hosted, &watched.before);
+            watched.pace.seen(hosted, before);
             // Whoever is to have more waits for its input, or for who takes its output.
-            let hosted = &watched.hosted;
             hosted.lately.is_late.store(false, Ordering::Relaxed);
+            let nothing = || graph_between(hosted.app.network(), before, before);
+            let paused = is_paused(self.shared, hosted);
+            pace::forget(hosted, (!paused).then(nothing));
             let rests = || lock(&hosted.lately.resting).is();
-            if rests() || is_paused(self.shared, hosted) {
-                continue;
+            if !paused && !rests() {
+                pace::rest(hosted, before);
             }
-            let nothing = graph_between(hosted.app.network(), &watched.before, &watched.before);
-            pace::remember(hosted, &nothing, elapsed);
-            pace::rest(hosted, &watched.before);
-            all &= rests();
+            all &= paused || rests();
         }
         all
     }
 
     /// Takes a sample and makes the moves that the mapper asks for.
     pub(super) fn look(&mut self) {
-        if !self.anything() && self.quiet > 4 {
-            let elapsed = self.at.elapsed();
-            self.at += elapsed;
-            self.still = self.still || self.settle(elapsed);
-            return;
-        }
-        self.still = false;
         let elapsed = self.at.elapsed();
         self.at += elapsed;
+        // Before what is asked of the workers: who does something later tells it.
+        let tells = self.shared.runtime.rests();
+        if !self.anything() && self.quiet > 4 {
+            let settled = self.settle();
+            self.still = settled && tells;
+            return;
+        }
         self.count += 1;
         let (mut graph, mut long, mut starved) = (Graph::default(), Vec::new(), false);
         let mut fibers = false;
