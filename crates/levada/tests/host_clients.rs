@@ -4,10 +4,12 @@
 mod common;
 
 use common::Run;
-use common::host::{Host, TOP, rogues};
+use common::host::{Host, TOP, pipe, rogues, sources};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -371,4 +373,41 @@ fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
             "{answer}"
         );
     }
+}
+
+/// The compiler of its natives waits, and would for ever: who has asked for that is told that the host ends.
+#[test]
+fn who_is_not_waited_for_at_the_end_is_told_so() {
+    let place = sources();
+    place.write(
+        "src/p/Slow.cal",
+        "package p;\nactor Slow () ==> :\n  @native procedure slow() end\n  action ==> do slow(); end\nend\n",
+    );
+    place.write("natives/slow.c", "#include \"slow.h\"\n");
+    let header = pipe(&place, "natives/slow.h");
+    let mut host = Host::begin_in(place);
+    let load = ["load", "src/p/Slow.cal", "--socket=h.sock"];
+    let asks = host.place.command(&load).stderr(Stdio::piped()).spawn();
+    // Who reads it is there.
+    let begun = || {
+        let mut file = std::fs::File::options();
+        let file = file
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(&header);
+        file.ok()
+    };
+    let start = Instant::now();
+    let _header = loop {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody compiles");
+        match begun() {
+            Some(file) => break file,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    // SAFETY: a child of ours that has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    let run = Run::new(asks.unwrap().wait_with_output().unwrap());
+    run.refuses(1, &["is not waited for: the host ends"]);
+    host.until_dead();
 }

@@ -9,9 +9,10 @@ use super::{Served, router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 
 // The state folder has such a lock, too.
 pub(crate) use super::socket::lock_of_another;
@@ -23,8 +24,11 @@ const SLOWEST_HEAD: Duration = Duration::from_secs(10);
 
 /// So soon what a client has sent is read.
 const READ: Duration = Duration::from_secs(1);
+/// So long an answer has to be on its way when the host ends.
+const LAST: Duration = Duration::from_millis(500);
 
-/// Serves until `end` is told, and then until the answers that are on their way have gone.
+/// Serves until `end` is told, and then until the answers that are on their way have gone. Who waits for an application to
+/// end is not waited for.
 pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -42,20 +46,30 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
             tokio::task::spawn_blocking(move || super::restoring::restore(&served, all));
         }
         let preparing = served.clone();
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let (ends, ending) = watch::channel(());
         tokio::select! {
-            () = accept(listener, served) => {}
+            () = accept(listener, served, &places, &ending) => {}
             () = end.notified() => {}
         }
         preparing.preparing.end();
+        drop(ends);
+        let all = places.acquire_many(CONNECTIONS as u32);
+        drop(tokio::time::timeout(LAST, all).await);
         Ok::<(), std::io::Error>(())
     })?;
-    // Who waits for an application to end is not waited for.
     runtime.shutdown_background();
     Ok(())
 }
 
-async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+/// Each connection has one of `places`, and comes to its end when `ending` does: at once, or with the answer to what it
+/// has asked.
+async fn accept(
+    listener: tokio::net::UnixListener,
+    served: Arc<Served>,
+    places: &Arc<Semaphore>,
+    ending: &watch::Receiver<()>,
+) {
     let router = router(served);
     loop {
         let stream = match listener.accept().await {
@@ -85,6 +99,7 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
                 hyper::service::Service::call(&inner, request)
             },
         );
+        let mut ending = ending.clone();
         tokio::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
@@ -92,8 +107,17 @@ async fn accept(listener: tokio::net::UnixListener, served: Arc<Served>) {
                 .max_buf_size(64 << 10)
                 .half_close(true);
             // What is wrong with a connection is between it and its client.
+            let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+            let serve = async {
+                tokio::select! {
+                    _ = &mut connection => return,
+                    _ = ending.changed() => {}
+                }
+                connection.as_mut().graceful_shutdown();
+                drop(connection.await);
+            };
             tokio::select! {
-                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                () = serve => {}
                 () = gone => {}
             }
             place.give_back();
