@@ -104,8 +104,8 @@ impl Host {
     }
 
     /// `over` is called with the name and the number of each application that has ended, before anybody else can see
-    /// that; once for a host.
-    pub fn tell_first(&self, over: impl Fn(&str, u64) + Send + Sync + 'static) {
+    /// that; once for a host. It does not wait, but says that it is busy (false), and is called again.
+    pub fn tell_first(&self, over: impl Fn(&str, u64) -> bool + Send + Sync + 'static) {
         let _ = self.shared.over.set(Box::new(over));
     }
 

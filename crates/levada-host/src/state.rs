@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// The folder of these files.
 #[derive(Debug)]
@@ -352,6 +352,21 @@ impl Memory {
     /// loaded by the next host all the same. What is stopped since the host ends is kept.
     pub fn over(&self, name: &str, number: u64) {
         let _changing = self.changing();
+        self.is_over(name, number);
+    }
+
+    /// The same, where nobody changes something, which takes as long as the disk; false: somebody does.
+    pub fn over_if_free(&self, name: &str, number: u64) -> bool {
+        let changing = self.changes.try_lock();
+        if matches!(changing, Err(TryLockError::WouldBlock)) {
+            return false;
+        }
+        self.is_over(name, number);
+        true
+    }
+
+    /// By who is changing something.
+    fn is_over(&self, name: &str, number: u64) {
         // A new version that has never taken over ends after the old one, when that has ended by itself.
         if !self.is_ours(name, number) {
             return;
@@ -790,10 +805,12 @@ mod tests {
             let (left, out) = (memory.left(), memory.left_out());
             memory.not_loaded("left", "no reason");
             let why = memory.why_left("left").flatten();
+            assert!(!memory.over_if_free("a", 1));
             // Until now it has waited.
             assert!(!std::fs::read(&slow).unwrap().is_empty());
             assert!(left == ["left"] && out.is_empty());
             assert_eq!(why.as_deref(), Some("no reason"));
         });
+        assert!(memory.over_if_free("a", 2) && memory.read("a").is_err());
     }
 }

@@ -139,15 +139,13 @@ impl Sharing {
     }
 }
 
-/// Told the name and the number of an application.
-pub(crate) type Over = Box<dyn Fn(&str, u64) + Send + Sync>;
+/// Told the name and the number of an application; false: it cannot be told yet.
+pub(crate) type Over = Box<dyn Fn(&str, u64) -> bool + Send + Sync>;
 
 impl Shared {
-    /// It has ended, and that is not known yet.
-    pub fn is_over(&self, name: &str, number: u64) {
-        if let Some(over) = self.over.get() {
-            over(name, number);
-        }
+    /// It has ended, and that is not known yet. False: whoever is to hear of it first is busy.
+    pub fn is_over(&self, name: &str, number: u64) -> bool {
+        self.over.get().is_none_or(|over| over(name, number))
     }
 
     pub fn table(&self) -> MutexGuard<'_, Table> {
@@ -257,6 +255,9 @@ impl Shared {
         if app.network().is_program() && !self.stdio.is_done(printed) {
             return false;
         }
+        if !self.is_over(&hosted.name, number) {
+            return false;
+        }
         let outcome = Outcome::of(app, app.wait(None));
         let counters = app.counters().unwrap_or_default();
         self.keep_measured(&hosted, &outcome, &counters);
@@ -282,7 +283,6 @@ impl Shared {
         if let Some(worker) = hosted.exclusive.filter(own) {
             let _ = self.runtime.give_core(worker);
         }
-        self.is_over(&hosted.name, number);
         self.table().end(ended, state);
         if hosted.lineage.heard_of.load(Ordering::Relaxed) {
             self.events.tell(event, &hosted.name, text);

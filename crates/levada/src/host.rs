@@ -123,7 +123,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     }
     let host = realtime::start(&options)?;
     if let Some(memory) = memory.clone() {
-        host.tell_first(move |name, number| memory.over(name, number));
+        host.tell_first(move |name, number| memory.over_if_free(name, number));
     }
     let before = memory.as_ref().map(|m| m.left()).unwrap_or_default();
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);

@@ -5,8 +5,8 @@
 use super::memory::with_last_words;
 use super::process::{self, Place, Starts, await_end, in_words};
 use super::{GUARDED, Isolated, Known, SOON};
-use crate::api::beside::Telling;
 use crate::api::leaving::Leaving;
+use crate::api::telling::Telling;
 use crate::api::types::Details;
 use crate::client::Client;
 use crate::events::{Events, What};
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
 
 /// What is understood of an event.
 #[derive(Deserialize)]
@@ -37,6 +38,9 @@ struct Told {
     #[serde(default)]
     to: Option<u32>,
 }
+
+/// So soon whoever was busy is told again of an end.
+const BUSY: Duration = Duration::from_millis(2);
 
 impl Isolated {
     /// Something has happened there; an end is given back, to be looked into.
@@ -108,7 +112,9 @@ impl Isolated {
             // What is slow to be forgotten keeps nobody waiting who asks how it is.
             drop(known);
             if let Some(host) = self.leaving.host() {
-                host.is_over(&self.name, self.number);
+                while !host.is_over(&self.name, self.number) {
+                    std::thread::sleep(BUSY);
+                }
             }
             forgotten = true;
         };
