@@ -34,6 +34,8 @@ const SOON: u64 = 600;
 const FEW: usize = 8;
 
 const FILE: &str = ".journal";
+/// So many bytes of it are kept, though all lines that say something would have room in fewer.
+const LONGEST: u64 = 1 << 20;
 
 /// The file that says why an application is held back.
 pub(crate) fn held(name: &str) -> String {
@@ -55,13 +57,23 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What has not settled; since when it runs, if it does.
-    begin: BTreeMap<String, Option<Instant>>,
+    /// What has not settled.
+    begin: BTreeMap<String, Begun>,
+    /// How many have begun so far.
+    count: u64,
     /// When the first of all began: the file has its first line.
     since: Option<u64>,
     /// A thread looks after those that run.
     watched: bool,
     closed: bool,
+}
+
+#[derive(Debug)]
+struct Begun {
+    /// Which one of all that have begun it is.
+    number: u64,
+    /// Since when it runs, if it does.
+    runs: Option<Instant>,
 }
 
 /// What the file of the host before says.
@@ -265,16 +277,21 @@ impl Journal {
             self.0.write(&format!("{}{now} {}", self.0.head, boot()));
         }
         self.0.write(&format!("begins {name}"));
-        state.begin.insert(name.to_string(), None);
+        state.count += 1;
+        let begun = Begun {
+            number: state.count,
+            runs: None,
+        };
+        state.begin.insert(name.to_string(), begun);
     }
 
     /// It runs.
     pub fn runs(&self, name: &str) {
         let mut state = self.0.state();
-        let Some(since) = state.begin.get_mut(name) else {
+        let Some(begun) = state.begin.get_mut(name) else {
             return;
         };
-        *since = Some(Instant::now());
+        begun.runs = Some(Instant::now());
         if !state.watched {
             let inner = self.0.clone();
             let watch = std::thread::Builder::new().name("levada/settle".to_string());
@@ -290,10 +307,11 @@ impl Journal {
         }
     }
 
-    /// Waits until all that have begun have settled.
+    /// Waits until all that have begun until now have settled; others may begin meanwhile, and always.
     pub fn await_settled(&self) {
         let state = self.0.state();
-        let waits = |s: &mut State| !s.begin.is_empty() && !s.closed;
+        let last = state.count;
+        let waits = |s: &mut State| !s.closed && s.begin.values().any(|b| b.number <= last);
         drop(self.0.changed.wait_while(state, waits));
     }
 
@@ -327,13 +345,19 @@ impl Inner {
     /// The caller has taken it away.
     fn settled(&self, state: &State, name: &str) {
         self.changed.notify_all();
-        if !state.begin.is_empty() {
+        let long = || self.file.metadata().is_ok_and(|m| m.len() > LONGEST);
+        if !state.begin.is_empty() && !long() {
             return self.write(&format!("settled {name}"));
         }
-        // Lines that say nothing any more need no room.
+        // Lines that say nothing any more need no room. A host that is killed between the two has begun with nothing.
         if self.file.set_len(0).is_ok() {
             let since = state.since.unwrap_or_default();
-            self.write(&format!("{}{since} {}", self.head, boot()));
+            let mut lines = format!("{}{since} {}", self.head, boot());
+            state
+                .begin
+                .keys()
+                .for_each(|name| lines += &format!("\nbegins {name}"));
+            self.write(&lines);
         }
     }
 
@@ -344,7 +368,7 @@ impl Inner {
             let first = state
                 .begin
                 .iter()
-                .filter_map(|(n, at)| Some((*at.as_ref()?, n)));
+                .filter_map(|(name, begun)| Some((begun.runs?, name)));
             let Some((since, name)) = first.min() else {
                 state.watched = false;
                 return;
@@ -443,6 +467,34 @@ mod tests {
         journal.close();
         journal.begins("a");
         assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+    }
+
+    /// However many others begin meanwhile, and always.
+    #[test]
+    fn who_has_begun_is_waited_for_and_lines_stay_few() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) = Journal::open(folder.path(), &[]).unwrap();
+        journal.begins("a");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| journal.await_settled());
+            std::thread::sleep(Duration::from_millis(20));
+            journal.begins("b");
+            assert!(!waits.is_finished());
+            journal.does_not_run("a");
+        });
+        let file = folder.path().join(FILE);
+        let mut most = 0;
+        while std::fs::metadata(&file).unwrap().len() >= most {
+            most = std::fs::metadata(&file).unwrap().len();
+            assert!(most < 2 * LONGEST);
+            for _ in 0..1000 {
+                journal.begins("c");
+                journal.does_not_run("c");
+            }
+        }
+        assert!(most > LONGEST / 2);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(read(&text).unwrap().begun, ["b"]);
     }
 
     #[test]
