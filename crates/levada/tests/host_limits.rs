@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::host::{Host, pipe, sources};
+use common::host::{ENDLESS, Host, pipe, sources};
 use common::network;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -104,9 +104,6 @@ fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
     assert_eq!(ended["outcome"], "stopped");
     host.run(&["unload", "long"]).succeeds();
 }
-
-const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := \
-    if n = 7 then 1 else n + 1 end; end end\nend\n";
 
 fn endless() -> common::Place {
     let place = sources();

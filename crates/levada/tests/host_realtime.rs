@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::host::{Host, TOP, held_pipe, rogues, sources};
+use common::host::{ENDLESS, Host, TOP, held_pipe, rogues, sources};
 use common::{Place, Run, skipped};
 use std::collections::BTreeMap;
 use std::fs;
@@ -215,9 +215,6 @@ fn each_thread_has_the_class_of_what_it_does() {
         assert!(its.iter().all(usual), "{name}: {its:?}");
     }
 }
-
-const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := if n = 7 then \
-     1 else n + 1 end; end end\nend\n";
 
 /// Endless actions on all workers, at a priority at which nobody else has a turn, are stopped; what comes then computes what it would.
 #[test]

@@ -68,6 +68,10 @@ pub fn sources() -> Place {
     place
 }
 
+/// An actor whose first action does not end.
+pub const ENDLESS: &str = "package p;\nactor Endless () ==> :\n  int n := 1;\n  action ==> do while n > 0 do n := \
+    if n = 7 then 1 else n + 1 end; end end\nend\n";
+
 /// Compiles the C program `text` to `name`.so, which a host can load.
 pub fn compiled(place: &Place, name: &str, text: &str) {
     let (from, to) = (format!("{name}.c"), format!("{name}.so"));
@@ -245,6 +249,26 @@ impl Host {
         self.run(&[&args[..], &["--out", "/dev/null"]].concat())
             .succeeds();
         self.until(name, |a| a["state"] == "failed")
+    }
+
+    /// Whether none of its threads wakes up in that time.
+    pub fn sleeps(&self, long: Duration) -> bool {
+        let before = self.wake_ups();
+        std::thread::sleep(long);
+        self.wake_ups() == before
+    }
+
+    /// How often threads of it have gone to sleep.
+    fn wake_ups(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let status = threads.map(|t| std::fs::read_to_string(t.unwrap().path().join("status")));
+        let slept = |status: String| {
+            let mut lines = status.lines();
+            let line = lines.find(|l| l.starts_with("voluntary_ctxt_switches:"));
+            line.unwrap().split_whitespace().nth(1).unwrap().parse()
+        };
+        // A thread may end meanwhile.
+        status.flatten().map(|s| slept(s).unwrap_or(0_u64)).sum()
     }
 
     /// What `list` says of an application; null if it does not know it.
