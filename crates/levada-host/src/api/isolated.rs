@@ -19,9 +19,9 @@ pub use all::{AllIsolated, details_of};
 pub use process::{LAST_WORDS, Starts, tidy};
 pub(super) use replacing::Given;
 
-use super::beside::Telling;
 use super::guard;
 use super::leaving::Leaving;
+use super::telling::Telling;
 use super::types::{Application, Details, Failed, LoadRequest, MoveRequest, Unloaded, Why, Worker};
 use crate::client::{Client, encoded};
 use crate::events::{Events, What};

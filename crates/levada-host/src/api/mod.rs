@@ -31,6 +31,7 @@ pub mod serve;
 mod served;
 pub mod socket;
 mod taken;
+mod telling;
 mod turns;
 pub mod types;
 mod unloading;
@@ -299,7 +300,8 @@ async fn move_actor(
     (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
     (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It cannot be replaced now: the old one goes on"),
-    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
+    (status = 507, body = Failed, description = "It claims more than there is, or would break a promise, or too many \
+        wait: the old one goes on; or it runs, and that cannot be remembered for the next host")))]
 async fn replace(Of(served): Shared, At(name): At<String>, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
     let request: ReplaceRequest = match read(request).await {

@@ -93,9 +93,9 @@ fn add_loads(loads: &mut [f64], said: &[Worker]) {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::api::beside::Telling;
     use crate::api::isolated::{Given, Known};
     use crate::api::leaving::Leaving;
+    use crate::api::telling::Telling;
     use crate::api::types::Details;
     use crate::client::Client;
     use serde_json::json;
