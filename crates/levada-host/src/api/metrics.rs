@@ -1,43 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/metrics`: all counters as Prometheus reads them.
 
-use super::types::{Details, Stats};
+use super::types::{Application, Details, Stats, Worker};
 use crate::hosted::State;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
-/// One metric: its name, what it is, and its samples.
-struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    samples: String,
-}
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
 
-impl Metric {
-    fn new(name: &'static str, kind: &'static str, help: &'static str) -> Metric {
-        Metric {
-            name,
-            kind,
-            help,
-            samples: String::new(),
-        }
-    }
+/// All metrics: the name of each, what it is, and in words.
+#[rustfmt::skip]
+const METRICS: [(&str, &str, &str); 21] = [
+    ("levada_up_seconds", GAUGE, "Time since the host was started"),
+    ("levada_host_realtime_priority", GAUGE, "Real-time priority of the workers; 0 is the usual class"),
+    ("levada_worker_busy_seconds_total", COUNTER, "Time running actors"),
+    ("levada_worker_asleep_seconds_total", COUNTER, "Time asleep"),
+    ("levada_worker_lost_seconds_total", COUNTER, "Time for which an actor ran and other programs had the core"),
+    ("levada_worker_activations_total", COUNTER, "Activations of actors"),
+    ("levada_lease_passed_total", COUNTER, "Times the core's lease went on"),
+    ("levada_application_state", GAUGE, "1 for the state that it is in"),
+    ("levada_application_memory_bytes", GAUGE, "State and channels"),
+    ("levada_application_moves_total", COUNTER, "Actors moved by the mapper"),
+    ("levada_application_progress_total", COUNTER, "Done, in its own unit"),
+    ("levada_application_promised_units_per_second", GAUGE, "Rate that it is promised, in its own unit"),
+    ("levada_application_pace_units_per_second", GAUGE,
+        "Rate that it had in the last second or longer, where it is promised one"),
+    ("levada_application_late_total", COUNTER, "Times it began to have less than it is promised"),
+    ("levada_actor_firings_total", COUNTER, "Firings"),
+    ("levada_actor_busy_seconds_total", COUNTER, "Time computing"),
+    ("levada_actor_longest_seconds", GAUGE, "The longest activation"),
+    ("levada_channel_put_elements_total", COUNTER, "Elements put"),
+    ("levada_channel_got_elements_total", COUNTER, "Elements got"),
+    ("levada_channel_fill_elements", GAUGE, "Elements in it"),
+    ("levada_channel_capacity_elements", GAUGE, "Elements that it holds"),
+];
 
-    fn add(&mut self, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+/// The samples of each.
+#[derive(Default)]
+struct Samples([String; METRICS.len()]);
+
+type Labels<'a> = [(&'a str, &'a str)];
+
+impl Samples {
+    /// `metric` is its name without `levada_`.
+    fn add(&mut self, metric: &str, labels: &Labels, value: impl Display) {
+        let is = |name: &str| name.strip_prefix("levada_") == Some(metric);
+        let Some(at) = METRICS.iter().position(|(name, ..)| is(name)) else {
+            unreachable!("{metric} is in no list");
+        };
         let labels: Vec<String> = labels
             .iter()
             .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
             .collect();
-        // Writing to a string cannot fail.
-        let _ = match labels.is_empty() {
-            true => writeln!(self.samples, "{} {value}", self.name),
-            false => writeln!(
-                self.samples,
-                "{}{{{}}} {value}",
-                self.name,
-                labels.join(",")
-            ),
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
         };
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0[at], "levada_{metric}{labels} {value}");
+    }
+
+    fn add_worker(&mut self, w: &Worker) {
+        let (worker, cpu) = (w.worker.to_string(), w.cpu.to_string());
+        let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
+        self.add("worker_busy_seconds_total", &labels, w.busy);
+        self.add("worker_asleep_seconds_total", &labels, w.asleep);
+        self.add("worker_lost_seconds_total", &labels, w.lost);
+        self.add("worker_activations_total", &labels, w.activations);
+        let Some(lease) = &w.lease else {
+            return;
+        };
+        let ways = [
+            ("given", lease.given),
+            ("seized", lease.seized),
+            ("left", lease.left),
+        ];
+        for (how, times) in ways {
+            let labels = [("cpu", cpu.as_str()), ("how", how)];
+            self.add("lease_passed_total", &labels, times);
+        }
+    }
+
+    fn add_application(&mut self, a: &Application) {
+        let of = [("application", a.name.as_str())];
+        let with = |name, value| [of[0], (name, value)];
+        let state = a.state.to_string();
+        self.add("application_state", &with("state", &state), 1);
+        self.add("application_memory_bytes", &of, a.memory);
+        self.add("application_moves_total", &of, a.moves);
+        if let Some(p) = &a.progress {
+            let labels = with("unit", &p.unit);
+            self.add("application_progress_total", &labels, p.done);
+        }
+        if let Some(promised) = a.promised {
+            self.add("application_promised_units_per_second", &of, promised);
+        }
+        if let Some(pace) = a.pace {
+            self.add("application_pace_units_per_second", &of, pace);
+        }
+        if let Some(times) = a.late {
+            self.add("application_late_total", &of, times);
+        }
+    }
+
+    fn add_parts(&mut self, details: &Details) {
+        let name = ("application", details.application.name.as_str());
+        for x in &details.actor {
+            let labels = [name, ("actor", x.name.as_str())];
+            self.add("actor_firings_total", &labels, x.firings);
+            self.add("actor_busy_seconds_total", &labels, x.busy);
+            self.add("actor_longest_seconds", &labels, x.longest);
+        }
+        for c in &details.channel {
+            let labels = [name, ("from", c.from.as_str()), ("to", c.to.as_str())];
+            self.add("channel_put_elements_total", &labels, c.put);
+            self.add("channel_got_elements_total", &labels, c.got);
+            self.add("channel_fill_elements", &labels, c.fill);
+            self.add("channel_capacity_elements", &labels, c.capacity);
+        }
     }
 }
 
@@ -50,139 +130,23 @@ fn escaped(value: &str) -> String {
 
 /// The text of version 0.0.4 of the format.
 pub fn text(stats: &Stats, applications: &[Details]) -> String {
-    let counter = |name, help| Metric::new(name, "counter", help);
-    let gauge = |name, help| Metric::new(name, "gauge", help);
-    let mut up = gauge("levada_up_seconds", "Time since the host was started");
-    up.add(&[], stats.host.seconds);
-    let mut realtime = gauge(
-        "levada_host_realtime_priority",
-        "Real-time priority of the workers; 0 is the usual class",
-    );
-    realtime.add(&[], stats.host.realtime.unwrap_or(0));
-    let mut busy = counter("levada_worker_busy_seconds_total", "Time running actors");
-    let mut asleep = counter("levada_worker_asleep_seconds_total", "Time asleep");
-    let mut lost = counter(
-        "levada_worker_lost_seconds_total",
-        "Time for which an actor ran and other programs had the core",
-    );
-    let mut activations = counter("levada_worker_activations_total", "Activations of actors");
-    let mut leases = counter(
-        "levada_lease_passed_total",
-        "Times the core's lease went on",
-    );
-    for w in &stats.worker {
-        let (worker, cpu) = (w.worker.to_string(), w.cpu.to_string());
-        let labels = [("worker", worker.as_str()), ("cpu", cpu.as_str())];
-        busy.add(&labels, w.busy);
-        asleep.add(&labels, w.asleep);
-        lost.add(&labels, w.lost);
-        activations.add(&labels, w.activations);
-        if let Some(lease) = &w.lease {
-            let ways = [
-                ("given", lease.given),
-                ("seized", lease.seized),
-                ("left", lease.left),
-            ];
-            for (how, times) in ways {
-                leases.add(&[("cpu", cpu.as_str()), ("how", how)], times);
-            }
-        }
-    }
-    let mut state = gauge("levada_application_state", "1 for the state that it is in");
-    let mut memory = gauge("levada_application_memory_bytes", "State and channels");
-    let mut moves = counter(
-        "levada_application_moves_total",
-        "Actors moved by the mapper",
-    );
-    let mut done = counter("levada_application_progress_total", "Done, in its own unit");
-    let mut promised = gauge(
-        "levada_application_promised_units_per_second",
-        "Rate that it is promised, in its own unit",
-    );
-    let mut pace = gauge(
-        "levada_application_pace_units_per_second",
-        "Rate that it had in the last second or longer, where it is promised one",
-    );
-    let mut late = counter(
-        "levada_application_late_total",
-        "Times it began to have less than it is promised",
-    );
-    let mut firings = counter("levada_actor_firings_total", "Firings");
-    let mut actor = counter("levada_actor_busy_seconds_total", "Time computing");
-    let mut longest = gauge("levada_actor_longest_seconds", "The longest activation");
-    let mut put = counter("levada_channel_put_elements_total", "Elements put");
-    let mut got = counter("levada_channel_got_elements_total", "Elements got");
-    let mut fill = gauge("levada_channel_fill_elements", "Elements in it");
-    let mut capacity = gauge("levada_channel_capacity_elements", "Elements that it holds");
+    let mut samples = Samples::default();
+    samples.add("up_seconds", &[], stats.host.seconds);
+    let realtime = stats.host.realtime.unwrap_or(0);
+    samples.add("host_realtime_priority", &[], realtime);
+    stats.worker.iter().for_each(|w| samples.add_worker(w));
     for details in applications {
-        let a = &details.application;
-        let name = a.name.as_str();
-        let of = a.state.to_string();
-        state.add(&[("application", name), ("state", &of)], 1);
-        memory.add(&[("application", name)], a.memory);
-        moves.add(&[("application", name)], a.moves);
-        if let Some(p) = &a.progress {
-            done.add(&[("application", name), ("unit", &p.unit)], p.done);
-        }
-        for (metric, value) in [(&mut promised, a.promised), (&mut pace, a.pace)] {
-            if let Some(value) = value {
-                metric.add(&[("application", name)], value);
-            }
-        }
-        if let Some(times) = a.late {
-            late.add(&[("application", name)], times);
-        }
+        samples.add_application(&details.application);
         // What has ended has no ports any more that would tell its channels apart.
-        if matches!(a.state, State::Ended | State::Failed) {
-            continue;
-        }
-        for x in &details.actor {
-            let labels = [("application", name), ("actor", x.name.as_str())];
-            firings.add(&labels, x.firings);
-            actor.add(&labels, x.busy);
-            longest.add(&labels, x.longest);
-        }
-        for c in &details.channel {
-            let labels = [
-                ("application", name),
-                ("from", c.from.as_str()),
-                ("to", c.to.as_str()),
-            ];
-            put.add(&labels, c.put);
-            got.add(&labels, c.got);
-            fill.add(&labels, c.fill);
-            capacity.add(&labels, c.capacity);
+        if !matches!(details.application.state, State::Ended | State::Failed) {
+            samples.add_parts(details);
         }
     }
-    let all = [
-        up,
-        realtime,
-        busy,
-        asleep,
-        lost,
-        activations,
-        leases,
-        state,
-        memory,
-        moves,
-        done,
-        promised,
-        pace,
-        late,
-        firings,
-        actor,
-        longest,
-        put,
-        got,
-        fill,
-        capacity,
-    ];
     let mut out = String::new();
-    for m in all {
+    for ((name, kind, help), samples) in METRICS.iter().zip(&samples.0) {
         let _ = write!(
             out,
-            "# HELP {} {}.\n# TYPE {} {}\n{}",
-            m.name, m.help, m.name, m.kind, m.samples
+            "# HELP {name} {help}.\n# TYPE {name} {kind}\n{samples}"
         );
     }
     out
