@@ -54,7 +54,7 @@ pub struct Load {
 }
 
 /// Longer names would fit nowhere.
-const LONGEST_NAME: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
 
 impl Load {
     /// That of the one in whose place it comes, if it is to have one.

@@ -6,7 +6,7 @@ use super::coming::Coming;
 use super::loading::is_live;
 use super::ready::{Ready, pins};
 use super::types::Failed;
-use crate::load::taken;
+use crate::load::{LONGEST_NAME, taken};
 use std::collections::BTreeSet;
 
 /// Gives each its name, and what depends on that.
@@ -49,12 +49,19 @@ pub(super) fn likely_name(one: &Ready) -> String {
 
 /// The last part of a network's name.
 fn short_name(class: &str) -> String {
+    // A number behind it must find room in the longest name.
+    const LONGEST: usize = LONGEST_NAME - 16;
     let short = class.rsplit('.').next().unwrap_or(class);
-    let short = short.chars().filter(|c| c.is_alphanumeric() || *c == '_');
-    let short: String = short.take(48).collect();
-    match short.is_empty() {
+    let mut name = String::new();
+    for c in short.chars().filter(|c| c.is_alphanumeric() || *c == '_') {
+        if name.len() + c.len_utf8() > LONGEST {
+            break;
+        }
+        name.push(c);
+    }
+    match name.is_empty() {
         true => "app".to_string(),
-        false => short,
+        false => name,
     }
 }
 
@@ -67,4 +74,25 @@ fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String 
         .chain(numbered)
         .find(|name| is_free(name))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+    use crate::load::check_name;
+
+    #[test]
+    fn what_is_named_by_its_network_has_a_good_name() {
+        for class in [
+            "p.Top",
+            "p.__",
+            "-",
+            &"p.x".repeat(99),
+            &"\u{6f22}".repeat(40),
+        ] {
+            let name = short_name(class);
+            assert!(check_name(&format!("{name}-1234567")).is_ok(), "{name}");
+        }
+        assert_eq!(short_name("p.Top"), "Top");
+    }
 }

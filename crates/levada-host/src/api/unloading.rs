@@ -41,7 +41,7 @@ pub fn unload_by_name(
             memory.goes(&name, number);
         }
     };
-    let ended = served.host.unload_telling(&name, now, within, goes)?;
+    let ended = served.host.unload(&name, now, within, goes)?;
     for number in numbers.into_iter().chain([ended.number]) {
         if let Some(memory) = memory {
             memory.forget(&name, number);
@@ -61,6 +61,9 @@ pub fn unload_ended(served: &Served) -> Vec<Unloaded> {
         gone.push(Unloaded::new(name, ended));
     }
     for isolated in served.isolated.list() {
+        if isolated.lives() {
+            continue; // and may take long to say so
+        }
         let state = isolated.details().application.state;
         if matches!(state, State::Ended | State::Failed) {
             // One that somebody else has unloaded meanwhile is theirs to tell.

@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use crate::table::Shared;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -202,8 +202,10 @@ impl Beside for AllIsolated {
     }
 
     fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
-        let living = self.living().map(|i| (i.number, i.process));
-        let living: Vec<(u64, u32)> = living.chain(self.others.numbered()).collect();
-        self.taken.by(&living, now)
+        let mut all: Vec<(u64, u32)> = self.living().map(|i| (i.number, i.process)).collect();
+        let ours: BTreeSet<u32> = all.iter().map(|(_, process)| *process).collect();
+        let others = self.others.numbered().into_iter();
+        all.extend(others.filter(|(_, process)| !ours.contains(process)));
+        self.taken.by(&all, now)
     }
 }

@@ -6,6 +6,7 @@ use crate::api::guard;
 use crate::has_ended;
 use crate::started::{as_started, temporary};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -25,9 +26,10 @@ pub struct Starts {
     pub within: Duration,
 }
 
-/// The socket of a host, in a folder that only its user can enter.
+/// The socket of a host, in a folder that only its user can enter, and that is locked as long as this host lives.
 pub(super) struct Place {
     folder: PathBuf,
+    _lock: File,
 }
 
 const FOLDER: &str = "levada-isolated-";
@@ -42,7 +44,12 @@ impl Place {
         let name = format!("{FOLDER}{}-{number}", std::process::id());
         let folder = temporary().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Place { folder })
+        let lock = File::open(&folder)?;
+        lock.lock()?;
+        Ok(Place {
+            folder,
+            _lock: lock,
+        })
     }
 
     pub(super) fn socket(&self) -> PathBuf {
@@ -62,7 +69,11 @@ impl Drop for Place {
 
 /// Takes away what hosts have left that were killed.
 pub fn tidy() {
-    let entries = std::fs::read_dir(temporary()).into_iter().flatten();
+    tidy_in(temporary());
+}
+
+fn tidy_in(temporary: &Path) {
+    let entries = std::fs::read_dir(temporary).into_iter().flatten();
     for entry in entries.flatten() {
         let name = entry.file_name();
         let of = name.to_str().and_then(|n| n.strip_prefix(FOLDER));
@@ -70,7 +81,9 @@ pub fn tidy() {
         let Some(pid) = of.filter(|pid| *pid > 0) else {
             continue;
         };
-        if has_ended(pid) {
+        // One of another container has a number of its own there; but it holds the lock.
+        let locked = || File::open(entry.path()).is_ok_and(|f| f.try_lock().is_err());
+        if has_ended(pid) && !locked() {
             // What is another user's stays.
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -171,4 +184,32 @@ pub(super) fn data_of(process: u32) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix("VmData:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_dead_have_left_goes_and_what_somebody_holds_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("true").spawn().unwrap();
+        let dead = child.id();
+        child.wait().unwrap();
+        let make = |name: String| {
+            let path = folder.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let gone = make(format!("{FOLDER}{dead}-0"));
+        let held = make(format!("{FOLDER}{dead}-1"));
+        let lock = File::open(&held).unwrap();
+        lock.lock().unwrap();
+        let living = make(format!("{FOLDER}{}-0", std::process::id()));
+        tidy_in(folder.path());
+        assert!(!gone.exists() && held.exists() && living.exists());
+        drop(lock);
+        tidy_in(folder.path());
+        assert!(!held.exists() && living.exists());
+    }
 }
