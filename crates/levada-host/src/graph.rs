@@ -45,8 +45,8 @@ pub fn graph_between(network: &Network, before: &Counters, now: &Counters) -> Gr
     }
 }
 
-/// Appends the graph of another application; where its actors begin.
-pub fn append(all: &mut Graph, one: Graph) -> usize {
+/// Appends the graph of another application.
+pub fn append(all: &mut Graph, one: Graph) {
     let first = all.busy.len();
     all.pins.resize(first, None);
     all.pins.extend((0..one.busy.len()).map(|a| one.pin(a)));
@@ -56,7 +56,6 @@ pub fn append(all: &mut Graph, one: Graph) -> usize {
         to: l.to.saturating_add(first),
         ..l
     }));
-    first
 }
 
 #[cfg(test)]
@@ -79,7 +78,7 @@ mod tests {
             to: 1,
             bytes: 8.0,
         });
-        assert_eq!(append(&mut all, one), 2);
+        append(&mut all, one);
         assert_eq!(all.busy, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!((all.links[0].from, all.links[0].to), (2, 3));
     }

@@ -50,14 +50,9 @@ impl Host {
     }
 
     /// Takes an application away: at once, or when its sources have ended and what is in flight has
-    /// come out. If that lasts longer than `within`, it goes on, and this says so.
-    pub fn unload(&self, name: &str, now: bool, within: Duration) -> Result<Ended, Refusal> {
-        self.unload_telling(name, now, within, |_| ())
-    }
-
-    /// The same; `goes` is called with its number as soon as it is sure to go, before that is waited for, and with that
-    /// of a new version that waits for its end.
-    pub fn unload_telling(
+    /// come out. If that lasts longer than `within`, it goes on, and this says so. `goes` is called with its number as soon
+    /// as it is sure to go, before that is waited for, and with that of a new version that waits for its end.
+    pub fn unload(
         &self,
         name: &str,
         now: bool,

@@ -5,7 +5,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 
 /// Of all.
-const ANY: [(&str, &str); 3] = [
+const ANY: [(&str, &str); 4] = [
     (
         "405",
         "Another method than those that are told of this path, which Allow names",
@@ -18,6 +18,7 @@ const ANY: [(&str, &str); 3] = [
         "503",
         "There are too many connections; Retry-After says when to try again",
     ),
+    ("507", "The system has too little of something for it"),
 ];
 /// Of those that something is in the address of, or the body.
 const SAYS: (&str, &str) = ("400", "The address, or the request, is wrong");

@@ -52,7 +52,7 @@ pub fn load_all(
     load_them(served, requests, client, Cause::Asked)
 }
 
-/// Cause something is loaded.
+/// Why something is loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     /// Somebody wants it.
