@@ -33,6 +33,7 @@ class Application(NamedTuple):
     network: str
     project: str
     files: str
+    short: str = ""  # for what takes long anyway; none: the same
 
 
 def named(text):
@@ -52,8 +53,9 @@ def own(session):
     if "libjpeg-turbo" in session.missing:
         raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
                       + session.missing["libjpeg-turbo"])
-    clip, pictures = (str(cal.media(*media)) for media in [(640, 360, 240, 85), (1280, 720, 60, 90)])
-    return [Application("clip", str(cal.JPEG / "Video.xdf"), "", clip),
+    clip, short, pictures = (str(cal.media(*media))
+                             for media in [(640, 360, 240, 85), (640, 360, 60, 85), (1280, 720, 60, 90)])
+    return [Application("clip", str(cal.JPEG / "Video.xdf"), "", clip, short),
             Application("picture", str(cal.JPEG / "Pictures.xdf"), "", pictures),
             Application("filter", str(TONES), "", pictures)]
 
@@ -69,10 +71,11 @@ def case(n, app=None):
 def instances(session, app, label):
     cores = session.machine["cores"]
     def files(n, how):
-        """Several times, that it lasts for seconds however few they are: a second is what placing them may take. Not so
-        often where several spin: that lasts anyway."""
-        many = max(4, -(-24 // n)) if how != "spinning" or n == 1 else 1
-        return ",".join([app.files] * (1 if label else many))
+        """Several times, that it lasts for seconds however few they are: a second is what placing them may take. Once, and
+        short, where several spin: that lasts anyway."""
+        if how == "spinning" and n > 1:
+            return app.short or app.files
+        return ",".join([app.files] * (1 if label else max(4, -(-24 // n))))
     where = ["--project", app.project] if app.project else []
     # What has been measured once is placed by that, in all of them.
     session.call([peers.levada(), "run", app.network, *where, "--in", files(8, "processes"), "--out", "/dev/null",
