@@ -45,7 +45,8 @@ impl Place {
         let folder = temporary().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let lock = File::open(&folder)?;
-        lock.lock()?;
+        // Where files cannot be locked a host in another container may still take it for a dead one's.
+        let _ = lock.lock();
         Ok(Place {
             folder,
             _lock: lock,
