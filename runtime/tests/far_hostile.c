@@ -40,19 +40,29 @@ static bool put_head(const mb_head *h) {
   return good;
 }
 
-/* All that comes within a while, whatever it says. */
-static bool get_answer(mb_head *h) {
+static bool get_lines(uint32_t size) {
   unsigned char line[MB_LINE];
-  if (lvd_stream_get(answers, h, MB_LINE) != LVD_OK) return false;
-  for (uint32_t i = 0; i < mb_lines(h->size); i++)
+  for (uint32_t i = 0; i < mb_lines(size); i++)
     if (lvd_stream_get(answers, line, MB_LINE) != LVD_OK) return false;
   lvd_stream_pop(answers);
   return true;
 }
 
-static bool initialize(uint32_t domain) {
+/* All that comes within a while, whatever it says. */
+static bool get_answer(mb_head *h) {
+  return lvd_stream_get(answers, h, MB_LINE) == LVD_OK && get_lines(h->size);
+}
+
+/* As a good node does, and with a good node's patience: the streams' limit is for answers that do not come. */
+static lvd_status initialize(uint32_t domain) {
   mb_head h = {.what = MB_INITIALIZE, .word = {domain, 2}, .absent = MB_NO_ATTRIBUTES};
-  return put_head(&h) && get_answer(&h) && h.status == MCAPI_SUCCESS;
+  lvd_status status;
+  if (!put_head(&h)) return LVD_E_STOPPED;
+  while ((status = lvd_stream_get(answers, &h, MB_LINE)) == LVD_E_TIME) {
+  }
+  if (status != LVD_OK) return status;
+  if (h.status != MCAPI_SUCCESS) return LVD_E_STATE;
+  return get_lines(h.size) ? LVD_OK : LVD_E_TIME;
 }
 
 /* Calls that there are, about anything: small numbers are handles and requests now and then. */
@@ -101,7 +111,8 @@ static lvd_status levada_mcapi_node(lvd_frame *f) {
   if (status == LVD_OK) status = lvd_stream_open(lvd_unit_parent(), &o, &answers);
   if (status != LVD_OK) return status;
   mb_head h = {.what = MB_CREATE, .word = {9}};
-  if (way.how != HOSTILE_NOISE && !initialize(way.domain)) return LVD_E_STATE;
+  if (way.how != HOSTILE_NOISE) status = initialize(way.domain);
+  if (status != LVD_OK) return status;
   switch (way.how) {
   case HOSTILE_NOISE:
     put_random(2000);
