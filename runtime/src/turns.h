@@ -13,7 +13,7 @@
  *                 at each of them for a whole turn of somebody who always has something to do.
  *
  * All this is the worker's own. It is in worker.c's loop, which is why it is inline. The simulator of the mapper has the
- * same rules (sim/turns.rs), but for who needs little, which changes no rates. */
+ * same rules (sim/turns.rs, sim/little.rs). */
 #ifndef LVD_TURNS_H
 #define LVD_TURNS_H
 

@@ -7,13 +7,14 @@
 //! for that is woken, when that is half of it, or the turn is over, as compiled actors push and pop: so of a large channel later
 //! than of a small one. An actor's turn
 //! lasts until it can fire no more, or until others have waited for the length of a turn, or for less where another
-//! worker woke them, and then others go first for as long as it had; with round robin, for as many firings as it could
-//! make when it began, as Orcc's do.
+//! worker woke them, or for that firing alone where those need little; and then others go first for as long as it had.
+//! With round robin it lasts for as many firings as it could make when it began, as Orcc's do.
 //! The same input gives the same rates to the last bit.
 
 mod along;
 mod counted;
 mod ends;
+mod little;
 mod made;
 mod ports;
 mod promised;
@@ -32,6 +33,7 @@ use crate::machine::Machine;
 use crate::mix::Mix;
 use along::Along;
 use ends::{Ends, Next};
+use little::Shares;
 use ports::Ports;
 use promised::Cap;
 use ready::{Class, Ready};
@@ -124,7 +126,11 @@ struct Entity<'a> {
     rests: bool,
     /// And has since it was counted from.
     rested: bool,
+    /// As it became ready, it needed little of its worker.
+    little: bool,
     app: usize,
+    /// What its application has had of its core.
+    share: u32,
     before: u64,
 }
 
@@ -137,16 +143,23 @@ struct Worker {
     awake: bool,
     /// Somebody whom another worker has woken is to go before who runs.
     asked: bool,
-    /// Who runs had had a turn.
-    of_after: bool,
+    /// As what he was ready; and whether others of his priority were, too, who need more, where he needs little.
+    ran_as: ReadyAs,
+    beside_little: bool,
     turn: f64,
+    /// How long the step takes, and when it ends.
+    takes: f64,
     until: f64,
     busy: f64,
     /// Since when it has had nothing to do, where it is not awake.
     idle: f64,
     others_left: f64,
+    /// So much more than others those have had that need little.
+    little_had: f64,
     /// Firings left in a turn of round robin.
     quota: u64,
+    /// Those that need little of it.
+    little: Ready,
     queue: Ready,
     /// Those that could go on after a turn; others of their rank go first for as long.
     after: Ready,
@@ -157,6 +170,15 @@ struct Worker {
     next: usize,
 }
 
+/// As what somebody is ready.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum ReadyAs {
+    Little,
+    #[default]
+    Usual,
+    After,
+}
+
 struct Machinery<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
@@ -165,6 +187,7 @@ struct Machinery<'a> {
     rings: Vec<Ring>,
     ports: Ports,
     workers: Vec<Worker>,
+    shares: Shares,
     /// Units a second that each application gets at the most.
     limits: Vec<Option<f64>>,
     ends: Ends,
@@ -326,35 +349,22 @@ impl Machinery<'_> {
         let ran = self.workers[worker].step.take();
         let ran = ran.map(|(actor, firings)| (actor as usize, u64::from(firings)));
         if let Some((actor, firings)) = ran {
+            self.count_promised(worker, actor);
             let entity = &mut self.entities[actor];
             entity.done += firings;
             if let Some(along) = &mut entity.along {
                 along.came_to(entity.done, self.now);
             }
             self.wake_peers(actor, worker, false);
-            let (can, behind) = (self.can(actor), self.is_behind(actor));
-            let class = self.entities[actor].class();
+            let can = self.can(actor);
             let of = &mut self.workers[worker];
             of.quota = of.quota.saturating_sub(firings);
             if self.scheduling == Scheduling::RoundRobin {
                 go_on = (can.min(of.quota) > 0).then(|| (actor, can.min(of.quota), 0.0));
-            } else if can > 0
-                && !of.asked
-                && (of.turn < TURN || of.queue.is_empty() && of.after.is_empty())
-            {
+            } else if can > 0 && !of.asked && (of.turn < TURN || of.nobody_waits()) {
                 go_on = Some((actor, can, 0.0));
-            } else if can > 0 && (behind || class.promised) {
-                of.queue.add(actor, class);
-            } else if can > 0 {
-                of.after.add(actor, class);
-                of.others_left = of.turn;
             } else {
-                let turn = of.turn;
-                let one = self.workers[worker].after.oldest();
-                if one.is_some_and(|after| self.rank(after) == self.rank(actor)) {
-                    self.workers[worker].others_left -= turn;
-                }
-                self.let_rest(actor);
+                self.turn_over(actor, worker, can > 0);
             }
         }
         if go_on.is_none() {
@@ -372,11 +382,11 @@ impl Machinery<'_> {
             Some((actor, firings, before)) => {
                 self.lose(actor);
                 let time = self.entities[actor].takes(firings) + before;
-                self.count_promised(worker, actor, time);
                 let worker_of = &mut self.workers[worker];
                 worker_of.step = Some((actor as u32, firings as u32));
                 worker_of.turn += time;
                 worker_of.busy += time;
+                worker_of.takes = time;
                 worker_of.until = self.now + time;
                 self.ends.of_worker(worker, Some(worker_of.until));
             }
@@ -386,6 +396,7 @@ impl Machinery<'_> {
                 self.workers[worker].idle = self.now;
                 self.workers[worker].promised_had = 0.0;
                 self.workers[worker].promised_long = 0.0;
+                self.workers[worker].little_had = 0.0;
             }
         }
     }
@@ -425,9 +436,10 @@ impl Machinery<'_> {
         self.entities[actor].ready = true;
         let core = self.entities[actor].core();
         if self.scheduling == Scheduling::EventDriven {
-            let class = self.entities[actor].class();
-            self.workers[core].queue.add(actor, class);
-            self.workers[core].asked |= core != by && self.goes_before(actor, core);
+            if core != by && self.goes_before(actor, core) {
+                self.ask(core);
+            }
+            self.becomes_ready(actor, core);
         }
         let worker = &mut self.workers[core];
         if !worker.awake && core != by {

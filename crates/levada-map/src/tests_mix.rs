@@ -219,6 +219,31 @@ fn who_waits_for_long_sleeps_and_must_be_woken() {
     near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.0003));
 }
 
+/// The sink of a pipeline takes a fiftieth of a core on which somebody else always has something to do: let in only after half a
+/// millisecond of his turn, it would come too late for its short channel.
+#[test]
+fn who_needs_little_of_a_core_does_not_wait_for_who_has_it() {
+    let busy = app("busy", &[1.0]);
+    let pipeline = |sink: f64| {
+        let mut pipeline = app("pipeline", &[1.0, sink]);
+        pipeline.actors.iter_mut().for_each(|a| a.firings = 1000.0);
+        pipeline.channels[0].elements = 1000.0;
+        pipeline.channels[0].capacity = 200.0;
+        pipeline
+    };
+    let machine = Machine::new(2);
+    let of = |sink: f64| {
+        let mix = of(vec![busy.clone(), pipeline(sink)]);
+        rates(&mix, &machine, &[0, 1, 0], 400_000)
+    };
+    let rates = of(0.02);
+    assert!(rates[1] > 950.0, "{rates:?}");
+    assert!((rates[0] + 0.02 * rates[1]) > 960.0, "{rates:?}");
+    // Who takes a fifth waits as others do.
+    let rates = of(0.2);
+    assert!(rates[1] < 700.0, "{rates:?}");
+}
+
 /// A network whose channels hold less than its bursts is given room, whatever else runs meanwhile.
 #[test]
 fn who_is_stuck_is_given_room_beside_one_that_runs() {

@@ -457,9 +457,16 @@ fn nobody_is_judged_before_it_has_settled() {
     ] {
         let read = crate::text::read_description(text).unwrap();
         let (mix, machine) = (&read.mix, &read.machine);
-        let gains = gains(mix, machine, |placement| {
-            expected(mix, machine, placement, machine.scheduling).rates
-        });
-        assert!(gains.iter().all(|gain| *gain > 0.98), "{gains:.3?}");
+        // By what was promised, too.
+        let of = |strategy| {
+            let placement = map(mix, machine, strategy).unwrap();
+            let made = expected(mix, machine, &placement, machine.scheduling);
+            Score::of(mix, machine, &made.rates)
+        };
+        let own = of(Strategy::Levada);
+        for other in &Strategy::ALL[..4] {
+            let is = of(*other);
+            assert!(!is.beats(&own, 0.02), "{other:?} {is:?}, own {own:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::along::Along;
 use super::ends::Ends;
+use super::little::Shares;
 use super::ports::Ports;
 use super::promised::{Cap, SAVED, SAVED_UNITS};
 use super::way::Way;
@@ -39,6 +40,7 @@ impl<'a> Machinery<'a> {
             entities: Vec::with_capacity(placement.len()),
             rings: Vec::new(),
             ports: Ports::default(),
+            shares: Shares::default(),
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
             limits: Vec::with_capacity(mix.apps.len()),
             ends: Ends::of(machine.workers()),
@@ -84,7 +86,9 @@ impl<'a> Machinery<'a> {
                     ready: false,
                     rests: false,
                     rested: false,
+                    little: false,
                     app: number,
+                    share: 0,
                     before: 0,
                 });
             }
@@ -131,6 +135,9 @@ impl<'a> Machinery<'a> {
                 sim.rings.push(ring);
             }
         }
+        if mix.apps.len() > 1 {
+            sim.shares = Shares::of_all(&mut sim.entities, machine.workers());
+        }
         sim.ports = Ports::of_all(sim.entities.len(), &sim.rings);
         for (actor, entity) in sim.entities.iter_mut().enumerate() {
             if sim.ports.of(actor).iter().any(|port| !port.is_output()) {
@@ -160,11 +167,68 @@ impl<'a> Machinery<'a> {
         self
     }
 
-    pub(super) fn half_full(mut self) -> Self {
+    /// As it is amid a run: channels are half full; but of those within a core that several applications share, those before the
+    /// slowest actor of an application are full, and those behind it empty. (They would stay half full there, and turns half
+    /// as long as those of a run that began with empty ones, which makes a difference to who goes before whom.)
+    pub(super) fn amid(mut self) -> Self {
+        let shared = self.sharing();
+        let mut before = self.slowest(&shared);
+        // Who has a way to it is before it, too.
+        let mut more = true;
+        while more {
+            more = false;
+            for ring in self.rings.iter().rev() {
+                let (from, to) = (ring.from as usize, ring.to as usize);
+                more |= before[to] && !before[from];
+                before[from] |= before[to];
+            }
+        }
         for ring in &mut self.rings {
-            ring.initial = ring.room / 2.0;
+            let [from, to] = [ring.from, ring.to].map(|actor| self.entities[actor as usize].core());
+            ring.initial = match () {
+                () if from != to || shared[from] < 2 || ring.initial > 0.0 => ring.room / 2.0,
+                () if before[ring.to as usize] => ring.room,
+                () => 0.0,
+            };
         }
         self
+    }
+
+    /// How many applications have actors on each core.
+    fn sharing(&self) -> Vec<u32> {
+        let mut sharing = vec![(0, usize::MAX); self.workers.len()];
+        for entity in &self.entities {
+            let (count, last) = &mut sharing[entity.core()];
+            *count += u32::from(*last != entity.app);
+            *last = entity.app;
+        }
+        sharing.into_iter().map(|(count, _)| count).collect()
+    }
+
+    /// Of each application who is likely to keep it from getting on: who does most on the core that it shares with most others,
+    /// for what it does there.
+    fn slowest(&self, shared: &[u32]) -> Vec<bool> {
+        let work = |actor: usize| self.entities[actor].firing * self.entities[actor].firings;
+        let mut own = vec![0.0; self.workers.len()];
+        let mut slowest = vec![false; self.entities.len()];
+        for actors in self.mix.ranges() {
+            for actor in actors.clone() {
+                own[self.entities[actor].core()] += work(actor);
+            }
+            let slow = |actor: usize| {
+                let core = self.entities[actor].core();
+                (own[core] * f64::from(shared[core]), work(actor))
+            };
+            let by = |a: &usize, b: &usize| slow(*a).partial_cmp(&slow(*b));
+            let slower = |a: &usize, b: &usize| by(a, b).unwrap_or(std::cmp::Ordering::Equal);
+            if let Some(one) = actors.clone().max_by(slower) {
+                slowest[one] = true;
+            }
+            for actor in actors {
+                own[self.entities[actor].core()] = 0.0;
+            }
+        }
+        slowest
     }
 
     pub(super) fn started(mut self) -> Self {

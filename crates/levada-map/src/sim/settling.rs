@@ -46,7 +46,7 @@ pub fn simulate(
 
 /// The same, for up to `LONGER` times as many steps, until the rates have settled: where there are many actors,
 /// channels take long to fill. Where that is not long enough, or somebody has not fired at all, as the last of
-/// thousands in a row, it begins anew with channels that are half full, as in the midst of a run.
+/// thousands in a row, it begins anew as amid a run.
 pub fn simulate_until_settled(
     mix: &Mix,
     machine: &Machine,
@@ -120,7 +120,7 @@ impl<'a> Settling<'a> {
         if !self.midway && (enough || !made.all_fire()) {
             let how = self.run.scheduling;
             let anew = Machinery::new(self.mix, self.machine, self.placement, how);
-            self.run = anew.half_full().started();
+            self.run = anew.amid().started();
             (self.warm, self.window) = (0, 0);
             self.midway = true;
         }
@@ -143,7 +143,7 @@ pub fn expected(
     simulate_until_settled(mix, machine, placement, scheduling, expecting(mix))
 }
 
-/// A simulation that is begun in the midst of a run, with short channels that are half full, and looked at as it goes on:
+/// A simulation that is begun amid a run, with short channels, and looked at as it goes on:
 /// the filling of channels is not counted as something done.
 pub(crate) struct Midway<'a>(Machinery<'a>);
 
@@ -156,7 +156,7 @@ impl<'a> Midway<'a> {
         steps: usize,
     ) -> Midway<'a> {
         let begun = Machinery::new(mix, machine, placement, machine.scheduling);
-        let mut sim = begun.shortened().half_full().started();
+        let mut sim = begun.shortened().amid().started();
         sim.run(steps);
         Midway(sim)
     }
