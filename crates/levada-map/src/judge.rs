@@ -9,8 +9,7 @@
 //!   be a better one than that in force.
 //! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
 //!   candidate has one, unless it has settled far behind before that: they *race*.
-//! - Of many actors the candidates *outlast* each other instead: all are looked at for a short time, the better half for
-//!   twice as long, and so on. Of very many, who [looks best](crate::looking) at once is taken.
+//! - Of many actors who [looks best](crate::looking) for some longer time is taken.
 
 use crate::alike;
 use crate::machine::Machine;
@@ -27,11 +26,11 @@ pub(crate) const ALL_TRIED: usize = 4096;
 const STEPS: usize = 20_000;
 const STEPS_EACH: usize = 500;
 const FEWER_EACH: usize = 100;
-/// Not more than so many; who outlasts the others is looked at for four times as long.
+/// Not more than so many.
 const MANY: usize = 300_000;
 /// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
 const LONGEST: usize = 400_000;
-/// And of more actors than all strategies are tried for, which are looked at but once.
+/// And of more actors than are mended, whose candidates are looked at but once.
 pub(crate) const ONCE: usize = 1_000_000;
 /// Many are looked at for so many times as long before anybody is moved.
 const LASTING: usize = 4;
@@ -218,7 +217,9 @@ pub(crate) fn glance(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
 /// The same for so many steps.
 pub(crate) fn looked(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Score {
     let targets = mix.targets(machine);
-    Run::begin(mix, machine, placement, &targets, steps / 3).look(steps - steps / 3)
+    let mut run = Run::begin(mix, machine, placement, &targets, 0);
+    run.go_on(steps / 3);
+    run.look(steps - steps / 3)
 }
 
 /// What lasts.
@@ -250,21 +251,24 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// From the midst of a run, and so many steps further on.
+    /// From the midst of a run, or from its beginning where so many steps that are not looked at are enough for that.
     pub fn begin(
         mix: &'a Mix,
         machine: &'a Machine,
         placement: &[u32],
         targets: &'a [f64],
-        steps: usize,
+        warm: usize,
     ) -> Run<'a> {
         Run {
             mix,
             machine,
             targets,
             behind: behind(mix, machine, placement),
-            simulated: Midway::begin(mix, machine, placement, steps),
-            steps,
+            simulated: match Midway::fill(mix) <= warm {
+                true => Midway::empty(mix, machine, placement),
+                false => Midway::begin(mix, machine, placement),
+            },
+            steps: 0,
         }
     }
 
@@ -296,33 +300,6 @@ impl<'a> Run<'a> {
         };
         (known.score(self.mix, self.machine), known.all())
     }
-}
-
-/// The best of these, of many actors: who is not among the better half is simulated no further, and the others for twice as
-/// long.
-pub(crate) fn outlast(mix: &Mix, machine: &Machine, found: Vec<Placement>) -> Placement {
-    let (targets, usual) = (mix.targets(machine), usual(mix.actors()));
-    let begun = |placement: Placement| {
-        let run = Run::begin(mix, machine, &placement, &targets, usual / 3);
-        (run, placement)
-    };
-    let mut left: Vec<(Run, Placement)> = found.into_iter().map(begun).collect();
-    let (mut steps, mut next) = (usual - usual / 3, usual);
-    while left.len() > 1 {
-        let looked = left.into_iter().map(|(mut run, placement)| {
-            let score = run.look(steps);
-            (score, (run, placement))
-        });
-        left = better_half(looked.collect());
-        (steps, next) = (next, 2 * next);
-    }
-    left.pop().map_or_else(Vec::new, |(_, placement)| placement)
-}
-
-/// Among equals the first.
-fn better_half<T>(all: Vec<(Score, T)>) -> Vec<T> {
-    let half = all.len().div_ceil(2);
-    best_first(all).into_iter().take(half).collect()
 }
 
 /// In order; among equals the first is the first.

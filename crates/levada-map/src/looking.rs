@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Of placements of very many actors the one that looks best: there is time for a look at some of them, a long one each.
+//! Of placements of many actors the one that looks best: there is time for a look at some of them, a long one each.
 //!
 //! What no schedule can give is [known](crate::reach) without one: who may be the best, whoever goes first on its cores, is
 //! looked at first, and who cannot be better than what was seen, not at all. Where rates are promised, that says little: what is
@@ -62,7 +62,15 @@ impl<'a> Looked<'a> {
     }
 
     fn run(&mut self) -> &mut Run<'a> {
-        let begin = || Run::begin(self.mix, self.machine, &self.placement, self.targets, 0);
+        let begin = || {
+            Run::begin(
+                self.mix,
+                self.machine,
+                &self.placement,
+                self.targets,
+                ONCE / 3,
+            )
+        };
         self.run.get_or_insert_with(begin)
     }
 }

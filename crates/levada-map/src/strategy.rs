@@ -5,7 +5,7 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{ALL_TRIED, MENDED, Score, glance, outlast, race, verdict};
+use crate::judge::{ALL_TRIED, MENDED, Score, glance, race, verdict};
 use crate::load::Loads;
 use crate::looking::best_looking;
 use crate::machine::Machine;
@@ -420,7 +420,6 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
             let (is, best) = won.expect("who is first is never given up");
             settled(mix, machine, graph, is, best.clone())
         }
-        n if n <= ALL_TRIED => outlast(mix, machine, found),
         _ => {
             let asked = |placement: Placement| {
                 let by = advance(mix, machine, graph, &placement);
@@ -435,13 +434,15 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
     }
 }
 
-/// By how much it has to be better than those that are even enough, to be preferred to them.
+/// Of very many actors, by how much it has to be better than those that are even enough, to be preferred to them.
 fn advance(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[u32]) -> f64 {
-    let uneven = bottleneck(graph, machine, placement) > EVEN_ENOUGH * lower_bound(graph, machine);
+    let very_many = mix.actors() > ALL_TRIED;
+    let uneven =
+        || bottleneck(graph, machine, placement) > EVEN_ENOUGH * lower_bound(graph, machine);
     let each = mix.actors() / machine.workers();
     let alike = |a: &App| a.promise.is_none() && a.priority == mix.apps[0].priority;
     let asked = mix.apps.len() <= machine.workers() && mix.apps.iter().all(alike);
-    match uneven {
+    match very_many && uneven() {
         true if asked && FEW_EACH.contains(&each) => UNEVEN_FEW,
         true => UNEVEN,
         false => 0.0,

@@ -167,27 +167,16 @@ impl<'a> Machinery<'a> {
         self
     }
 
-    /// As it is amid a run: channels are half full; but of those within a core that several applications share, those before the
-    /// slowest actor of an application are full, and those behind it empty. (They would stay half full there, and turns half
-    /// as long as those of a run that began with empty ones, which makes a difference to who goes before whom.)
+    /// As it is amid a run: channels are half full; but of those within a core that several applications share, every other one
+    /// along an application is full, and the next one empty, as a run comes to that begins with empty ones. (They would stay half
+    /// full there, and turns half as long, which makes a difference to who goes before whom.)
     pub(super) fn amid(mut self) -> Self {
-        let shared = self.sharing();
-        let mut before = self.slowest(&shared);
-        // Who has a way to it is before it, too.
-        let mut more = true;
-        while more {
-            more = false;
-            for ring in self.rings.iter().rev() {
-                let (from, to) = (ring.from as usize, ring.to as usize);
-                more |= before[to] && !before[from];
-                before[from] |= before[to];
-            }
-        }
+        let (shared, steps) = (self.sharing(), self.steps_from_sources());
         for ring in &mut self.rings {
             let [from, to] = [ring.from, ring.to].map(|actor| self.entities[actor as usize].core());
             ring.initial = match () {
                 () if from != to || shared[from] < 2 || ring.initial > 0.0 => ring.room / 2.0,
-                () if before[ring.to as usize] => ring.room,
+                () if steps[ring.from as usize] % 2 == 0 => ring.room,
                 () => 0.0,
             };
         }
@@ -205,30 +194,22 @@ impl<'a> Machinery<'a> {
         sharing.into_iter().map(|(count, _)| count).collect()
     }
 
-    /// Of each application who is likely to keep it from getting on: who does most on the core that it shares with most others,
-    /// for what it does there.
-    fn slowest(&self, shared: &[u32]) -> Vec<bool> {
-        let work = |actor: usize| self.entities[actor].firing * self.entities[actor].firings;
-        let mut own = vec![0.0; self.workers.len()];
-        let mut slowest = vec![false; self.entities.len()];
-        for actors in self.mix.ranges() {
-            for actor in actors.clone() {
-                own[self.entities[actor].core()] += work(actor);
-            }
-            let slow = |actor: usize| {
-                let core = self.entities[actor].core();
-                (own[core] * f64::from(shared[core]), work(actor))
-            };
-            let by = |a: &usize, b: &usize| slow(*a).partial_cmp(&slow(*b));
-            let slower = |a: &usize, b: &usize| by(a, b).unwrap_or(std::cmp::Ordering::Equal);
-            if let Some(one) = actors.clone().max_by(slower) {
-                slowest[one] = true;
-            }
-            for actor in actors {
-                own[self.entities[actor].core()] = 0.0;
+    /// By how many channels each actor is behind a source, at the most, feedback apart.
+    fn steps_from_sources(&self) -> Vec<u32> {
+        let mut steps = vec![0; self.entities.len()];
+        for (app, actors) in self.mix.apps.iter().zip(self.mix.ranges()) {
+            let ends = app.channels.iter().map(|c| (c.from, c.to));
+            for one in pipeline_order(app.actors.len(), ends) {
+                let from = actors.start + one;
+                for port in self.ports.of(from).iter().filter(|port| port.is_output()) {
+                    let ring = &self.rings[port.ring()];
+                    if ring.initial == 0.0 {
+                        steps[ring.to as usize] = steps[ring.to as usize].max(steps[from] + 1);
+                    }
+                }
             }
         }
-        slowest
+        steps
     }
 
     pub(super) fn started(mut self) -> Self {

@@ -13,6 +13,8 @@ const LONGER: usize = 32;
 /// seem to have settled.
 const EXPECTED: usize = 300_000;
 const EXPECTED_EACH: usize = 60;
+/// Steps in which an actor fills a channel, while others empty it.
+const FILLS: usize = 8;
 
 impl Simulated {
     pub(crate) fn all_settled(&self) -> bool {
@@ -148,17 +150,21 @@ pub fn expected(
 pub(crate) struct Midway<'a>(Machinery<'a>);
 
 impl<'a> Midway<'a> {
-    /// So many steps further on.
-    pub fn begin(
-        mix: &'a Mix,
-        machine: &'a Machine,
-        placement: &[u32],
-        steps: usize,
-    ) -> Midway<'a> {
+    pub fn begin(mix: &'a Mix, machine: &'a Machine, placement: &[u32]) -> Midway<'a> {
         let begun = Machinery::new(mix, machine, placement, machine.scheduling);
-        let mut sim = begun.shortened().amid().started();
-        sim.run(steps);
-        Midway(sim)
+        Midway(begun.shortened().amid().started())
+    }
+
+    /// The same with channels that are empty at first, which are to fill in the steps that are not looked at.
+    pub fn empty(mix: &'a Mix, machine: &'a Machine, placement: &[u32]) -> Midway<'a> {
+        let begun = Machinery::new(mix, machine, placement, machine.scheduling);
+        Midway(begun.shortened().started())
+    }
+
+    /// How many steps fill them, about: each actor as many as there are channels before it, each in its parts.
+    pub fn fill(mix: &Mix) -> usize {
+        let each = mix.apps.iter().map(|a| a.actors.len() * a.actors.len());
+        FILLS * each.sum::<usize>()
     }
 
     pub fn go_on(&mut self, steps: usize) {
