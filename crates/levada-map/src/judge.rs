@@ -2,7 +2,7 @@
 //! The judge: which of some placements is the best, by what the simulator says of them.
 //!
 //! What fills channels would count as done, in one placement more than in another, and large ones take longer to fill than
-//! can be simulated. So a run is begun in its midst, with channels that are full before what is slow, and empty behind it, and
+//! can be simulated. So a run is begun in its midst, with channels that are half full, and
 //!
 //! - at a *glance* channels are short: after some milliseconds it goes as it would after a minute, but for what channels even
 //!   out, and for whom they keep from starving. That tells most good placements from bad ones: enough to see whether there may
