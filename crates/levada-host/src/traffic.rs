@@ -90,7 +90,9 @@ fn in_proportion(usual: [f64; 4], found: [Option<f64>; 4]) -> [f64; 4] {
 
 /// Between these two, to each of them; none: one of them was not to be had.
 fn between(a: i32, b: i32) -> Option<f64> {
-    let alone = std::thread::scope(|scope| scope.spawn(|| alone(a)).join().ok()?)?;
+    // Each on its own core: one may be slower at the moment than the other.
+    let alone = |cpu| std::thread::scope(|scope| scope.spawn(move || alone(cpu)).join().ok()?);
+    let ((writing, _), (_, reading)) = (alone(a)?, alone(b)?);
     let ring = Ring::new();
     let start = Instant::now();
     let room = |n: usize| n < ring.read.load(Ordering::Acquire) + WORDS / BLOCK;
@@ -101,17 +103,17 @@ fn between(a: i32, b: i32) -> Option<f64> {
         (writes.join().ok(), reads.join().ok())
     });
     let bytes = (BLOCK * size_of::<u32>()) as f64;
-    let more = wrote?? + read?? - alone;
+    let more = (wrote?? - writing) + (read?? - reading);
     Some((more / (2.0 * bytes)).max(LEAST))
 }
 
-/// Writing and reading a block on one core.
-fn alone(cpu: i32) -> Option<f64> {
+/// Writing a block, and reading it, on one core.
+fn alone(cpu: i32) -> Option<(f64, f64)> {
     pin(cpu)?;
     let (ring, mut x) = (Ring::new(), 0);
     let both = (0..BLOCKS).map(|n| (ring.write(n, &mut x), ring.read(n, &mut x)));
     let (wrote, read): (Vec<f64>, Vec<f64>) = both.unzip();
-    Some(median(wrote) + median(read))
+    Some((median(wrote), median(read)))
 }
 
 fn side(
