@@ -225,7 +225,7 @@ fn nor_is_it_where_channels_are_narrow() {
 /// which of two placements that are nearly alike is the better one depends on how long it is simulated.
 #[test]
 fn nor_is_it_where_actors_are_many() {
-    let mut least = f64::INFINITY;
+    let (mut least, mut all, mut worse) = (f64::INFINITY, 0, 0);
     // The first: begun with empty channels, what is a tenth worse once they are full looks like the best; or it does as long
     // as rates that have not settled are doubted where little time was simulated.
     for seed in [7, 17].into_iter().chain(0..mixes() / 8) {
@@ -233,9 +233,15 @@ fn nor_is_it_where_actors_are_many() {
         let gains = gains(&mix, &machine, |placement| {
             expected(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
-        least = gains.iter().copied().fold(least, f64::min);
+        let behind = gains.iter().copied().fold(f64::INFINITY, f64::min);
+        least = least.min(behind);
         assert!(least > 0.94, "mix {seed}: {gains:.3?}");
+        (all, worse) = (all + 1, worse + u32::from(behind <= 0.98));
     }
+    assert!(
+        10 * worse <= all,
+        "{worse} of {all} are more than 2 % worse"
+    );
     println!("of many actors at the least {least:.4} of the best");
 }
 
