@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a byte costs that goes from core to core, on the machine that we are on: what it takes two threads to hand
-//! blocks over in a ring, beyond what it takes one thread alone. Both compute for a nanosecond or so with each word, as actors
+//! blocks over in a ring, beyond what each of them takes alone. Both compute for a nanosecond or so with each word, as actors
 //! do: processors fetch the next lines meanwhile, and what is handed over costs a small part of the way that it goes.
 //!
 //! Orders: `written` and `read` are stored with release and loaded with acquire; the words lie between them.
