@@ -8,29 +8,46 @@ pub fn has_ended(process: i32) -> bool {
     if !there {
         return std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
     }
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|line| is_left_only(&line).unwrap_or(false))
-}
-
-/// Whether a line of `/proc/PID/stat` is of one that is dead, with all of its threads.
-fn is_left_only(line: &str) -> Option<bool> {
-    // Its name is in brackets, and may have brackets and blanks in it.
-    let (_, behind) = line.rsplit_once(')')?;
-    let mut fields = behind.split_ascii_whitespace();
-    let dead = matches!(fields.next()?, "Z" | "X");
-    let threads: u64 = fields.nth(16)?.parse().ok()?;
-    Some(dead && threads <= 1)
+    stat(process).is_some_and(|stat| stat.is_left_only())
 }
 
 /// Is it stopped, by a signal or by who looks into it? Nothing of it runs then.
 pub fn is_stopped(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|line| matches!(state(&line), Some("T" | "t")))
+    stat(process as i32).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
-/// As a line of `/proc/PID/stat` tells it: its name is in brackets before, and may have brackets and blanks in it.
-fn state(line: &str) -> Option<&str> {
-    line.rsplit_once(')')?.1.split_ascii_whitespace().next()
+/// Which process has started it, or has it since that one ended.
+pub fn parent(process: i32) -> Option<u32> {
+    stat(process).map(|stat| stat.parent)
+}
+
+/// Of what the system tells of a process in `/proc/PID/stat`.
+struct Stat {
+    state: char,
+    parent: u32,
+    threads: u64,
+}
+
+fn stat(process: i32) -> Option<Stat> {
+    Stat::parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+impl Stat {
+    fn parse(line: &str) -> Option<Stat> {
+        // Its name is in brackets, and may have brackets and blanks in it.
+        let (_, behind) = line.rsplit_once(')')?;
+        let mut fields = behind.split_ascii_whitespace();
+        Some(Stat {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+            threads: fields.nth(15)?.parse().ok()?,
+        })
+    }
+
+    /// Is it dead, with all of its threads?
+    fn is_left_only(&self) -> bool {
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
+    }
 }
 
 #[cfg(test)]
@@ -69,8 +86,9 @@ mod tests {
             format!("7 (a) Z b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99\n")
         };
         for (state, threads, left) in [("S", 1, false), ("Z", 2, false), ("Z", 1, true)] {
-            assert_eq!(is_left_only(&line(state, threads)), Some(left), "{state}");
+            let stat = Stat::parse(&line(state, threads)).unwrap();
+            assert_eq!((stat.is_left_only(), stat.parent), (left, 1), "{state}");
         }
-        assert_eq!(is_left_only("7 (a"), None);
+        assert!(Stat::parse("7 (a").is_none());
     }
 }

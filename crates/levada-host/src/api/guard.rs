@@ -142,11 +142,7 @@ fn children() -> Vec<pid_t> {
             .filter_map(|n| n.parse().ok())
             .collect();
     }
-    let is_own = |pid: &pid_t| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(1));
-        parent.and_then(|p| p.parse().ok()) == Some(own)
-    };
+    let is_own = |pid: &pid_t| crate::process::parent(*pid) == Some(own);
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let all = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
     all.filter(is_own).collect()

@@ -170,7 +170,5 @@ impl Place {
 /// When a process began, in the kernel's own count.
 fn began(process: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let rest = &stat[stat.rfind(')')? + 1..];
-    Some(rest.split_whitespace().nth(19)?.to_string())
+    Some(levada_cores::Stat::parse(&stat)?.start.to_string())
 }
