@@ -3,7 +3,7 @@
 
 use super::address::At;
 use super::{
-    Answer, Failed, Kind, Of, Refusal, Served, Shared, USUAL, aside, aside_for_long, limit, read,
+    Answer, Failed, Kind, Of, Refusal, Served, Shared, WITHIN, aside, aside_for_long, limit, read,
 };
 use crate::lock::lock;
 use axum::Json;
@@ -114,7 +114,7 @@ fn wait_for(process: &OwnedFd, over: &PipeReader) {
 }
 
 fn leave_core(served: &Arc<Served>, cpu: i32, asked: &AwayRequest) -> Result<Away, Failed> {
-    let within = limit(asked.within, USUAL)?;
+    let within = limit(asked.within, WITHIN)?;
     let worker = worker_on(served, cpu)?;
     let process = watch(asked.process)?;
     let (over, lasts) = std::io::pipe()

@@ -185,9 +185,6 @@ pub(super) fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Fail
     }
 }
 
-/// So long is waited for what an application does, if a request says nothing else.
-pub(super) const USUAL: f64 = 30.0;
-
 /// A limit of time as a request gives it, in seconds.
 pub(super) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
     let within = given.unwrap_or(usual);

@@ -7,7 +7,7 @@ use super::isolated::Isolated;
 use super::naming::{likely_name, name_all};
 use super::prepare::Client;
 use super::ready::{Ready, fits, make_ready, pins, whose};
-use super::types::{Details, Failed, LoadRequest};
+use super::types::{Details, Failed, LoadRequest, WITHIN};
 use super::{Served, output};
 use crate::admission::Admission;
 use crate::admitting::any_promised;
@@ -288,7 +288,9 @@ fn place(served: &Served, one: &Ready, admission: Option<Admission>) -> Result<L
 
 /// Starts those that shall run, when all are there.
 fn start_all(served: &Served, loaded: &[(Loaded, Ready)], why: Cause) -> Result<(), Failed> {
-    let time = |one: &Ready| one.left.filter(|_| why != Cause::Restored).unwrap_or(LOADS);
+    // It is compiled already.
+    let usual = Duration::from_secs_f64(WITHIN);
+    let time = |one: &Ready| one.left.filter(|_| why != Cause::Restored).unwrap_or(usual);
     for (loaded, one) in loaded {
         if let Loaded::Isolated(isolated) = loaded {
             let beside = beside_of(served, isolated.number);
@@ -323,10 +325,6 @@ fn beside_of(served: &Served, number: u64) -> Vec<f64> {
     let elsewhere = elsewhere.into_iter().chain(std::iter::repeat(0.0));
     here.zip(elsewhere).map(|(a, b)| a + b).collect()
 }
-
-/// So long an isolated application that is compiled already may take to be loaded, and to begin, if its request does not
-/// say how long.
-const LOADS: Duration = Duration::from_secs(30);
 
 fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
     each_begun(served, loaded, Journal::does_not_run);

@@ -50,7 +50,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 pub use exchange::LARGEST_REQUEST;
-use exchange::{Answer, Shared, USUAL, full, limit, query, read, refuse};
+use exchange::{Answer, Shared, full, limit, query, read, refuse};
 use exchange::{aside, aside_for_long, aside_to_end};
 use http_body_util::channel::Channel;
 use loading::load_all;
@@ -198,7 +198,7 @@ async fn unload(
     asked: Result<Query<UnloadQuery>, QueryRejection>,
 ) -> Answer<Unloaded> {
     let query = query(asked)?;
-    let within = limit(query.within, USUAL)?;
+    let within = limit(query.within, WITHIN)?;
     let unload = move |served: &Served, within| unload_by_name(served, name, query.now, within);
     let unloaded = match query.now {
         true => aside_to_end(&served, within, unload).await,
@@ -213,7 +213,7 @@ async fn changed(
     asked: Result<Query<WithinQuery>, QueryRejection>,
     change: Change,
 ) -> Answer<Application> {
-    let within = limit(query(asked)?.within, USUAL)?;
+    let within = limit(query(asked)?.within, WITHIN)?;
     let changed = aside_for_long(&served, move |served| {
         change_by_name(served, &name, within, change)
     });
@@ -279,7 +279,7 @@ async fn move_actor(
             let what = "a move says either to which worker, or that the actor is free";
             return Err(Refusal::new(Kind::Wrong, what).into());
         }
-        let waits = within.unwrap_or(Duration::from_secs_f64(USUAL));
+        let waits = within.unwrap_or(Duration::from_secs_f64(WITHIN));
         let left = until_there(served, &name, waits)?;
         if let Some(isolated) = served.isolated.find(&name) {
             // Its process knows only that it is to keep off that core.

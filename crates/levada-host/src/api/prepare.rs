@@ -5,7 +5,7 @@
 //! the cores between it and the workers. It ends, with all that it has started, when nobody waits for
 //! it any more: its client goes, the host ends, or it takes too long.
 
-use super::types::{Failed, LoadRequest};
+use super::types::{COMPILES_WITHIN, Failed, LoadRequest};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use crate::started::as_started;
@@ -20,9 +20,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::io::{Interest, unix::AsyncFd};
-
-/// So long it may take: large networks take minutes to compile.
-const LONGEST: f64 = 1800.0;
 
 /// So much it may say: what a compiler finds in the largest networks is a hundredth of it.
 const MOST: usize = 64 << 20;
@@ -346,7 +343,11 @@ pub fn prepare(
     }
     command.arg("--").arg(&request.network);
     let output = preparing
-        .run(&mut command, client, super::limit(request.within, LONGEST)?)
+        .run(
+            &mut command,
+            client,
+            super::limit(request.within, COMPILES_WITHIN)?,
+        )
         .map_err(|why| Refusal {
             what: format!("levada prepare {why}"),
             ..why

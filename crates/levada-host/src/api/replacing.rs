@@ -7,8 +7,8 @@ use super::loading::is_live;
 use super::prepare::Client;
 use super::ready::{Ready, fits, make_ready, pins};
 use super::restoring::until_there;
-use super::types::{Details, Failed, LoadRequest, ReplaceRequest};
-use super::{Served, USUAL, limit, output};
+use super::types::{Details, Failed, LoadRequest, ReplaceRequest, WITHIN};
+use super::{Served, limit, output};
 use crate::hosted::{Hosted, State};
 use crate::keep::Limits;
 use crate::load::Load;
@@ -25,7 +25,7 @@ pub fn replace_now(
     request: ReplaceRequest,
     client: Option<&Client>,
 ) -> Result<Details, Failed> {
-    let within = limit(request.within, USUAL)?;
+    let within = limit(request.within, WITHIN)?;
     if let Some(other) = request.load.name.as_ref().filter(|other| *other != name) {
         let what = format!("a new version has the name of the old one: {name}, and not {other}");
         return Err(Refusal::new(Kind::Wrong, what)

@@ -3,10 +3,9 @@
 //! The next host is told that it goes before it has gone: whatever ends this one meanwhile, it is not loaded again.
 
 use super::Served;
-use super::exchange::USUAL;
 use super::isolated::Isolated;
 use super::loading::is_live;
-use super::types::{Failed, Unloaded};
+use super::types::{Failed, Unloaded, WITHIN};
 use crate::hosted::State;
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ pub fn unload_by_name(
 
 /// All that have ended or failed, wherever they ran, and nothing that runs.
 pub fn unload_ended(served: &Served) -> Vec<Unloaded> {
-    let within = Duration::from_secs_f64(USUAL);
+    let within = Duration::from_secs_f64(WITHIN);
     let mut gone = Vec::new();
     for (name, ended) in served.host.unload_ended() {
         if let Some(memory) = &served.memory {

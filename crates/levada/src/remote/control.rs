@@ -2,15 +2,15 @@
 //! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
 
 use super::words::done;
-use super::{Done, USUAL, client, client_of_waiting, given_within, one, say};
+use super::{Done, client, client_of_waiting, given_within, one, say};
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::output::grouped;
-use levada_host::api::types::{Application, MoveRequest, Unloaded};
+use levada_host::api::types::{Application, MoveRequest, Unloaded, WITHIN};
 use levada_host::client::Method;
 use serde_json::{Value, json};
 
 fn within(at: &AtArgs) -> String {
-    format!("?within={}", at.within.unwrap_or(USUAL))
+    format!("?within={}", at.within.unwrap_or(WITHIN))
 }
 
 pub fn unload(args: &UnloadArgs) -> Done {

@@ -3,11 +3,11 @@
 
 use super::manifest::load_manifest;
 use super::words::bytes;
-use super::{COMPILES, Done, USUAL, client_of_load, compiled, one};
+use super::{Done, client_of_load, compiled, one};
 use crate::cli::{LoadArgs, ReplaceArgs};
 use crate::output::{self, Failure, plural};
 use levada_host::Verdict;
-use levada_host::api::types::{Details, LoadRequest, ReplaceRequest};
+use levada_host::api::types::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn load(args: &LoadArgs) -> Done {
         return load_manifest(args);
     }
     let request = request(args)?;
-    let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES))?;
+    let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
     compiled(&args.at, client, "/applications", &json!(request), loaded)
 }
 
@@ -80,7 +80,7 @@ pub fn replace(args: &ReplaceArgs) -> Done {
         );
     }
     // What is limited is how long the old one drains; the new one is compiled first.
-    let drains = args.load.at.within.unwrap_or(USUAL);
+    let drains = args.load.at.within.unwrap_or(WITHIN);
     let load = LoadRequest {
         within: None,
         ..request(&args.load)?
@@ -92,7 +92,7 @@ pub fn replace(args: &ReplaceArgs) -> Done {
     let address = one(&args.old, "/replace");
     compiled(
         &args.load.at,
-        client_of_load(&args.load.at, COMPILES + drains)?,
+        client_of_load(&args.load.at, COMPILES_WITHIN + drains)?,
         &address,
         &json!(request),
         |made: &Details| {

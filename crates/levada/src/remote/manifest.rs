@@ -2,11 +2,11 @@
 //! Several applications, from a file that says of each how it is loaded.
 
 use super::load::{as_text, loaded_all};
-use super::{COMPILES, Done, client_of_load, compiled};
+use super::{Done, client_of_load, compiled};
 use crate::cli::LoadArgs;
 use crate::output::{self, Failure};
 use levada_host::api::LARGEST_REQUEST;
-use levada_host::api::types::{Details, Manifest};
+use levada_host::api::types::{COMPILES_WITHIN, Details, Manifest};
 use serde_json::json;
 
 /// An option that would say of one application what a manifest says of each.
@@ -92,7 +92,9 @@ pub(super) fn load_manifest(args: &LoadArgs) -> Done {
         );
     }
     let each = manifest.application.iter();
-    let all = each.map(|one| one.within.unwrap_or(COMPILES)).sum::<f64>();
+    let all = each
+        .map(|one| one.within.unwrap_or(COMPILES_WITHIN))
+        .sum::<f64>();
     compiled(
         &args.at,
         client_of_load(&args.at, all.clamp(0.0, 1e9))?,

@@ -23,7 +23,7 @@ use crate::cli::AtArgs;
 use crate::output::{self, Failure};
 use crate::waiting::Waiting;
 use levada_host::api::socket;
-use levada_host::api::types::Failed;
+use levada_host::api::types::{Failed, WITHIN};
 use levada_host::client::{Client, Method, encoded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,18 +50,15 @@ impl From<Failed> for Failure {
 /// something may have to end first.
 const GRACE: f64 = 5.0;
 const ENDS: f64 = 15.0;
-/// As the host has it for what it does itself, and for what it compiles.
-const USUAL: f64 = 30.0;
-const COMPILES: f64 = 1800.0;
 
 /// A client of what the host answers at once.
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
-    client_within(at, at.within.unwrap_or(USUAL))
+    client_within(at, at.within.unwrap_or(WITHIN))
 }
 
 /// Of what the host waits for itself, as long as it is told, and says then whom it has waited for.
 fn client_of_waiting(at: &AtArgs) -> Result<Client, Failure> {
-    client_within(at, at.within.unwrap_or(USUAL) + GRACE)
+    client_within(at, at.within.unwrap_or(WITHIN) + GRACE)
 }
 
 /// Of what is loaded first, which may last so many seconds by itself.
