@@ -6,7 +6,6 @@ use crate::interrupt::{self, Interrupt};
 use crate::notify;
 use crate::output::{self, Failure, failure, plural};
 use crate::realtime;
-use levada_host::What;
 use levada_host::api::guard;
 use levada_host::api::isolated::{AllIsolated, Starts};
 use levada_host::api::prepare::Preparing;
@@ -14,13 +13,13 @@ use levada_host::api::serve::serve;
 use levada_host::api::socket::{Socket, usual_path};
 use levada_host::api::{self, Served};
 use levada_host::state::{self, Memory, Restore};
-use levada_host::{files, last_words};
+use levada_host::{Host, What, files, last_words};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// For one action, in CPU time. Those of a signal take microseconds, those of a picture some milliseconds.
 const TIME_LIMIT_MS: u32 = 10_000;
@@ -101,72 +100,23 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     options.runtime.prints = args.prints;
     // Before there are workers.
     let _leases = (!isolated).then(give_leases);
-    let folder = match isolated {
+    let memory = match isolated {
         true => None,
-        false => match &args.state {
-            // An application may leave the folder in which we were started.
-            Some(folder) => Some(std::path::absolute(folder)?),
-            None => state::usual_folder(),
-        },
+        false => memory(args)?,
     };
-    let memory = folder.as_deref().map(Memory::open).transpose()?;
-    let memory = memory.map(Arc::new);
     // Before there is a runtime, whose handlers of faults come first.
-    if let Some(memory) = &memory {
-        match memory.journal().file() {
-            Ok(file) => last_words::leave_to(file),
-            Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
-        }
-    }
     if isolated && let Ok(file) = socket.beside(api::isolated::LAST_WORDS) {
         last_words::leave_to(file);
     }
     let host = realtime::start(&options)?;
-    if let Some(memory) = memory.clone() {
-        host.tell_first(move |name, number| memory.over_if_free(name, number));
-    }
-    let before = memory.as_ref().map(|m| m.left()).unwrap_or_default();
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);
-    if !before.is_empty() && restore == Restore::Nothing {
-        say!(
-            "the last host had loaded {}: --restore loads that again, levada unload forgets it",
-            before.join(", ")
-        );
-    }
-    for name in memory.iter().flat_map(|m| m.gone()) {
-        let why = "it had been told to go when the last host ended, and is not loaded again";
-        host.events().tell(What::Unloaded, name, why);
-        say!("{name}: {why}");
-    }
-    // A host that restores says what it leaves out.
-    for (name, why) in memory.iter().flat_map(|m| m.left_out()) {
-        if restore == Restore::Nothing {
-            say!("{name}: held back: {why}");
-        }
+    if let Some(memory) = &memory {
+        let kept = memory.clone();
+        host.tell_first(move |name, number| kept.over_if_free(name, number));
+        tell_what_was_left(memory, &host, restore);
     }
     api::isolated::tidy();
-    let workers = host.runtime().workers() as usize;
-    // As it is now, also when another version is installed meanwhile.
-    let command = PathBuf::from("/proc/self/exe");
-    let apart = AllIsolated::of(&host);
-    let served = Arc::new(Served {
-        host,
-        command: command.clone(),
-        began: Instant::now(),
-        memory,
-        restore,
-        naming: Mutex::default(),
-        coming: Default::default(),
-        preparing: Preparing::default(),
-        isolated: apart,
-        away: Default::default(),
-        followers: Default::default(),
-        starts: Starts {
-            command,
-            options: args.for_another(),
-            within: args.within(),
-        },
-    });
+    let served = Arc::new(served(args, host, memory, restore));
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
     // Of an isolated application's process it is seen from outside what has ended it.
@@ -181,18 +131,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         Ok(interrupt) => interrupt,
         Err(e) => return failure(format!("cannot watch for signals: {e}")),
     };
-    let workers = match served.host.runtime().realtime() {
-        Some(priority) => format!(
-            "{} at real-time priority {priority}",
-            plural(workers, "worker")
-        ),
-        None => plural(workers, "worker"),
-    };
-    match socket.path() {
-        Some(path) => say!("{workers} on {}; Ctrl-C ends it", path.display()),
-        None if isolated => {}
-        None => say!("{workers}"),
-    }
+    greet(&served, &socket, isolated);
     if let Some(note) = realtime::note(&options) {
         say!("{note}");
     }
@@ -211,27 +150,112 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         memory.close();
     }
     drop(socket);
-    let left = served.live();
-    if left > 0 && !isolated {
-        say!("stopping {}", plural(left, "application"));
-    }
     let signal = interrupt.signal().filter(|_| isolated);
-    // What natives hold open is finished, or removed, when the applications go.
-    let lasting = served.stop_within(args.within());
-    if !lasting.is_empty() {
-        let within = args.within();
-        let names = lasting.join(", ");
-        say!("not ended after {within:?}, as a firing lasts: {names}");
-        served.host.flush();
-        if let Some(signal) = signal {
-            guard::end_by(signal);
-        }
-        // SAFETY: whatever would be run at the end may wait for that firing, too.
-        unsafe { libc::_exit(1) };
-    }
+    end_all(&served, args.within(), isolated, signal);
     drop(interrupt);
     match done {
         Ok(()) => Ok(signal),
         Err(e) => output::failure(format!("cannot serve: {e}")),
     }
+}
+
+/// Its state folder, if there is one, where last words are left from now on.
+fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
+    let folder = match &args.state {
+        // An application may leave the folder in which we were started.
+        Some(folder) => Some(std::path::absolute(folder)?),
+        None => state::usual_folder(),
+    };
+    let Some(folder) = folder else {
+        return Ok(None);
+    };
+    let memory = Memory::open(&folder)?;
+    match memory.journal().file() {
+        Ok(file) => last_words::leave_to(file),
+        Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
+    }
+    Ok(Some(Arc::new(memory)))
+}
+
+/// Of the host before this one.
+fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
+    let before = memory.left();
+    if !before.is_empty() && restore == Restore::Nothing {
+        say!(
+            "the last host had loaded {}: --restore loads that again, levada unload forgets it",
+            before.join(", ")
+        );
+    }
+    for name in memory.gone() {
+        let why = "it had been told to go when the last host ended, and is not loaded again";
+        host.events().tell(What::Unloaded, name, why);
+        say!("{name}: {why}");
+    }
+    // A host that restores says what it leaves out.
+    if restore == Restore::Nothing {
+        for (name, why) in memory.left_out() {
+            say!("{name}: held back: {why}");
+        }
+    }
+}
+
+/// What its clients are answered from.
+fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Restore) -> Served {
+    // As it is now, also when another version is installed meanwhile.
+    let command = PathBuf::from("/proc/self/exe");
+    let isolated = AllIsolated::of(&host);
+    Served {
+        host,
+        command: command.clone(),
+        began: Instant::now(),
+        memory,
+        restore,
+        naming: Mutex::default(),
+        coming: Default::default(),
+        preparing: Preparing::default(),
+        isolated,
+        away: Default::default(),
+        followers: Default::default(),
+        starts: Starts {
+            command,
+            options: args.for_another(),
+            within: args.within(),
+        },
+    }
+}
+
+/// How many workers there are, and where they are asked.
+fn greet(served: &Served, socket: &Socket, isolated: bool) {
+    let runtime = served.host.runtime();
+    let workers = plural(runtime.workers() as usize, "worker");
+    let workers = match runtime.realtime() {
+        Some(priority) => format!("{workers} at real-time priority {priority}"),
+        None => workers,
+    };
+    match socket.path() {
+        Some(path) => say!("{workers} on {}; Ctrl-C ends it", path.display()),
+        None if isolated => {}
+        None => say!("{workers}"),
+    }
+}
+
+/// Ends what is loaded. Where a firing lasts longer, that is said, and the process ends here: by `signal`, if there is one.
+fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32>) {
+    let left = served.live();
+    if left > 0 && !isolated {
+        say!("stopping {}", plural(left, "application"));
+    }
+    // What natives hold open is finished, or removed, when the applications go.
+    let lasting = served.stop_within(within);
+    if lasting.is_empty() {
+        return;
+    }
+    let names = lasting.join(", ");
+    say!("not ended after {within:?}, as a firing lasts: {names}");
+    served.host.flush();
+    if let Some(signal) = signal {
+        guard::end_by(signal);
+    }
+    // SAFETY: whatever would be run at the end may wait for that firing, too.
+    unsafe { libc::_exit(1) };
 }

@@ -20,34 +20,18 @@ use crate::realtime;
 use crate::record;
 use crate::summary::{Outcome, Summary, Written};
 use levada_cal::ir;
-use levada_host::{Limits, Load};
-use levada_sys::{App, Network, Status};
+use levada_host::{Host, Hosted, Limits, Load};
+use levada_sys::{App, Counters, Network, Status};
 use serde_json::Value;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    given::check(&args.given, Where::Here)?;
-    if args.play {
-        play::viewer()?;
-    }
-    for (option, file) in [("--graph", &args.graph), ("--record", &args.record)] {
-        if let Some(file) = file {
-            given::writable(option, file, Where::Here)?;
-        }
-    }
-    let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);
-    let written = [&args.given.output, &args.graph, &args.record];
-    if args.json && written.into_iter().any(to_output) {
-        return failure_with(
-            "--json and what is written to - cannot both have the output",
-            "name a file",
-        );
-    }
+    check(args)?;
     let made = match program::is_one(&args.network.network) {
         true => program::open(args)?,
         false => compiled(args)?,
@@ -55,41 +39,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.json {
         output::keep_for_results()?;
     }
-    let network = &made.network;
-    let options = args.runtime.options();
-    let host = realtime::start(&options)?;
-    let pins = match &args.placement {
-        Some(file) => {
-            let workers = host.machine().workers();
-            record::pins(file, &made.name, network, workers)?
-        }
-        None => Vec::new(),
-    };
-    let viewer = match args.play {
-        true => Some(Viewer::start(&made.name)?),
-        false => None,
-    };
-    let mut options = given::options(&args.given);
-    options.extend(viewer.iter().map(|v| ("out".to_string(), v.file())));
-    let hosted = host.load(Load {
-        name: made.name.clone(),
-        class: made.name.clone(),
-        network: network.clone(),
-        object: made.object.clone(),
-        options,
-        priority: 0,
-        pins,
-        beside: Vec::new(),
-        seats: None,
-        limits: Limits {
-            rate: args.rate,
-            share: None,
-        },
-        counts: true,
-        anyway: true,
-        exclusive: false,
-        core: None,
-    })?;
+    let host = realtime::start(&args.runtime.options())?;
+    let viewer = args.play.then(|| Viewer::start(&made.name)).transpose()?;
+    let hosted = host.load(load_of(args, &made, &host, viewer.as_ref())?)?;
     let app = &hosted.app;
     let stopped = hosted.clone();
     let runtime = host.runtime().clone();
@@ -139,31 +91,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if summary.counters.actors.iter().all(|a| a.firings == 0) {
         summary.idle = Some(app.why());
     }
-    // A native may learn that its reader has gone, and fail, before the signal is seen here.
-    let unread = || {
-        let output = std::io::stdout();
-        let read = viewer.as_ref().map_or(output.as_fd(), Viewer::end);
-        (status == Status::FAULT || status == Status::STOPPED) && output::has_no_reader(read)
-    };
-    let signal = interrupt.signal();
-    let signal = signal.or_else(|| unread().then_some(libc::SIGPIPE));
-    summary.outcome = match (status, signal) {
-        // Who reads what the network prints has gone.
-        (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
-        (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
-        (Status::OK, _) if !printed => {
-            Outcome::Failed("what was printed could not all be written".into())
-        }
-        (Status::OK, _) => Outcome::Done,
-        (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
-        (status, _) => match app.fault() {
-            Some(fault) => Summary::fault(fault),
-            None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
-        },
-    };
+    let signal = interrupt
+        .signal()
+        .or_else(|| is_unread(status, viewer.as_ref()).then_some(libc::SIGPIPE));
+    summary.outcome = outcome(app, status, signal, printed);
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
-        let picture = graph::of_run(&summary.network, network, counters, elapsed);
+        let picture = graph::of_run(&summary.network, &made.network, counters, elapsed);
         match output::write_file(file, picture.as_bytes()) {
             Err(e) if summary.outcome.is_done() => summary.outcome = Outcome::Failed(e.what),
             Err(e) => output::error(&e.what, None),
@@ -171,13 +105,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
     }
     if let (Some(file), Outcome::Done) = (&args.record, &summary.outcome) {
-        let seen = looks.map(|looks| looks.end(&summary.counters));
-        let course = record::course(network, &summary.counters, &seen.unwrap_or_default());
-        let times = (start, elapsed);
-        let runtime = host.runtime();
-        let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
-        let machine = record::as_it_was(host.machine(), &ran.collect::<Vec<_>>());
-        let text = record::described(&hosted, &machine, &summary.counters, course, times);
+        let text = recorded(
+            &host,
+            &hosted,
+            &made.network,
+            looks,
+            &summary.counters,
+            (start, elapsed),
+        );
         if let Err(e) = output::write_file(file, text.as_bytes()) {
             summary.outcome = Outcome::Failed(e.what);
         }
@@ -197,15 +132,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             _ => {}
         }
     }
-    summary.output = args
-        .given
-        .output
-        .as_deref()
-        .and_then(|o| Written::since(began, o));
-    summary.unwritten = args.given.output.clone().filter(|o| {
-        let other = || std::fs::metadata(o).is_ok_and(|m| !m.is_file() && !m.is_dir());
-        summary.output.is_none() && !output::is_standard(o) && !other()
-    });
+    say_what_was_written(&mut summary, args.given.output.as_deref(), began);
     if args.json {
         output::line(&summary.json(args.stats).to_string())?;
     }
@@ -213,6 +140,115 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         summary.say(made.source.as_ref(), args.stats, args.json);
     }
     Ok(summary.exit_code())
+}
+
+/// What cannot be done is said before anything is compiled.
+fn check(args: &RunArgs) -> Result<(), Failure> {
+    given::check(&args.given, Where::Here)?;
+    if args.play {
+        play::viewer()?;
+    }
+    for (option, file) in [("--graph", &args.graph), ("--record", &args.record)] {
+        if let Some(file) = file {
+            given::writable(option, file, Where::Here)?;
+        }
+    }
+    let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);
+    let written = [&args.given.output, &args.graph, &args.record];
+    if args.json && written.into_iter().any(to_output) {
+        return failure_with(
+            "--json and what is written to - cannot both have the output",
+            "name a file",
+        );
+    }
+    Ok(())
+}
+
+/// It alone, on all workers.
+fn load_of(
+    args: &RunArgs,
+    made: &Made,
+    host: &Host,
+    viewer: Option<&Viewer>,
+) -> Result<Load, Failure> {
+    let pins = match &args.placement {
+        Some(file) => {
+            let workers = host.machine().workers();
+            record::pins(file, &made.name, &made.network, workers)?
+        }
+        None => Vec::new(),
+    };
+    let mut options = given::options(&args.given);
+    options.extend(viewer.map(|v| ("out".to_string(), v.file())));
+    Ok(Load {
+        name: made.name.clone(),
+        class: made.name.clone(),
+        network: made.network.clone(),
+        object: made.object.clone(),
+        options,
+        priority: 0,
+        pins,
+        beside: Vec::new(),
+        seats: None,
+        limits: Limits {
+            rate: args.rate,
+            share: None,
+        },
+        counts: true,
+        anyway: true,
+        exclusive: false,
+        core: None,
+    })
+}
+
+/// Has it ended since who reads its output has gone? A native may learn that, and fail, before the signal is seen here.
+fn is_unread(status: Status, viewer: Option<&Viewer>) -> bool {
+    let output = std::io::stdout();
+    let read = viewer.map_or(output.as_fd(), Viewer::end);
+    (status == Status::FAULT || status == Status::STOPPED) && output::has_no_reader(read)
+}
+
+fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Outcome {
+    match (status, signal) {
+        // Who reads what the network prints has gone.
+        (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
+        (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
+        (Status::OK, _) if !printed => {
+            Outcome::Failed("what was printed could not all be written".into())
+        }
+        (Status::OK, _) => Outcome::Done,
+        (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
+        (status, _) => match app.fault() {
+            Some(fault) => Summary::fault(fault),
+            None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
+        },
+    }
+}
+
+/// The run as `--record` keeps it: began then, and took so long.
+fn recorded(
+    host: &Host,
+    hosted: &Hosted,
+    network: &Network,
+    looks: Option<Looks>,
+    counters: &Counters,
+    times: (Instant, Duration),
+) -> String {
+    let seen = looks.map(|looks| looks.end(counters));
+    let course = record::course(network, counters, &seen.unwrap_or_default());
+    let runtime = host.runtime();
+    let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
+    let machine = record::as_it_was(host.machine(), &ran.collect::<Vec<_>>());
+    record::described(hosted, &machine, counters, course, times)
+}
+
+/// What of `output` is there since then, or that nothing is.
+fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: SystemTime) {
+    summary.output = output.and_then(|o| Written::since(began, o));
+    let other = |o: &Path| std::fs::metadata(o).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    summary.unwritten = output
+        .filter(|o| summary.output.is_none() && !output::is_standard(o) && !other(o))
+        .map(Path::to_path_buf);
 }
 
 /// What is run.
