@@ -107,96 +107,41 @@ impl Host {
     ) -> Result<Arc<Hosted>, Refusal> {
         let known = self.known(&load);
         let exclusive = load.alone_on(old);
-        let Load {
-            name,
-            class,
-            network,
-            object,
-            options,
-            priority,
-            pins,
-            seats,
-            beside,
-            limits,
-            counts,
-            core,
-            ..
-        } = load;
-        let shared = &self.shared;
-        let mut graph = match &known {
-            Some(known) => known.graph.clone(),
-            None => first_guess(&network),
-        };
-        graph.pins = pins.clone();
-        let given = options;
-        let refused = |e: levada_sys::Error| {
-            Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))
-        };
-        let mut seats = seats;
-        let (app, bytes, mut placement) = loop {
-            let placed = self.seats_of_one(graph.clone(), known.is_some(), &beside)?;
-            let seats = seats.take().filter(|seats| self.are_open(seats));
-            let placement = seats.unwrap_or(placed);
-            let options = AppOptions {
-                name: Some(name.clone()),
-                placement: Some(placement.clone()),
-                options: given.clone(),
-                priority,
-                ..AppOptions::default()
-            };
-            let bytes = App::size(&shared.runtime, &network, &options);
-            let app = bytes.and_then(|b| Ok((App::load(&shared.runtime, &network, &options)?, b)));
-            match app {
-                Ok((app, bytes)) => break (app, bytes, placement),
-                // Somebody has asked for a core since it was placed there.
-                Err(_) if !self.are_open(&placement) => {}
-                Err(e) => return Err(refused(e)),
-            }
-        };
-        app.promise(limits.rate.is_some() && counts);
-        // That of the old one is handed on when it stands still.
-        if let Some(core) = &core {
-            let there = core.pass(&app).and_then(|()| {
-                (0..network.actors() as u32).try_for_each(|a| app.move_actor(a, core.worker))
-            });
-            there.map_err(refused)?;
-            placement.fill(core.worker);
-        }
-        let seats = Seats::new(placement, pins);
-        let mut table = shared.table();
-        if let Some(other) = table.find(&name)
+        let (app, bytes, placement) = self.make(&load, known.as_ref())?;
+        let mut table = self.shared.table();
+        if let Some(other) = table.find(&load.name)
             && other.ended.is_none()
             && old.is_none_or(|old| old.number != other.number)
         {
-            return Err(taken(&name));
+            return Err(taken(&load.name));
         }
         // What is left of an earlier one of this name is forgotten, but for the one that is replaced: it may
         // have ended a moment ago.
         let replaced = old.map(|old| old.number);
         table
             .apps
-            .retain(|n, a| a.name != name || a.ended.is_none() || Some(*n) == replaced);
+            .retain(|n, a| a.name != load.name || a.ended.is_none() || Some(*n) == replaced);
         let number = table.last + 1;
         table.last = number;
-        let notes = shared.notes.clone();
+        let notes = self.shared.notes.clone();
         let ends = app.on_end(move || drop(notes.send(Note::Ended(number))));
-        ends.map_err(|e| Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}")))?;
+        ends.map_err(|e| cannot_load(&load.class, e))?;
         let hosted = Arc::new(Hosted {
             number,
-            name,
-            class,
-            priority,
+            name: load.name,
+            class: load.class,
+            priority: load.priority,
             app,
             bytes,
             loaded: SystemTime::now(),
-            object,
-            seats,
+            object: load.object,
+            seats: Seats::new(placement, load.pins),
             exclusive,
             known,
             admission,
-            options: given,
-            limits,
-            counts,
+            options: load.options,
+            limits: load.limits,
+            counts: load.counts,
             lineage: Lineage {
                 heard_of: AtomicBool::new(old.is_none()),
                 ..Lineage::default()
@@ -210,7 +155,7 @@ impl Host {
             number,
             name: hosted.name.clone(),
             class: hosted.class.clone(),
-            priority,
+            priority: hosted.priority,
             bytes,
             loaded: hosted.loaded,
             after: replaced,
@@ -224,6 +169,48 @@ impl Host {
             self.tell_loaded(&hosted);
         }
         Ok(hosted)
+    }
+
+    /// Its memory, and places for its actors on cores that are open: the application, its bytes, who sits where.
+    fn make(&self, load: &Load, known: Option<&Measured>) -> Result<(App, u64, Vec<u32>), Refusal> {
+        let (network, runtime) = (&load.network, &self.shared.runtime);
+        let mut graph = match known {
+            Some(known) => known.graph.clone(),
+            None => first_guess(network),
+        };
+        graph.pins = load.pins.clone();
+        let refused = |e| cannot_load(&load.class, e);
+        let mut wanted = load.seats.clone();
+        let (app, bytes, mut placement) = loop {
+            let placed = self.seats_of_one(graph.clone(), known.is_some(), &load.beside)?;
+            let wanted = wanted.take().filter(|seats| self.are_open(seats));
+            let placement = wanted.unwrap_or(placed);
+            let options = AppOptions {
+                name: Some(load.name.clone()),
+                placement: Some(placement.clone()),
+                options: load.options.clone(),
+                priority: load.priority,
+                ..AppOptions::default()
+            };
+            let bytes = App::size(runtime, network, &options);
+            let app = bytes.and_then(|b| Ok((App::load(runtime, network, &options)?, b)));
+            match app {
+                Ok((app, bytes)) => break (app, bytes, placement),
+                // Somebody has asked for a core since it was placed there.
+                Err(_) if !self.are_open(&placement) => {}
+                Err(e) => return Err(refused(e)),
+            }
+        };
+        app.promise(load.limits.rate.is_some() && load.counts);
+        // That of the old one is handed on when it stands still.
+        if let Some(core) = &load.core {
+            let there = core.pass(&app).and_then(|()| {
+                (0..network.actors() as u32).try_for_each(|a| app.move_actor(a, core.worker))
+            });
+            there.map_err(refused)?;
+            placement.fill(core.worker);
+        }
+        Ok((app, bytes, placement))
     }
 
     /// From now on its end is told, too.
@@ -240,7 +227,7 @@ impl Host {
     /// The bytes that it would claim: state and channels. The errors of [`Host::load`].
     pub fn size(&self, load: &Load) -> Result<u64, Refusal> {
         let size = App::size(&self.shared.runtime, &load.network, &AppOptions::default());
-        size.map_err(|e| Refusal::new(Kind::Limit, format!("{} cannot be loaded: {e}", load.class)))
+        size.map_err(|e| cannot_load(&load.class, e))
     }
 
     pub fn start(&self, hosted: &Arc<Hosted>) -> Result<(), Refusal> {
@@ -286,6 +273,10 @@ impl Host {
             Err(e) => Err(refused(e.to_string())),
         }
     }
+}
+
+fn cannot_load(class: &str, e: levada_sys::Error) -> Refusal {
+    Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))
 }
 
 /// There is one of this name.

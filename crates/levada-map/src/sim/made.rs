@@ -10,7 +10,7 @@ use super::way::Way;
 use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
 use crate::graph::pipeline_order;
 use crate::machine::Machine;
-use crate::mix::Mix;
+use crate::mix::{App, Mix};
 
 /// What a step fills of a channel at the most: one part of so many.
 const PARTS: f64 = 4.0;
@@ -55,85 +55,10 @@ impl<'a> Machinery<'a> {
         let levels = mix.levels();
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
-            let there = app.actors.iter().zip(&placement[first..]);
-            let work = there.map(|(actor, core)| actor.time / machine.cores[*core as usize].speed);
-            let limit = app.limit(work.sum());
-            sim.limits.push(limit);
-            for (n, actor) in app.actors.iter().enumerate() {
-                let core = placement[sim.entities.len()] as usize;
-                let firings = actor.steps();
-                sim.workers[core].own.push(sim.entities.len());
-                sim.entities.push(Entity {
-                    done: 0,
-                    firing: actor.time / firings / machine.cores[core].speed,
-                    firings,
-                    promise: app.promise.unwrap_or(f64::NAN),
-                    cap: limit.map(|rate| {
-                        Box::new(Cap {
-                            rate: rate * firings / 1e9,
-                            saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
-                            lost: 0.0,
-                            before: 0.0,
-                        })
-                    }),
-                    along: app.course.as_ref().map(|course| {
-                        let unit = actor.time / machine.cores[core].speed;
-                        Box::new(Along::new(course, n, unit, firings))
-                    }),
-                    core: core as u32,
-                    step: MOST,
-                    level: levels.partition_point(|&p| p > app.priority) as u32,
-                    ready: false,
-                    rests: false,
-                    rested: false,
-                    little: false,
-                    app: number,
-                    share: 0,
-                    before: 0,
-                });
-            }
-            let order = pipeline_order(
-                app.actors.len(),
-                app.channels.iter().map(|c| (c.from, c.to)),
-            );
-            let mut place = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
-            for c in &app.channels {
-                if c.elements <= 0.0 || c.from == c.to {
-                    continue;
-                }
-                let (from, to) = (first + c.from, first + c.to);
-                let put = c.elements / sim.entities[from].firings;
-                let pop = c.elements / sim.entities[to].firings;
-                let room = c.capacity.max(put + pop);
-                let cost = c.elements
-                    * c.size
-                    * machine.byte(sim.entities[from].core, sim.entities[to].core);
-                for (end, each) in [(from, put), (to, pop)] {
-                    let entity = &mut sim.entities[end];
-                    entity.firing += cost / entity.firings;
-                    entity.step = entity.step.min(part(room, each));
-                }
-                let mut ring = Ring {
-                    from: from as u32,
-                    to: to as u32,
-                    put,
-                    pop,
-                    room,
-                    // Feedback would never begin without elements that are there at first.
-                    initial: if place[c.to] < place[c.from] {
-                        room / 2.0
-                    } else {
-                        0.0
-                    },
-                    pushed: 0,
-                    popped: 0,
-                    pushes: 0,
-                    pops: 0,
-                };
-                ring.has_room(room);
-                sim.rings.push(ring);
-            }
+            let cores = &placement[first..first + app.actors.len()];
+            let level = levels.partition_point(|&p| p > app.priority);
+            sim.add_actors(number, cores, level as u32);
+            sim.add_channels(app, first);
         }
         if mix.apps.len() > 1 {
             sim.shares = Shares::of_all(&mut sim.entities, machine.workers());
@@ -149,6 +74,93 @@ impl<'a> Machinery<'a> {
             entity.step = entity.step.min((TURN / entity.firing) as u32).max(1);
         }
         sim
+    }
+
+    fn add_actors(&mut self, number: usize, cores: &[u32], level: u32) {
+        let app = &self.mix.apps[number];
+        let speed = |core: u32| self.machine.cores[core as usize].speed;
+        let there = app.actors.iter().zip(cores);
+        let limit = app.limit(there.map(|(actor, &core)| actor.time / speed(core)).sum());
+        self.limits.push(limit);
+        for (n, (actor, &core)) in app.actors.iter().zip(cores).enumerate() {
+            let (firings, unit) = (actor.steps(), actor.time / speed(core));
+            self.workers[core as usize].own.push(self.entities.len());
+            self.entities.push(Entity {
+                done: 0,
+                firing: unit / firings,
+                firings,
+                promise: app.promise.unwrap_or(f64::NAN),
+                cap: limit.map(|rate| {
+                    Box::new(Cap {
+                        rate: rate * firings / 1e9,
+                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                        lost: 0.0,
+                        before: 0.0,
+                    })
+                }),
+                along: app
+                    .course
+                    .as_ref()
+                    .map(|course| Box::new(Along::new(course, n, unit, firings))),
+                core,
+                step: MOST,
+                level,
+                ready: false,
+                rests: false,
+                rested: false,
+                little: false,
+                app: number,
+                share: 0,
+                before: 0,
+            });
+        }
+    }
+
+    /// Between actors of which the first is this one. What bytes cost, both of their ends pay with each firing.
+    fn add_channels(&mut self, app: &App, first: usize) {
+        let order = pipeline_order(
+            app.actors.len(),
+            app.channels.iter().map(|c| (c.from, c.to)),
+        );
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
+        for c in &app.channels {
+            if c.elements <= 0.0 || c.from == c.to {
+                continue;
+            }
+            let (from, to) = (first + c.from, first + c.to);
+            let put = c.elements / self.entities[from].firings;
+            let pop = c.elements / self.entities[to].firings;
+            let room = c.capacity.max(put + pop);
+            let byte = self
+                .machine
+                .byte(self.entities[from].core, self.entities[to].core);
+            let cost = c.elements * c.size * byte;
+            for (end, each) in [(from, put), (to, pop)] {
+                let entity = &mut self.entities[end];
+                entity.firing += cost / entity.firings;
+                entity.step = entity.step.min(part(room, each));
+            }
+            let mut ring = Ring {
+                from: from as u32,
+                to: to as u32,
+                put,
+                pop,
+                room,
+                // Feedback would never begin without elements that are there at first.
+                initial: if place[c.to] < place[c.from] {
+                    room / 2.0
+                } else {
+                    0.0
+                },
+                pushed: 0,
+                popped: 0,
+                pushes: 0,
+                pops: 0,
+            };
+            ring.has_room(room);
+            self.rings.push(ring);
+        }
     }
 
     /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
