@@ -240,6 +240,11 @@ fn usual(actors: usize) -> usize {
     }
 }
 
+/// Steps for which a part with so many actors is looked at, of a whole with more than are mended.
+pub(crate) fn steps_of_part(actors: usize, whole: usize) -> usize {
+    (ONCE * actors / whole).max(STEPS)
+}
+
 /// A placement that is looked at for longer and longer.
 pub(crate) struct Run<'a> {
     mix: &'a Mix,

@@ -6,7 +6,7 @@
 //! missing depends on how actors come to wait for each other. Then a short look at all comes first, and who looks best is looked at
 //! further: half of them at the most.
 
-use crate::judge::{ONCE, Run, Score, best_first};
+use crate::judge::{Run, Score, best_first};
 use crate::machine::Machine;
 use crate::mix::Mix;
 use crate::place::Placement;
@@ -17,8 +17,8 @@ use crate::side_by_side::side_by_side;
 const ALIKE: f64 = 0.005;
 /// So many are looked at at once, each on a thread of its own; how many cores there are makes no difference to who wins.
 const AT_ONCE: usize = 2;
-/// A short look.
-const SHORT: usize = ONCE / 8;
+/// A short look is this part of a long one.
+const SHORT: usize = 8;
 
 struct Looked<'a> {
     mix: &'a Mix,
@@ -26,6 +26,8 @@ struct Looked<'a> {
     targets: &'a [f64],
     /// Begun when it is looked at: most are not.
     run: Option<Run<'a>>,
+    /// Steps of a long look.
+    long: usize,
     /// So many steps that it has gone.
     steps: usize,
     placement: Placement,
@@ -36,18 +38,19 @@ struct Looked<'a> {
 
 impl<'a> Looked<'a> {
     fn at_a_glance(&mut self) -> Score {
-        self.go_on_to(SHORT / 3);
-        let left = SHORT - self.steps;
-        let (score, _) = self.run().seen(left);
-        self.steps = SHORT;
-        self.judged(score)
+        self.look(self.long / SHORT)
     }
 
     fn at_length(&mut self) -> Score {
-        self.go_on_to(ONCE / 3);
-        let left = ONCE - self.steps;
-        let score = self.run().look(left);
-        self.steps = ONCE;
+        self.look(self.long)
+    }
+
+    /// Until it has gone so many steps; what it did in the first third of these does not count.
+    fn look(&mut self, steps: usize) -> Score {
+        self.go_on_to(steps / 3);
+        let left = steps - self.steps;
+        let (score, _) = self.run().seen(left);
+        self.steps = steps;
         self.judged(score)
     }
 
@@ -68,18 +71,20 @@ impl<'a> Looked<'a> {
                 self.machine,
                 &self.placement,
                 self.targets,
-                ONCE / 3,
+                self.long / 3,
             )
         };
         self.run.get_or_insert_with(begin)
     }
 }
 
-/// The one that looks best, of very many actors: each has to be better by so much than one that has to be by nothing.
+/// The one that looks best in so many steps, of many actors: each has to be better by so much than one that has to be by
+/// nothing.
 pub(crate) fn best_looking(
     mix: &Mix,
     machine: &Machine,
     found: Vec<(Placement, f64)>,
+    long: usize,
 ) -> Placement {
     let targets = mix.targets(machine);
     let begun = found.into_iter().map(|(placement, by)| Looked {
@@ -87,6 +92,7 @@ pub(crate) fn best_looking(
         machine,
         targets: &targets,
         run: None,
+        long,
         steps: 0,
         reach: Reach::of(mix, machine, &placement),
         placement,

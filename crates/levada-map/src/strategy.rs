@@ -5,7 +5,7 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use crate::graph::Graph;
-use crate::judge::{ALL_TRIED, MENDED, Score, glance, race, verdict};
+use crate::judge::{ALL_TRIED, MENDED, Score, glance, race, steps_of_part, verdict};
 use crate::load::Loads;
 use crate::looking::best_looking;
 use crate::machine::Machine;
@@ -72,7 +72,7 @@ const MOVING: f64 = 0.20;
 /// A core for each actor of the mix.
 pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement, Problem> {
     each_part(mix, machine, None, |part, machine, _| match strategy {
-        Strategy::Levada => best(part, machine, None),
+        Strategy::Levada => best_of_new(part, machine, mix.actors()),
         other => simple(part, machine, other),
     })
 }
@@ -81,7 +81,7 @@ pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement
 /// runs already is moved only as far as that is worth it, so the same mix again moves nothing.
 pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Placement, Problem> {
     each_part(mix, machine, Some(current), |part, machine, current| {
-        best(part, machine, current)
+        best(part, machine, current.unwrap_or_default())
     })
 }
 
@@ -351,16 +351,23 @@ fn candidates(
     found
 }
 
-fn best(mix: &Mix, machine: &Machine, current: Option<&[Option<u32>]>) -> Placement {
+/// Where none of it runs yet. The whole mix, of which this may be a part, has so many actors.
+fn best_of_new(mix: &Mix, machine: &Machine, whole: usize) -> Placement {
     if machine.workers() == 1 {
         return vec![0; mix.actors()];
     }
     let rates = mix.targets(machine);
     let graph = mix.graph(&rates);
-    let Some(current) = current else {
-        let found = candidates(mix, machine, &graph, &rates, true);
-        return lasting(mix, machine, &graph, found);
-    };
+    let found = candidates(mix, machine, &graph, &rates, true);
+    lasting(mix, machine, &graph, found, whole)
+}
+
+fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
+    if machine.workers() == 1 {
+        return vec![0; mix.actors()];
+    }
+    let rates = mix.targets(machine);
+    let graph = mix.graph(&rates);
     let kept = staying(&graph, machine, current);
     let stays = glance(mix, machine, &kept);
     // Who is so well off is left alone at once: to look at all the others takes time from what runs.
@@ -411,9 +418,15 @@ fn staying(graph: &Graph, machine: &Machine, current: &[Option<u32>]) -> Placeme
     balanced(&kept, machine)
 }
 
-/// The best of these, mended where actors are few.
-fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -> Placement {
-    match mix.actors() {
+/// The best of these, mended where the whole mix has few actors. Else its parts have the time together that it has.
+fn lasting(
+    mix: &Mix,
+    machine: &Machine,
+    graph: &Graph,
+    found: Vec<Placement>,
+    whole: usize,
+) -> Placement {
+    match whole {
         0..=MENDED => {
             let found = different(found);
             let won = race(mix, machine, &found, None);
@@ -425,11 +438,8 @@ fn lasting(mix: &Mix, machine: &Machine, graph: &Graph, found: Vec<Placement>) -
                 let by = advance(mix, machine, graph, &placement);
                 (placement, by)
             };
-            best_looking(
-                mix,
-                machine,
-                different(found).into_iter().map(asked).collect(),
-            )
+            let found = different(found).into_iter().map(asked).collect();
+            best_looking(mix, machine, found, steps_of_part(mix.actors(), whole))
         }
     }
 }

@@ -342,6 +342,29 @@ fn exclusive_cores_and_pins_are_respected() {
     }
 }
 
+#[test]
+fn who_has_cores_alone_beside_many_is_mapped_in_his_share_of_the_time_and_well() {
+    let machine = Machine::described(100, 1, 8, 64);
+    let mut mix = random_mix(&mut Random::new(1), 40, 1000);
+    let alone: Vec<usize> = (0..10).collect();
+    mix.exclusive = alone
+        .iter()
+        .flat_map(|&app| (0..3).map(move |core| (3 * app as u32 + core, Some(app))))
+        .collect();
+    let rates = |strategy| {
+        let placement = map(&mix, &machine, strategy).unwrap();
+        expected(&mix, &machine, &placement, Scheduling::EventDriven).rates
+    };
+    let ours = rates(Strategy::Levada);
+    for strategy in Strategy::ALL {
+        let theirs = rates(strategy);
+        let gain = alone.iter().map(|&app| (ours[app] / theirs[app]).ln());
+        let gain = (gain.sum::<f64>() / alone.len() as f64).exp();
+        println!("{}: {gain:.3}", strategy.name());
+        assert!(gain > 0.98, "{}: {gain}", strategy.name());
+    }
+}
+
 /// The busiest of a thousand cores, in shares of the lower bound, with ten thousand actors of so many applications.
 fn busiest_of_thousand(seed: u64, apps: usize) -> f64 {
     let machine = Machine::described(1000, 1, 8, 64);
