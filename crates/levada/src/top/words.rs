@@ -53,7 +53,17 @@ pub fn wrapped(text: &str, cells: usize) -> Vec<String> {
     lines
 }
 
-/// The same in no more than so many lines; where that is not all of it, the last one says so.
+/// As much of the end of `text` as there is room for in so many cells, with a sign where that is not all.
+pub fn ending(text: &str, cells: usize) -> String {
+    if width(text) <= cells {
+        return text.to_string();
+    }
+    let begins = text.char_indices().map(|(at, _)| &text[at..]);
+    let mut fit = begins.filter(|rest| width(rest) < cells);
+    format!("…{}", fit.next().unwrap_or_default())
+}
+
+/// Wrapped, in no more than so many lines; where that is not all of it, the last one says so.
 pub fn shortened(text: &str, cells: usize, most: usize) -> Vec<String> {
     let mut lines = wrapped(text, cells);
     if lines.len() <= most {

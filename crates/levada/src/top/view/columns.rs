@@ -8,22 +8,25 @@ use ratatui::widgets::{Row, Table};
 /// Cells of a name, at least: before that columns are left out.
 const NAME: u16 = 16;
 
+/// Between two columns.
+const GAP: u16 = 1;
+
 /// The columns of a table for which there is room, the first of which takes what the others leave.
-pub(super) struct Columns<const N: usize> {
+pub(super) struct Columns<'a, const N: usize> {
     kept: [bool; N],
-    all: [(&'static str, u16, u8); N],
+    all: [(&'a str, u16, u8); N],
 }
 
-impl<const N: usize> Columns<N> {
+impl<'a, const N: usize> Columns<'a, N> {
     /// Each with its head, its cells, and its rank: the lowest is left out last.
-    pub(super) fn fitting(width: u16, all: [(&'static str, u16, u8); N]) -> Columns<N> {
+    pub(super) fn fitting(width: u16, all: [(&'a str, u16, u8); N]) -> Columns<'a, N> {
         let mut order: Vec<usize> = (1..N).collect();
         order.sort_by_key(|&i| all[i].2);
         let mut kept = [false; N];
         kept[0] = true;
         let mut taken = NAME;
         for i in order {
-            let with = taken + all[i].1 + 1;
+            let with = taken + all[i].1 + GAP;
             if with > width {
                 break;
             }
@@ -39,7 +42,13 @@ impl<const N: usize> Columns<N> {
             .collect()
     }
 
-    pub(super) fn table<'a>(&self, rows: Vec<Row<'a>>) -> Table<'a> {
+    /// The cells that the first one has then.
+    pub(super) fn first(&self, width: u16) -> u16 {
+        let others = self.of(self.all).into_iter().skip(1);
+        width.saturating_sub(others.map(|(_, cells, _)| cells + GAP).sum())
+    }
+
+    pub(super) fn table(&self, rows: Vec<Row<'a>>) -> Table<'a> {
         let widths = self.of(self.all).into_iter().enumerate();
         let widths = widths.map(|(i, (_, cells, _))| match i {
             0 => Constraint::Fill(1),

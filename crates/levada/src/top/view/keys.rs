@@ -15,7 +15,7 @@ pub(super) const KEYS: [(&str, &str, &str); 10] = [
     ("u", "unload", "let it drain, unload it"),
     ("U", "now", "unload it at once"),
     ("?", "keys", "what keys do"),
-    ("PageUp/Down", "", "read on"),
+    ("PageUp/Down", "", "more channels, or read on"),
 ];
 /// While something is read.
 pub(super) const KEYS_READING: [(&str, &str, &str); 3] = [
@@ -69,6 +69,13 @@ impl View {
             KeyCode::Down if self.app + 1 < all => self.choose(self.app + 1),
             KeyCode::Left => self.actor = self.actor.saturating_sub(1),
             KeyCode::Right if self.actor + 1 < self.actors().len() => self.actor += 1,
+            KeyCode::PageUp => {
+                let first = self.channel.min(self.last.get());
+                self.channel = first.saturating_sub(self.page.get());
+            }
+            KeyCode::PageDown => {
+                self.channel = (self.channel + self.page.get()).min(self.last.get());
+            }
             KeyCode::Char('m') if !self.actors().is_empty() => {
                 self.moves = Some(String::new());
             }

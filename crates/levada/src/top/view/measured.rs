@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::looks::busy;
 use super::screen::{cells_of, indented, lines};
 use crate::output::{grouped, plural};
-use crate::top::words::shortened;
+use crate::top::words::{ending, shortened};
 use levada_host::api::types::{Channel, Worker};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -73,7 +73,7 @@ impl View {
             ],
         );
         let room = usize::from(area.height.saturating_sub(2)).max(1);
-        let first = (self.app + 1).saturating_sub(room);
+        let first = first_shown(self.app, all.len(), room);
         let rows = all.iter().enumerate().skip(first).take(room).map(|(i, a)| {
             // Of one that does not answer what it said last is told again.
             let before = self.stats.before().filter(|_| a.silent_for().is_none());
@@ -144,7 +144,7 @@ impl View {
             Layout::horizontal([Constraint::Percentage(42), Constraint::Percentage(58)])
                 .areas(upper);
         let room = usize::from(left.height.saturating_sub(1)).max(1);
-        let first = (self.actor + 1).saturating_sub(room);
+        let first = first_shown(self.actor, details.actor.len(), room);
         let columns = Columns::fitting(
             left.width,
             [
@@ -167,21 +167,32 @@ impl View {
             if i == self.actor { row.reversed() } else { row }
         });
         frame.render_widget(columns.table(rows.collect()), left);
+        // Where there are more of them than lines, which ones these are.
+        let all = details.channel.len();
+        self.last.set(all.saturating_sub(room));
+        self.page.set(room.saturating_sub(1).max(1));
+        let first = self.channel.min(self.last.get());
+        let head = match all > room {
+            true => format!("channels {}-{}/{all}", first + 1, first + room),
+            false => "channel".to_string(),
+        };
         let columns = Columns::fitting(
             right.width,
             [
-                ("channel", 0, 0),
+                (head.as_str(), 0, 0),
                 ("fill", BAR as u16, 1),
                 ("elements/s", 13, 3),
                 ("who waits", 12, 2),
             ],
         );
-        let rows = details.channel.iter().enumerate().map(|(i, c)| {
+        let cells = usize::from(columns.first(right.width));
+        let shown = details.channel.iter().enumerate().skip(first).take(room);
+        let rows = shown.map(|(i, c)| {
             let was = before.and_then(|(b, s)| Some((b.channel.get(i)?, s)));
             // A new process counts anew.
             let rate = was.map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
             Row::new(columns.of([
-                Field::from(format!("{} -> {}", c.from, c.to)),
+                Field::from(from_to(&c.from, &c.to, cells)),
                 Field::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
                 Field::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
                 Field::from(blocks(c, was.map(|(b, _)| b))),
@@ -190,6 +201,23 @@ impl View {
         frame.render_widget(columns.table(rows.collect()), right);
         frame.render_widget(Paragraph::new(lines(why)).dim(), lower);
     }
+}
+
+/// Which of so many rows is the first one where there is room for fewer: the chosen one is among them, and no room is left over.
+fn first_shown(chosen: usize, all: usize, room: usize) -> usize {
+    (chosen + 1).min(all).saturating_sub(room)
+}
+
+/// Both ends of a channel in so many cells. What they have in common is more often where names begin, so that goes.
+fn from_to(from: &str, to: &str, cells: usize) -> String {
+    const ARROW: &str = " -> ";
+    let cells = cells.saturating_sub(ARROW.len());
+    let [long, other] = [from, to].map(|name| Line::from(name).width());
+    // Each has half, and what the other one leaves.
+    let half = cells / 2;
+    let first = (cells - half).max(cells.saturating_sub(other));
+    let second = half.max(cells.saturating_sub(long));
+    format!("{}{ARROW}{}", ending(from, first), ending(to, second))
 }
 
 fn share(share: Option<f64>) -> String {

@@ -25,11 +25,13 @@ pub struct View {
     /// The one that was chosen: what has come to its place is not meant by a key.
     gone: bool,
     actor: usize,
+    /// The first of its channels that is shown, where there is no room for all.
+    channel: usize,
     /// The worker that the actor goes to is typed, and this is there of it.
     moves: Option<String>,
     /// What is read, from this line on, in the place of actors and channels.
     reads: Option<(Page, usize)>,
-    /// The last line of it that may be the first, and the lines that a key goes on, as it was drawn.
+    /// The last line that may be the first, of it or of the channels, and the lines that a key goes on, as it was drawn.
     last: Cell<usize>,
     page: Cell<usize>,
     /// What came of the last key.
@@ -59,6 +61,7 @@ impl View {
             app: 0,
             gone: false,
             actor: 0,
+            channel: 0,
             moves: None,
             reads: None,
             last: Cell::new(0),
@@ -101,7 +104,7 @@ impl View {
 
     /// Nothing is known of it yet, and nothing that was typed is for it.
     fn choose(&mut self, app: usize) {
-        (self.app, self.actor) = (app, 0);
+        (self.app, self.actor, self.channel) = (app, 0, 0);
         (self.more, self.moves) = (None, None);
     }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::top::asks::living_first;
 use crate::top::is_end;
 use levada_host::State;
-use levada_host::api::types::{Details, Worker};
+use levada_host::api::types::{Channel, Details, Worker};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;
@@ -427,4 +427,53 @@ fn who_does_not_answer_is_told_of_and_what_was_known_is_shown() {
     assert!(!text.contains("12.0 frames/s"), "{text}");
     view.key(KeyCode::Down);
     assert!(!drawn(&view).contains("has not answered"));
+}
+
+#[test]
+fn who_is_left_is_shown_when_the_last_one_that_was_chosen_goes() {
+    let mut view = View::new(answer(1.0, 0.1, 100).stats, 1.0);
+    assert_eq!(view.key(KeyCode::Down), None);
+    let mut then = answer(2.0, 0.2, 200).stats;
+    then.application.truncate(1);
+    view.take(then);
+    assert_eq!(view.chosen(), "");
+    assert!(drawn(&view).contains("radio"), "{}", drawn(&view));
+}
+
+#[test]
+fn all_channels_can_be_seen_and_told_apart() {
+    let mut look = answer(1.0, 0.1, 100);
+    let details = look.more.details.as_mut().unwrap();
+    let channel = details.channel[0].clone();
+    details.channel = (0..25)
+        .map(|i| Channel {
+            from: format!("decoder.parser.a_long_name.Out{i}"),
+            to: format!("decoder.texture.another_one.In{i}"),
+            ..channel.clone()
+        })
+        .collect();
+    let mut view = View::new(answer(1.0, 0.1, 100).stats, 1.0);
+    view.look(look);
+    let seen = |view: &View, i: usize| {
+        let drawn = drawn_on(view, 100);
+        drawn.contains(&format!("Out{i} ->")) && drawn.contains(&format!("In{i} "))
+    };
+    assert!(
+        seen(&view, 0) && !seen(&view, 24),
+        "{}",
+        drawn_on(&view, 100)
+    );
+    assert!(drawn_on(&view, 100).contains("/25"));
+    let mut shown = vec![false; 25];
+    for _ in 0..10 {
+        (0..25).for_each(|i| shown[i] |= seen(&view, i));
+        assert_eq!(view.key(KeyCode::PageDown), None);
+    }
+    assert!(shown.iter().all(|s| *s), "{shown:?}");
+    assert!(seen(&view, 24), "{}", drawn_on(&view, 100));
+    for _ in 0..10 {
+        assert_eq!(view.key(KeyCode::PageUp), None);
+        drawn(&view);
+    }
+    assert!(seen(&view, 0));
 }
