@@ -179,13 +179,14 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
         }
     }
     if let Some(invented) = file.random {
-        if invented.actors > ACTORS || invented.apps > invented.actors {
+        let too_few = invented.apps == 0 || invented.actors < invented.apps;
+        if too_few || invented.actors > ACTORS {
             return Err(Problem::new(
                 format!(
                     "[random] asks for {} applications with {} actors",
                     invented.apps, invented.actors
                 ),
-                format!("at least an actor each, and {ACTORS} at the most"),
+                format!("one at least, with an actor each, and {ACTORS} actors at the most"),
             ));
         }
         let mut random = Random::new(invented.seed);

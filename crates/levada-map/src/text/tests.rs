@@ -245,6 +245,7 @@ fn what_is_wrong_is_said() {
         ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = [{ name = \"b\", time_ns = 1 }]".to_string(), "more than 1048576 actors"),
         ("[machine]\ncores = 2\n[[app]]\nname = \"app0\"\nactor = [{ name = \"b\", time_ns = 1 }]\n[random]\napps = 2\nactors = 4".to_string(), "two applications app0"),
         ("[machine]\ncores = 2\n[random]\napps = 5\nactors = 2".to_string(), "5 applications with 2"),
+        ("[machine]\ncores = 2\n[random]\napps = 0\nactors = 0".to_string(), "0 applications with 0"),
         (with("time_ns = 1e6", "time_ns = 0").replace("2e6", "0"), "no time at all"),
         (format!("{TWO}\n[[app]]\nname = \"radio-1\"\nactor = [{{ name = \"b\", time_ns = 1 }}]"), "two applications radio-1"),
     ] {

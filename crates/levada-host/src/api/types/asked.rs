@@ -141,7 +141,12 @@ pub struct ReplaceRequest {
     #[serde(deserialize_with = "given::named")]
     pub load: LoadRequest,
     /// So long, in seconds, it may take until the new one can take over; 30 if not said. Then this fails, and the old one goes on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given::number"
+    )]
+    #[schema(value_type = Option<given::Amount>)]
     pub within: Option<f64>,
 }
 
