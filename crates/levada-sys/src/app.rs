@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! An application: how it begins, runs, rests and ends.
 
-use crate::convert::{milliseconds, text};
+use crate::convert::{milliseconds, said};
 use crate::{Error, Network, Runtime, Status, ffi};
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -19,6 +19,9 @@ pub struct App {
 // SAFETY: all calls on an application that are used here are thread-safe.
 unsafe impl Send for App {}
 unsafe impl Sync for App {}
+
+/// Characters of a unit: "frames".
+const UNIT: usize = 64;
 
 impl App {
     fn call(
@@ -153,7 +156,7 @@ impl App {
         let mut unit = std::ptr::null();
         // SAFETY: the application is live, `unit` valid.
         let done = unsafe { ffi::lvd_app_get_progress(self.raw.as_ptr(), &mut unit) };
-        (!unit.is_null()).then(|| (text(unit), done))
+        (!unit.is_null()).then(|| (said(unit, UNIT), done))
     }
 
     pub fn move_actor(&self, actor: u32, worker: u32) -> Result<(), Error> {

@@ -189,10 +189,25 @@ pub const BOLD: &str = "1";
 pub const DIM: &str = "2";
 
 pub fn error(what: &str, help: Option<&str>) {
-    say!("{}: {what}", paint(RED, "error"));
+    say!("{}: {}", paint(RED, "error"), plain(what));
     if let Some(help) = help {
-        say!("  {}: {help}", paint(BLUE, "help"));
+        say!("  {}: {}", paint(BLUE, "help"), plain(help));
     }
+}
+
+/// What somebody else has said, without what a terminal would take for a command.
+pub fn plain(text: &str) -> String {
+    let one = |c: char| match c {
+        '\n' | '\t' => c,
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(one).collect()
+}
+
+/// A line, or several, in which there are others' words: names, units, why something failed.
+pub fn words(text: &str) -> Result<(), Failure> {
+    line(&plain(text))
 }
 
 /// All diagnostics with their lines on the error output; what was written.
@@ -351,4 +366,23 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         put(&mut row.iter().map(String::as_str));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn others_words_control_no_terminal() {
+        let said = plain("\x1b[31mred\x1b]0;title\x07\r\u{9b}2J\n\tline");
+        assert!(
+            !said
+                .chars()
+                .any(|c| c.is_control() && c != '\n' && c != '\t')
+        );
+        assert!(
+            said.contains("red") && said.ends_with("\n\tline"),
+            "{said:?}"
+        );
+    }
 }

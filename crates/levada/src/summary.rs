@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a run did: how it ended, how much was done, how each core and each actor was used.
 
-use crate::output::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, grouped, paint, plural, table, unit_of};
+use crate::output::{
+    BLUE, BOLD, DIM, GREEN, RED, YELLOW, grouped, paint, plain, plural, table, unit_of,
+};
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
 use levada_sys::ffi::lvd_port_ref;
@@ -183,7 +185,7 @@ impl Summary {
                 }
                 say!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
             }
-            Outcome::Failed(what) => say!("{}: {what}", paint(RED, "error")),
+            Outcome::Failed(what) => say!("{}: {}", paint(RED, "error"), plain(what)),
             Outcome::Interrupted(_) | Outcome::Done => {}
         }
         if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {

@@ -66,7 +66,7 @@ LVD_API void lvd_app_finish(lvd_app *app);
 LVD_API void lvd_app_ends_at_rest(lvd_app *app);
 
 /* What the application has done so far, in its own unit ("frames"): shown as progress. `unit` must
- * live as long as the application. */
+ * live as long as the application; its first 64 characters are shown. */
 LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
 
 /* Calls call(argument), which may block in the system as long as it likes: the fiber, or the actor

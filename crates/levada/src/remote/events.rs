@@ -18,7 +18,7 @@ pub fn events(args: &EventsArgs) -> Done {
     client(&args.at)?.lines(&address, |line| {
         written = match args.at.json {
             true => output::line(line),
-            false => output::line(&event(line)),
+            false => output::words(&event(line)),
         };
         written.is_ok()
     })?;

@@ -113,7 +113,7 @@ fn told<T: Serialize + DeserializeOwned>(
         Failure::new(format!("the host says what is not understood: {e}"))
             .help("is it of another version? --json shows what it says")
     })?;
-    output::line(words(&answer).trim_end())?;
+    output::words(words(&answer).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
