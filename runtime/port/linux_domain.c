@@ -3,6 +3,8 @@
  * of processes. */
 #include "domain.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -103,7 +105,7 @@ static lvd_status open_names(int64_t group, bool make, int *directory) {
     bool there =
         !make || (group < 0 ? mkdir(path, 0700) == 0 || errno == EEXIST : make_shared(path, group));
     if (!there) return LVD_E_SYSTEM;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = lvd_port_descriptor(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (fd >= 0 && is_directory(fd, group)) {
       *directory = fd;
       return LVD_OK;
@@ -142,7 +144,8 @@ static bool is_in_the_way(int error) {
 lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
   int64_t group;
   for (int i = 0; i < NAMES; i++) {
-    int fd = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = lvd_port_descriptor(
+        openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
     int error = errno;
     if (fd >= 0) share(directory, fd);
     if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFREG)) {
@@ -212,7 +215,8 @@ int32_t lvd_port_locks_holder(int file, uint32_t number) {
 lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) {
   lvd_port_name_remove(directory, name);
   if (mkfifoat(directory, name, 0600) != 0) return LVD_E_SYSTEM;
-  int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  int fd =
+      lvd_port_descriptor(openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (fd >= 0) share(directory, fd);
   if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) {
     *bell = fd;
@@ -224,7 +228,8 @@ lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) 
 
 int lvd_port_named_bell_find(int directory, const char *name) {
   /* For writing only it could be a signal to write to what nobody listens at. */
-  int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  int fd =
+      lvd_port_descriptor(openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) return fd;
   if (fd >= 0) close(fd);
   return -1;
@@ -239,7 +244,7 @@ void lvd_port_named_bell_ring(int bell) {
 
 int lvd_port_process_watch(int32_t id) {
   long fd = id > 0 ? syscall(SYS_pidfd_open, (pid_t)id, 0) : -1; /* Linux 5.3; it closes on exec */
-  return fd < 0 ? -1 : (int)fd;
+  return fd < 0 ? -1 : lvd_port_descriptor((int)fd);
 }
 
 void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {

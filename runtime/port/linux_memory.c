@@ -3,6 +3,8 @@
  * to the ring's never wraps. docs/decisions says why this way. */
 #include "port.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +33,7 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
   for (uint32_t i = 0; i < count; i++)
     if (__builtin_add_overflow(total, size[i], &total) || total > SIZE_MAX / 4) return LVD_E_MEMORY;
   if (total == 0) return LVD_OK;
-  int fd = memfd_create("levada-channels", MFD_CLOEXEC);
+  int fd = lvd_port_descriptor(memfd_create("levada-channels", MFD_CLOEXEC));
   if (fd < 0) return LVD_E_SYSTEM;
   unsigned char *base = MAP_FAILED;
   if (ftruncate(fd, (off_t)total) == 0)

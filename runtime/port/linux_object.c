@@ -7,6 +7,8 @@
  * By weak references, as in linux_library.c: a static program loads nothing. */
 #include "port.h"
 
+#include "descriptor.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +46,7 @@ static int copy_of(int file) {
     errno = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
     return -1;
   }
-  int fd = memfd_create("levada-program", MFD_CLOEXEC);
+  int fd = lvd_port_descriptor(memfd_create("levada-program", MFD_CLOEXEC));
   for (off_t left = s.st_size; fd >= 0 && left > 0;) {
     ssize_t n = sendfile(fd, file, NULL, (size_t)left);
     if (n > 0) {
@@ -82,7 +84,7 @@ static bool is_cut(int fd) {
 lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
     return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = lvd_port_descriptor(open(path, O_RDONLY | O_CLOEXEC));
   if (file < 0) return cannot(path, strerror(errno), LVD_E_ARGUMENT, why, size);
   int fd = copy_of(file), error = errno;
   close(file);

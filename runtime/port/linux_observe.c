@@ -3,6 +3,8 @@
  * file takes no memory where it has holes, which a mapping would; and what was read does not change. */
 #include "domain.h"
 
+#include "descriptor.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,7 @@
 
 lvd_status lvd_port_names_list(int directory, void (*each)(void *what, const char *name),
                                void *what) {
-  int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = lvd_port_descriptor(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
   if (!dir) {
     if (fd >= 0) close(fd);
@@ -23,7 +25,8 @@ lvd_status lvd_port_names_list(int directory, void (*each)(void *what, const cha
 }
 
 lvd_status lvd_port_file_find(int directory, const char *name, int *file) {
-  int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  int fd =
+      lvd_port_descriptor(openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (fd < 0) return LVD_E_UNKNOWN;
   if (lvd_port_is_ours(directory, fd, S_IFREG)) {
     *file = fd;

@@ -3,6 +3,8 @@
  * nobody waits any more costs nothing. */
 #include "port.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -16,8 +18,8 @@ struct lvd_port_poller {
 lvd_status lvd_port_poller_open(lvd_port_poller **out) {
   lvd_port_poller *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
-  p->epoll = epoll_create1(EPOLL_CLOEXEC);
-  p->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  p->epoll = lvd_port_descriptor(epoll_create1(EPOLL_CLOEXEC));
+  p->bell = lvd_port_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   struct epoll_event bell = {.events = EPOLLIN, .data = {.fd = -1}};
   if (p->epoll < 0 || p->bell < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
     lvd_port_poller_close(p);

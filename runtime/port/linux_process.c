@@ -5,6 +5,8 @@
  * side may be mad: a send that must not block says so itself. */
 #include "process.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -42,7 +44,7 @@ bool lvd_port_process_is_self(const char *program) {
 
 static int handle_of(pid_t id) {
   long fd = syscall(SYS_pidfd_open, id, 0); /* Linux 5.3; it closes on exec */
-  return fd < 0 ? -1 : (int)fd;
+  return fd < 0 ? -1 : lvd_port_descriptor((int)fd);
 }
 
 /* environ with one more; null: no memory. */
@@ -80,6 +82,10 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
       posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
       argv[0] = (char *)(uintptr_t)program;
       for (size_t i = 0; i < arguments; i++) argv[i + 1] = (char *)(uintptr_t)argument[i];
+      /* A standard stream that is closed here fails there, too, and its number is no other file's (gnulib's stdopen). */
+      for (int i = 0; i <= STDERR_FILENO; i++)
+        if (fcntl(i, F_GETFD) < 0)
+          posix_spawn_file_actions_addopen(&actions, i, "/dev/null", i ? O_RDONLY : O_WRONLY, 0);
       /* Onto itself: it stays open in the child, and in no other that is started meanwhile. */
       for (uint32_t i = 0; i < count; i++)
         posix_spawn_file_actions_adddup2(&actions, keep[i], keep[i]);
@@ -151,7 +157,11 @@ void lvd_port_process_close(lvd_port_process *p) {
 
 lvd_status lvd_port_bells_make(int bell[2], bool wire) {
   int type = wire ? SOCK_STREAM : SOCK_DGRAM;
-  return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, bell) == 0 ? LVD_OK : LVD_E_SYSTEM;
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, bell) != 0) return LVD_E_SYSTEM;
+  for (int i = 0; i < 2; i++) bell[i] = lvd_port_descriptor(bell[i]);
+  if (bell[0] >= 0 && bell[1] >= 0) return LVD_OK;
+  for (int i = 0; i < 2; i++) lvd_port_close(bell[i]);
+  return LVD_E_SYSTEM;
 }
 
 void lvd_port_bell_ring(int bell) {
@@ -161,7 +171,7 @@ void lvd_port_bell_ring(int bell) {
 }
 
 lvd_status lvd_port_own_bell_make(int *bell) {
-  *bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  *bell = lvd_port_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   return *bell < 0 ? LVD_E_SYSTEM : LVD_OK;
 }
 
@@ -219,7 +229,7 @@ void lvd_port_keep_private(int descriptor) { fcntl(descriptor, F_SETFD, FD_CLOEX
 /* ---- shared memory ------------------------------------------------------------------------ */
 
 lvd_status lvd_port_shared_make(size_t size, int *memory) {
-  int fd = memfd_create("levada-unit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int fd = lvd_port_descriptor(memfd_create("levada-unit", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0) return LVD_E_SYSTEM;
   if (ftruncate(fd, (off_t)size) != 0 ||
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

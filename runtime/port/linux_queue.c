@@ -3,6 +3,8 @@
  * (RLIMIT_MSGQUEUE), which others of his programs share; so a queue is made no larger than a part of it. */
 #include "queue.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -35,7 +37,7 @@ static lvd_status use(mqd_t id, lvd_port_queue *q) {
 
 lvd_status lvd_port_queue_find(const char *name, lvd_port_queue *q) {
   char path[128];
-  mqd_t id = mq_open(full(path, name), O_RDWR | O_NONBLOCK);
+  mqd_t id = lvd_port_descriptor(mq_open(full(path, name), O_RDWR | O_NONBLOCK));
   return id < 0 ? LVD_E_UNKNOWN : use(id, q);
 }
 
@@ -64,7 +66,9 @@ lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t lea
       struct mq_attr a = {.mq_maxmsg = n, .mq_msgsize = size};
       bool fits =
           part == RLIM_INFINITY || (rlim_t)n * size <= part || (n <= USUAL && size == least);
-      mqd_t id = fits ? mq_open(full(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a) : -1;
+      mqd_t id = fits ? lvd_port_descriptor(
+                            mq_open(full(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a))
+                      : -1;
       if (id >= 0) return use(id, q) == LVD_OK ? LVD_OK : LVD_E_SYSTEM;
       if (fits && errno != EINVAL && errno != EMFILE && errno != ENOMEM && errno != ENOSPC)
         return LVD_E_SYSTEM;

@@ -2,6 +2,8 @@
 /* A processor that Linux starts (remoteproc) and rings (rpmsg); the window is memory of linux_uio.c's. */
 #include "linux_device.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <levada/rpmsg.h>
@@ -36,7 +38,7 @@ static void *map(const lvd_port_device *device, size_t offset, size_t head, size
 static bool tell(const remote *r, const char *file, const char *word) {
   char path[160];
   snprintf(path, sizeof path, "%s/%s", r->folder, file);
-  int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+  int fd = lvd_port_descriptor(open(path, O_WRONLY | O_TRUNC | O_CLOEXEC));
   bool good = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
   int kept = errno;
   if (fd >= 0) close(fd);

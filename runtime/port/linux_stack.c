@@ -5,7 +5,10 @@
  * a guard is a mapping of its own, two for each stack, and vm.max_map_count ends them near 32,000. */
 #include "port.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -28,10 +31,11 @@ static void try_guard(void) {
   int fd[2];
   void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return;
-  if (madvise(p, page, MADV_GUARD_INSTALL) == 0 && pipe(fd) == 0) {
-    light_guards = write(fd[1], p, 1) < 0 && errno == EFAULT;
-    close(fd[0]);
-    close(fd[1]);
+  if (madvise(p, page, MADV_GUARD_INSTALL) == 0 && pipe2(fd, O_CLOEXEC) == 0) {
+    for (int i = 0; i < 2; i++) fd[i] = lvd_port_descriptor(fd[i]);
+    light_guards = fd[1] >= 0 && write(fd[1], p, 1) < 0 && errno == EFAULT;
+    for (int i = 0; i < 2; i++)
+      if (fd[i] >= 0) close(fd[i]);
   }
   munmap(p, page);
 }
@@ -49,10 +53,10 @@ size_t lvd_port_guard_size(void) { return 64 * 1024; }
 static lvd_status what_is_short(void) {
   if (errno != ENOMEM) return LVD_E_SYSTEM;
   unsigned long most = 0, used = 0;
-  FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+  FILE *f = lvd_port_file_read_open("/proc/sys/vm/max_map_count");
   if (f && fscanf(f, "%lu", &most) != 1) most = 0;
   if (f) fclose(f);
-  f = fopen("/proc/self/maps", "re");
+  f = lvd_port_file_read_open("/proc/self/maps");
   if (!f) return most ? LVD_E_MEMORY : LVD_E_MAPPINGS; /* not even a file: memory */
   for (int c; (c = fgetc(f)) != EOF;) used += c == '\n';
   fclose(f);

@@ -2,6 +2,8 @@
 /* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
 #include "port.h"
 
+#include "descriptor.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -55,7 +57,7 @@ uint32_t lvd_port_cores(void) {
 }
 
 static bool read_line(const char *path, char *line, int size) {
-  FILE *f = fopen(path, "re");
+  FILE *f = lvd_port_file_read_open(path);
   bool ok = f && fgets(line, size, f);
   if (f) fclose(f);
   return ok;
@@ -121,7 +123,7 @@ static uint32_t least_quota(FILE *f, const char *root, lvd_paths *p) {
 }
 
 uint32_t lvd_port_quota(const char *root) {
-  FILE *f = fopen("/proc/self/cgroup", "re");
+  FILE *f = lvd_port_file_read_open("/proc/self/cgroup");
   lvd_paths *p = malloc(sizeof *p);
   uint32_t least = f && p ? least_quota(f, root ? root : "/sys/fs/cgroup", p) : 0;
   free(p);
@@ -267,7 +269,7 @@ uint32_t lvd_port_thread_number(void) {
 static bool read_name(uint32_t number, char *name, size_t size) {
   char path[48];
   snprintf(path, sizeof path, "/proc/self/task/%u/comm", number);
-  FILE *file = fopen(path, "re");
+  FILE *file = lvd_port_file_read_open(path);
   bool read = file && fgets(name, (int)size, file);
   if (file) fclose(file);
   if (read) name[strcspn(name, "\n")] = 0;
@@ -373,7 +375,7 @@ static bool is_dead(const char *number) {
 /* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask, and its points of
  * cancellation, since who asks may have a lock. */
 static void read_start(const char *path, char *text, size_t size) {
-  int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  int fd = lvd_port_descriptor((int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
   long n = fd < 0 ? 0 : syscall(SYS_read, fd, text, size - 1);
   if (fd >= 0) syscall(SYS_close, fd);
   text[n > 0 ? n : 0] = 0;
@@ -417,8 +419,12 @@ uint64_t lvd_port_thread_delay_ns(uint32_t number) {
 }
 
 uint32_t lvd_port_other_threads(void) {
-  DIR *folder = opendir("/proc/self/task");
-  if (!folder) return UINT32_MAX;
+  int fd = lvd_port_descriptor(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+  if (!folder) {
+    if (fd >= 0) close(fd);
+    return UINT32_MAX;
+  }
   uint32_t tasks = 0;
   for (const struct dirent *e; (e = readdir(folder));)
     tasks += e->d_name[0] != '.' && !is_dead(e->d_name);

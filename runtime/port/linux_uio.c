@@ -3,6 +3,8 @@
  * device, whose interrupt is the far side's bell; or a part of /dev/mem, where there is none. */
 #include "linux_device.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -27,7 +29,7 @@ void *lvd_device_say(lvd_device_why *why, lvd_status status, const char *format,
 }
 
 bool lvd_device_read(const char *path, char *line, size_t size) {
-  FILE *f = fopen(path, "r");
+  FILE *f = lvd_port_file_read_open(path);
   bool there = f && fgets(line, (int)size, f);
   if (f) fclose(f);
   if (there) line[strcspn(line, "\n")] = 0;
@@ -46,7 +48,7 @@ bool lvd_device_number(const char **at, uint64_t *out) {
 int lvd_device_node(lvd_device_why *why, const char *name) {
   char path[200];
   snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
-  int fd = open(path, O_RDWR | O_CLOEXEC | O_SYNC);
+  int fd = lvd_port_descriptor(open(path, O_RDWR | O_CLOEXEC | O_SYNC));
   if (fd >= 0) return fd;
   if (errno == EACCES || errno == EPERM)
     lvd_device_say(why, LVD_E_SYSTEM, "%s may not be opened by this user: see its owner and mode",

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../port/descriptor.h"
 #include "window.h"
 
 enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
@@ -27,7 +28,7 @@ enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
 #endif
 
 bool lvd_board_has(const char *file) {
-  FILE *f = *file ? fopen(file, "rb") : NULL;
+  FILE *f = *file ? lvd_port_file_read_open(file) : NULL;
   if (f) fclose(f);
   return f != NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../port/descriptor.h"
 #include "window.h"
 
 enum { ELF_HEADER = 64, LOADED = 1, MOST_PARTS = 64 };
@@ -104,7 +105,7 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
   if (lvd_port_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
-  FILE *f = fopen(name, "rb");
+  FILE *f = lvd_port_file_read_open(name);
   if (!f) return lvd_window_refuse(LVD_E_UNKNOWN, "the image %s cannot be opened", name);
   unsigned char *bytes = malloc(MOST_IMAGE + 1);
   size_t size = bytes ? fread(bytes, 1, MOST_IMAGE + 1, f) : 0;

@@ -95,7 +95,8 @@ static bool try_port(descriptors *d, const struct addrinfo *found) {
   const bool serves = !*d->address;
   bool refused = false;
   for (const struct addrinfo *a = found; a && !d->called; a = a->ai_next) {
-    int on = 1, fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    int on = 1,
+        fd = own_descriptor(socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (fd >= 0 && (serves ? !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 1)
                            : !connect(fd, a->ai_addr, a->ai_addrlen))) {
@@ -134,7 +135,7 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   d->called = 0;
   if (keep(fd) < 0 || *address) return fd;
   lvd_wait_input(fd);
-  int32_t connected = keep(accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+  int32_t connected = keep(own_descriptor(accept4(fd, NULL, NULL, SOCK_CLOEXEC)));
   give_up(fd);
   return connected;
 }
@@ -173,8 +174,9 @@ STD const char *intf_net_Tcp_getOption(int32_t fd, const char *name) {
 /* ---- system.io.AccessFile ---------------------------------------------------------------------- */
 
 STD int32_t system_io_AccessFile_openFile(const char *name) {
-  int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0 && (errno == EACCES || errno == EROFS)) fd = open(name, O_RDONLY | O_CLOEXEC);
+  int fd = own_descriptor(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (fd < 0 && (errno == EACCES || errno == EROFS))
+    fd = own_descriptor(open(name, O_RDONLY | O_CLOEXEC));
   if (fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
   return keep(fd);
 }

@@ -90,6 +90,25 @@ static bool ends_with(const char *text, const char *end) {
   return a >= b && !strcmp(text + a - b, end);
 }
 
+/* ---- Descriptors ------------------------------------------------------------------------------- */
+
+/* The same under a number of at least 3: 0 to 2 are the program's standard streams also while it has them closed, and
+ * what is printed must not reach a file of ours. Negative, with errno: there is none. */
+__attribute__((unused)) static int own_descriptor(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int own = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+  close(fd);
+  errno = error;
+  return own;
+}
+
+static DIR *open_folder(const char *name) {
+  int fd = own_descriptor(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  if (fd >= 0 && !dir) close(fd);
+  return dir;
+}
+
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
 
 enum { INPUT_BUFFER = 65536, BURST = 4096 };
@@ -132,7 +151,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 static void input_add_folder(input *in, const char *folder) {
-  DIR *dir = opendir(folder);
+  DIR *dir = open_folder(folder);
   if (!dir) refuse("cannot open the folder %s: %s", folder, strerror(errno));
   for (struct dirent *entry; (entry = readdir(dir));) {
     char path[PATH_MAX];
@@ -189,7 +208,9 @@ static void input_open_file(input *in) {
   /* Not blocking: a named pipe that nobody writes to yet is waited for when it is read; and what has come may be
    * somebody else's when we read, which must not keep the worker. What was handed down to us (-) is not only
    * ours to change. */
-  do in->fd = strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : dup(STDIN_FILENO);
+  do
+    in->fd = own_descriptor(strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                                              : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
   while (in->fd < 0 && errno == EINTR);
   if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
   in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
@@ -262,7 +283,9 @@ static bool has_ended(long process) {
   if (kill((pid_t)process, 0)) return errno == ESRCH;
   char path[64], line[512] = "";
   snprintf(path, sizeof path, "/proc/%ld/stat", process);
-  FILE *file = fopen(path, "re");
+  int fd = own_descriptor(open(path, O_RDONLY | O_CLOEXEC));
+  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+  if (fd >= 0 && !file) close(fd);
   if (!file) return false;
   char *read = fgets(line, sizeof line, file), *state = strrchr(line, ')'); /* the name's end */
   fclose(file);
@@ -278,7 +301,7 @@ static void remove_abandoned(const char *name) {
   int folder = (int)(last - name);
   if ((size_t)folder + length + 64 >= sizeof path) return;
   snprintf(path, sizeof path, "%.*s", folder, name);
-  DIR *dir = opendir(folder ? path : ".");
+  DIR *dir = open_folder(folder ? path : ".");
   if (!dir) return;
   for (struct dirent *entry; (entry = readdir(dir));) {
     long process;
@@ -291,7 +314,7 @@ static void remove_abandoned(const char *name) {
     if (snprintf(path, sizeof path, "%.*s%s", folder, name, entry->d_name) >= (int)sizeof path)
       continue;
     /* One of another container has a number of its own there; but it holds the file's lock. */
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = own_descriptor(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) unlink(path);
     if (fd >= 0) close(fd);
   }
@@ -303,11 +326,11 @@ static void output_open_now(void *argument) {
   const char *name = out->name;
   struct stat st;
   if (!strcmp(name, "-")) {
-    out->fd = dup(STDOUT_FILENO);
+    out->fd = own_descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
   } else if (!stat(name, &st) && S_ISDIR(st.st_mode)) {
     errno = EISDIR;
   } else if (is_special(name)) {
-    out->fd = open(name, O_WRONLY | O_CLOEXEC);
+    out->fd = own_descriptor(open(name, O_WRONLY | O_CLOEXEC));
   } else {
     bool is_link = !lstat(name, &st) && S_ISLNK(st.st_mode);
     char *followed = is_link ? realpath(name, NULL) : NULL; /* null: it leads nowhere yet */
@@ -320,7 +343,7 @@ static void output_open_now(void *argument) {
     out->temporary = malloc(room);
     for (int i = 0; out->temporary && i <= 1000; i++) {
       snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
-      out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      out->fd = own_descriptor(open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (out->fd >= 0 || errno != EEXIST) break;
     }
     if (out->fd >= 0) flock(out->fd, LOCK_EX | LOCK_NB); /* see remove_abandoned */

@@ -296,7 +296,7 @@ static known *known_of_app(void) {
   if (!k->open) {
     if (!k->name) k->name = copy_option("compare");
     k->none = !*k->name;
-    if (!k->none && (k->fd = open(k->name, O_RDONLY | O_CLOEXEC)) < 0)
+    if (!k->none && (k->fd = own_descriptor(open(k->name, O_RDONLY | O_CLOEXEC))) < 0)
       refuse("cannot open %s: %s", k->name, strerror(errno));
     k->open = true;
   }
