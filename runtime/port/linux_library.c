@@ -4,10 +4,11 @@
  *
  * By weak references, since older systems have these functions in a library of their own, and a static
  * program has none: it cannot be unloaded. */
+#include "linux_syscall.h"
 #include "port.h"
 
 #include <dlfcn.h>
-#include <sys/auxv.h>
+#include <link.h>
 
 #pragma weak dladdr
 #pragma weak dlopen
@@ -19,7 +20,7 @@ void lvd_port_stay_loaded(void) {
   Dl_info library;
   if (!dladdr || !dlopen || !dlerror || !dladdr(&here, &library)) return;
   /* The program's own table is near its beginning. */
-  uintptr_t program = getauxval(AT_PHDR), base = (uintptr_t)library.dli_fbase;
+  uintptr_t program = lvd_sys_auxiliary(AT_PHDR), base = (uintptr_t)library.dli_fbase;
   if (program >= base && program - base < 4096) return;
   if (!dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) (void)dlerror();
 }

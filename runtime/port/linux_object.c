@@ -5,21 +5,13 @@
  * which the loader would take another for this one.
  *
  * By weak references, as in linux_library.c: a static program loads nothing. */
+#include "linux_syscall.h"
 #include "port.h"
 
-#include "descriptor.h"
-
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #pragma weak dlopen
 #pragma weak dlsym
@@ -40,22 +32,22 @@ static lvd_status cannot(const char *path, const char *text, lvd_status status, 
 
 /* The copy; below 0: errno says why. */
 static int copy_of(int file) {
-  struct stat s;
-  if (fstat(file, &s) != 0) return -1;
-  if (!S_ISREG(s.st_mode)) {
-    errno = S_ISDIR(s.st_mode) ? EISDIR : EINVAL;
+  struct statx s;
+  if (lvd_sys_stat(file, "", &s) != 0) return -1;
+  if (!S_ISREG(s.stx_mode)) {
+    errno = S_ISDIR(s.stx_mode) ? EISDIR : EINVAL;
     return -1;
   }
-  int fd = lvd_port_descriptor(memfd_create("levada-program", MFD_CLOEXEC));
-  for (off_t left = s.st_size; fd >= 0 && left > 0;) {
-    ssize_t n = sendfile(fd, file, NULL, (size_t)left);
+  int fd = lvd_sys_memfd_create("levada-program", MFD_CLOEXEC);
+  for (uint64_t left = s.stx_size; fd >= 0 && left > 0;) {
+    ssize_t n = lvd_sys_sendfile(fd, file, left);
     if (n > 0) {
-      left -= n;
+      left -= (size_t)n;
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
     int error = n < 0 ? errno : EIO; /* it has become shorter */
-    close(fd);
+    lvd_sys_close(fd);
     errno = error;
     return -1;
   }
@@ -65,16 +57,19 @@ static int copy_of(int file) {
 /* Is a part that the loader would map not there, as of a file that is being written? It would map it all the same, and
  * whoever touches that part ends by SIGBUS. What is no object at all the loader refuses itself. */
 static bool is_cut(int fd) {
-  struct stat s;
+  struct statx s;
   ElfW(Ehdr) head;
-  if (fstat(fd, &s) != 0 || pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head) return false;
+  if (lvd_sys_stat(fd, "", &s) != 0 ||
+      lvd_sys_pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
+    return false;
   if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr)))
     return false;
-  uint64_t size = (uint64_t)s.st_size;
+  uint64_t size = s.stx_size;
   for (uint32_t i = 0; i < head.e_phnum; i++) {
     ElfW(Phdr) part;
     uint64_t at = head.e_phoff + (uint64_t)i * sizeof part;
-    if (at > size || pread(fd, &part, sizeof part, (off_t)at) != (ssize_t)sizeof part) return true;
+    if (at > size || lvd_sys_pread(fd, &part, sizeof part, (off_t)at) != (ssize_t)sizeof part)
+      return true;
     if (part.p_type != PT_LOAD) continue;
     if (part.p_offset > size || part.p_filesz > size - part.p_offset) return true;
   }
@@ -84,21 +79,21 @@ static bool is_cut(int fd) {
 lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
     return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
-  int file = lvd_port_descriptor(open(path, O_RDONLY | O_CLOEXEC));
+  int file = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return cannot(path, strerror(errno), LVD_E_ARGUMENT, why, size);
   int fd = copy_of(file), error = errno;
-  close(file);
+  lvd_sys_close(file);
   if (fd < 0)
     return cannot(path, strerror(error),
                   error == EISDIR || error == EINVAL ? LVD_E_ARGUMENT : LVD_E_LIMIT, why, size);
   if (is_cut(fd)) {
-    close(fd);
+    lvd_sys_close(fd);
     return cannot(path, "the file is cut short: some of what it is to have is not there",
                   LVD_E_ARGUMENT, why, size);
   }
   lvd_port_object *o = calloc(1, sizeof *o);
   if (!o) {
-    close(fd);
+    lvd_sys_close(fd);
     return cannot(path, "no memory", LVD_E_MEMORY, why, size);
   }
   o->fd = fd;
@@ -109,7 +104,7 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
     if (text && strncmp(text, ": ", 2) == 0) text += 2;
     cannot(path, text ? text : "it cannot be loaded", LVD_E_ARGUMENT, why, size);
     free(o);
-    close(fd);
+    lvd_sys_close(fd);
     return LVD_E_ARGUMENT;
   }
   *out = o;
@@ -153,6 +148,6 @@ void lvd_port_object_close(lvd_port_object *o) {
   if (stays)
     dlclose(stays);
   else
-    close(o->fd);
+    lvd_sys_close(o->fd);
   free(o);
 }

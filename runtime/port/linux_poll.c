@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Many descriptors at once on Linux: epoll. Each report is for once, so that a descriptor at which
  * nobody waits any more costs nothing. */
+#include "linux_syscall.h"
 #include "port.h"
 
-#include "descriptor.h"
-
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 struct lvd_port_poller {
   int epoll, bell;
@@ -18,10 +14,11 @@ struct lvd_port_poller {
 lvd_status lvd_port_poller_open(lvd_port_poller **out) {
   lvd_port_poller *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
-  p->epoll = lvd_port_descriptor(epoll_create1(EPOLL_CLOEXEC));
-  p->bell = lvd_port_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  p->epoll = lvd_sys_epoll_create(EPOLL_CLOEXEC);
+  p->bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct epoll_event bell = {.events = EPOLLIN, .data = {.fd = -1}};
-  if (p->epoll < 0 || p->bell < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
+  if (p->epoll < 0 || p->bell < 0 ||
+      lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
     lvd_port_poller_close(p);
     return LVD_E_LIMIT;
   }
@@ -30,8 +27,8 @@ lvd_status lvd_port_poller_open(lvd_port_poller **out) {
 }
 
 void lvd_port_poller_close(lvd_port_poller *p) {
-  if (p->epoll >= 0) close(p->epoll);
-  if (p->bell >= 0) close(p->bell);
+  if (p->epoll >= 0) lvd_sys_close(p->epoll);
+  if (p->bell >= 0) lvd_sys_close(p->bell);
   free(p);
 }
 
@@ -39,15 +36,15 @@ bool lvd_port_poller_watch(lvd_port_poller *p, int fd, bool to_read, bool to_wri
   struct epoll_event e = {.events = EPOLLONESHOT, .data = {.fd = fd}};
   if (to_read) e.events |= EPOLLIN;
   if (to_write) e.events |= EPOLLOUT;
-  if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) == 0) return true;
+  if (lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) == 0) return true;
   if (errno != ENOENT) return false;
-  return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+  return lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
 uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_t most) {
   enum { SOME = 64 };
   struct epoll_event event[SOME];
-  int n = epoll_wait(p->epoll, event, most < SOME ? (int)most : SOME, -1);
+  int n = lvd_sys_epoll_wait(p->epoll, event, most < SOME ? (int)most : SOME, -1);
   for (int i = 0; i < n; i++) {
     bool both = event[i].events & (EPOLLERR | EPOLLHUP); /* has an end or an error to tell */
     ready[i].fd = event[i].data.fd;
@@ -57,4 +54,7 @@ uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_
   return n < 0 ? 0 : (uint32_t)n;
 }
 
-void lvd_port_poller_ring(lvd_port_poller *p) { eventfd_write(p->bell, 1); }
+void lvd_port_poller_ring(lvd_port_poller *p) {
+  ssize_t n = lvd_sys_write(p->bell, &(uint64_t){1}, sizeof(uint64_t));
+  (void)n;
+}

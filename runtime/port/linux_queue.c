@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Queues on Linux: POSIX message queues. What they hold counts against a limit of the user
  * (RLIMIT_MSGQUEUE), which others of his programs share; so a queue is made no larger than a part of it. */
+#include "linux_syscall.h"
 #include "queue.h"
 
-#include "descriptor.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <mqueue.h>
 #include <stdio.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PART = 8, USUAL = 10 /* messages, where nobody has raised the limit */, HEAD = 64 };
 
 static const char *full(char out[128], const char *name) {
-  snprintf(out, 128, "/levada-%u-%s", (unsigned)geteuid(), name);
+  snprintf(out, 128, "/levada-%u-%s", (unsigned)lvd_sys_geteuid(), name);
   return out;
 }
 
-static bool is_ours(mqd_t id) {
-  struct stat s;
-  return fstat(id, &s) == 0 && s.st_uid == geteuid() && (s.st_mode & 077) == 0;
+static bool is_ours(int id) {
+  struct statx s;
+  return lvd_sys_stat(id, "", &s) == 0 && s.stx_uid == lvd_sys_geteuid() && (s.stx_mode & 077) == 0;
 }
 
-static lvd_status use(mqd_t id, lvd_port_queue *q) {
+static lvd_status use(int id, lvd_port_queue *q) {
   struct mq_attr a;
-  if (!is_ours(id) || mq_getattr(id, &a) != 0) {
-    mq_close(id);
+  if (!is_ours(id) || lvd_sys_mq_getattr(id, &a) != 0) {
+    lvd_sys_close(id);
     return LVD_E_UNKNOWN;
   }
   *q = (lvd_port_queue){(int)id, (uint32_t)a.mq_maxmsg, (uint32_t)a.mq_msgsize};
@@ -37,17 +30,17 @@ static lvd_status use(mqd_t id, lvd_port_queue *q) {
 
 lvd_status lvd_port_queue_find(const char *name, lvd_port_queue *q) {
   char path[128];
-  mqd_t id = lvd_port_descriptor(mq_open(full(path, name), O_RDWR | O_NONBLOCK));
+  int id = lvd_sys_mq_open(full(path, name), O_RDWR | O_NONBLOCK, 0, NULL);
   return id < 0 ? LVD_E_UNKNOWN : use(id, q);
 }
 
 /* Bytes that one queue should not exceed; the user's own soft limit is raised as far as he may. */
 static rlim_t share(void) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_MSGQUEUE, &limit) != 0) return 0;
+  if (lvd_sys_getrlimit(RLIMIT_MSGQUEUE, &limit) != 0) return 0;
   if (limit.rlim_cur != limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_MSGQUEUE, &limit);
+    lvd_sys_setrlimit(RLIMIT_MSGQUEUE, &limit);
   }
   return limit.rlim_cur == RLIM_INFINITY ? RLIM_INFINITY : limit.rlim_cur / PART;
 }
@@ -66,9 +59,8 @@ lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t lea
       struct mq_attr a = {.mq_maxmsg = n, .mq_msgsize = size};
       bool fits =
           part == RLIM_INFINITY || (rlim_t)n * size <= part || (n <= USUAL && size == least);
-      mqd_t id = fits ? lvd_port_descriptor(
-                            mq_open(full(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a))
-                      : -1;
+      int id =
+          fits ? lvd_sys_mq_open(full(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a) : -1;
       if (id >= 0) return use(id, q) == LVD_OK ? LVD_OK : LVD_E_SYSTEM;
       if (fits && errno != EINVAL && errno != EMFILE && errno != ENOMEM && errno != ENOSPC)
         return LVD_E_SYSTEM;
@@ -79,19 +71,19 @@ lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t lea
 }
 
 void lvd_port_queue_close(lvd_port_queue *q) {
-  if (q->id >= 0) mq_close((mqd_t)q->id);
+  if (q->id >= 0) lvd_sys_close(q->id);
   q->id = -1;
 }
 
 void lvd_port_queue_remove(const char *name) {
   char path[128];
-  mq_unlink(full(path, name));
+  lvd_sys_mq_unlink(full(path, name));
 }
 
 lvd_status lvd_port_queue_send(const lvd_port_queue *q, const void *data, size_t size,
                                uint32_t priority) {
   int result;
-  do result = mq_send((mqd_t)q->id, data, size, priority);
+  do result = lvd_sys_mq_send(q->id, data, size, priority);
   while (result != 0 && errno == EINTR);
   return result == 0 ? LVD_OK : errno == EAGAIN ? LVD_E_TIME : LVD_E_SYSTEM;
 }
@@ -100,7 +92,7 @@ lvd_status lvd_port_queue_receive(const lvd_port_queue *q, void *data, size_t *s
                                   uint32_t *priority) {
   ssize_t n;
   unsigned level = 0;
-  do n = mq_receive((mqd_t)q->id, data, q->size, &level);
+  do n = lvd_sys_mq_receive(q->id, data, q->size, &level);
   while (n < 0 && errno == EINTR);
   if (n < 0) return errno == EAGAIN ? LVD_E_TIME : LVD_E_SYSTEM;
   *size = (size_t)n;
@@ -110,5 +102,5 @@ lvd_status lvd_port_queue_receive(const lvd_port_queue *q, void *data, size_t *s
 
 uint32_t lvd_port_queue_count(const lvd_port_queue *q) {
   struct mq_attr a;
-  return mq_getattr((mqd_t)q->id, &a) == 0 ? (uint32_t)a.mq_curmsgs : 0;
+  return lvd_sys_mq_getattr(q->id, &a) == 0 ? (uint32_t)a.mq_curmsgs : 0;
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A processor that Linux starts (remoteproc) and rings (rpmsg); the window is memory of linux_uio.c's. */
 #include "linux_device.h"
+#include "linux_syscall.h"
+#include "text.h"
 
-#include "descriptor.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <levada/rpmsg.h>
 #include <linux/rpmsg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { NODES = 64, FIRMWARE_ENDPOINT = 0x400 };
 
@@ -38,10 +33,10 @@ static void *map(const lvd_port_device *device, size_t offset, size_t head, size
 static bool tell(const remote *r, const char *file, const char *word) {
   char path[160];
   snprintf(path, sizeof path, "%s/%s", r->folder, file);
-  int fd = lvd_port_descriptor(open(path, O_WRONLY | O_TRUNC | O_CLOEXEC));
-  bool good = fd >= 0 && write(fd, word, strlen(word)) == (ssize_t)strlen(word);
+  int fd = lvd_sys_open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+  bool good = fd >= 0 && lvd_sys_write(fd, word, strlen(word)) == (ssize_t)strlen(word);
   int kept = errno;
-  if (fd >= 0) close(fd);
+  if (fd >= 0) lvd_sys_close(fd);
   errno = kept;
   return good;
 }
@@ -56,10 +51,10 @@ static bool runs(const remote *r) {
   return is_in_state(r, "running") || is_in_state(r, "attached");
 }
 
-static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+static void wait_a_little(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
 static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
-  if (access(r->folder, F_OK) != 0)
+  if (lvd_sys_access(r->folder, F_OK) != 0)
     return lvd_device_say(why, LVD_E_UNKNOWN, "there is no processor %s: %s is not there", r->name,
                           r->folder);
   if (runs(r)) return true;
@@ -91,7 +86,7 @@ static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
 static int await_node(const char *name, uint64_t deadline, lvd_device_why *why) {
   char path[200];
   snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
-  while (access(path, F_OK) != 0 && lvd_port_ns() < deadline) wait_a_little();
+  while (lvd_sys_access(path, F_OK) != 0 && lvd_port_ns() < deadline) wait_a_little();
   return lvd_device_node(why, name);
 }
 
@@ -100,12 +95,12 @@ static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_why *why) {
   struct rpmsg_endpoint_info info = {.src = UINT32_MAX, .dst = (uint32_t)r->to};
   char control[32], path[240], line[40];
   snprintf(control, sizeof control, "rpmsg_ctrl%u", (unsigned)r->control);
-  snprintf(info.name, sizeof info.name, "levada-%d-%u", (int)getpid(),
+  snprintf(info.name, sizeof info.name, "levada-%d-%u", (int)lvd_sys_getpid(),
            (unsigned)lvd_add_relaxed_u32(&made, 1));
   int fd = await_node(control, deadline, why);
   if (fd < 0) return false;
-  int failed = ioctl(fd, RPMSG_CREATE_EPT_IOCTL, &info), error = errno;
-  close(fd);
+  int failed = lvd_sys_ioctl(fd, RPMSG_CREATE_EPT_IOCTL, &info), error = errno;
+  lvd_sys_close(fd);
   if (failed)
     return lvd_device_say(why, LVD_E_SYSTEM, "%s gives no endpoint to 0x%x: %s", control,
                           (unsigned)r->to, strerror(error));
@@ -128,7 +123,7 @@ static bool connect_to(remote *r, uint64_t deadline, lvd_device_why *why) {
   } else if ((r->endpoint = await_node(r->channel, deadline, why)) < 0) {
     return false;
   }
-  return fcntl(r->endpoint, F_SETFL, O_NONBLOCK) == 0;
+  return lvd_sys_fcntl(r->endpoint, F_SETFL, O_NONBLOCK) == 0;
 }
 
 static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
@@ -139,7 +134,7 @@ static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
                           .kind = LVD_RPMSG_WINDOW,
                           .address = ((const lvd_uio *)r->memory)->address,
                           .size = r->memory->size};
-  if (write(r->endpoint, &here, sizeof here) != sizeof here) return LVD_E_SYSTEM;
+  if (lvd_sys_write(r->endpoint, &here, sizeof here) != sizeof here) return LVD_E_SYSTEM;
   snprintf(words[0], sizeof words[0], "%d", wire);
   snprintf(words[1], sizeof words[1], "%d", r->endpoint);
   snprintf(path, sizeof path, "%s/state", r->folder);
@@ -160,8 +155,9 @@ static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
 
 static void close_remote(lvd_port_device *device) {
   remote *r = (remote *)device;
-  if (r->endpoint >= 0 && r->made && !r->kept) ioctl(r->endpoint, RPMSG_DESTROY_EPT_IOCTL);
-  if (r->endpoint >= 0) close(r->endpoint);
+  if (r->endpoint >= 0 && r->made && !r->kept)
+    lvd_sys_ioctl(r->endpoint, RPMSG_DESTROY_EPT_IOCTL, NULL);
+  if (r->endpoint >= 0) lvd_sys_close(r->endpoint);
   if (r->started && !r->kept) tell(r, "state", "stop");
   if (r->memory) r->memory->close(r->memory);
   free(r);
@@ -175,8 +171,8 @@ static bool is_file(const char *name) { return *name && !strchr(name, '/') && *n
 
 /* `name` is cut in pieces, and stays. */
 static bool read_name(remote *r, char *name, lvd_device_why *why) {
-  char *rest;
-  const char *word = strtok_r(name, ",", &rest);
+  char *rest = name;
+  const char *word = lvd_text_word(&rest);
   if (!word || !is_file(word) || strlen(word) >= sizeof r->name)
     return lvd_device_say(why, LVD_E_ARGUMENT,
                           "name a processor, as remoteproc:remoteproc0,memory=uio0:IMAGE");
@@ -184,7 +180,7 @@ static bool read_name(remote *r, char *name, lvd_device_why *why) {
   snprintf(r->folder, sizeof r->folder, "%.60s/class/remoteproc/%s",
            lvd_device_root("LEVADA_SYSFS", "/sys"), r->name);
   r->to = FIRMWARE_ENDPOINT;
-  while ((word = strtok_r(NULL, ",", &rest))) {
+  while ((word = lvd_text_word(&rest))) {
     if (strncmp(word, "memory=", 7) == 0)
       r->place = word + 7;
     else if (strncmp(word, "firmware=", 9) == 0 && word[9])
@@ -210,7 +206,7 @@ lvd_port_device *lvd_port_remoteproc_open(const char *name, char *text, size_t s
   lvd_device_why why = {text, size, status};
   uint64_t deadline = lvd_port_ns() + (uint64_t)limit_ns;
   remote *r = calloc(1, sizeof *r);
-  char *words = strdup(name);
+  char *words = lvd_text_copy(name);
   *status = LVD_E_MEMORY;
   bool good = r && words;
   if (r) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
+#include "linux_syscall.h"
 #include "port.h"
 
-#include "descriptor.h"
-
-#include <dirent.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask. */
+static void read_start(const char *path, char *text, size_t size) {
+  int fd = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
+  size_t length = 0;
+  for (ssize_t n; fd >= 0 && length < size - 1; length += (size_t)n)
+    if ((n = lvd_sys_read(fd, text + length, size - 1 - length)) <= 0) break;
+  if (fd >= 0) lvd_sys_close(fd);
+  text[length] = 0;
+}
 
 /* ---- cores -------------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ static cpu_set_t usable;
 static pthread_once_t noted = PTHREAD_ONCE_INIT;
 
 static void note_usable(void) {
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) CPU_ZERO(&usable);
+  if (lvd_sys_getaffinity(sizeof usable, &usable) != 0) CPU_ZERO(&usable);
 }
 
 uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
@@ -36,7 +36,7 @@ uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
     size_t bytes = CPU_ALLOC_SIZE(bits);
     uint32_t n = 0;
     if (!set) break;
-    if (sched_getaffinity(0, bytes, set) == 0) {
+    if (lvd_sys_getaffinity(bytes, set) == 0) {
       for (int i = 0; i < bits; i++)
         if (CPU_ISSET_S((size_t)i, bytes, set)) {
           if (n < max) cpu[n] = i;
@@ -52,20 +52,27 @@ uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
 }
 
 uint32_t lvd_port_cores(void) {
-  long n = sysconf(_SC_NPROCESSORS_CONF);
-  return n > 0 ? (uint32_t)n : 1;
+  char list[256]; /* "0-7", or "0,2-7": the last number */
+  read_start("/sys/devices/system/cpu/possible", list, sizeof list);
+  list[strcspn(list, "\n")] = 0;
+  const char *last = list + strlen(list);
+  while (last > list && last[-1] >= '0' && last[-1] <= '9') last--;
+  if (*last) return (uint32_t)strtoul(last, NULL, 10) + 1;
+  cpu_set_t set; /* the kernel says how many bytes it has */
+  long bytes = LVD_SYS(SYS_sched_getaffinity, 0, sizeof set, &set);
+  return bytes > 0 ? (uint32_t)bytes * 8 : 1;
 }
 
-static bool read_line(const char *path, char *line, int size) {
-  FILE *f = lvd_port_file_read_open(path);
-  bool ok = f && fgets(line, size, f);
-  if (f) fclose(f);
-  return ok;
+/* The first line, without its end. */
+static bool read_line(const char *path, char *line, size_t size) {
+  read_start(path, line, size);
+  line[strcspn(line, "\n")] = 0;
+  return *line;
 }
 
 /* Names of files are long: not on the stack, which may be a small one. */
 typedef struct lvd_paths {
-  char line[4096], part[4096], folder[4160], file[4200];
+  char groups[32768], part[4096], folder[4160], file[4200];
 } lvd_paths;
 
 /* Whole cores that one group's files allow, 0 for no limit. */
@@ -94,12 +101,14 @@ static bool has_cpu(const char *controllers) {
   return false;
 }
 
-static uint32_t least_quota(FILE *f, const char *root, lvd_paths *p) {
+static uint32_t least_quota(const char *root, lvd_paths *p) {
   static const char *const mounts[] = {"", "/unified", "/cpu", "/cpu,cpuacct"};
   uint32_t least = 0;
-  while (fgets(p->line, sizeof p->line, f)) {
-    p->line[strcspn(p->line, "\n")] = 0;
-    char *controllers = strchr(p->line, ':'),
+  read_start("/proc/self/cgroup", p->groups, sizeof p->groups);
+  for (char *line = p->groups, *next; *line; line = next) {
+    next = line + strcspn(line, "\n");
+    if (*next) *next++ = 0;
+    char *controllers = strchr(line, ':'),
          *group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group) continue;
     *group++ = 0;
@@ -123,11 +132,9 @@ static uint32_t least_quota(FILE *f, const char *root, lvd_paths *p) {
 }
 
 uint32_t lvd_port_quota(const char *root) {
-  FILE *f = lvd_port_file_read_open("/proc/self/cgroup");
   lvd_paths *p = malloc(sizeof *p);
-  uint32_t least = f && p ? least_quota(f, root ? root : "/sys/fs/cgroup", p) : 0;
+  uint32_t least = p ? least_quota(root ? root : "/sys/fs/cgroup", p) : 0;
   free(p);
-  if (f) fclose(f);
   return least;
 }
 
@@ -160,9 +167,9 @@ enum { SHORT_TURN_NS = 100000 };
 
 static void take_short_turns(void) {
   struct scheduling s = {.size = sizeof s};
-  if (syscall(SYS_sched_getattr, 0, &s, sizeof s, 0) != 0 || s.policy != SCHED_OTHER) return;
+  if (LVD_SYS(SYS_sched_getattr, 0, &s, sizeof s, 0) != 0 || s.policy != SCHED_OTHER) return;
   s.turn_ns = SHORT_TURN_NS;
-  syscall(SYS_sched_setattr, 0, &s, 0);
+  LVD_SYS(SYS_sched_setattr, 0, &s, 0);
 }
 
 static void *thread_main(void *p) {
@@ -175,11 +182,11 @@ static void *thread_main(void *p) {
       size_t bytes = CPU_ALLOC_SIZE(t->cpu + 1);
       CPU_ZERO_S(bytes, set);
       CPU_SET_S((size_t)t->cpu, bytes, set);
-      sched_setaffinity(0, bytes, set); /* refused: it runs unpinned, slower but right */
+      lvd_sys_setaffinity(bytes, set); /* refused: it runs unpinned, slower but right */
       CPU_FREE(set);
     }
   }
-  if (t->cpu < 0 && CPU_COUNT(&usable)) sched_setaffinity(0, sizeof usable, &usable);
+  if (t->cpu < 0 && CPU_COUNT(&usable)) lvd_sys_setaffinity(sizeof usable, &usable);
   take_short_turns();
   t->body(t->argument);
   lvd_add_relaxed_u32(&started, UINT32_MAX);
@@ -230,15 +237,15 @@ void lvd_port_thread_interrupt(lvd_port_thread *t) {
 }
 
 bool lvd_port_thread_urgent(void) {
-  struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
-  if (sched_setscheduler(0, SCHED_FIFO, &p) == 0) return true;
-  return setpriority(PRIO_PROCESS, (id_t)gettid(), -20) == 0;
+  struct sched_param p = {.sched_priority = 1}; /* the least of the class */
+  if (lvd_sys_setscheduler(SCHED_FIFO, &p) == 0) return true;
+  return lvd_sys_setpriority(PRIO_PROCESS, (id_t)lvd_sys_gettid(), -20) == 0;
 }
 
 /* SCHED_RR: of two of one priority on a core one that does not sleep would keep the other away for ever. */
 bool lvd_port_thread_realtime(uint32_t priority) {
   struct sched_param p = {.sched_priority = (int)priority};
-  return sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &p) == 0;
+  return lvd_sys_setscheduler(SCHED_RR | SCHED_RESET_ON_FORK, &p) == 0;
 }
 
 typedef struct lvd_try {
@@ -262,24 +269,20 @@ bool lvd_port_realtime_allowed(uint32_t priority) {
 
 uint32_t lvd_port_thread_number(void) {
   static _Thread_local uint32_t number;
-  if (!number) number = (uint32_t)gettid();
+  if (!number) number = (uint32_t)lvd_sys_gettid();
   return number;
 }
 
 static bool read_name(uint32_t number, char *name, size_t size) {
   char path[48];
   snprintf(path, sizeof path, "/proc/self/task/%u/comm", number);
-  FILE *file = lvd_port_file_read_open(path);
-  bool read = file && fgets(name, (int)size, file);
-  if (file) fclose(file);
-  if (read) name[strcspn(name, "\n")] = 0;
-  return read && *name;
+  return read_line(path, name, size);
 }
 
 /* A thread that nobody has named bears the program's name. */
 void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
   char program[32];
-  uint32_t first = (uint32_t)getpid();
+  uint32_t first = (uint32_t)lvd_sys_getpid();
   if (number == first)
     snprintf(name, size, "main");
   else if (!read_name(number, name, size) ||
@@ -287,17 +290,17 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
     snprintf(name, size, "%u", number);
 }
 
-int32_t lvd_port_cpu(void) { return sched_getcpu(); }
+int32_t lvd_port_cpu(void) { return lvd_sys_getcpu(); }
 
 void lvd_port_thread_come(int32_t cpu) {
   enum { MOST = 4096 };
   cpu_set_t may[MOST / CPU_SETSIZE], there[MOST / CPU_SETSIZE];
-  if (cpu < 0 || cpu >= MOST || sched_getcpu() == cpu) return;
-  if (sched_getaffinity(0, sizeof may, may) != 0 || !CPU_ISSET_S((size_t)cpu, sizeof may, may))
+  if (cpu < 0 || cpu >= MOST || lvd_sys_getcpu() == cpu) return;
+  if (lvd_sys_getaffinity(sizeof may, may) != 0 || !CPU_ISSET_S((size_t)cpu, sizeof may, may))
     return;
   CPU_ZERO_S(sizeof there, there);
   CPU_SET_S((size_t)cpu, sizeof there, there);
-  if (sched_setaffinity(0, sizeof there, there) == 0) sched_setaffinity(0, sizeof may, may);
+  if (lvd_sys_setaffinity(sizeof there, there) == 0) lvd_sys_setaffinity(sizeof may, may);
 }
 
 const unsigned char *lvd_port_stack_low(size_t *out) {
@@ -318,7 +321,7 @@ int lvd_port_thread_clock(void) {
 
 uint64_t lvd_port_clock_ns(int clock) {
   struct timespec t;
-  if (clock_gettime((clockid_t)clock, &t) != 0) return 0;
+  if (lvd_sys_clock_gettime((clockid_t)clock, &t) != 0) return 0;
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -357,7 +360,7 @@ static void call_main_end(void *unused) {
 static void make_main_key(void) { pthread_key_create(&main_key, call_main_end); }
 
 void lvd_port_at_main_end(void (*end)(void)) {
-  if (gettid() != getpid()) return;
+  if (lvd_sys_gettid() != lvd_sys_getpid()) return;
   pthread_once(&main_key_made, make_main_key);
   at_main_end = end;
   pthread_setspecific(main_key, &main_key);
@@ -370,15 +373,6 @@ static bool is_dead(const char *number) {
   if (!read_line(path, line, sizeof line)) return false;
   const char *name_end = strrchr(line, ')');
   return name_end && strncmp(name_end, ") Z", 3) == 0;
-}
-
-/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask, and its points of
- * cancellation, since who asks may have a lock. */
-static void read_start(const char *path, char *text, size_t size) {
-  int fd = lvd_port_descriptor((int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
-  long n = fd < 0 ? 0 : syscall(SYS_read, fd, text, size - 1);
-  if (fd >= 0) syscall(SYS_close, fd);
-  text[n > 0 ? n : 0] = 0;
 }
 
 static bool waits(const char *stat) {
@@ -404,7 +398,7 @@ uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CP
 
 uint64_t lvd_port_thread_sleeps(void) {
   struct rusage r;
-  return getrusage(RUSAGE_THREAD, &r) == 0 ? (uint64_t)r.ru_nvcsw : 0;
+  return lvd_sys_getrusage(RUSAGE_THREAD, &r) == 0 ? (uint64_t)r.ru_nvcsw : 0;
 }
 
 /* The second number: nanoseconds on the queue of its core. */
@@ -418,24 +412,30 @@ uint64_t lvd_port_thread_delay_ns(uint32_t number) {
   return delay;
 }
 
+static void count_task(void *tasks, const char *number) {
+  *(uint32_t *)tasks += *number != '.' && !is_dead(number);
+}
+
 uint32_t lvd_port_other_threads(void) {
-  int fd = lvd_port_descriptor(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-  if (!folder) {
-    if (fd >= 0) close(fd);
-    return UINT32_MAX;
-  }
   uint32_t tasks = 0;
-  for (const struct dirent *e; (e = readdir(folder));)
-    tasks += e->d_name[0] != '.' && !is_dead(e->d_name);
-  closedir(folder);
+  int folder = lvd_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return UINT32_MAX;
+  bool all = lvd_sys_list(folder, count_task, &tasks);
+  lvd_sys_close(folder);
+  if (!all) return UINT32_MAX;
   uint32_t ours = lvd_load_relaxed_u32(&started);
   return tasks > ours ? tasks - ours : 0;
 }
 
 void lvd_port_sleep(int64_t ns) {
   struct timespec t = {ns / 1000000000, ns % 1000000000};
-  nanosleep(&t, NULL);
+  lvd_sys_nanosleep(&t, NULL);
+}
+
+void lvd_port_sleep_whole(int64_t ns) {
+  struct timespec t = {ns / 1000000000, ns % 1000000000};
+  while (lvd_sys_nanosleep(&t, &t) != 0 && errno == EINTR) {
+  }
 }
 
 void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {

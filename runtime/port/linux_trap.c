@@ -2,22 +2,15 @@
 /* Traps on Linux: signals that the code a worker runs brings upon itself, and a clock of the
  * worker's own CPU time, which costs an idle worker nothing. */
 #include "exceptions.h"
+#include "linux_syscall.h"
 #include "port.h"
 
-#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -36,7 +29,7 @@ static _Thread_local struct {
   lvd_port_trap_handler *handler;
   bool active, clock;
   enum { NO_ALARM, HAS_ALARM, FOUND_NO_TIMER } alarms;
-  timer_t timer, alarm;
+  lvd_sys_timer timer, alarm;
   void (*interjected)(void);
   lvd_port_step *step;
   bool waits; /* a call that goes on is waited for, and does not end early */
@@ -53,7 +46,7 @@ static uint32_t system_parts;
 
 /* What the program itself is linked with statically is its own. */
 static int note_library(struct dl_phdr_info *info, size_t size, void *count) {
-  const uintptr_t known[] = {(uintptr_t)stdout, (uintptr_t)malloc, getauxval(AT_BASE)};
+  const uintptr_t known[] = {(uintptr_t)stdout, (uintptr_t)malloc, lvd_sys_auxiliary(AT_BASE)};
   bool has = false, program = (*(uint32_t *)count)++ == 0;
   (void)size;
   for (uint32_t i = 0; i < 2 * (uint32_t)info->dlpi_phnum; i++) { /* all of it, then its code */
@@ -102,7 +95,7 @@ static const void *stack_of(const ucontext_t *context) {
 }
 
 void lvd_port_last_words(const char *text) {
-  ssize_t written = write(STDERR_FILENO, text, strlen(text));
+  ssize_t written = lvd_sys_write(STDERR_FILENO, text, strlen(text));
   (void)written; /* there is nobody else to tell */
 }
 
@@ -115,7 +108,7 @@ static int interjection(void) { return SIGRTMIN + 5; }
 static _Thread_local struct {
   void (*tick)(void *);
   void *argument;
-  timer_t timer, once;
+  lvd_sys_timer timer, once;
 } second;
 
 /* On the stack that is interrupted: all that it had in registers lies there meanwhile. Where a signal of
@@ -136,7 +129,7 @@ void lvd_port_interject(void (*call)(void)) {
   /* It comes when the handler of the tick returns, with the mask that was before; once, or each would have a frame on
    * the stack. */
   if (comes) return;
-  long sent = syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), interjection());
+  long sent = lvd_sys_tgkill(lvd_sys_getpid(), lvd_sys_gettid(), interjection());
   if (sent != 0) traps.interjected = NULL; /* too many signals wait: with the next tick */
 }
 
@@ -241,7 +234,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     return;
   }
   if (number == SIGTRAP && trace(info, context)) return;
-  bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != getpid());
+  bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != lvd_sys_getpid());
   if (traps.active && !sent) { /* by another process: what runs here has nothing to do with it */
     bool illegal = number == SIGILL || number == SIGTRAP;
     lvd_port_trap trap = number == SIGFPE    ? LVD_TRAP_ARITHMETIC
@@ -299,37 +292,38 @@ static void install(void) {
 
 /* A stack of its own for the handler, with a guard below. */
 static void *make_stack(size_t guard) {
-  unsigned char *base = mmap(NULL, guard + HANDLER_STACK, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char *base = lvd_sys_mmap(NULL, guard + HANDLER_STACK, PROT_NONE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return NULL;
-  if (mprotect(base + guard, HANDLER_STACK, PROT_READ | PROT_WRITE) == 0) return base + guard;
-  munmap(base, guard + HANDLER_STACK);
+  if (lvd_sys_mprotect(base + guard, HANDLER_STACK, PROT_READ | PROT_WRITE) == 0)
+    return base + guard;
+  lvd_sys_munmap(base, guard + HANDLER_STACK);
   return NULL;
 }
 
 static void free_stack(size_t guard) {
-  munmap((unsigned char *)traps.stack.ss_sp - guard, guard + HANDLER_STACK);
+  lvd_sys_munmap((unsigned char *)traps.stack.ss_sp - guard, guard + HANDLER_STACK);
 }
 
-static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+static size_t page(void) { return lvd_sys_page_size(); }
 
 /* Its ticks come with `whose`, to the calling thread. */
-static bool make_timer(clockid_t clock, void *whose, timer_t *timer) {
+static bool make_timer(clockid_t clock, void *whose, lvd_sys_timer *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = tick_signal();
-  event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+  event.sigev_notify_thread_id = lvd_sys_gettid();
   event.sigev_value.sival_ptr = whose;
-  return timer_create(clock, &event, timer) == 0;
+  return lvd_sys_timer_create(clock, &event, timer) == 0;
 }
 
 /* Of the calling thread's CPU time. */
-static bool start_clock(int64_t every_ns, void *whose, timer_t *timer) {
+static bool start_clock(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
   struct itimerspec every = {{0, every_ns}, {0, every_ns}};
   if (!make_timer(CLOCK_THREAD_CPUTIME_ID, whose, timer)) return false;
-  if (timer_settime(*timer, 0, &every, NULL) == 0) return true;
-  timer_delete(*timer);
+  if (lvd_sys_timer_settime(*timer, &every) == 0) return true;
+  lvd_sys_timer_delete(*timer);
   return false;
 }
 
@@ -340,18 +334,18 @@ bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns
   second.argument = argument;
   if (start_clock(every_ns, &second, &second.timer)) return true;
   second.tick = NULL;
-  timer_delete(second.once);
+  lvd_sys_timer_delete(second.once);
   return false;
 }
 
 void lvd_port_clock_once(int64_t after_ns) {
   struct itimerspec once = {{0, 0}, {0, after_ns}};
-  if (second.tick) timer_settime(second.once, 0, &once, NULL);
+  if (second.tick) lvd_sys_timer_settime(second.once, &once);
 }
 
 void lvd_port_clock_end(void) {
-  timer_delete(second.timer);
-  timer_delete(second.once);
+  lvd_sys_timer_delete(second.timer);
+  lvd_sys_timer_delete(second.once);
   second.tick = NULL;
 }
 
@@ -382,13 +376,13 @@ void lvd_port_alarm(int64_t after_ns) {
   if (traps.alarms == NO_ALARM)
     traps.alarms =
         make_timer(CLOCK_MONOTONIC, &traps.alarm, &traps.alarm) ? HAS_ALARM : FOUND_NO_TIMER;
-  if (traps.alarms == HAS_ALARM) timer_settime(traps.alarm, 0, &once, NULL);
+  if (traps.alarms == HAS_ALARM) lvd_sys_timer_settime(traps.alarm, &once);
 }
 
 void lvd_port_traps_end(void) {
   if (!traps.active) return;
-  if (traps.clock) timer_delete(traps.timer);
-  if (traps.alarms == HAS_ALARM) timer_delete(traps.alarm);
+  if (traps.clock) lvd_sys_timer_delete(traps.timer);
+  if (traps.alarms == HAS_ALARM) lvd_sys_timer_delete(traps.alarm);
   traps.alarms = NO_ALARM;
   traps.clock = false;
   traps.active = false;
@@ -398,7 +392,7 @@ void lvd_port_traps_end(void) {
 }
 
 void lvd_port_thread_tick(uint32_t number) {
-  syscall(SYS_tgkill, getpid(), (pid_t)number, tick_signal());
+  lvd_sys_tgkill(lvd_sys_getpid(), (pid_t)number, tick_signal());
 }
 
 struct lvd_port_escape {

@@ -2,17 +2,11 @@
 /* Memory that a processor shares which this system does not run, on Linux: the first map of a UIO
  * device, whose interrupt is the far side's bell; or a part of /dev/mem, where there is none. */
 #include "linux_device.h"
+#include "linux_syscall.h"
+#include "text.h"
 
-#include "descriptor.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 const char *lvd_device_root(const char *variable, const char *usual) {
   const char *root = getenv(variable);
@@ -29,11 +23,13 @@ void *lvd_device_say(lvd_device_why *why, lvd_status status, const char *format,
 }
 
 bool lvd_device_read(const char *path, char *line, size_t size) {
-  FILE *f = lvd_port_file_read_open(path);
-  bool there = f && fgets(line, (int)size, f);
-  if (f) fclose(f);
-  if (there) line[strcspn(line, "\n")] = 0;
-  return there;
+  int fd = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
+  long n = fd < 0 ? 0 : lvd_sys_read(fd, line, size - 1);
+  if (fd >= 0) lvd_sys_close(fd);
+  if (n <= 0) return false;
+  line[n] = 0;
+  line[strcspn(line, "\n")] = 0;
+  return true;
 }
 
 bool lvd_device_number(const char **at, uint64_t *out) {
@@ -48,7 +44,7 @@ bool lvd_device_number(const char **at, uint64_t *out) {
 int lvd_device_node(lvd_device_why *why, const char *name) {
   char path[200];
   snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
-  int fd = lvd_port_descriptor(open(path, O_RDWR | O_CLOEXEC | O_SYNC));
+  int fd = lvd_sys_open(path, O_RDWR | O_CLOEXEC | O_SYNC);
   if (fd >= 0) return fd;
   if (errno == EACCES || errno == EPERM)
     lvd_device_say(why, LVD_E_SYSTEM, "%s may not be opened by this user: see its owner and mode",
@@ -65,14 +61,16 @@ static bool is_mapped(void *p) { return p != MAP_FAILED; }
 /* Where a mapping can begin anywhere. */
 static void *map_from(const lvd_uio *u, size_t offset, size_t head, size_t ring) {
   size_t all = head + 2 * ring;
-  unsigned char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char *p =
+      lvd_sys_mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   const int how = PROT_READ | PROT_WRITE, fixed = MAP_SHARED | MAP_FIXED;
   off_t from = (off_t)(u->from + offset);
   if (!is_mapped(p)) return NULL;
-  if (is_mapped(mmap(p, head + ring, how, fixed, u->node, from)) &&
-      (!ring || is_mapped(mmap(p + head + ring, ring, how, fixed, u->node, from + (off_t)head))))
+  if (is_mapped(lvd_sys_mmap(p, head + ring, how, fixed, u->node, from)) &&
+      (!ring ||
+       is_mapped(lvd_sys_mmap(p + head + ring, ring, how, fixed, u->node, from + (off_t)head))))
     return p;
-  munmap(p, all);
+  lvd_sys_munmap(p, all);
   return NULL;
 }
 
@@ -81,16 +79,16 @@ static void *map_from(const lvd_uio *u, size_t offset, size_t head, size_t ring)
 static void *map_whole(const lvd_uio *u, size_t offset, size_t head, size_t ring) {
   size_t all = offset + head + 2 * ring, length = offset + head + ring;
   unsigned char *room =
-      mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      lvd_sys_mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   const int how = PROT_READ | PROT_WRITE, fixed = MAP_SHARED | MAP_FIXED;
   if (!is_mapped(room)) return NULL;
   /* The second half of the ring first: the other mapping then lies over all that came with it. */
-  if ((ring && !is_mapped(mmap(room + ring, length, how, fixed, u->node, 0))) ||
-      !is_mapped(mmap(room, length, how, fixed, u->node, 0))) {
-    munmap(room, all);
+  if ((ring && !is_mapped(lvd_sys_mmap(room + ring, length, how, fixed, u->node, 0))) ||
+      !is_mapped(lvd_sys_mmap(room, length, how, fixed, u->node, 0))) {
+    lvd_sys_munmap(room, all);
     return NULL;
   }
-  if (offset) munmap(room, offset);
+  if (offset) lvd_sys_munmap(room, offset);
   return room + offset;
 }
 
@@ -116,11 +114,11 @@ static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
 
 static void close_uio(lvd_port_device *device) {
   lvd_uio *u = (lvd_uio *)device;
-  if (u->node >= 0) close(u->node);
+  if (u->node >= 0) lvd_sys_close(u->node);
   free(u);
 }
 
-static size_t page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+static size_t page(void) { return lvd_sys_page_size(); }
 
 /* The sizes that the kernel says. */
 static bool measure(lvd_uio *u, const char *name, lvd_device_why *why) {
@@ -133,7 +131,7 @@ static bool measure(lvd_uio *u, const char *name, lvd_device_why *why) {
     const char *at = line;
     if (lvd_device_read(path, line, sizeof line) && lvd_device_number(&at, &value[i])) continue;
     snprintf(path, sizeof path, "%s/class/uio/%s", root, name);
-    if (access(path, F_OK) != 0)
+    if (lvd_sys_access(path, F_OK) != 0)
       lvd_device_say(why, LVD_E_UNKNOWN,
                      "there is no UIO device %s: %s is not there, so no driver has taken it", name,
                      path);
@@ -187,8 +185,7 @@ static bool read_name(lvd_uio *u, char *name, lvd_device_why *why) {
   if (!*name || strchr(name, '/') || name[0] == '.')
     return lvd_device_say(why, LVD_E_ARGUMENT, "name a device, as uio:uio0:IMAGE");
   if (u->maps_whole ? !measure(u, name, why) : !place(u, name + 4, why)) return false;
-  for (char *word = rest ? strtok_r(rest, ",", &rest) : NULL; word;
-       word = strtok_r(NULL, ",", &rest)) {
+  for (const char *word; rest && (word = lvd_text_word(&rest));) {
     if (strcmp(word, "fresh") == 0)
       u->device.fresh = true;
     else if (strncmp(word, "bell=", 5) != 0)
@@ -203,7 +200,7 @@ static bool read_name(lvd_uio *u, char *name, lvd_device_why *why) {
 lvd_port_device *lvd_port_uio_open(const char *name, char *text, size_t size, lvd_status *status) {
   lvd_device_why why = {text, size, status};
   lvd_uio *u = calloc(1, sizeof *u);
-  char *words = strdup(name);
+  char *words = lvd_text_copy(name);
   *status = LVD_E_MEMORY;
   if (u) {
     u->device.map = lvd_uio_map;

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Waiting, the barrier and time on Linux. */
+#include "linux_syscall.h"
 #include "port.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <poll.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
 #define LVD_TSAN 1
@@ -25,7 +21,7 @@ static void futex_wait(lvd_a32 *word, int how, uint32_t expected, int64_t timeou
     t.tv_nsec = timeout_ns % 1000000000;
     limit = &t;
   }
-  syscall(SYS_futex, &word->word, how, expected, limit, NULL, 0);
+  LVD_SYS(SYS_futex, &word->word, how, expected, limit, NULL, 0);
 }
 
 void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
@@ -36,15 +32,15 @@ void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) 
 }
 
 void lvd_port_wake(lvd_a32 *word) {
-  syscall(SYS_futex, &word->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+  LVD_SYS(SYS_futex, &word->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 void lvd_port_wake_shared(lvd_a32 *word) {
-  syscall(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+  LVD_SYS(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 bool lvd_port_poll(int fd, bool to_write, int timeout_ms) {
   struct pollfd p = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
-  return poll(&p, 1, timeout_ms) > 0;
+  return lvd_sys_poll(&p, 1, timeout_ms) > 0;
 }
 
 void lvd_port_relax(void) {
@@ -63,21 +59,21 @@ bool lvd_port_barrier_prepare(void) {
 #ifdef LVD_TSAN
   return false; /* the thread sanitizer knows nothing of membarrier */
 #else
-  long has = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  long has = LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (has < 0 || !(has & MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return false;
-  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 #endif
 }
 
 void lvd_port_barrier(void) {
   /* Where it was not prepared, the other side's light barrier is a fence, and so is ours. */
   lvd_fence_seq_cst();
-  syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 uint64_t lvd_port_ns(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  lvd_sys_clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 

@@ -150,7 +150,8 @@ void lvd_port_at_main_end(void (*end)(void));
 /* The threads of the process that live and that lvd_port_thread_start has not started. More than
  * there can be: it is not known. */
 uint32_t lvd_port_other_threads(void);
-void lvd_port_sleep(int64_t ns);
+void lvd_port_sleep(int64_t ns);       /* may return early */
+void lvd_port_sleep_whole(int64_t ns); /* a signal does not shorten it */
 /* Called from a constructor: the library that this is in, if it is one, is not unloaded. */
 void lvd_port_stay_loaded(void);
 /* A copy of a shared object, with variables of its own; its constructors run in the caller.

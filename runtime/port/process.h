@@ -25,8 +25,15 @@ int32_t lvd_port_process_self(void);
 lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
                                   const char *const *argument, const char *name, const char *value,
                                   const int *keep, uint32_t count);
+/* Takes a variable out of the environment: no program that is started from now on gets it. */
+void lvd_port_forget_variable(const char *name);
 /* Is there a program of that name (in PATH when there is no slash in it)? */
 bool lvd_port_program_is_there(const char *program);
+/* Is there a file that the caller may read? */
+bool lvd_port_file_is_readable(const char *name);
+/* What a file begins with, at most `room` bytes: *size of them. LVD_E_UNKNOWN: it cannot be opened; LVD_E_SYSTEM: it
+ * cannot be read. In any context. */
+lvd_status lvd_port_file_load(const char *name, void *to, size_t room, size_t *size);
 /* It is there, and no regular file: to read it may last for ever. */
 bool lvd_port_file_is_special(const char *name);
 /* The process that has started this one, which was number `id`. LVD_E_PEER: it is gone. */

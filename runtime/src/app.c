@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
+#include "../port/text.h"
 #include "heritage.h"
 #include "hosted.h"
 #include "inside.h"
@@ -359,7 +360,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   if (!app) return LVD_E_MEMORY;
   app->rt = rt;
   app->net = net;
-  app->name = strdup(options->name ? options->name : net->name ? net->name : "application");
+  app->name = lvd_text_copy(options->name ? options->name : net->name ? net->name : "application");
   arena a = {NULL, 0};
   lay_out(app, net, options, &a);
   app->memory_size = a.used;
@@ -378,8 +379,8 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   if (status == LVD_OK) status = make_entities(app, options, &why);
   for (; status == LVD_OK && app->options < options->option_count; app->options++) {
     lvd_option *o = &app->option[app->options];
-    o->name = strdup(options->option[app->options].name);
-    o->value = strdup(options->option[app->options].value);
+    o->name = lvd_text_copy(options->option[app->options].name);
+    o->value = lvd_text_copy(options->option[app->options].value);
     if (!o->name || !o->value) status = LVD_E_MEMORY;
   }
   if (status == LVD_OK) {

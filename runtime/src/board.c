@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../port/descriptor.h"
 #include "window.h"
 
 enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
@@ -27,11 +26,7 @@ enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
 #define LVD_NATIVE_LOADER_BUILT ""
 #endif
 
-bool lvd_board_has(const char *file) {
-  FILE *f = *file ? lvd_port_file_read_open(file) : NULL;
-  if (f) fclose(f);
-  return f != NULL;
-}
+bool lvd_board_has(const char *file) { return lvd_port_file_is_readable(file); }
 
 const char *lvd_board_file(const char *variable, const char *installed, const char *built) {
   const char *loader = getenv(variable);

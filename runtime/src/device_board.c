@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../port/text.h"
 #include "window.h"
 
 #ifndef LVD_KEEPER
@@ -27,7 +28,7 @@ lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int6
   if (!colon || !colon[1])
     return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
                              board->prefix);
-  char *name = strndup(*file, (size_t)(colon - *file));
+  char *name = lvd_text_copy_part(*file, (size_t)(colon - *file));
   lvd_status status = name ? lvd_board_open(board, name, limit_ns, out) : LVD_E_MEMORY;
   free(name);
   *file = colon + 1;

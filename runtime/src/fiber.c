@@ -21,9 +21,6 @@
 #include "inside.h"
 #include "stream.h"
 
-#include <errno.h>
-#include <time.h>
-
 enum {
   /* From fiber to fiber a worker looks up from its work about so often, as the last activation that
    * was measured tells, and at one of so many switches at the least. Should it err, the clock is
@@ -445,9 +442,6 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
     return status == LVD_E_TIME ? LVD_OK : status;
   }
   lvd_stream_thread_flush();
-  struct timespec t = {ns / 1000000000, ns % 1000000000};
-  if (ns > 0)
-    while (nanosleep(&t, &t) != 0 && errno == EINTR) {
-    }
+  if (ns > 0) lvd_port_sleep_whole(ns);
   return LVD_OK;
 }

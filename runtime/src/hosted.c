@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../port/text.h"
 #include "fiber.h"
 #include "inside.h"
 #include "program.h"
@@ -103,7 +104,7 @@ bool lvd_app_drains(lvd_app *app) {
 static char **copy_of(int argc, const char *const *argv) {
   char **copy = calloc((size_t)argc + 1, sizeof *copy);
   for (int i = 0; copy && i < argc; i++)
-    if (!(copy[i] = strdup(argv[i]))) {
+    if (!(copy[i] = lvd_text_copy(argv[i]))) {
       while (i > 0) free(copy[--i]);
       free(copy);
       return NULL;
@@ -114,7 +115,7 @@ static char **copy_of(int argc, const char *const *argv) {
 static char *name_of(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   const char *dot = strchr(name, '.');
-  return strndup(name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+  return lvd_text_copy_part(name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
 static void free_all(lvd_program *p) {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../port/descriptor.h"
 #include "window.h"
 
 enum { ELF_HEADER = 64, LOADED = 1, MOST_PARTS = 64 };
@@ -105,14 +104,12 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
   if (lvd_port_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
-  FILE *f = lvd_port_file_read_open(name);
-  if (!f) return lvd_window_refuse(LVD_E_UNKNOWN, "the image %s cannot be opened", name);
   unsigned char *bytes = malloc(MOST_IMAGE + 1);
-  size_t size = bytes ? fread(bytes, 1, MOST_IMAGE + 1, f) : 0;
-  bool failed = ferror(f);
-  fclose(f);
-  lvd_status status = LVD_E_MEMORY;
-  if (failed)
+  size_t size = 0;
+  lvd_status status = bytes ? lvd_port_file_load(name, bytes, MOST_IMAGE + 1, &size) : LVD_E_MEMORY;
+  if (status == LVD_E_UNKNOWN)
+    lvd_window_refuse(status, "the image %s cannot be opened", name);
+  else if (status == LVD_E_SYSTEM)
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s cannot be read", name);
   else if (size > MOST_IMAGE)
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is larger than %d MiB", name,

@@ -76,7 +76,7 @@ lvd_status lvd_unit_serve(lvd_app *app) {
   int memory, bell;
   if (!value || sscanf(value, "%d,%d", &memory, &bell) != 2) return LVD_E_STATE;
   /* No program that we start is to take itself for a unit. */
-  unsetenv(LVD_UNIT_VARIABLE);
+  lvd_port_forget_variable(LVD_UNIT_VARIABLE);
   lvd_port_keep_private(memory);
   lvd_port_keep_private(bell);
   if (app) return serve(app, memory, bell);

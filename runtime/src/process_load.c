@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../port/text.h"
 #include "inside.h"
 #include "process.h"
 
@@ -14,7 +15,7 @@ enum { UNITS_MEMORY = 64 << 20 };
 /* ---- behind a window ------------------------------------------------------------------------ */
 
 static void say_last(lvd_process *p, const char *text) {
-  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : strdup(text);
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : lvd_text_copy(text);
   if (words) lvd_store_release_ptr(&p->last_words, words);
 }
 
@@ -135,7 +136,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   lvd_process *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
   lvd_event_init(&p->over);
-  if (o->may_call && !(p->may_call = strdup(o->may_call))) {
+  if (o->may_call && !(p->may_call = lvd_text_copy(o->may_call))) {
     free(p);
     return LVD_E_MEMORY;
   }

@@ -5,6 +5,7 @@
 
 #include <levada/stream.h>
 
+#include "../port/text.h"
 #include "fiber.h"
 
 typedef struct lvd_stream_end {
@@ -114,7 +115,7 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender);
 void lvd_shared_free(lvd_shared_stream *ss);
 
 static inline void copy_name(char *to, const char *from) {
-  size_t n = strnlen(from, LVD_FIBER_NAME - 1);
+  size_t n = lvd_text_length(from, LVD_FIBER_NAME - 1);
   memcpy(to, from, n);
   to[n] = 0;
 }

@@ -5,8 +5,6 @@
 #include "stream.h"
 #include "unit.h"
 
-#include <time.h>
-
 static struct {
   lvd_port_mutex lock;
   lvd_waiting *first;
@@ -133,8 +131,7 @@ void lvd_waiting_outside(lvd_app *app) {
 }
 
 void lvd_waiting_let_out(lvd_app *app) {
-  const struct timespec rest = {.tv_nsec = 100000};
-  for (;; nanosleep(&rest, NULL)) {
+  for (;; lvd_port_sleep(100000)) {
     lvd_waiting_lock();
     bool any = lvd_load_acquire_u32(&app->inside);
     for (lvd_waiting *w = list.first; w; w = w->next) {

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What the kernel gives a process without a system call: words at its start, and code that reads the clocks (vDSO,
+ * an ELF image in memory; vdso(7) has its symbols). Where there is none the system call is made. */
+#include "linux_syscall.h"
+
+#include <elf.h>
+#include <levada/atomic.h>
+#include <link.h>
+#include <sys/prctl.h>
+
+#ifndef PR_GET_AUXV
+#define PR_GET_AUXV 0x41555856
+#endif
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+/* Emulators know the file; a process that may not be looked into cannot read its own, and asks (Linux 6.4). */
+static size_t read_auxiliary(ElfW(auxv_t) * word, size_t size) {
+  long got, fd = lvd_sys_enter(SYS_openat, AT_FDCWD, (long)"/proc/self/auxv", O_RDONLY | O_CLOEXEC,
+                               0, 0, 0);
+  if (fd >= 0) {
+    got = lvd_sys_enter(SYS_read, fd, (long)word, (long)size, 0, 0, 0);
+    lvd_sys_enter(SYS_close, fd, 0, 0, 0, 0, 0);
+  } else {
+    got = lvd_sys_enter(SYS_prctl, PR_GET_AUXV, (long)word, (long)size, 0, 0, 0);
+  }
+  LVD_SYS_WROTE(word, size);
+  return got < 0 ? 0 : (size_t)got < size ? (size_t)got : size;
+}
+
+unsigned long lvd_sys_auxiliary(unsigned long type) {
+  ElfW(auxv_t) word[64];
+  size_t count = read_auxiliary(word, sizeof word) / sizeof *word;
+  for (size_t i = 0; i < count; i++)
+    if (word[i].a_type == type) return word[i].a_un.a_val;
+  return 0;
+}
+
+/* Advice on no bytes is accepted where a page begins. */
+size_t lvd_sys_page_size(void) {
+  static lvd_a64 known;
+  uint64_t size = lvd_load_relaxed_u64(&known);
+  if (size) return size;
+  for (size = 4096; lvd_sys_enter(SYS_madvise, (long)size, 0, MADV_NORMAL, 0, 0, 0) == -EINVAL;)
+    size *= 2;
+  lvd_store_relaxed_u64(&known, size);
+  return size;
+}
+
+/* ---- code ----------------------------------------------------------------------------------- */
+
+#if defined(__aarch64__)
+#define CLOCK "__kernel_clock_gettime"
+#define CPU   "__kernel_getcpu"
+#else
+#define CLOCK "__vdso_clock_gettime"
+#define CPU   "__vdso_getcpu"
+#endif
+
+typedef int clock_code(clockid_t clock, struct timespec *out);
+typedef long cpu_code(unsigned *cpu, unsigned *node, void *unused);
+
+/* Those that have a hash of the GNU kind alone: the symbols' number is that of the last one of the last chain. */
+static size_t symbols_of(const uint32_t *hash, const uint32_t *gnu_hash) {
+  if (hash) return hash[1];
+  if (!gnu_hash) return 0;
+  uint32_t buckets = gnu_hash[0], first = gnu_hash[1], words = gnu_hash[2], last = 0;
+  const uint32_t *bucket = gnu_hash + 4 + words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
+  const uint32_t *chain = bucket + buckets;
+  for (uint32_t i = 0; i < buckets; i++)
+    if (bucket[i] > last) last = bucket[i];
+  if (last < first) return first;
+  while (!(chain[last - first] & 1)) last++;
+  return last + 1;
+}
+
+/* Null: there is no image, or no such function in it. */
+static void *code_named(const char *name) {
+  uintptr_t image = lvd_sys_auxiliary(AT_SYSINFO_EHDR), base = 0;
+  const ElfW(Dyn) *d = NULL;
+  if (!image) return NULL;
+  const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)image;
+  const ElfW(Phdr) *part = (const ElfW(Phdr) *)(image + head->e_phoff);
+  bool loads = false;
+  for (uint32_t i = 0; i < head->e_phnum; i++) {
+    if (part[i].p_type == PT_LOAD && !loads) {
+      loads = true;
+      base = image + part[i].p_offset - part[i].p_vaddr;
+    }
+    if (part[i].p_type == PT_DYNAMIC) d = (const ElfW(Dyn) *)(image + part[i].p_offset);
+  }
+  const ElfW(Sym) *symbol = NULL;
+  const char *names = NULL;
+  const uint32_t *hash = NULL, *gnu_hash = NULL;
+  for (; d && d->d_tag != DT_NULL; d++) {
+    void *at = (void *)(base + d->d_un.d_ptr);
+    if (d->d_tag == DT_SYMTAB) symbol = at;
+    if (d->d_tag == DT_STRTAB) names = at;
+    if (d->d_tag == DT_HASH) hash = at;
+    if (d->d_tag == DT_GNU_HASH) gnu_hash = at;
+  }
+  size_t count = symbol && names ? symbols_of(hash, gnu_hash) : 0;
+  for (size_t i = 0; i < count; i++)
+    if (symbol[i].st_shndx != SHN_UNDEF && strcmp(names + symbol[i].st_name, name) == 0)
+      return (void *)(base + symbol[i].st_value);
+  return NULL;
+}
+
+static int call_clock(clockid_t clock, struct timespec *out) {
+  return (int)lvd_sys_enter(SYS_clock_gettime, clock, (long)out, 0, 0, 0, 0);
+}
+static long call_cpu(unsigned *cpu, unsigned *node, void *unused) {
+  return lvd_sys_enter(SYS_getcpu, (long)cpu, (long)node, (long)unused, 0, 0, 0);
+}
+
+/* Found at the first call: also where that is in a signal's handler, or in another constructor. */
+static int find_clock(clockid_t clock, struct timespec *out);
+static long find_cpu(unsigned *cpu, unsigned *node, void *unused);
+static clock_code *read_clock = find_clock;
+static cpu_code *read_cpu = find_cpu;
+
+static int find_clock(clockid_t clock, struct timespec *out) {
+  clock_code *code = (clock_code *)code_named(CLOCK);
+  if (!code) code = call_clock;
+  __atomic_store_n(&read_clock, code, __ATOMIC_RELAXED);
+  return code(clock, out);
+}
+static long find_cpu(unsigned *cpu, unsigned *node, void *unused) {
+  cpu_code *code = (cpu_code *)code_named(CPU);
+  if (!code) code = call_cpu;
+  __atomic_store_n(&read_cpu, code, __ATOMIC_RELAXED);
+  return code(cpu, node, unused);
+}
+
+int lvd_sys_clock_gettime(clockid_t clock, struct timespec *out) {
+  int result = __atomic_load_n(&read_clock, __ATOMIC_RELAXED)(clock, out);
+  LVD_SYS_WROTE(out, sizeof *out);
+  return (int)lvd_sys_result(result);
+}
+
+int lvd_sys_getcpu(void) {
+  unsigned cpu = 0;
+  long result = __atomic_load_n(&read_cpu, __ATOMIC_RELAXED)(&cpu, NULL, NULL);
+  LVD_SYS_WROTE(&cpu, sizeof cpu);
+  return lvd_sys_result(result) < 0 ? -1 : (int)cpu;
+}

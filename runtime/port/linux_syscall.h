@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* System calls of Linux, by the processor's own instruction.
+ *
+ * ISO C leaves every name that is not its own to the program. A program with a function `pipe` or `read` replaces
+ * that of the C library, also for the libraries that it uses. So the port calls no such function: of the C library
+ * it uses what ISO C has, and names that begin with pthread_, sem_, sig, dl or an underscore. Each function here is
+ * as the one of the same name, returns -1 and sets errno, but is no point of cancellation.
+ *
+ * On a processor that is not listed below the entry is the C library's syscall(); a program with a function of that
+ * name replaces it there.
+ *
+ * Sanitizers note what changes the address space, by functions in the place of mmap and munmap; those are called
+ * where there are any. What a call writes is told the memory sanitizer. */
+#ifndef LVD_LINUX_SYSCALL_H
+#define LVD_LINUX_SYSCALL_H
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include <mqueue.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+_Static_assert(sizeof(long) == 8, "64-bit Linux: each argument of a system call is one word");
+
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#include <sanitizer/msan_interface.h>
+#define LVD_SYS_WROTE(at, size) __msan_unpoison(at, size)
+#endif
+#endif
+#ifndef LVD_SYS_WROTE
+#define LVD_SYS_WROTE(at, size) ((void)0)
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LVD_SYS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define LVD_SYS_SANITIZED 1
+#endif
+#endif
+
+/* ---- the entry ------------------------------------------------------------------------------ */
+
+/* The result, or -errno. */
+#if defined(__x86_64__)
+#define LVD_SYS_OWN_ENTRY 1
+static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+#elif defined(__aarch64__)
+#define LVD_SYS_OWN_ENTRY 1
+static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory", "cc");
+  return x0;
+}
+#elif defined(__riscv)
+#define LVD_SYS_OWN_ENTRY 1
+static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
+  register long a7 __asm__("a7") = number;
+  register long a0 __asm__("a0") = a;
+  register long a1 __asm__("a1") = b;
+  register long a2 __asm__("a2") = c;
+  register long a3 __asm__("a3") = d;
+  register long a4 __asm__("a4") = e;
+  register long a5 __asm__("a5") = f;
+  __asm__ volatile("ecall"
+                   : "+r"(a0)
+                   : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5)
+                   : "memory");
+  return a0;
+}
+#else
+static inline long lvd_sys_enter(long number, long a, long b, long c, long d, long e, long f) {
+  long result = syscall(number, a, b, c, d, e, f);
+  return result == -1 ? -(long)errno : result;
+}
+#endif
+
+static inline long lvd_sys_result(long result) {
+  if ((unsigned long)result <= -4096ul) return result;
+  errno = (int)-result;
+  return -1;
+}
+
+/* Arguments that a call does not have are zero. */
+#define LVD_SYS_PICK(n, a, b, c, d, e, f, ...)                                                     \
+  lvd_sys_result(lvd_sys_enter(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))
+#define LVD_SYS(...) LVD_SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+/* What makes a descriptor goes through here, since 0 to 2 are the program's standard streams, also while it has them
+ * closed: the system gives the lowest free number, and what the program then prints would go into a file of ours. As in
+ * gnulib's fd_safer; no system call gives a number of at least 3 by itself. The other one closes on exec. */
+static inline int lvd_sys_descriptor(long fd) {
+  enum { STANDARD = 3 };
+  if (fd < 0 || fd >= STANDARD) return (int)fd;
+  long other = LVD_SYS(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STANDARD);
+  int error = errno;
+  LVD_SYS(SYS_close, fd);
+  errno = error;
+  return (int)other;
+}
+
+static inline int lvd_sys_openat(int directory, const char *path, int flags, mode_t mode) {
+  return lvd_sys_descriptor(LVD_SYS(SYS_openat, directory, path, flags, mode));
+}
+static inline int lvd_sys_open(const char *path, int flags) {
+  return lvd_sys_openat(AT_FDCWD, path, flags, 0);
+}
+static inline int lvd_sys_memfd_create(const char *name, unsigned flags) {
+  return lvd_sys_descriptor(LVD_SYS(SYS_memfd_create, name, flags));
+}
+static inline int lvd_sys_eventfd(unsigned count, int flags) {
+  return lvd_sys_descriptor(LVD_SYS(SYS_eventfd2, count, flags));
+}
+static inline int lvd_sys_epoll_create(int flags) {
+  return lvd_sys_descriptor(LVD_SYS(SYS_epoll_create1, flags));
+}
+static inline int lvd_sys_pidfd_open(pid_t id) { /* Linux 5.3; it closes on exec */
+  return lvd_sys_descriptor(LVD_SYS(SYS_pidfd_open, id, 0));
+}
+static inline int lvd_sys_descriptors(int fd[2]) {
+  fd[0] = lvd_sys_descriptor(fd[0]);
+  fd[1] = lvd_sys_descriptor(fd[1]);
+  if (fd[0] >= 0 && fd[1] >= 0) return 0;
+  int error = errno;
+  for (int i = 0; i < 2; i++)
+    if (fd[i] >= 0) LVD_SYS(SYS_close, fd[i]);
+  errno = error;
+  return -1;
+}
+static inline int lvd_sys_pipe(int fd[2], int flags) {
+  if (LVD_SYS(SYS_pipe2, fd, flags) != 0) return -1;
+  LVD_SYS_WROTE(fd, 2 * sizeof *fd);
+  return lvd_sys_descriptors(fd);
+}
+static inline int lvd_sys_socketpair(int family, int type, int fd[2]) {
+  if (LVD_SYS(SYS_socketpair, family, type, 0, fd) != 0) return -1;
+  LVD_SYS_WROTE(fd, 2 * sizeof *fd);
+  return lvd_sys_descriptors(fd);
+}
+/* The kernel's names begin without the slash of mq_open's. */
+static inline int lvd_sys_mq_open(const char *name, int flags, mode_t mode, struct mq_attr *shape) {
+  return lvd_sys_descriptor(LVD_SYS(SYS_mq_open, name + 1, flags | O_CLOEXEC, mode, shape));
+}
+
+static inline int lvd_sys_close(int fd) { return (int)LVD_SYS(SYS_close, fd); }
+static inline ssize_t lvd_sys_read(int fd, void *to, size_t size) {
+  long n = LVD_SYS(SYS_read, fd, to, size);
+  if (n > 0) LVD_SYS_WROTE(to, (size_t)n);
+  return n;
+}
+static inline ssize_t lvd_sys_write(int fd, const void *from, size_t size) {
+  return LVD_SYS(SYS_write, fd, from, size);
+}
+static inline ssize_t lvd_sys_pread(int fd, void *to, size_t size, off_t at) {
+  long n = LVD_SYS(SYS_pread64, fd, to, size, at);
+  if (n > 0) LVD_SYS_WROTE(to, (size_t)n);
+  return n;
+}
+static inline ssize_t lvd_sys_pwrite(int fd, const void *from, size_t size, off_t at) {
+  return LVD_SYS(SYS_pwrite64, fd, from, size, at);
+}
+static inline ssize_t lvd_sys_sendfile(int to, int from, size_t size) {
+  return LVD_SYS(SYS_sendfile, to, from, 0, size);
+}
+static inline ssize_t lvd_sys_send(int fd, const void *from, size_t size, int flags) {
+  return LVD_SYS(SYS_sendto, fd, from, size, flags);
+}
+static inline ssize_t lvd_sys_recv(int fd, void *to, size_t size, int flags) {
+  long n = LVD_SYS(SYS_recvfrom, fd, to, size, flags);
+  if (n > 0) LVD_SYS_WROTE(to, (size_t)n);
+  return n;
+}
+static inline int lvd_sys_shutdown(int fd, int how) { return (int)LVD_SYS(SYS_shutdown, fd, how); }
+static inline int lvd_sys_fcntl(int fd, int command, long value) {
+  return (int)LVD_SYS(SYS_fcntl, fd, command, value);
+}
+static inline int lvd_sys_fcntl_lock(int fd, int command, struct flock *lock) {
+  int result = (int)LVD_SYS(SYS_fcntl, fd, command, lock);
+  LVD_SYS_WROTE(lock, sizeof *lock);
+  return result;
+}
+static inline int lvd_sys_ioctl(int fd, unsigned long request, void *argument) {
+  return (int)LVD_SYS(SYS_ioctl, fd, request, argument);
+}
+static inline int lvd_sys_poll(struct pollfd *fd, size_t count, int timeout_ms) {
+  struct timespec limit = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+  int n = (int)LVD_SYS(SYS_ppoll, fd, count, timeout_ms < 0 ? NULL : &limit);
+  if (n >= 0) LVD_SYS_WROTE(fd, count * sizeof *fd);
+  return n;
+}
+static inline int lvd_sys_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event) {
+  return (int)LVD_SYS(SYS_epoll_ctl, epoll, what, fd, event);
+}
+static inline int lvd_sys_epoll_wait(int epoll, struct epoll_event *event, int most, int limit_ms) {
+  int n = (int)LVD_SYS(SYS_epoll_pwait, epoll, event, most, limit_ms);
+  if (n > 0) LVD_SYS_WROTE(event, (size_t)n * sizeof *event);
+  return n;
+}
+static inline int lvd_sys_mq_unlink(const char *name) {
+  return (int)LVD_SYS(SYS_mq_unlink, name + 1);
+}
+static inline int lvd_sys_mq_getattr(int queue, struct mq_attr *shape) {
+  int result = (int)LVD_SYS(SYS_mq_getsetattr, queue, NULL, shape);
+  LVD_SYS_WROTE(shape, sizeof *shape);
+  return result;
+}
+static inline int lvd_sys_mq_send(int queue, const void *from, size_t size, unsigned priority) {
+  return (int)LVD_SYS(SYS_mq_timedsend, queue, from, size, priority);
+}
+static inline ssize_t lvd_sys_mq_receive(int queue, void *to, size_t size, unsigned *priority) {
+  long n = LVD_SYS(SYS_mq_timedreceive, queue, to, size, priority);
+  if (n >= 0) LVD_SYS_WROTE(to, (size_t)n);
+  LVD_SYS_WROTE(priority, sizeof *priority);
+  return n;
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Of `path` below the descriptor, or with "" of the descriptor itself. */
+static inline int lvd_sys_stat(int fd, const char *path, struct statx *out) {
+  int flags = *path ? 0 : AT_EMPTY_PATH;
+  int result = (int)LVD_SYS(SYS_statx, fd, path, flags, STATX_BASIC_STATS, out);
+  LVD_SYS_WROTE(out, sizeof *out);
+  return result;
+}
+static inline int lvd_sys_access(const char *path, int how) {
+  return (int)LVD_SYS(SYS_faccessat, AT_FDCWD, path, how);
+}
+static inline int lvd_sys_ftruncate(int fd, off_t size) {
+  return (int)LVD_SYS(SYS_ftruncate, fd, size);
+}
+static inline int lvd_sys_fallocate(int fd, int how, off_t at, off_t size) {
+  return (int)LVD_SYS(SYS_fallocate, fd, how, at, size);
+}
+static inline int lvd_sys_fchmod(int fd, mode_t mode) { return (int)LVD_SYS(SYS_fchmod, fd, mode); }
+static inline int lvd_sys_chmod(const char *path, mode_t mode) {
+  return (int)LVD_SYS(SYS_fchmodat, AT_FDCWD, path, mode);
+}
+static inline int lvd_sys_chown(const char *path, uid_t user, gid_t group) {
+  return (int)LVD_SYS(SYS_fchownat, AT_FDCWD, path, user, group);
+}
+static inline int lvd_sys_mkdir(const char *path, mode_t mode) {
+  return (int)LVD_SYS(SYS_mkdirat, AT_FDCWD, path, mode);
+}
+static inline int lvd_sys_mkfifoat(int directory, const char *path, mode_t mode) {
+  return (int)LVD_SYS(SYS_mknodat, directory, path, mode | S_IFIFO);
+}
+static inline int lvd_sys_unlinkat(int directory, const char *path, int flags) {
+  return (int)LVD_SYS(SYS_unlinkat, directory, path, flags);
+}
+static inline int lvd_sys_rmdir(const char *path) {
+  return lvd_sys_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+static inline int lvd_sys_renameat(int from, const char *path, int to, const char *other,
+                                   unsigned flags) {
+  return (int)LVD_SYS(SYS_renameat2, from, path, to, other, flags);
+}
+/* What lies in a directory: each(what, name), also of "." and "..". */
+static inline bool lvd_sys_list(int directory, void (*each)(void *what, const char *name),
+                                void *what) {
+  struct entry { /* linux_dirent64 */
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+  };
+  _Alignas(8) char some[2048];
+  long n;
+  while ((n = LVD_SYS(SYS_getdents64, directory, some, sizeof some)) > 0) {
+    LVD_SYS_WROTE(some, (size_t)n);
+    for (long at = 0; at < n;) {
+      const struct entry *e = (const struct entry *)(some + at);
+      at += e->size;
+      each(what, e->name);
+    }
+  }
+  return n == 0;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+extern void *__interceptor_mmap(void *, size_t, int, int, int, off_t) __attribute__((weak));
+extern int __interceptor_munmap(void *, size_t) __attribute__((weak));
+
+static inline void *lvd_sys_mmap(void *at, size_t size, int protection, int flags, int fd,
+                                 off_t offset) {
+  if (__interceptor_mmap) return __interceptor_mmap(at, size, protection, flags, fd, offset);
+  return (void *)LVD_SYS(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+static inline int lvd_sys_munmap(void *at, size_t size) {
+  if (__interceptor_munmap) return __interceptor_munmap(at, size);
+  return (int)LVD_SYS(SYS_munmap, at, size);
+}
+static inline int lvd_sys_mprotect(void *at, size_t size, int protection) {
+  return (int)LVD_SYS(SYS_mprotect, at, size, protection);
+}
+static inline int lvd_sys_madvise(void *at, size_t size, int advice) {
+  return (int)LVD_SYS(SYS_madvise, at, size, advice);
+}
+static inline int lvd_sys_mincore(void *at, size_t size, unsigned char *there) {
+  int result = (int)LVD_SYS(SYS_mincore, at, size, there);
+  LVD_SYS_WROTE(there, 1);
+  return result;
+}
+size_t lvd_sys_page_size(void);
+
+/* ---- processes and threads ------------------------------------------------------------------ */
+
+static inline pid_t lvd_sys_getpid(void) { return (pid_t)LVD_SYS(SYS_getpid); }
+static inline pid_t lvd_sys_getppid(void) { return (pid_t)LVD_SYS(SYS_getppid); }
+static inline pid_t lvd_sys_gettid(void) { return (pid_t)LVD_SYS(SYS_gettid); }
+static inline uid_t lvd_sys_geteuid(void) { return (uid_t)LVD_SYS(SYS_geteuid); }
+static inline int lvd_sys_kill(pid_t id, int number) { return (int)LVD_SYS(SYS_kill, id, number); }
+static inline int lvd_sys_tgkill(pid_t process, pid_t thread, int number) {
+  return (int)LVD_SYS(SYS_tgkill, process, thread, number);
+}
+static inline pid_t lvd_sys_waitpid(pid_t id, int *how, int flags) {
+  pid_t ended = (pid_t)LVD_SYS(SYS_wait4, id, how, flags);
+  LVD_SYS_WROTE(how, sizeof *how);
+  return ended;
+}
+static inline int lvd_sys_getrlimit(int what, struct rlimit *out) {
+  int result = (int)LVD_SYS(SYS_prlimit64, 0, what, NULL, out);
+  LVD_SYS_WROTE(out, sizeof *out);
+  return result;
+}
+static inline int lvd_sys_setrlimit(int what, const struct rlimit *to) {
+  return (int)LVD_SYS(SYS_prlimit64, 0, what, to);
+}
+static inline int lvd_sys_getrusage(int whose, struct rusage *out) {
+  int result = (int)LVD_SYS(SYS_getrusage, whose, out);
+  LVD_SYS_WROTE(out, sizeof *out);
+  return result;
+}
+static inline int lvd_sys_setpriority(int what, id_t whose, int nice) {
+  return (int)LVD_SYS(SYS_setpriority, what, whose, nice);
+}
+/* Of the calling thread. The kernel's mask may be shorter than what is given; the rest is cleared. */
+static inline int lvd_sys_getaffinity(size_t size, cpu_set_t *out) {
+  long n = LVD_SYS(SYS_sched_getaffinity, 0, size, out);
+  if (n < 0) return -1;
+  LVD_SYS_WROTE(out, (size_t)n);
+  memset((char *)out + n, 0, size - (size_t)n);
+  return 0;
+}
+static inline int lvd_sys_setaffinity(size_t size, const cpu_set_t *to) {
+  return (int)LVD_SYS(SYS_sched_setaffinity, 0, size, to);
+}
+static inline int lvd_sys_setscheduler(int policy, const struct sched_param *p) {
+  return (int)LVD_SYS(SYS_sched_setscheduler, 0, policy, p);
+}
+/* The core that the caller is on; -1: it is not known. */
+int lvd_sys_getcpu(void);
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+/* By the kernel's code in the process (vDSO), as the C library does it. */
+int lvd_sys_clock_gettime(clockid_t clock, struct timespec *out);
+/* `rest` may be null: what is left when a signal came. */
+static inline int lvd_sys_nanosleep(const struct timespec *time, struct timespec *rest) {
+  int result = (int)LVD_SYS(SYS_nanosleep, time, rest);
+  if (rest) LVD_SYS_WROTE(rest, sizeof *rest);
+  return result;
+}
+typedef int lvd_sys_timer;
+static inline int lvd_sys_timer_create(clockid_t clock, struct sigevent *event,
+                                       lvd_sys_timer *out) {
+  int result = (int)LVD_SYS(SYS_timer_create, clock, event, out);
+  LVD_SYS_WROTE(out, sizeof *out);
+  return result;
+}
+static inline int lvd_sys_timer_settime(lvd_sys_timer timer, const struct itimerspec *time) {
+  return (int)LVD_SYS(SYS_timer_settime, timer, 0, time);
+}
+static inline int lvd_sys_timer_delete(lvd_sys_timer timer) {
+  return (int)LVD_SYS(SYS_timer_delete, timer);
+}
+
+/* A word of what the kernel has given the process at its start (getauxval); 0: it cannot be read. */
+unsigned long lvd_sys_auxiliary(unsigned long type);
+
+#endif
