@@ -8,6 +8,7 @@
 #define MCAPI_H
 
 #include "mca.h"
+#include "mcapi_impl_spec.h" /* what the standard leaves to the implementation */
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,18 +34,6 @@ typedef mca_timeout_t mcapi_timeout_t;
 typedef unsigned int mcapi_port_t;
 typedef unsigned int mcapi_priority_t;
 
-/* Numbers, to be compared with ==. An endpoint's is the same in all nodes of a domain, so it can be
- * sent in a message; never 0. A request's is the node's own. */
-typedef mca_uint32_t mcapi_endpoint_t;
-typedef mca_uint32_t mcapi_request_t;
-typedef mca_uint32_t mcapi_pktchan_recv_hndl_t;
-typedef mca_uint32_t mcapi_pktchan_send_hndl_t;
-typedef mca_uint32_t mcapi_sclchan_recv_hndl_t;
-typedef mca_uint32_t mcapi_sclchan_send_hndl_t;
-
-/* Not used: null, or anything, may be passed. */
-typedef mcapi_uint_t mcapi_param_t;
-
 /* ---- constants ------------------------------------------------------------------------------ */
 
 #define MCAPI_VERSION              2015
@@ -59,16 +48,6 @@ typedef mcapi_uint_t mcapi_param_t;
 #define MCAPI_RETURN_VALUE_INVALID (~0u)
 #define MCAPI_MAX_PRORITY          0 /* the most urgent; spelled so in the standard */
 #define MCAPI_MAX_STATUS_MSG_LEN   32
-
-/* This implementation's. */
-#define MCAPI_NUM_RESERVED_PORTS 0
-#define MCAPI_MAX_DOMAIN         0x7fffffff
-#define MCAPI_MAX_NODE           0x7fffffff
-#define MCAPI_MIN_PORT           0
-#define MCAPI_MAX_PORT           0x7fffffff
-#define MCAPI_MAX_MESSAGE_SIZE   65536
-#define MCAPI_MAX_PACKET_SIZE    65536
-#define MCAPI_MIN_PRORITY        7 /* the least urgent */
 
 /* Names of 2.000 and of other implementations. */
 #define MCAPI_MAX_STATUS_SIZE MCAPI_MAX_STATUS_MSG_LEN

@@ -55,6 +55,8 @@ static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoin
     return MCAPI_ERR_ENDP_INVALID;
   if (!d->transport->lay_broadcast) return MCAPI_ERR_ATTR_NOTSUPPORTED;
   mc_endpoint *sender = record(d, from), *receiver = record(d, to);
+  mc_channel_forget_gone(d, from);
+  mc_channel_forget_gone(d, to);
   bool more = lvd_load_relaxed_u32(&sender->peer) == from;
   if (mc_is_connected(d, to) || (!more && mc_is_connected(d, from)))
     return MCAPI_ERR_CHAN_CONNECTED;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Channels between two endpoints, of packets or of scalars: connected by anybody, opened at both ends,
- * in any order.
+ * in any order. An end is open when it has been opened and is connected, whether or not the other one is open yet, as
+ * in the standard's reference implementation: what is sent meanwhile lies in the channel. (A broadcast, which is not the
+ * standard's, keeps nothing for receivers to come: its sender is open when one of them has been opened.)
  *
  * Guarantees
  *   K1  What was sent before an end was closed, or its process died, is received; then the other end
  *       is told: MCAPI_ERR_CHAN_CLOSEPENDING, or MCAPI_ERR_TRANSMISSION.
  *   K2  Two ends are connected when each names the other, so one that dies while it connects them
- *       leaves both free; and so is an end that is not open when the other one's process dies. */
+ *       leaves both free; and so is an end that is not open when the other one's process dies, unless it
+ *       receives and something has been sent to it: it can be opened, or be connected anew. */
 #include "transport.h"
 
 static mc_endpoint *record(const mc_domain *d, mcapi_endpoint_t e) {
@@ -53,7 +56,8 @@ mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t 
   if (role & MC_NUMBERS) out |= MCAPI_ENDP_ATTR_STATUS_SCLCHAN;
   if (role) out |= role & MC_SENDS ? MCAPI_ENDP_ATTR_STATUS_SEND : MCAPI_ENDP_ATTR_STATUS_RECEIVE;
   if (state & MC_OPENED)
-    out |= theirs ? MCAPI_ENDP_ATTR_STATUS_OPEN : MCAPI_ENDP_ATTR_STATUS_OPEN_PENDING;
+    out |= lvd_load_relaxed_u32(&record(d, e)->peer) ? MCAPI_ENDP_ATTR_STATUS_OPEN
+                                                     : MCAPI_ENDP_ATTR_STATUS_OPEN_PENDING;
   if ((state | theirs) & MC_CLOSED && state != theirs) out |= MCAPI_ENDP_ATTR_STATUS_CLOSE_PENDING;
   return out;
 }
@@ -80,11 +84,37 @@ void mc_channel_set_free(mc_endpoint *e) {
   lvd_store_release_u32(&e->peer, 0);
 }
 
+/* It has not been opened since it was connected, and its other end is no more. */
+static bool is_left_unopened(const mc_domain *d, const mc_endpoint *mine) {
+  mcapi_endpoint_t peer = lvd_load_relaxed_u32(&mine->peer);
+  return peer && !(lvd_load_relaxed_u32(&mine->state) & (MC_OPENED | MC_CLOSED)) &&
+         !lvd_load_relaxed_u32(&mine->many) &&
+         lvd_load_relaxed_u32(&record(d, peer)->handle) != peer;
+}
+
+/* The other end may have sent something that is still to be received: it was open when its process died, and its
+ * record is as that has left it, or has been seen so before. */
+static bool keeps_sent(const mc_domain *d, mc_endpoint *mine) {
+  mcapi_endpoint_t peer = lvd_load_relaxed_u32(&mine->peer);
+  const mc_endpoint *other = record(d, peer);
+  if (!is_left_unopened(d, mine) || lvd_load_relaxed_u32(&mine->role) & MC_SENDS) return false;
+  if (lvd_load_relaxed_u32(&mine->state) & (MC_LEFT | MC_LOST)) return true;
+  if (mc_generation(lvd_load_relaxed_u64(&other->past)) != peer / MC_ENDPOINTS ||
+      !(lvd_load_relaxed_u32(&other->state) & MC_OPENED))
+    return false;
+  lvd_store_relaxed_u32(&mine->state, MC_LOST);
+  return true;
+}
+
 void mc_channel_settle(mc_domain *d, mcapi_endpoint_t e) {
   mc_endpoint *mine = record(d, e);
-  if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED) return;
+  if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED || keeps_sent(d, mine)) return;
   bool sender = lvd_load_relaxed_u32(&mine->peer) == e; /* of a broadcast */
   if (!(sender ? mc_broadcast_heard(d, e, false) : peer_of(d, e) != 0)) mc_channel_set_free(mine);
+}
+
+void mc_channel_forget_gone(const mc_domain *d, mcapi_endpoint_t e) {
+  if (is_left_unopened(d, record(d, e))) mc_channel_set_free(record(d, e));
 }
 
 /* Behind the gate. */
@@ -94,6 +124,8 @@ static mcapi_status_t connect(mc_domain *d, mcapi_endpoint_t from, mcapi_endpoin
     return MCAPI_ERR_ENDP_INVALID;
   if (mc_is_connected(d, from) || mc_is_connected(d, to)) return MCAPI_ERR_CHAN_CONNECTED;
   mc_endpoint *sender = record(d, from), *receiver = record(d, to);
+  mc_channel_forget_gone(d, from);
+  mc_channel_forget_gone(d, to);
   /* One may be open already, for what is to come. */
   mcapi_status_t status = mc_channel_misfit(lvd_load_relaxed_u32(&sender->role), kind | MC_SENDS);
   if (status == MCAPI_SUCCESS)
@@ -158,7 +190,7 @@ static void conclude(mc_request *r, mcapi_status_t status) {
   lvd_store_release_u32(&r->done, 1);
 }
 
-/* With the lock. MCAPI_PENDING: the other end is not open yet. */
+/* With the lock. MCAPI_PENDING: it is not connected yet. */
 static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint_t handle) {
   if (lvd_load_relaxed_u32(&local->handle) != handle || !local->channel.role)
     return MCAPI_ERR_CHAN_INVALID;               /* closed meanwhile, or deleted */
@@ -167,7 +199,7 @@ static mcapi_status_t look_at_open(mc_domain *d, mc_local *local, mcapi_endpoint
   if (named && lvd_load_acquire_u32(&record(d, named)->handle) != named)
     return attach_to_gone(d, local, named) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION;
   mcapi_endpoint_t peer = peer_of(d, handle);
-  if (!peer || !lvd_load_acquire_u32(&record(d, peer)->state)) return MCAPI_PENDING;
+  if (!peer) return MCAPI_PENDING;
   if (peer == handle && !mc_broadcast_heard(d, handle, true)) return MCAPI_PENDING;
   return attach(d, local, peer) ? MCAPI_SUCCESS : MCAPI_ERR_TRANSMISSION; /* even if closed since */
 }
@@ -204,6 +236,18 @@ bool mc_channel_not_opened(mc_request *r, mcapi_status_t why) {
   return pending;
 }
 
+/* Its other end is gone. What that has sent is still received; where there is nothing, the end is free, as one that was
+ * never connected. With the lock, behind the gate. */
+static bool open_left(mc_domain *d, mc_local *local, mc_endpoint *mine, uint32_t role) {
+  local->channel.role = role;
+  if (role == lvd_load_relaxed_u32(&mine->role) &&
+      attach_to_gone(d, local, lvd_load_relaxed_u32(&mine->peer)))
+    return true;
+  local->channel.role = 0;
+  mc_channel_set_free(mine);
+  return false;
+}
+
 static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e, mc_local **out) {
   mc_domain *d = self->domain;
   if (!mc_endpoint_is(d, e)) return MCAPI_ERR_ENDP_INVALID;
@@ -212,18 +256,19 @@ static mcapi_status_t open_end(mc_mine *self, uint32_t role, mcapi_endpoint_t e,
   mc_gate_enter(d);
   mc_lock_take(&local->lock);
   mc_endpoint *mine = record(d, e);
+  bool there = lvd_load_relaxed_u32(&local->handle) == e; /* else deleted meanwhile */
+  bool kept = there && is_left_unopened(d, mine) && open_left(d, local, mine, role);
   uint32_t state = lvd_load_relaxed_u32(&mine->state);
-  mcapi_status_t status = lvd_load_relaxed_u32(&local->handle) == e /* else deleted meanwhile */
-                              ? mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role)
-                              : MCAPI_ERR_ENDP_INVALID;
+  mcapi_status_t status =
+      there ? mc_channel_misfit(lvd_load_relaxed_u32(&mine->role), role) : MCAPI_ERR_ENDP_INVALID;
   if (status == MCAPI_SUCCESS && state & MC_CLOSED) status = MCAPI_ERR_CHAN_CLOSEPENDING;
-  if (status == MCAPI_SUCCESS && local->channel.role)
+  if (status == MCAPI_SUCCESS && local->channel.role && !kept)
     status = local->channel.open ? MCAPI_ERR_CHAN_OPEN : MCAPI_ERR_CHAN_OPENPENDING;
   if (status == MCAPI_SUCCESS) {
     local->channel.role = role;
-    local->channel.open = false;
+    local->channel.open = kept;
     lvd_store_relaxed_u32(&mine->role, role);
-    lvd_store_release_u32(&mine->state, MC_OPENED);
+    lvd_store_release_u32(&mine->state, MC_OPENED | (state & MC_LEFT));
     mc_broadcast_call(d, e);
   }
   mc_lock_drop(&local->lock);
@@ -254,8 +299,9 @@ static void open_i(uint32_t role, uint32_t *handle, mcapi_endpoint_t e, mcapi_re
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-/* Behind the gate, with the endpoint's lock in hand. The second to close disconnects both. */
-static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
+/* Behind the gate, with the endpoint's lock in hand. The second to close disconnects both. `goes`: the endpoint is
+ * being deleted; then one that has not been opened yet is free, unless something has been sent to it. */
+static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e, bool goes) {
   mc_endpoint *mine = record(d, e);
   mcapi_endpoint_t peer = peer_of(d, e);
   mc_requests_drop(local, MC_PACKET_OUT, MCAPI_ERR_CHAN_INVALID);
@@ -267,9 +313,11 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
     return;
   }
   mc_endpoint *other = peer ? record(d, peer) : NULL;
-  if (other && lvd_load_relaxed_u32(&other->state) & MC_OPENED) {
-    if (lvd_load_relaxed_u32(&mine->state) & MC_OPENED)
-      lvd_store_relaxed_u32(&other->state, MC_OPENED | MC_LEFT);
+  uint32_t state = lvd_load_relaxed_u32(&mine->state);
+  uint32_t theirs = other ? lvd_load_relaxed_u32(&other->state) : MC_CLOSED;
+  bool sent = state && lvd_load_relaxed_u32(&mine->role) & MC_SENDS;
+  if (!(theirs & MC_CLOSED) && (theirs & MC_OPENED || sent || !goes)) {
+    if (state & MC_OPENED) lvd_store_relaxed_u32(&other->state, theirs | MC_LEFT);
     lvd_store_release_u32(&mine->state, MC_CLOSED);
     return;
   }
@@ -280,7 +328,7 @@ static void close_end(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t e) {
   mcapi_endpoint_t peer = peer_of(d, e);
   mc_lock_take(&local->lock);
-  close_end(d, local, e);
+  close_end(d, local, e, true);
   mc_lock_drop(&local->lock);
   if (peer) mc_ring(d, lvd_load_relaxed_u32(&record(d, peer)->node));
 }
@@ -305,7 +353,7 @@ static void close_i(uint32_t role, mcapi_endpoint_t handle, mcapi_request_t *req
       status = lvd_load_relaxed_u32(&record(d, handle)->state) & MC_CLOSED
                    ? MCAPI_ERR_CHAN_CLOSEPENDING
                    : MCAPI_ERR_CHAN_NOTOPEN;
-    if (status == MCAPI_SUCCESS) close_end(d, local, handle);
+    if (status == MCAPI_SUCCESS) close_end(d, local, handle, false);
     mc_lock_drop(&local->lock);
     mc_gate_leave(d);
     mc_ring(d, self->index); /* one of this node may wait in it */
@@ -426,7 +474,7 @@ mcapi_status_t mc_channel_release(const void *buffer, bool only_test) {
     if (waits) mc_ring(d, self->index);
     return MCAPI_SUCCESS;
   }
-  return MCAPI_ERR_BUF_INVALID;
+  return mc_lent_release(self, buffer, only_test) ? MCAPI_SUCCESS : MCAPI_ERR_BUF_INVALID;
 }
 
 /* ---- the calls that packets and scalars have alike --------------------------------------------- */

@@ -50,9 +50,9 @@
 /* How many there can be; the model checker has fewer. */
 #ifndef MC_PROCESSES
 #define MC_PROCESSES 128
-#define MC_NODES     256  /* a multiple of 32 */
-#define MC_ENDPOINTS 1024 /* a power of two: the lower bits of a handle */
-#define MC_SLOTS     64   /* messages that an endpoint can hold */
+#define MC_NODES     MCAPI_MAX_NODES          /* a multiple of 32 */
+#define MC_ENDPOINTS MCAPI_MAX_ENDPOINTS      /* a power of two: the lower bits of a handle */
+#define MC_SLOTS     MCAPI_MAX_QUEUE_ELEMENTS /* messages that an endpoint can hold */
 #endif
 
 enum {
@@ -69,7 +69,7 @@ enum {
   MC_SEATS = 16                  /* receivers of one broadcast */
 };
 #define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 11u)
+#define MC_LAYOUT (LVD_LAYOUT << 16 | 12u)
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ typedef struct mc_endpoint {
   lvd_a32 get_count, get_domain, get_node;
   lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
   lvd_a32 peer; /* handle of the other end; 0: not connected */
-  lvd_a32 state; /* MC_OPENED, MC_CLOSED */
+  lvd_a32 state; /* MC_OPENED, MC_CLOSED, MC_LEFT, MC_LOST */
   lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
   lvd_a32 many;  /* 1: an end of a broadcast (broadcast.c) */
   lvd_a32 seat;  /* of one that receives it */
@@ -175,7 +175,13 @@ static inline void mc_count(mc_tables *t, uint32_t index, size_t bytes) {
 /* Of a channel between two endpoints. */
 enum { MC_PACKET_LINE = 64 }; /* a packet takes so many bytes, or a multiple */
 enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
-enum { MC_OPENED = 1, MC_CLOSED = 2, MC_LEFT = 4 /* the other end has been closed */ };
+/* An end's state; 0: it has not been opened since it was connected, or is not connected. */
+enum {
+  MC_OPENED = 1,
+  MC_CLOSED = 2,
+  MC_LEFT = 4, /* the other end has been closed, */
+  MC_LOST = 8  /* or its process has died: this one, which receives, has not been opened yet */
+};
 
 static inline size_t mc_pages(size_t size) { return (size + MC_PAGE - 1) / MC_PAGE * MC_PAGE; }
 static inline size_t mc_units(size_t size) { return (size + MC_UNIT - 1) / MC_UNIT * MC_UNIT; }
@@ -198,6 +204,7 @@ static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot, uint32_t at)
 
 typedef struct mc_domain mc_domain;
 typedef struct mc_local mc_local;
+typedef struct mc_view mc_view;           /* shm_view.c */
 typedef struct mc_transport mc_transport; /* transport.h */
 
 /* Somebody who waits as a fiber, on the bellman's list. */
@@ -251,6 +258,7 @@ struct mc_domain {
   uint32_t joins; /* as the bellman has seen it */
   lvd_a64 sendings;
   mc_listener *listeners;
+  mc_view *views;               /* with the lock */
   lvd_aptr peer[MC_ENDPOINTS];  /* mc_peer; stays mapped */
   lvd_aptr local[MC_ENDPOINTS]; /* mc_local of the endpoints that were created here */
   struct {

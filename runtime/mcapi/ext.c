@@ -174,6 +174,8 @@ void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *bu
   if (local) {
     local->channel.loan = NULL;
     mc_lock_drop(&local->lock);
+  } else if (self && mc_lent_release(self, buffer, false)) { /* the end has been closed meanwhile */
+    status = MCAPI_SUCCESS;
   }
   mc_say(mcapi_status, status);
 }

@@ -68,6 +68,17 @@ typedef struct mc_held {
   bool released;
 } mc_held;
 
+/* What a program still holds of an end that has been closed (lent.c). It lies in what the transport had for that end,
+ * which keeps it until all of it is released. */
+typedef struct mc_lent {
+  struct mc_lent *next;
+  const mc_mine *node;
+  uint32_t active; /* the node's then */
+  uint32_t count;
+  const void *buffer[MC_SLOTS + 1]; /* packets, and a loan */
+  void (*end)(struct mc_lent *l);   /* none is held any more; with the lents' lock */
+} mc_lent;
+
 /* The end of a channel that is open here. */
 typedef struct mc_channel {
   uint32_t role; /* 0: none */
@@ -77,6 +88,7 @@ typedef struct mc_channel {
   void *loan; /* what is out to be filled; null: nothing */
   size_t loan_size;
   void *own; /* another transport's than shm, whose is what follows */
+  mc_view *view;
   lvd_producer out;
   uint64_t lie; /* sending: as ring.h has it, these three */
   uint32_t round, turn;
@@ -145,11 +157,11 @@ mcapi_status_t mc_channel_prepare(mc_request *r, mc_mine *self, enum mc_kind kin
                                   uint32_t role, size_t size);
 mcapi_uint_t mc_channel_available(uint32_t handle, uint32_t role, mcapi_status_t *mcapi_status);
 mcapi_status_t mc_channel_release(const void *buffer, bool only_test);
-/* The other end is open, as it was when this one was opened. With the lock. */
+/* The other end is there and has not been closed; it may not have been opened yet. With the lock. */
 static inline bool mc_channel_goes_on(const mc_domain *d, const mc_local *local) {
   const mc_endpoint *other = &d->tables->endpoint[mc_index(local->channel.peer)];
   return lvd_load_acquire_u32(&other->handle) == local->channel.peer &&
-         lvd_load_acquire_u32(&other->state) & MC_OPENED;
+         !(lvd_load_acquire_u32(&other->state) & MC_CLOSED);
 }
 /* MCAPI_SUCCESS; else why nothing comes any more but what is there. With the lock. */
 mcapi_status_t mc_channel_ended(const mc_domain *d, const mc_local *local);
@@ -160,6 +172,8 @@ bool mc_channel_in_use(const mc_domain *d, uint32_t index);
  * unless its owner has it open and has to close it first. */
 void mc_channel_settle(mc_domain *d, mcapi_endpoint_t endpoint);
 void mc_channel_set_free(mc_endpoint *e); /* it is connected to nobody */
+/* Behind the gate, before it is connected: one that is not open is no more connected to an end that is gone. */
+void mc_channel_forget_gone(const mc_domain *d, mcapi_endpoint_t e);
 /* Behind the gate: this end is given up, whatever its state. */
 void mc_channel_drop(mc_domain *d, mc_local *local, mcapi_endpoint_t handle);
 mcapi_endp_attr_status_t mc_channel_status(const mc_domain *d, mcapi_endpoint_t endpoint);
@@ -177,6 +191,16 @@ bool mc_broadcast_heard(const mc_domain *d, mcapi_endpoint_t sender, bool opened
 void mc_broadcast_call(const mc_domain *d, mcapi_endpoint_t receiver);
 /* Behind the gate: the table's side of an end that has been closed. */
 void mc_broadcast_close(mc_domain *d, mcapi_endpoint_t endpoint);
+
+/* ---- lent.c --------------------------------------------------------------------------------- */
+
+/* `l` says what is held, and `node` holds it. With the endpoint's lock. */
+void mc_lent_keep(mc_lent *l, const mc_mine *node);
+/* False: the caller does not hold it so. */
+bool mc_lent_release(const mc_mine *self, const void *buffer, bool only_test);
+void mc_lents_lock(void);
+void mc_lents_unlock(void);
+void mc_lents_reset(void); /* in a child that has been forked */
 
 /* ---- ext.c ---------------------------------------------------------------------------------- */
 

@@ -125,6 +125,7 @@ static void send_away(mc_mine *n) {
 static void forget_all(void) {
   nodes_lock = (lvd_port_mutex){{0}};
   mc_requests_reset();
+  mc_lents_reset();
   for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
     if (is_active(n)) lvd_add_release_u32(&n->active, 1);
     lvd_store_relaxed_u32(&n->inside, 0); /* who waited there is not here */

@@ -52,8 +52,9 @@ typedef struct pmq_endpoint {
   uint32_t next_target;
 } pmq_endpoint;
 
-/* An open end's: local->channel.own. */
+/* An open end's: local->channel.own. One that has been closed stays for what is held of it. */
 typedef struct pmq_channel {
+  mc_lent lent; /* first */
   lvd_port_queue queue;
   unsigned char *piece;
   /* Receiving packets: buffers, and those of them that are filled and not taken yet, in a ring. */

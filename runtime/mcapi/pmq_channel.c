@@ -41,16 +41,31 @@ bool mc_pmq_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   return true;
 }
 
-void mc_pmq_detach(mc_domain *d, mc_local *local) {
-  pmq_channel *c = local->channel.own;
-  (void)d;
-  if (!c) return;
-  lvd_port_queue_close(&c->queue);
+/* Nothing is held of it. */
+static void end(mc_lent *l) {
+  pmq_channel *c = (pmq_channel *)l;
   for (uint32_t i = 0; i < MC_SLOTS; i++) free(c->buffer[i]);
   free(c->loan);
   free(c->piece);
   free(c);
+}
+
+void mc_pmq_detach(mc_domain *d, mc_local *local) {
+  pmq_channel *c = local->channel.own;
+  (void)d;
+  if (!c) return;
+  mc_lent *l = &c->lent;
+  lvd_port_queue_close(&c->queue);
+  for (uint32_t i = 0; i < MC_SLOTS; i++)
+    if (c->held[i]) l->buffer[l->count++] = c->buffer[i] + sizeof(pmq_head);
+  if (local->channel.loan) l->buffer[l->count++] = local->channel.loan;
+  l->end = end;
+  if (l->count)
+    mc_lent_keep(l, local->node);
+  else
+    end(l);
   local->channel.own = NULL;
+  local->channel.loan = NULL;
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { REQUESTS = 1024, WAIT_ANY = 1024, PEEKS = 64 };
+enum { REQUESTS = MCAPI_MAX_REQUESTS, WAIT_ANY = 1024, PEEKS = 64 };
 
 /* A request with a number: the caller's mcapi_request_t. Who looks at one has it pinned, so that it is
  * not another by then. */

@@ -86,9 +86,9 @@ void mc_shm_ring_audience(mc_domain *d, const mc_channel *c) {
 bool mc_shm_seated(mc_domain *d, mc_local *local) {
   mc_channel *c = &local->channel;
   if (LVD_LIKELY(c->seated)) return true;
-  lvd_channel *ch = mc_shm_channel_at(d, mc_index(c->peer));
+  lvd_channel *ch = mc_view_channel(c->view);
   uint32_t i = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].seat);
-  if (!ch || i >= MC_SEATS) return false;
+  if (i >= MC_SEATS) return false;
   mcapi_endpoint_t who = lvd_load_acquire_u32(&audience_of(ch)->seat[i]);
   if (who != lvd_load_relaxed_u32(&local->handle)) return false;
   size_t size = MC_UNIT + 2 * (size_t)MC_RING;

@@ -61,13 +61,11 @@ lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   return LVD_OK;
 }
 
-bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+static bool attach(mc_domain *d, mc_local *local) {
   mc_channel *c = &local->channel;
   bool sends = (c->role & MC_SENDS) != 0;
-  lvd_channel *ch = mc_shm_channel_at(d, sends || c->many ? mc_index(peer) : local->index);
+  lvd_channel *ch = mc_view_channel(c->view);
   size_t size = MC_UNIT + 2 * (size_t)MC_RING;
-  if (!ch) return false;
-  c->first = c->count = c->out_there = 0;
   if (c->many && !sends) { /* attached when it has been let in */
     c->in = (lvd_consumer){0};
     lvd_store_release_ptr(&local->tail, NULL);
@@ -94,9 +92,23 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   return true;
 }
 
+bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+  mc_channel *c = &local->channel;
+  bool others = c->role & MC_SENDS || c->many;
+  c->first = c->count = c->out_there = 0;
+  c->view = mc_view_open(d, others ? mc_index(peer) : local->index);
+  if (!c->view) return false;
+  if (attach(d, local)) return true;
+  mc_view_close(local);
+  return false;
+}
+
 void mc_shm_detach(mc_domain *d, mc_local *local) {
+  mc_channel *c = &local->channel;
   (void)d;
-  local->channel.count = 0;
+  mc_view_close(local);
+  c->count = c->out_there = 0;
+  c->loan = NULL;
 }
 
 /* ---- sending ------------------------------------------------------------------------------------ */

@@ -367,6 +367,7 @@ MC_ALL_IN mcapi_status_t mc_message_in_at_once(uint32_t handle, void *buffer, si
 /* ---- the table ------------------------------------------------------------------------------ */
 
 void mc_shm_leave(mc_domain *d) {
+  mc_views_leave(d);
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
     if (!p) continue;

@@ -60,7 +60,8 @@ struct mc_transport {
   lvd_status (*lay_broadcast)(mc_domain *d, uint32_t index);
   /* local->channel.role and .many say which end is opened here. False: that is no channel. */
   bool (*attach)(mc_domain *d, mc_local *local, mcapi_endpoint_t peer);
-  void (*detach)(mc_domain *d, mc_local *local); /* closed here, or deleted; packets held go back */
+  /* Closed here, or deleted. Packets that are held, and a loan that is out, stay as they are (mc_lent_keep). */
+  void (*detach)(mc_domain *d, mc_local *local);
   /* LVD_OK; LVD_E_TIME: no room; LVD_E_CORRUPT; LVD_E_MEMORY. They ring local->channel.peer_node. */
   lvd_status (*put_packet)(mc_domain *d, mc_local *local, const void *data, size_t size);
   lvd_status (*put_scalar)(mc_domain *d, mc_local *local, uint64_t value, uint32_t size);
@@ -115,6 +116,12 @@ void mc_shm_leave(mc_domain *d);
 /* Without the lock: is it worth while to try? */
 bool mc_shm_ready(const mc_local *local, enum mc_kind kind);
 lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index); /* mapped; null: no memory */
+
+/* shm_view.c. Null: no memory. Closed with the endpoint's lock: what is held of its channel is lent from then on. */
+mc_view *mc_view_open(mc_domain *d, uint32_t index);
+lvd_channel *mc_view_channel(const mc_view *v);
+void mc_view_close(const mc_local *local);
+void mc_views_leave(mc_domain *d);
 
 /* shm_broadcast.c */
 lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index);

@@ -410,19 +410,28 @@ void lvd_port_shared_release(int memory, size_t offset, size_t size) {
   (void)n;
 }
 
-void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring) {
+void *lvd_port_shared_map_at(void *p, int memory, size_t offset, size_t head, size_t ring) {
   size_t all = head + 2 * ring;
   unsigned char *base =
-      lvd_sys_mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      p ? p
+        : lvd_sys_mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return NULL;
   const int how = PROT_READ | PROT_WRITE, fixed = MAP_SHARED | MAP_FIXED;
   if (lvd_sys_mmap(base, head + ring, how, fixed, memory, (off_t)offset) == MAP_FAILED ||
       (ring && lvd_sys_mmap(base + head + ring, ring, how, fixed, memory, (off_t)(offset + head)) ==
                    MAP_FAILED)) {
-    lvd_sys_munmap(base, all);
+    if (!p) lvd_sys_munmap(base, all);
     return NULL;
   }
   return base;
+}
+
+void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring) {
+  return lvd_port_shared_map_at(NULL, memory, offset, head, ring);
+}
+
+bool lvd_port_take_place(void *p, void *own, size_t size) {
+  return lvd_sys_mremap(own, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p;
 }
 
 void lvd_port_shared_unmap(void *p, size_t head, size_t ring) {

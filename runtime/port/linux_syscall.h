@@ -333,6 +333,9 @@ static inline int lvd_sys_munmap(void *at, size_t size) {
   if (__interceptor_munmap) return __interceptor_munmap(at, size);
   return (int)LVD_SYS(SYS_munmap, at, size);
 }
+static inline void *lvd_sys_mremap(void *at, size_t size, size_t to, int flags, void *where) {
+  return (void *)LVD_SYS(SYS_mremap, at, size, to, flags, where);
+}
 static inline int lvd_sys_mprotect(void *at, size_t size, int protection) {
   return (int)LVD_SYS(SYS_mprotect, at, size, protection);
 }

@@ -80,6 +80,11 @@ void lvd_port_shared_release(int memory, size_t offset, size_t size);
 /* Maps `head` bytes from `offset` on, and behind them the `ring` bytes that follow those, twice in a
  * row (`ring` may be 0). Multiples of lvd_port_ring_unit. Null: no memory. */
 void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring);
+/* The same in the place of what is mapped so at `p`, which lasts if it fails; null: at any place. */
+void *lvd_port_shared_map_at(void *p, int memory, size_t offset, size_t head, size_t ring);
+/* Memory that lvd_port_alloc has given comes to lie at `p`, in the place of what is mapped there: for who reads there
+ * meanwhile, at once. False: it cannot. */
+bool lvd_port_take_place(void *p, void *own, size_t size);
 void lvd_port_shared_unmap(void *p, size_t head, size_t ring);
 
 #endif

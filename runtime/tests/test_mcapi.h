@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <mcapi.h>
+#include <mcapi_impl_spec.h>
 
 /* Checks a status, and says its name where it is another. */
 #define SAYS(status, expected)                                                                     \

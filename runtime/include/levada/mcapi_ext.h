@@ -58,7 +58,8 @@ LVD_API void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin
 
 /* A buffer of `size` bytes that lies where the receiver will read: fill it in, and send it. Waits for room
  * like mcapi_pktchan_send. One at a time; while it is out, others that send on the channel get
- * MCAPI_ERR_MEM_LIMIT. Null: see the status. */
+ * MCAPI_ERR_MEM_LIMIT. It is the program's until it is sent or returned, also when the end is closed. Null: see the
+ * status. */
 LVD_API void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
                              mcapi_status_t *mcapi_status);
 /* The first `size` bytes of it are a packet. MCAPI_ERR_BUF_INVALID: it is not the one on loan. */

@@ -75,10 +75,9 @@ static void pending(void) {
 #endif
   C(pktchan_connect_i)(from, to, &c, &s);
   done("connected", &c);
-  IS(!C(test)(&r, &n, &s), "it is not open while the other end is not");
+  done("then it is open, though the other end is not", &r);
   C(pktchan_send_open_i)(&out, from, &q, &s);
   done("opened to send", &q);
-  done("then it is open", &r);
   C(endpoint_get_attribute)(to, MCAPI_ENDP_ATTR_ENDP_STATUS, &state, sizeof state, &s);
 #ifndef CONFORM_2000
   if (s == MCAPI_SUCCESS)
