@@ -305,6 +305,7 @@ struct lvd_app {
   lvd_a64 prints_until; /* at its rate it has printed for until then (lvd_app_prints); in ns */
   lvd_a64 progress;
   lvd_aptr progress_unit;
+  lvd_a64 input_done_bytes, input_total_bytes; /* lvd_app_input_progress */
   /* What is to be freed. */
   lvd_port_rings rings;
   void *memory;

@@ -35,6 +35,12 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;
 }
 
+/* Has it nothing to do until something that it awaits has come, or has it ended? */
+static bool rests(const lvd_entity *e) {
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  return state == LVD_IDLE || state == LVD_FINISHED;
+}
+
 /* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the
  * worker's clock counts whom it interrupts. */
 uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
@@ -75,6 +81,8 @@ LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
   /* The shared cursors, not the handles' own, so that the fill is one that was published. */
   out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
   if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
+  /* What an actor awaited when it last rested stays written in it while it runs. */
+  out->awaited = out->to.actor != LVD_OUTSIDE && rests(&app->entity[out->to.actor]) ? c->await : 0;
   out->put = p->pushed;
   out->got = c->popped;
   out->wakes = p->wakes;

@@ -119,6 +119,17 @@ void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done) {
   lvd_store_release_ptr(&app->progress_unit, (void *)(uintptr_t)unit);
 }
 
+void lvd_app_input_progress(lvd_app *app, uint64_t done_bytes, uint64_t total_bytes) {
+  if (!app) return;
+  lvd_store_relaxed_u64(&app->input_done_bytes, done_bytes);
+  lvd_store_relaxed_u64(&app->input_total_bytes, total_bytes);
+}
+
+uint64_t lvd_app_get_input_progress(lvd_app *app, uint64_t *total_bytes) {
+  if (total_bytes) *total_bytes = lvd_load_relaxed_u64(&app->input_total_bytes);
+  return lvd_load_relaxed_u64(&app->input_done_bytes);
+}
+
 uint64_t lvd_app_get_progress(lvd_app *app, const char **unit) {
   const char *u = lvd_load_acquire_ptr(&app->progress_unit);
   if (unit) *unit = u;

@@ -159,6 +159,14 @@ impl App {
         (!unit.is_null()).then(|| (said(unit, UNIT), done))
     }
 
+    /// How many bytes of its input it has taken, and of how many; a total of 0 is unknown. `None` if it has not said.
+    pub fn input_progress(&self) -> Option<(u64, u64)> {
+        let mut total = 0;
+        // SAFETY: the application is live, `total` valid.
+        let done = unsafe { ffi::lvd_app_get_input_progress(self.raw.as_ptr(), &mut total) };
+        (done > 0 || total > 0).then_some((done, total))
+    }
+
     pub fn move_actor(&self, actor: u32, worker: u32) -> Result<(), Error> {
         // SAFETY: the application is live.
         Status(unsafe { ffi::lvd_app_move(self.raw.as_ptr(), actor, worker) }).check()

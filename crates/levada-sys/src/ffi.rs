@@ -167,6 +167,8 @@ pub struct lvd_channel_counters {
     pub to: lvd_port_ref,
     pub capacity: u32,
     pub fill: u32,
+    /// Elements that the consumer needs here before it goes on; 0: it does not wait here.
+    pub awaited: u32,
     pub put: u64,
     pub got: u64,
     pub wakes: u64,
@@ -299,6 +301,7 @@ unsafe extern "C" {
     pub fn lvd_app_wait(app: *mut lvd_app, timeout_ms: i64) -> lvd_status;
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
+    pub fn lvd_app_get_input_progress(app: *mut lvd_app, total_bytes: *mut u64) -> u64;
     pub fn lvd_app_name_here() -> *const c_char;
     pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
     pub fn lvd_core_take_for(app: *mut lvd_app, worker: u32) -> lvd_status;

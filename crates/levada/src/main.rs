@@ -13,6 +13,7 @@ mod build;
 mod cc;
 mod check;
 mod cli;
+mod core_time;
 mod course;
 mod doctor;
 mod endless;

@@ -231,6 +231,15 @@ pub fn plural(count: usize, what: &str) -> String {
     }
 }
 
+/// A size, in the unit in which it is read easily.
+pub fn bytes(count: u64) -> String {
+    match count {
+        b if b >= 10 << 20 => format!("{} MiB", b >> 20),
+        b if b >= 10 << 10 => format!("{} KiB", b >> 10),
+        b => plural(b as usize, "byte"),
+    }
+}
+
 /// What natives call many ("frames", "pictures"), in the number that is meant.
 pub fn unit_of(count: u64, unit: &str) -> &str {
     match count {

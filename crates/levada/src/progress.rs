@@ -54,6 +54,12 @@ impl Progress {
             line += &format!("  {} {}  {rate:.1}/s", grouped(done), unit_of(done, &unit));
             self.done = done;
         }
+        if let Some((taken, total)) = app.input_progress()
+            && total > 0
+        {
+            let percent = 100.0 * taken as f64 / total as f64;
+            line += &format!("  input {percent:3.0} %");
+        }
         let busy = self.busy_now();
         line += "  cores";
         for (now, before) in busy.iter().zip(&self.busy).take(16) {

@@ -5,6 +5,7 @@
 //! It is a host with one application (`levada-host`), which ends with it.
 
 use crate::cli::RunArgs;
+use crate::core_time;
 use crate::endless::Endless;
 use crate::given;
 use crate::given::Where;
@@ -54,6 +55,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut progress = shown.then(|| Progress::new(host.runtime()));
 
     let began = SystemTime::now();
+    let first = core_time::Sample::now();
     let start = Instant::now();
     // An application that has been interrupted already does not start; how it ended is told below.
     if let Err(e) = host.start(&hosted)
@@ -85,9 +87,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
 
     let printed = all_printed();
-    let mut summary = Summary::new(app, host.runtime(), elapsed, hosted.moves());
+    let others = core_time::Sample::now().others_since(&first);
+    let mut summary = Summary::new(app, host.runtime(), elapsed, &others, hosted.moves());
     summary.network = made.name.clone();
     summary.diagnostics = made.diagnostics;
+    summary.strict = args.strict;
     if summary.counters.actors.iter().all(|a| a.firings == 0) {
         summary.idle = Some(app.why());
     }

@@ -2,16 +2,22 @@
 //! What a run did: how it ended, how much was done, how each core and each actor was used.
 
 use crate::output::{
-    BLUE, BOLD, DIM, GREEN, RED, YELLOW, grouped, paint, plain, plural, table, unit_of,
+    BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,
 };
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
 use levada_sys::ffi::lvd_port_ref;
-use levada_sys::{ActorShape, App, Counters, Fault, Runtime};
+use levada_sys::{ActorShape, App, ChannelCounters, Counters, Fault, Runtime};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+
+/// The exit status where elements are left over and --strict was given.
+const UNCONSUMED: u8 = 14;
+/// How many channels with elements left over are listed; JSON has all.
+const UNCONSUMED_SHOWN_MAX: usize = 10;
 
 #[derive(Clone, Debug)]
 pub enum Outcome {
@@ -33,7 +39,21 @@ impl Outcome {
 pub struct Core {
     pub cpu: i32,
     pub busy: Duration,
+    /// The share of its time that other programs took, from 0 to 1; `None`: the run was too short to say.
+    pub others: Option<f64>,
     pub actors: usize,
+}
+
+/// What a consumer left in a channel at the end.
+#[derive(Debug)]
+pub struct Unconsumed {
+    /// As in `actor.Out -> other.In`.
+    channel: String,
+    from: (String, String),
+    to: (String, String),
+    elements: u64,
+    /// What the consumer waits for, or that it has ended.
+    reason: String,
 }
 
 #[derive(Debug)]
@@ -42,6 +62,8 @@ pub struct Summary {
     pub outcome: Outcome,
     pub elapsed: Duration,
     pub done: Option<(String, u64)>,
+    /// Bytes of the input that were taken, and all there are; 0: unknown.
+    pub input: Option<(u64, u64)>,
     pub cores: Vec<Core>,
     pub counters: Counters,
     pub actors: Vec<ActorShape>,
@@ -53,6 +75,10 @@ pub struct Summary {
     pub diagnostics: Vec<Value>,
     /// Nothing ever fired: what everybody waits for.
     pub idle: Option<String>,
+    /// What was left in channels at the end.
+    pub unconsumed: Vec<Unconsumed>,
+    /// Elements that are left over make the exit status another one.
+    pub strict: bool,
 }
 
 /// What a run left under the name that --out gave.
@@ -89,11 +115,7 @@ impl Written {
 
 impl std::fmt::Display for Written {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let size = match self.bytes {
-            b if b >= 10 << 20 => format!("{} MiB", b >> 20),
-            b if b >= 10 << 10 => format!("{} KiB", b >> 10),
-            b => plural(b as usize, "byte"),
-        };
+        let size = bytes(self.bytes);
         let shown = self.path.display();
         match self.path.is_dir() {
             true => write!(f, "{shown} ({}, {size})", plural(self.files, "file")),
@@ -104,13 +126,20 @@ impl std::fmt::Display for Written {
 
 impl Summary {
     /// Reads all counters of an application that has ended.
-    pub fn new(app: &App, runtime: &Runtime, elapsed: Duration, moves: usize) -> Summary {
+    pub fn new(
+        app: &App,
+        runtime: &Runtime,
+        elapsed: Duration,
+        others: &HashMap<i32, f64>,
+        moves: usize,
+    ) -> Summary {
         let counters = app.counters().unwrap_or_default();
         let cores = (0..runtime.workers()).map(|worker| {
             let read = runtime.worker_counters(worker).unwrap_or_default();
             Core {
                 cpu: read.cpu,
                 busy: Duration::from_nanos(read.busy_ns),
+                others: others.get(&read.cpu).copied(),
                 actors: counters
                     .actors
                     .iter()
@@ -118,13 +147,17 @@ impl Summary {
                     .count(),
             }
         });
+        let actors = app.network().describe();
         Summary {
+            unconsumed: unconsumed(&actors, &counters),
+            strict: false,
             network: String::new(),
             outcome: Outcome::Done,
             elapsed,
             done: app.progress(),
+            input: app.input_progress(),
             cores: cores.collect(),
-            actors: app.network().describe(),
+            actors,
             counters,
             moves,
             output: None,
@@ -145,6 +178,9 @@ impl Summary {
 
     pub fn exit_code(&self) -> ExitCode {
         match self.outcome {
+            Outcome::Done if self.strict && !self.unconsumed.is_empty() => {
+                ExitCode::from(UNCONSUMED)
+            }
             Outcome::Done => ExitCode::SUCCESS,
             Outcome::Interrupted(signal) => ExitCode::from(128 + signal as u8),
             _ => ExitCode::FAILURE,
@@ -159,14 +195,39 @@ impl Summary {
         done as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The actor and the port at an end of a channel; ends that no actor holds have no names.
     fn end(&self, end: lvd_port_ref, input: bool) -> (&str, &str) {
-        let Some(actor) = self.actors.get(end.actor as usize) else {
-            return ("", "");
+        end_of(&self.actors, end, input)
+    }
+
+    /// Elements that passed through channels: of each channel, those that its first consumer took.
+    fn elements(&self) -> u64 {
+        let channels = &self.counters.channels;
+        let first = |i: &usize| *i == 0 || channels[*i].from != channels[*i - 1].from;
+        let firsts = (0..channels.len()).filter(first);
+        firsts.map(|i| channels[i].got).sum()
+    }
+
+    fn say_unconsumed(&self) {
+        if self.unconsumed.is_empty() || !self.outcome.is_done() {
+            return;
+        }
+        let mark = match self.strict {
+            true => paint(RED, "error"),
+            false => paint(BLUE, "note"),
         };
-        let ports = if input { &actor.inputs } else { &actor.outputs };
-        let port = ports.get(end.port as usize).map_or("", String::as_str);
-        (&actor.name, port)
+        say!("{mark}: elements were left over");
+        for one in self.unconsumed.iter().take(UNCONSUMED_SHOWN_MAX) {
+            let count = plural(one.elements as usize, "element");
+            say!(
+                "  {count} in {}: {}",
+                plain(&one.channel),
+                plain(&one.reason)
+            );
+        }
+        let more = self.unconsumed.len().saturating_sub(UNCONSUMED_SHOWN_MAX);
+        if more > 0 {
+            say!("  and more in {}", plural(more, "other channel"));
+        }
     }
 
     /// On the error output, with the lines of what it was compiled from; `brief` leaves out what JSON has
@@ -198,6 +259,7 @@ impl Summary {
             let (mark, file) = (paint(YELLOW, "warning"), file.display());
             say!("{mark}: nothing was written to {file}: is the input what the network reads?");
         }
+        self.say_unconsumed();
         if brief {
             return;
         }
@@ -218,6 +280,26 @@ impl Summary {
             let (rate, count) = (self.rate(*done), unit_of(*done, unit));
             say!("  {} {count}, {rate:.1} {unit}/s", grouped(*done));
         }
+        let elements = self.elements();
+        if elements > 0 {
+            let (rate, count) = (self.rate(elements) as u64, unit_of(elements, "elements"));
+            say!(
+                "  {} {count} through channels, {}/s",
+                grouped(elements),
+                grouped(rate)
+            );
+        }
+        if let Some((taken, total)) = self.input {
+            match total {
+                0 => say!("  input     {} taken", bytes(taken)),
+                _ => say!(
+                    "  input     {} of {} taken ({:.0} %)",
+                    bytes(taken),
+                    bytes(total),
+                    100.0 * taken as f64 / total as f64
+                ),
+            }
+        }
         for (worker, core) in self.cores.iter().enumerate() {
             let share = self.share(core.busy);
             let full = (share * 20.0).round() as usize;
@@ -226,8 +308,14 @@ impl Summary {
                 cpu if cpu >= 0 => format!("core {cpu}"),
                 _ => format!("worker {worker}"),
             };
+            let others = match core.others.map(|share| share * 100.0) {
+                Some(percent) if percent >= 0.5 => {
+                    format!(", {percent:.0} % taken by other programs")
+                }
+                _ => String::new(),
+            };
             say!(
-                "  {name:<9} {} {:3.0} % busy, {}",
+                "  {name:<9} {} {:3.0} % busy, {}{others}",
                 paint(DIM, &bar),
                 share * 100.0,
                 plural(core.actors, "actor")
@@ -299,7 +387,9 @@ impl Summary {
             "channel", "capacity", "elements", "left", "full", "empty", "wakes",
         ];
         say_on!("\n{}", table(&head, &rows));
-        say!("\n  {} moved between cores", plural(self.moves, "actor"));
+        if self.moves > 0 {
+            say!("\n  {} moved between cores", plural(self.moves, "actor"));
+        }
     }
 
     pub fn json(&self, stats: bool) -> Value {
@@ -318,12 +408,25 @@ impl Summary {
                 "cpu": c.cpu,
                 "busy_seconds": c.busy.as_secs_f64(),
                 "busy_share": self.share(c.busy),
+                "others_share": c.others,
                 "actors": c.actors,
             })).collect::<Vec<_>>(),
             "output": self.output.as_ref().map(|o| &o.path),
             "output_files": self.output.as_ref().map_or(0, |o| o.files),
             "diagnostics": self.diagnostics,
+            "elements": {
+                "done": self.elements(), "per_second": self.rate(self.elements()),
+            },
+            "unconsumed": self.unconsumed.iter().map(|one| json!({
+                "from": one.from.0, "from_port": one.from.1, "to": one.to.0, "to_port": one.to.1,
+                "elements": one.elements, "reason": one.reason,
+            })).collect::<Vec<_>>(),
         });
+        if let Some((taken, total)) = self.input {
+            out["input"] = json!({
+                "done_bytes": taken, "total_bytes": Some(total).filter(|n| *n > 0),
+            });
+        }
         if let Some(why) = &self.idle {
             out["never_fired"] = why.as_str().into();
         }
@@ -365,6 +468,52 @@ impl Summary {
         }
         out
     }
+}
+
+/// The actor and the port at an end of a channel; ends that no actor holds have no names.
+fn end_of(actors: &[ActorShape], end: lvd_port_ref, input: bool) -> (&str, &str) {
+    let Some(actor) = actors.get(end.actor as usize) else {
+        return ("", "");
+    };
+    let ports = if input { &actor.inputs } else { &actor.outputs };
+    let port = ports.get(end.port as usize).map_or("", String::as_str);
+    (&actor.name, port)
+}
+
+/// What was put into channels and not taken, and what their consumers wait for. One that has ended goes on in no way, so
+/// what is put for it later is no longer in the channel, and counts as well.
+fn unconsumed(actors: &[ActorShape], counters: &Counters) -> Vec<Unconsumed> {
+    let channels = &counters.channels;
+    let left = channels.iter().filter(|c| c.put > c.got);
+    left.map(|c| {
+        let ((from, out), (to, input)) =
+            (end_of(actors, c.from, false), end_of(actors, c.to, true));
+        let missing = |c: &&ChannelCounters| c.awaited > c.fill;
+        let of_consumer = || channels.iter().filter(|o| o.to.actor == c.to.actor);
+        let reason = match of_consumer()
+            .filter(missing)
+            .find(|o| o.to.port == c.to.port)
+        {
+            Some(own) => format!("{to} waits for {} there", own.awaited),
+            None => match of_consumer().find(missing) {
+                Some(other) => format!(
+                    "{to} waits for {} on its input {}, which has {}",
+                    plural(other.awaited as usize, "element"),
+                    end_of(actors, other.to, true).1,
+                    other.fill
+                ),
+                None => format!("{to} takes no more"),
+            },
+        };
+        Unconsumed {
+            channel: format!("{from}.{out} -> {to}.{input}"),
+            from: (from.into(), out.into()),
+            to: (to.into(), input.into()),
+            elements: c.put - c.got,
+            reason,
+        }
+    })
+    .collect()
 }
 
 /// What may mend it: room, or a first element.

@@ -523,3 +523,189 @@ fn who_waits_for_input_holds_up_nobody_else() {
         assert_eq!(output.status.code(), Some(code), "{said}");
     }
 }
+
+/// Takes `n` elements at a time.
+fn blocks(n: usize) -> String {
+    format!(
+        "package p;\nactor Blocks () int In ==> :\n  action In:[x] repeat {n} ==> do println(x[0]); end\nend\n"
+    )
+}
+
+#[test]
+fn what_is_left_over_at_the_end_is_named_with_its_reason() {
+    let place = Place::new(&[SOURCE, ("src/p/Blocks.cal", &blocks(2048))]);
+    let instances: [Instance; 2] = [
+        ("source", "p.Source", &[("n", "4480")]),
+        ("sink", "p.Blocks", &[]),
+    ];
+    place.write(TOP, &network(&instances, &[("source.Out", "sink.In")]));
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", TOP, fuse]);
+        assert_eq!(run.succeeds().out, "1\n2049\n");
+        let line = "384 elements in source.Out -> sink.In: sink waits for 2048 there";
+        assert!(run.err.contains(line), "{run:?}");
+        let strict = place.run(&["run", TOP, fuse, "--strict"]);
+        strict.refuses(14, &["elements were left over", line]);
+        assert_eq!(strict.out, "1\n2049\n");
+    }
+    let json = place.run(&["run", TOP, "--json", "--strict"]);
+    assert_eq!(json.code, Some(14));
+    let json = json.json();
+    assert_eq!(json["outcome"], "done");
+    let left = &json["unconsumed"][0];
+    assert_eq!(
+        (&left["from"], &left["from_port"]),
+        (&"source".into(), &"Out".into())
+    );
+    assert_eq!(
+        (&left["to"], &left["to_port"]),
+        (&"sink".into(), &"In".into())
+    );
+    assert_eq!(
+        (
+            &left["elements"],
+            json["unconsumed"].as_array().unwrap().len()
+        ),
+        (&384.into(), 1)
+    );
+    assert_eq!(json["elements"]["done"], 4096);
+    assert!(json["elements"]["per_second"].as_f64().unwrap() > 0.0);
+    // What comes out even is no matter.
+    let instances: [Instance; 2] = [
+        ("source", "p.Source", &[("n", "4096")]),
+        ("sink", "p.Blocks", &[]),
+    ];
+    place.write(TOP, &network(&instances, &[("source.Out", "sink.In")]));
+    let run = place.run(&["run", TOP, "--strict", "--stats"]);
+    assert!(!run.succeeds().err.contains("left over"), "{run:?}");
+    assert!(
+        run.err.contains("4 096 elements through channels"),
+        "{run:?}"
+    );
+    assert!(!run.err.contains("moved between"), "{run:?}");
+    let json = place.run(&["run", TOP, "--json"]);
+    assert_eq!(json.json()["unconsumed"], serde_json::json!([]));
+}
+
+#[test]
+fn what_is_left_over_since_another_input_is_empty_says_so() {
+    let place = Place::new(&[
+        SOURCE,
+        (
+            "src/p/Add.cal",
+            "package p;\nactor Add () int A, int B ==> :\n  action A:[a], B:[b] ==> do println(a + b); end\nend\n",
+        ),
+    ]);
+    let instances: [Instance; 3] = [
+        ("few", "p.Source", &[("n", "2")]),
+        ("many", "p.Source", &[("n", "9")]),
+        ("add", "p.Add", &[]),
+    ];
+    let wires = [("few.Out", "add.A"), ("many.Out", "add.B")];
+    place.write(TOP, &network(&instances, &wires));
+    let run = place.run(&["run", TOP]);
+    assert_eq!(run.succeeds().out, "2\n4\n");
+    let line =
+        "7 elements in many.Out -> add.B: add waits for 1 element on its input A, which has 0";
+    assert!(run.err.contains(line), "{run:?}");
+}
+
+#[test]
+fn what_is_put_for_an_actor_that_has_ended_is_left_over() {
+    let place = Place::new(&[
+        SOURCE,
+        (
+            "src/p/First.cal",
+            "package p;\nactor First () int In ==> :\n  int n := 0;\n  action In:[x] ==> guard n < 3 do n := n + 1; \
+             println(x); end\nend\n",
+        ),
+    ]);
+    let instances: [Instance; 2] = [
+        ("source", "p.Source", &[("n", "100000")]),
+        ("first", "p.First", &[]),
+    ];
+    place.write(TOP, &network(&instances, &[("source.Out", "first.In")]));
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    assert_eq!(run.succeeds().out, "1\n2\n3\n");
+    let line = " elements in source.Out -> first.In: first takes no more";
+    assert!(run.err.contains(line), "{run:?}");
+}
+
+#[test]
+fn how_much_of_the_input_was_taken_is_told() {
+    let place = Place::new(&[
+        (
+            "src/p/Read.cal",
+            "package p;\nimport levada.io.*;\nactor Read (int n) ==> int Out :\n  int i := 0;\n  action ==> \
+             Out:[io_read_number()] guard i < n and io_more() do i := i + 1; end\nend\n",
+        ),
+        PRINT,
+    ]);
+    place.write("in.txt", &"1234567\n".repeat(20_000));
+    let run = |n: &str| {
+        let instances: [Instance; 2] = [("read", "p.Read", &[("n", n)]), ("print", "p.Print", &[])];
+        place.write(TOP, &network(&instances, &[("read.Out", "print.In")]));
+        let run = place.run(&["run", TOP, "--in", "in.txt", "--json"]);
+        run.succeeds().json()["input"].clone()
+    };
+    assert_eq!(
+        run("1000000"),
+        serde_json::json!({"done_bytes": 160_000, "total_bytes": 160_000})
+    );
+    // What is read ahead into a buffer was not taken.
+    let taken = run("10000")["done_bytes"].as_u64().unwrap();
+    assert!((60_000..100_000).contains(&taken), "{taken}");
+    let text = place.run(&["run", TOP, "--in", "in.txt"]);
+    assert!(
+        text.succeeds().err.contains("of 156 KiB taken ("),
+        "{text:?}"
+    );
+}
+
+/// Runs until its input ends, beside a program that computes on each core.
+#[test]
+fn the_time_that_other_programs_took_is_told() {
+    let place = Place::new(&[("src/p/Read.cal", common::host::READ), PRINT]);
+    let instances: [Instance; 2] = [("read", "p.Read", &[]), ("print", "p.Print", &[])];
+    place.write(TOP, &network(&instances, &[("read.Out", "print.In")]));
+    let input = common::host::held_pipe(&place, "numbers");
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let busy = || {
+        Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap()
+    };
+    let mut busy: Vec<_> = (0..cores).map(|_| busy()).collect();
+    let mut run = place
+        .command(&["run", TOP, "--in", "numbers", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    (&input).write_all(b"1 2 3\n").unwrap();
+    let mut printed = BufReader::new(run.stderr.take().unwrap()).lines();
+    assert!(
+        printed
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line == "2")
+    );
+    // It has to last for some ticks of the kernel.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    drop(input);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut run.stdout.take().unwrap(), &mut said).unwrap();
+    let status = run.wait().unwrap();
+    for one in &mut busy {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    }
+    assert!(status.success(), "{said}");
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let shares = json["cores"].as_array().unwrap().iter();
+    let shares: Vec<f64> = shares
+        .map(|c| c["others_share"].as_f64().unwrap_or(-1.0))
+        .collect();
+    assert!(shares.iter().any(|share| *share > 0.1), "{json}");
+}

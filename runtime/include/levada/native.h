@@ -69,6 +69,10 @@ LVD_API void lvd_app_ends_at_rest(lvd_app *app);
  * live as long as the application; its first 64 characters are shown. */
 LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
 
+/* How many bytes of its input the application has taken, and how many there are in all; 0: unknown, as
+ * of a pipe. May be called from any thread; the last call holds. */
+LVD_API void lvd_app_input_progress(lvd_app *app, uint64_t done_bytes, uint64_t total_bytes);
+
 /* Calls call(argument), which may block in the system as long as it likes: the fiber, or the actor
  * (if it is LVD_CLASS_MAY_WAIT, as compiled CAL is), waits, and its worker goes on with other work
  * meanwhile. The call runs on a thread of its own (the runtime keeps at most 512; further calls wait

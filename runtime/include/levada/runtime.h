@@ -201,6 +201,9 @@ LVD_API const char *lvd_app_name_here(void);
 
 /* What lvd_app_progress was last told; *unit is null if it never was. */
 LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
+/* The arguments of the last lvd_app_input_progress: returns the bytes of input that were taken, and sets
+ * *total_bytes to all there are; both are 0 if it was never called. */
+LVD_API uint64_t lvd_app_get_input_progress(lvd_app *app, uint64_t *total_bytes);
 
 /* Moves an actor to a worker, between two of its firings. Returns at once. */
 LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
@@ -235,6 +238,7 @@ typedef struct lvd_actor_counters {
 typedef struct lvd_channel_counters {
   lvd_port_ref from, to; /* one record for each consumer */
   uint32_t capacity, fill;
+  uint32_t awaited;     /* elements that the consumer waits for here; 0: it does not */
   uint64_t put, got;    /* elements ever */
   uint64_t wakes;       /* consumer woken */
   uint64_t full, empty; /* times the producer, the consumer found it so and waited */

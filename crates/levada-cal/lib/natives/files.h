@@ -122,8 +122,10 @@ typedef struct input {
   bool waits; /* for what it reads: it is no file */
   int line;   /* of text, from 1 */
   bool ended;
-  bool comment; /* it is amid one, of text */
-  char *given;  /* what --in was */
+  bool comment;                     /* it is amid one, of text */
+  char *given;                      /* what --in was */
+  bool reports;                     /* as progress, how much of it was taken */
+  uint64_t read_bytes, total_bytes; /* of all files; the total is 0 where it is unknown */
   size_t next, limit;
   uint8_t buffer[INPUT_BUFFER];
 } input;
@@ -202,6 +204,19 @@ static void open_file(const char *name, void (*open_now)(void *), void *file) {
     open_now(file);
 }
 
+/* The length of all files; 0 if one of them is none, such as a pipe. */
+static uint64_t input_total_bytes(const input *in) {
+  uint64_t total = 0;
+  struct stat st;
+  for (int i = 0; i < in->count; i++) {
+    bool is_standard = !strcmp(in->name[i], "-");
+    if ((is_standard ? fstat(STDIN_FILENO, &st) : stat(in->name[i], &st)) || !S_ISREG(st.st_mode))
+      return 0;
+    total += (uint64_t)st.st_size;
+  }
+  return total;
+}
+
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
   struct stat st;
@@ -228,6 +243,8 @@ static input *input_of_app(void) {
     in->fd = -1;
     input_name_files(in);
     in->given = copy_option("in");
+    in->total_bytes = input_total_bytes(in);
+    in->reports = true;
     input_open_file(in);
     in->open = true;
   }
@@ -246,7 +263,10 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
     in->ended = got == 0;
+    in->read_bytes += (size_t)got;
     in->limit += (size_t)got;
+    if (in->reports) /* what is in the buffer is not taken yet */
+      lvd_app_input_progress(lvd_current_app(), in->read_bytes - in->limit, in->total_bytes);
   }
   return in->limit - in->next > ahead;
 }

@@ -149,6 +149,7 @@ STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
   source *s = source_to_read();
   const size_t all = s->given + s->tail.bytes;
   if (s->done || s->next > all || count > all - s->next) lvd_native_end();
+  const size_t before = s->next;
   while (count) {
     size_t from = s->next % s->size, part = s->size - from < count ? s->size - from : count;
     memcpy(bytes, s->bytes + from, part);
@@ -156,6 +157,9 @@ STD void source_readNBytes(uint8_t *bytes, uint32_t count) {
     s->next += part;
     count -= (uint32_t)part;
   }
+  /* Not for each byte: applications read one at a time. */
+  if (before < s->given && (s->next >= s->given || before / INPUT_BUFFER != s->next / INPUT_BUFFER))
+    lvd_app_input_progress(lvd_current_app(), s->next < s->given ? s->next : s->given, s->given);
   if (s->next > s->given) lvd_app_ends_at_rest(lvd_current_app());
 }
 

@@ -170,6 +170,9 @@ pub struct RunArgs {
     /// Draw the network with what was measured into this SVG file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub graph: Option<PathBuf>,
+    /// Exit with status 14 if elements are left over in channels at the end
+    #[arg(long)]
+    pub strict: bool,
     /// At the end, a table of all actors and channels
     #[arg(long)]
     pub stats: bool,
