@@ -6,8 +6,63 @@
 #include <string.h>
 
 #include "../src/message.h"
+#include "../src/nearest.h"
 
-enum { NUMBERS = 32 };
+enum { NUMBERS = 32, LINES = 16 /* of misuse that are told */ };
+
+/* ---- misuse ---------------------------------------------------------------------------------- */
+
+static bool diagnostics = true;
+
+void pb_set_diagnostics(bool on) { diagnostics = on; }
+
+typedef struct text {
+  lvd_record record;
+  size_t length;
+} text;
+
+static void add(text *t, const char *more) {
+  size_t n = strlen(more), room = sizeof t->record.data - 1 - t->length;
+  if (n > room) n = room;
+  memcpy(t->record.data + t->length, more, n);
+  t->length += n;
+}
+
+static void add_number(text *t, uint32_t number) {
+  char digits[12], *at = digits + sizeof digits - 1;
+  *at = 0;
+  do *--at = (char)('0' + number % 10);
+  while (number /= 10);
+  add(t, at);
+}
+
+/* Each line once: what hashes alike is taken for the same. */
+static bool is_new(const text *t) {
+  static uint32_t told[LINES], count;
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < t->length; i++) hash = (hash ^ t->record.data[i]) * 16777619u;
+  for (uint32_t i = 0; i < count; i++)
+    if (told[i] == hash) return false;
+  if (count == LINES) return false;
+  told[count++] = hash;
+  return true;
+}
+
+/* The host prints it (src/misuse.h): "call(id) in procedure: why". Returns `status`. */
+static lvd_status misuse(lvd_status status, const char *call, STREAM_ID id, const char *why) {
+  if (!diagnostics || !lvd_far_self) return status;
+  text t = {.record = {.kind = LVD_RECORD_MISUSE, .status = (uint32_t)status}};
+  add(&t, call);
+  add(&t, id < 0 ? "(-" : "(");
+  add_number(&t, id < 0 ? 0u - (uint32_t)id : (uint32_t)id);
+  add(&t, ") in ");
+  add(&t, lvd_far_self->record.name);
+  add(&t, ": ");
+  add(&t, why);
+  t.record.size = (uint32_t)t.length;
+  if (is_new(&t)) lvd_far_send(&t.record);
+  return status;
+}
 
 /* ---- procedures ------------------------------------------------------------------------------ */
 
@@ -64,7 +119,15 @@ static lvd_status message_in(const lvd_frame *f, lvd_task_message *m) {
 static lvd_status knows(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
-  return status != LVD_OK ? status : function_of(m.name) ? LVD_OK : LVD_E_UNKNOWN;
+  if (status != LVD_OK || function_of(m.name)) return status;
+  char near[LVD_TASK_NAME] = "";
+  for (int i = 0; i < LVD_FAR_PROCEDURES; i++)
+    if (functions[i].function) lvd_nearest(near, m.name, functions[i].name);
+  if (*near && f->result_room >= sizeof near) {
+    memcpy(f->result, near, sizeof near);
+    f->result_size = sizeof near;
+  }
+  return LVD_E_UNKNOWN;
 }
 
 static lvd_status run(lvd_frame *f) {
@@ -144,21 +207,38 @@ static numbered *find(STREAM_ID id) {
   return NULL;
 }
 
+static const char no_number[] = "streams have the numbers 0 to 1023",
+                  not_created[] =
+                      "the caller has not created this stream; stream_create comes first";
+_Static_assert(PB_STREAMS == 1024, "as it is said");
+
+/* The caller has not created it. */
+static lvd_status is_none(const char *call, STREAM_ID id) {
+  if (id < 0 || id >= PB_STREAMS) return misuse(LVD_E_ARGUMENT, call, id, no_number);
+  return misuse(LVD_E_STATE, call, id, not_created);
+}
+
 lvd_status stream_create(STREAM_ID id) {
-  if (id < 0 || id >= PB_STREAMS) return LVD_E_ARGUMENT;
-  if (find(id)) return LVD_E_STATE;
+  if (id < 0 || id >= PB_STREAMS) return misuse(LVD_E_ARGUMENT, "stream_create", id, no_number);
+  if (find(id))
+    return misuse(LVD_E_STATE, "stream_create", id, "the caller has created it already");
   for (int i = 0; i < NUMBERS; i++) {
     if (numbers[i].used) continue;
     numbers[i] = (numbered){.used = true, .id = id, .owner = lvd_far_self};
     return LVD_OK;
   }
-  return LVD_E_LIMIT;
+  return misuse(LVD_E_LIMIT, "stream_create", id, "there are too many streams on this processor");
 }
 
 lvd_status stream_configure(STREAM_ID id, u32 capacity, u32 threshold) {
   numbered *n = find(id);
-  if (!n || n->stream) return LVD_E_STATE;
-  if (capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
+  if (!n) return is_none("stream_configure", id);
+  if (n->stream)
+    return misuse(LVD_E_STATE, "stream_configure", id,
+                  "this comes before the first element is put or got");
+  if (capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
+    return misuse(LVD_E_ARGUMENT, "stream_configure", id,
+                  "a capacity and a threshold are at most LVD_CHANNEL_CAPACITY");
   n->capacity = capacity;
   n->threshold = threshold;
   return LVD_OK;
@@ -166,7 +246,7 @@ lvd_status stream_configure(STREAM_ID id, u32 capacity, u32 threshold) {
 
 lvd_status stream_time_limit(STREAM_ID id, int64_t timeout_ns) {
   numbered *n = find(id);
-  if (!n) return LVD_E_STATE;
+  if (!n) return is_none("stream_time_limit", id);
   n->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
   if (n->stream) n->stream->time_limit_ns = timeout_ns;
   return LVD_OK;
@@ -184,7 +264,6 @@ static void name_of(STREAM_ID id, char name[32]) {
 }
 
 static lvd_status stream_of(numbered *n, size_t size, lvd_stream **out) {
-  if (!n) return LVD_E_STATE;
   if (!n->stream) {
     char name[32];
     name_of(n->id, name);
@@ -200,37 +279,64 @@ static lvd_status stream_of(numbered *n, size_t size, lvd_stream **out) {
   return LVD_OK;
 }
 
+/* What put and get return, told where it was not meant. */
+static lvd_status tell(const char *call, STREAM_ID id, lvd_status status) {
+  if (status == LVD_E_STATE)
+    return misuse(status, call, id, "one side of a stream puts, the other gets; or it was closed");
+  if (status == LVD_E_ARGUMENT)
+    return misuse(status, call, id,
+                  "an element of another size than the first that was put or got here or on the "
+                  "other side: both sides need one type");
+  if (status == LVD_E_LIMIT)
+    return misuse(status, call, id, "there are too many streams on this processor");
+  return status;
+}
+
 lvd_status srpc_put(STREAM_ID id, const void *element, size_t size) {
+  numbered *n = find(id);
   lvd_stream *s;
-  lvd_status status = stream_of(find(id), size, &s);
-  return status == LVD_OK ? lvd_stream_put(s, element, size) : status;
+  if (!n) return is_none("stream_put", id);
+  lvd_status status = stream_of(n, size, &s);
+  if (status == LVD_OK) status = lvd_stream_put(s, element, size);
+  return status == LVD_OK ? LVD_OK : tell("stream_put", id, status);
 }
 
 lvd_status srpc_get(STREAM_ID id, void *element, size_t size) {
+  numbered *n = find(id);
   lvd_stream *s;
-  lvd_status status = stream_of(find(id), size, &s);
-  return status == LVD_OK ? lvd_stream_get(s, element, size) : status;
+  if (!n) return is_none("stream_get", id);
+  lvd_status status = stream_of(n, size, &s);
+  if (status == LVD_OK) status = lvd_stream_get(s, element, size);
+  return status == LVD_OK ? LVD_OK : tell("stream_get", id, status);
+}
+
+/* The stream, if the caller has that end; null: it has not put or got yet, or never may. */
+static lvd_stream *own(const char *call, STREAM_ID id, bool sender) {
+  numbered *n = find(id);
+  if (n && n->stream && lvd_stream_is_mine(n->stream, sender)) return n->stream;
+  if (!n)
+    is_none(call, id);
+  else if (n->stream && lvd_stream_is_mine(n->stream, !sender))
+    tell(call, id, LVD_E_STATE);
+  return NULL;
 }
 
 lvd_status stream_push(STREAM_ID id) {
-  numbered *n = find(id);
-  if (!n || !n->stream || !lvd_stream_is_mine(n->stream, true)) return LVD_E_STATE;
-  lvd_stream_push(n->stream);
-  return LVD_OK;
+  lvd_stream *s = own("stream_push", id, true);
+  if (s) lvd_stream_push(s);
+  return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status stream_pop(STREAM_ID id) {
-  numbered *n = find(id);
-  if (!n || !n->stream || !lvd_stream_is_mine(n->stream, false)) return LVD_E_STATE;
-  lvd_stream_pop(n->stream);
-  return LVD_OK;
+  lvd_stream *s = own("stream_pop", id, false);
+  if (s) lvd_stream_pop(s);
+  return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status stream_flush(STREAM_ID id) {
-  numbered *n = find(id);
-  if (!n || !n->stream || !lvd_stream_is_mine(n->stream, true)) return LVD_E_STATE;
-  lvd_stream_flush(n->stream);
-  return LVD_OK;
+  lvd_stream *s = own("stream_flush", id, true);
+  if (s) lvd_stream_flush(s);
+  return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_stream *stream_handle(STREAM_ID id) {
@@ -247,7 +353,7 @@ static void leave(numbered *n) {
 
 lvd_status stream_close(STREAM_ID id) {
   numbered *n = find(id);
-  if (!n) return LVD_E_STATE;
+  if (!n) return is_none("stream_close", id);
   leave(n);
   return LVD_OK;
 }

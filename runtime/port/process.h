@@ -45,6 +45,9 @@ bool lvd_port_process_gone(const lvd_port_process *p);
 void lvd_port_process_kill(const lvd_port_process *p); /* it is not gone */
 LVD_NORETURN void lvd_port_process_exit(void);         /* the caller's, at once, with a failure */
 void lvd_port_process_close(lvd_port_process *p);
+/* When the process exits, `call` is called with the status that it exits with, and may exit with another
+ * one. Once. Where the C library does not tell the status, it is not called. */
+void lvd_port_at_exit(void (*call)(int status));
 
 /* ---- bells -------------------------------------------------------------------------------- */
 

@@ -425,6 +425,7 @@ void lvd_app_unload(lvd_app *app) {
     if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
   }
   lvd_waiting_let_out(app);
+  lvd_program_unwatch(app);
   lvd_streams_free(app);
   lvd_units_free(app); /* which can take a while: without the lock */
   lvd_program_part(app);

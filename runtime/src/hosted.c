@@ -41,10 +41,13 @@ lvd_app *lvd_app_here(void) {
 static void main_body(void *argument) {
   const lvd_program *p = argument;
   int result = p->main(p->argc, p->argv);
-  if (result)
+  if (result) {
     lvd_app_fail(lvd_app_here(), "main has returned %d", result);
-  else
-    lvd_program_settle();
+    return;
+  }
+  lvd_program_settle();
+  const char *misused = lvd_program_here()->misused;
+  if (*misused) lvd_app_fail(lvd_app_here(), "%s", misused);
 }
 
 /* Who wakes it later finds that main has begun. */

@@ -18,7 +18,9 @@ bool lvd_app_is_program(const lvd_app *app);
 /* Asks it to come to its end. */
 lvd_status lvd_program_drain(lvd_app *app);
 
-/* What the paper's names have made in an application that is unloaded (srpc.c). */
+/* What the paper's names have made in an application that is unloaded (srpc.c): what looks at its streams
+ * ends, before those are freed; then all else is. */
+void lvd_program_unwatch(lvd_app *app);
 void lvd_program_part(lvd_app *app);
 
 #endif

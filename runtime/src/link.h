@@ -54,7 +54,8 @@ typedef struct lvd_name {
   uint32_t number, elem_size;
   uint64_t offset, ring; /* 0: one side has left before the other came */
   bool opened[2], closed[2];
-  bool refused; /* to the side that came second, for elements of another size */
+  bool refused;      /* to the side that came second, for elements of another size */
+  uint64_t since_ns; /* the child has opened it, and waits for this side; 0: it does not */
   struct lvd_name *next;
 } lvd_name;
 
@@ -88,6 +89,8 @@ struct lvd_link {
                                                     (LVD_OK) lets this one go */
   void (*look)(lvd_link *link);  /* each time that the bellman is rung; may be null */
   int64_t look_ns;               /* ... and at least so often; negative: only then */
+  /* The child has opened a stream that is not open here; may be null. */
+  void (*half_open)(lvd_link *link);
   /* The memory. */
   int memory;
   const lvd_port_device *device; /* whose memory it is; null: ours */
@@ -191,6 +194,11 @@ bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool o
 /* The parent, with the lock: the stream of that name that one side has opened and the other has not;
  * 0: there is none. */
 uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const char *name);
+/* The parent: calls `visit` with each stream that the child has opened and that is not open here, with
+ * when that was, for it to change. With the lock. */
+void lvd_shared_half_opens(lvd_link *link,
+                           void (*visit)(const char *name, uint64_t *since_ns, void *),
+                           void *argument);
 /* Records about streams; false: it is about something else. */
 bool lvd_shared_take(lvd_link *link, const lvd_record *record);
 void lvd_shared_wake(lvd_link *link);                /* whoever can go on; the lock in hand */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "inside.h"
+#include "misuse.h"
 
 static lvd_process *is_process(const lvd_unit *unit) {
   return unit && unit->kind == &lvd_process_kind ? (lvd_process *)(uintptr_t)unit : NULL;
@@ -49,6 +50,12 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
     break;
   case LVD_RECORD_ANSWER:
     lvd_process_take_answer(p, r);
+    break;
+  case LVD_RECORD_MISUSE:
+    if (link->side == LVD_PARENT)
+      lvd_misuse_told(&p->unit, r);
+    else
+      lvd_link_accuse(link);
     break;
   case LVD_RECORD_FAULT:
     if (link->side == LVD_PARENT)

@@ -16,7 +16,9 @@
 #include <levada/srpc.h>
 #include <setjmp.h>
 
+#include "link.h"
 #include "message.h"
+#include "misuse.h"
 #include "stream.h"
 #include "unit.h"
 
@@ -53,6 +55,8 @@ typedef struct lvd_program_state {
   lvd_runtime *rt;
   lvd_app *app;
   char *why; /* of the last pb_finish */
+  lvd_misuses misuses;
+  char misused[LVD_RECORD_INLINE]; /* a hosted one's: the first misuse; empty: there was none */
   TASKID tasks;
   TASKID released_first, released_last; /* the first first: each stays what it is for a while */
   uint32_t released_count;
@@ -60,6 +64,9 @@ typedef struct lvd_program_state {
   uint32_t next_number;        /* of a task in another process */
   struct lvd_unasked *unasked; /* questions whose answers nobody waits for */
   struct lvd_numbers *numbers;
+  lvd_port_thread *watch;       /* numbered_streams.c's; null: nothing has needed it */
+  lvd_a32 watch_due;            /* it is to look now; 2: it is to end */
+  bool unwatched;               /* the program ends: it is not to begin again */
   lvd_unit *unit[PB_PROCESSES]; /* that are loaded, the last one last; they may be gone */
   uint32_t units;
 } lvd_program_state;
@@ -97,6 +104,8 @@ lvd_unit *lvd_program_last_unit(void);
 
 /* The procedure of that name; null: nobody has registered it. */
 void (*lvd_task_procedure(const char *name))(void *);
+/* The registered name nearest to it, if it is nearer than `near` is. */
+void lvd_task_nearest(const char *name, char near[LVD_TASK_NAME]);
 void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from);
 /* With the lock. Null: no memory. */
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio);
@@ -108,8 +117,9 @@ void lvd_tasks_free(lvd_program_state *p); /* nothing runs */
 
 /* ---- remote_tasks.c ------------------------------------------------------------------------- */
 
-/* LVD_OK; LVD_E_UNKNOWN: it does not know that procedure; LVD_E_PEER: it is no more. */
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name);
+/* LVD_OK; LVD_E_UNKNOWN: it does not know that procedure, and `near` is the nearest name there, if that is
+ * nearer than what it was; LVD_E_PEER: it is no more. */
+lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME]);
 TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio); /* the unit is held */
 lvd_status lvd_remote_start(TASKID t);                                /* with the lock */
 lvd_status lvd_remote_signal(TASKID t, uint32_t data);
@@ -124,6 +134,12 @@ void lvd_remote_free(lvd_program_state *p);    /* all units are gone */
 void lvd_numbers_leave(void *who);               /* a fiber or thread returns: its sides are over */
 bool lvd_numbers_are_used(const lvd_unit *unit); /* with the lock */
 void lvd_numbers_free(void); /* their streams go with the application: nobody finds them any more */
+/* Nothing waits at a stream any more. */
+void lvd_numbers_watch_ends(lvd_program_state *p);
+/* Streams into which something was put that has no receiver. */
+void lvd_numbers_tell_unread(void);
+/* A process that was loaded has opened a stream that is not open here. */
+void lvd_numbers_look(lvd_link *link);
 struct lvd_numbers *lvd_numbers_make(void); /* null: no memory */
 void lvd_numbers_drop(struct lvd_numbers *numbers);
 extern struct lvd_numbers lvd_numbers_of_process;

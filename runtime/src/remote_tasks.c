@@ -6,6 +6,7 @@
 
 #include "../port/process.h"
 #include "inside.h"
+#include "nearest.h"
 #include "program.h"
 
 enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };
@@ -54,13 +55,15 @@ void lvd_remote_free(lvd_program_state *p) {
   p->unasked = NULL;
 }
 
-/* `answered` (may be null): the other process has said so. */
-static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, bool *answered) {
+/* `answered` (may be null): the other process has said so, and with it the name at `near` (may be null). */
+static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, bool *answered,
+                      char near[LVD_TASK_NAME]) {
   lvd_call *c;
   bool returned = false;
+  size_t size = near ? LVD_TASK_NAME : 0;
   lvd_status status = lvd_call_start(unit, procedure, m, sizeof *m, NULL, &c);
   if (status == LVD_OK) {
-    status = lvd_call_wait(c, NULL, NULL, lvd_program_limit(), &returned);
+    status = lvd_call_wait(c, near, near ? &size : NULL, lvd_program_limit(), &returned);
     if (!returned) give_up(c);
   }
   if (answered) *answered = returned;
@@ -73,12 +76,15 @@ static message message_about(const TASKID t, uint32_t data) {
   return m;
 }
 
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name) {
+lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME]) {
   message m = {.number = UINT32_MAX};
+  char there[LVD_TASK_NAME] = "";
   lvd_task_copy_name(m.name, name);
   bool answered;
-  lvd_status status = ask(unit, "srpc.knows", &m, &answered);
+  lvd_status status = ask(unit, "srpc.knows", &m, &answered, there);
   bool knows = status == LVD_OK, gone = status == LVD_E_PEER;
+  there[sizeof there - 1] = 0;
+  if (answered && !knows) lvd_nearest(near, name, there);
   return knows || gone || !answered ? status : LVD_E_UNKNOWN;
 }
 
@@ -101,12 +107,12 @@ lvd_status lvd_remote_start(TASKID t) {
 
 lvd_status lvd_remote_signal(TASKID t, uint32_t data) {
   const message m = message_about(t, data);
-  return ask(t->unit, "srpc.signal", &m, NULL);
+  return ask(t->unit, "srpc.signal", &m, NULL, NULL);
 }
 
 void lvd_remote_release(TASKID t) {
   const message m = message_about(t, 0);
-  ask(t->unit, "srpc.release", &m, NULL);
+  ask(t->unit, "srpc.release", &m, NULL, NULL);
 }
 
 bool lvd_remote_is_used(const lvd_unit *unit) {
@@ -168,7 +174,14 @@ static lvd_status knows(lvd_frame *f) {
   LVD_INSIDE;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
-  return lvd_task_procedure(m.name) ? LVD_OK : LVD_E_UNKNOWN;
+  if (lvd_task_procedure(m.name)) return LVD_OK;
+  char near[LVD_TASK_NAME] = "";
+  lvd_task_nearest(m.name, near);
+  if (*near && f->result_room >= sizeof near) {
+    memcpy(f->result, near, sizeof near);
+    f->result_size = sizeof near;
+  }
+  return LVD_E_UNKNOWN;
 }
 
 /* While a task runs nobody else drops it, whatever its maker says. */

@@ -43,7 +43,8 @@ enum lvd_record_kind {
   LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (knot.h) */
   LVD_RECORD_STORY, /* child to parent, before it: who waits for whom there, in words, a line each */
   LVD_RECORD_RESTS, /* child to parent: it may be worth asking */
-  LVD_RECORD_FAULT  /* child to parent, before the answers: what has failed there, in words */
+  LVD_RECORD_FAULT, /* child to parent, before the answers: what has failed there, in words */
+  LVD_RECORD_MISUSE /* child to parent: a misuse of the paper's names there, in words (misuse.h) */
 };
 
 enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };

@@ -185,6 +185,14 @@ uint32_t lvd_shared_half_open(const lvd_link *link, enum lvd_side opened, const 
   return n ? n->number : 0;
 }
 
+void lvd_shared_half_opens(lvd_link *link,
+                           void (*visit)(const char *name, uint64_t *since_ns, void *),
+                           void *argument) {
+  for (lvd_name *n = link->names; n; n = n->next)
+    if (n->opened[LVD_CHILD] && !n->closed[LVD_CHILD] && !n->opened[LVD_PARENT])
+      visit(n->name, &n->since_ns, argument);
+}
+
 /* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */
 static void conclude_free(lvd_slot_head *slot) {
   for (int end = 0; end < 2; end++)
@@ -274,9 +282,13 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
     answer.extent = n->ring;
     answer.room = n->number;
   }
+  bool half_open = n && !n->opened[LVD_PARENT];
+  if (half_open) n->since_ns = lvd_port_ns();
+  void (*tell)(lvd_link *) = half_open ? link->half_open : NULL;
   lvd_port_unlock(&link->lock);
   answer.status = (uint32_t)status;
   lvd_link_send(link, &answer);
+  if (tell) tell(link);
 }
 
 /* ---- the child: asking ---------------------------------------------------------------------- */

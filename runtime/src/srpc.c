@@ -7,7 +7,9 @@
 #include "../port/process.h"
 #include "hosted.h"
 #include "inside.h"
+#include "link.h"
 #include "program.h"
+#include "window.h"
 
 lvd_program_state lvd_program_of_process = {.numbers = &lvd_numbers_of_process};
 lvd_a32 lvd_programs_hosted;
@@ -97,8 +99,31 @@ static lvd_unit *take_unused(void) {
 
 static lvd_status too_many(void) { return lvd_limit("PB_PROCESSES are loaded"); }
 
-lvd_status pb_load(const char *exec_name) {
-  if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
+static lvd_status cannot_load(const char *exec_name, lvd_status status) {
+  const char *why = lvd_window_why(), *image;
+  char beside[LVD_FIBER_NAME + 128] = "";
+  if (status == LVD_E_UNKNOWN && !strchr(exec_name, '/') && strlen(exec_name) < 100) {
+    snprintf(beside, sizeof beside, "./%s", exec_name);
+    if (lvd_port_program_is_there(beside))
+      snprintf(beside, sizeof beside, "; did you mean \"./%s\"?", exec_name);
+    else
+      beside[0] = 0;
+  }
+  if (lvd_board_of(exec_name, &image) && *why) return lvd_misuse(status, "pb_load: %.200s", why);
+  if (status == LVD_E_PEER)
+    why = "it has ended without a call of pb_boot, which serves";
+  else if (status == LVD_E_TIME)
+    why = "it has not called pb_boot, which serves, in time";
+  else if (status == LVD_E_STATE)
+    why = "threads load programs, procedures do not";
+  else if (status == LVD_E_UNKNOWN)
+    why = "there is no such program";
+  else
+    why = lvd_status_text(status);
+  return lvd_misuse(status, "pb_load(\"%.80s\"): %.100s%s", exec_name, why, beside);
+}
+
+static lvd_status load(const char *exec_name) {
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
   lvd_unit *unit;
@@ -120,7 +145,19 @@ lvd_status pb_load(const char *exec_name) {
   else
     status = too_many(); /* others were faster; it goes with the application */
   lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_link *link = lvd_unit_link(unit);
+  lvd_port_lock(&link->lock);
+  link->half_open = lvd_numbers_look;
+  bool open = link->names != NULL;
+  lvd_port_unlock(&link->lock);
+  if (open) lvd_numbers_look(link);
   return status;
+}
+
+lvd_status pb_load(const char *exec_name) {
+  if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
+  lvd_status status = load(exec_name);
+  return status == LVD_OK ? LVD_OK : cannot_load(exec_name, status);
 }
 
 int pb_process(void) {
@@ -142,6 +179,7 @@ static lvd_status start_up(void) {
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) {
     free(lvd_program_here()->why);
     lvd_program_here()->why = NULL;
+    lvd_program_here()->unwatched = false;
     status = lvd_runtime_create(NULL, &lvd_program_here()->rt);
     if (status == LVD_OK) {
       lvd_app_options o = {.name = "program"};
@@ -151,6 +189,8 @@ static lvd_status start_up(void) {
     if (status == LVD_OK) lvd_store_release_u32(&lvd_program_here()->booted, 1);
   }
   lvd_port_unlock(&lvd_program_here()->lock);
+  if (status != LVD_OK)
+    lvd_misuse(status, "the runtime cannot be started: %.200s", lvd_status_text(status));
   return status;
 }
 
@@ -164,10 +204,12 @@ lvd_status pb_boot(void) {
   return status == LVD_OK ? LVD_E_STOPPED : status;
 }
 
-/* Why the program has failed, and processes that it has loaded. */
-static char *words_about(lvd_status status) {
+/* Why the program has failed, and processes that it has loaded; `misused`: how it was misused. */
+static char *words_about(lvd_status status, const char *misused) {
   lvd_fault fault;
-  size_t size = lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100, at = 0;
+  size_t size =
+             lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 + LVD_RECORD_INLINE,
+         at = 0;
   char *text = calloc(1, size);
   if (!text) return NULL;
   bool faulted = lvd_app_fault(lvd_program_here()->app, &fault);
@@ -175,9 +217,10 @@ static char *words_about(lvd_status status) {
     at = (size_t)snprintf(text, size, "%s: %s\n", fault.actor ? fault.actor : "program",
                           fault.message);
   if (faulted || status == LVD_OK)
-    lvd_units_why(lvd_program_here()->app, text + at, size - at);
+    at += lvd_units_why(lvd_program_here()->app, text + at, size - at);
   else
-    lvd_app_why(lvd_program_here()->app, text, size);
+    at += lvd_app_why(lvd_program_here()->app, text, size);
+  if (*misused && at < size) snprintf(text + at, size - at, "%s\n", misused);
   return text;
 }
 
@@ -185,7 +228,11 @@ lvd_status pb_finish(void) {
   LVD_INSIDE;
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) return LVD_E_STATE;
   if (lvd_program_here()->hosted) return lvd_program_settle();
-  if (lvd_fiber_self()) return LVD_E_STATE; /* it would wait for itself */
+  if (lvd_fiber_self()) {
+    char in[LVD_MISUSE_IN];
+    return lvd_misuse(LVD_E_STATE, "pb_finish()%s: a procedure would wait for its own end",
+                      lvd_misuse_in(in));
+  }
   int64_t limit = lvd_program_limit(),
           ms = limit < 0 ? -1 : limit / 1000000 + (limit % 1000000 != 0);
   lvd_numbers_leave(lvd_stream_caller());
@@ -196,7 +243,11 @@ lvd_status pb_finish(void) {
     if (t->call) status = pb_wait(t);
   if (status == LVD_E_TIME) return status;
   lvd_remote_collect();
-  lvd_program_here()->why = words_about(status);
+  lvd_numbers_watch_ends(lvd_program_here());
+  if (status == LVD_OK) lvd_numbers_tell_unread();
+  char misused[LVD_RECORD_INLINE];
+  lvd_status misuse = lvd_misuses_take(lvd_program_here(), misused);
+  lvd_program_here()->why = words_about(status, misused);
   lvd_numbers_free();                      /* a thread may end just now */
   lvd_app_unload(lvd_program_here()->app); /* and its streams */
   lvd_runtime_destroy(lvd_program_here()->rt);
@@ -205,7 +256,7 @@ lvd_status pb_finish(void) {
   lvd_program_here()->units = 0;
   pb_time_limit(-1);
   lvd_store_release_u32(&lvd_program_here()->booted, 0);
-  return status;
+  return status == LVD_OK ? misuse : status;
 }
 
 const char *pb_why(void) {
@@ -254,10 +305,16 @@ lvd_status lvd_program_settle(void) {
   lvd_numbers_leave(lvd_stream_caller());
   for (TASKID t; status == LVD_OK && (t = started());) status = pb_wait(t);
   lvd_remote_collect();
-  return status;
+  if (status != LVD_OK) return status;
+  lvd_numbers_tell_unread();
+  return lvd_misuses_take(lvd_program_here(), lvd_program_here()->misused);
 }
 
-/* Nothing of it runs any more. */
+/* Nothing of it runs any more, and its streams and units are still there. */
+void lvd_program_unwatch(lvd_app *app) {
+  if (app->program) lvd_numbers_watch_ends(app->program);
+}
+
 void lvd_program_part(lvd_app *app) {
   lvd_program_state *p = app->program;
   if (!p) return;

@@ -8,6 +8,7 @@
 #include "../port/process.h"
 #include "hosted.h"
 #include "inside.h"
+#include "nearest.h"
 #include "program.h"
 
 typedef struct registered {
@@ -34,7 +35,11 @@ static const registered *find(const char *name, const struct lvd_program *progra
 
 lvd_status pb_register(const char *name, void *function) {
   LVD_INSIDE;
-  if (!name || !function || strlen(name) >= sizeof((registered *)0)->name) return LVD_E_ARGUMENT;
+  if (!name || !function)
+    return lvd_misuse(LVD_E_ARGUMENT, "pb_register: a procedure has a name and a function");
+  if (strlen(name) >= sizeof((registered *)0)->name)
+    return lvd_misuse(LVD_E_ARGUMENT, "pb_register(\"%.80s...\"): a name has at most 63 bytes",
+                      name);
   registered *r = calloc(1, sizeof *r);
   if (!r) return LVD_E_MEMORY;
   memcpy(r->name, name, strlen(name));
@@ -48,9 +53,11 @@ lvd_status pb_register(const char *name, void *function) {
   }
   lvd_port_unlock(&procedures_lock);
   if (!has_it) return LVD_OK;
-  lvd_status status = has_it->function == r->function ? LVD_OK : LVD_E_STATE;
+  bool same = has_it->function == r->function;
   free(r);
-  return status;
+  return same
+             ? LVD_OK
+             : lvd_misuse(LVD_E_STATE, "pb_register(\"%s\"): another function has this name", name);
 }
 
 /* What a library has registered that several programs have in common is found by all of them. */
@@ -62,6 +69,14 @@ void (*lvd_task_procedure(const char *name))(void *) {
   void (*function)(void *) = r ? r->function : NULL;
   lvd_port_unlock(&procedures_lock);
   return function;
+}
+
+void lvd_task_nearest(const char *name, char near[LVD_TASK_NAME]) {
+  const struct lvd_program *program = lvd_program_here()->hosted;
+  lvd_port_lock(&procedures_lock);
+  for (const registered *r = procedures; r; r = r->next)
+    if (!r->program || r->program == program) lvd_nearest(near, name, r->name);
+  lvd_port_unlock(&procedures_lock);
 }
 
 void lvd_procedures_forget(const struct lvd_program *hosted) {
@@ -198,57 +213,111 @@ static uint32_t worker_beside(uint32_t one) {
   return worker == one ? worker_in_turn() : worker;
 }
 
-static TASKID new_task_here(const char *name, int prio) {
-  void (*function)(void *) = lvd_task_procedure(name);
-  return function ? new_task(name, function, prio, worker_in_turn()) : lvd_no_task(LVD_E_UNKNOWN);
-}
-
 static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME; }
 
-/* The one process that knows it; null: none does. LVD_E_PEER: nor does any other, but one has gone
- * before it said whether it does. */
-static lvd_status who_knows(const char *name, lvd_unit *const *other, uint32_t count,
-                            lvd_unit **out) {
-  lvd_unit *one = NULL;
-  bool gone = false;
-  *out = NULL;
+/* `call` is what was called, up to the name. */
+static TASKID no_such_name(const char *call, const char *name) {
+  if (name)
+    lvd_misuse(LVD_E_ARGUMENT, "%s\"%.80s...\"): a name has at most 63 bytes", call, name);
+  else
+    lvd_misuse(LVD_E_ARGUMENT, "%sNULL): a task needs the name of a procedure", call);
+  return NULL;
+}
+
+static TASKID unknown(const char *call, const char *name, const char *near) {
+  if (*near)
+    lvd_misuse(LVD_E_UNKNOWN, "%s\"%s\"): no procedure has this name; did you mean \"%s\"?", call,
+               name, near);
+  else if (lvd_procedure_find(name))
+    lvd_misuse(LVD_E_UNKNOWN,
+               "%s\"%s\"): no procedure has this name; LVD_PROCEDURE(%s) registers one for "
+               "lvd_call_start, PB_PROCEDURE(%s) for pb_create",
+               call, name, name, name);
+  else
+    lvd_misuse(
+        LVD_E_UNKNOWN,
+        "%s\"%s\"): no procedure has this name; PB_PROCEDURE(%s) at file scope registers one", call,
+        name, name);
+  return NULL;
+}
+
+/* `near`: the nearest name elsewhere. */
+static TASKID new_task_here(const char *call, const char *name, int prio,
+                            char near[LVD_TASK_NAME]) {
+  void (*function)(void *) = lvd_task_procedure(name);
+  if (function) return new_task(name, function, prio, worker_in_turn());
+  lvd_task_nearest(name, near);
+  return unknown(call, name, near);
+}
+
+/* Which of the others know it. */
+typedef struct known {
+  lvd_unit *by, *by_another; /* null: none does */
+  bool gone;                 /* one has gone before it said whether it does */
+  char near[LVD_TASK_NAME];  /* the nearest name that one has; empty: none */
+} known;
+
+static lvd_status ask_all(const char *name, lvd_unit *const *other, uint32_t count, known *k) {
+  *k = (known){0};
   for (uint32_t i = 0; i < count; i++) {
-    lvd_status status = lvd_remote_knows(other[i], name);
-    gone |= status == LVD_E_PEER;
+    lvd_status status = lvd_remote_knows(other[i], name, k->near);
+    k->gone |= status == LVD_E_PEER;
     if (status == LVD_E_UNKNOWN || status == LVD_E_PEER) continue;
     if (status != LVD_OK) return status;
-    if (one) return LVD_E_STATE; /* which of them? */
-    one = other[i];
+    if (k->by) k->by_another = other[i];
+    if (k->by) return LVD_E_STATE; /* which of them? */
+    k->by = other[i];
   }
-  *out = one;
-  return gone && !one ? LVD_E_PEER : LVD_OK;
+  return k->gone && !k->by ? LVD_E_PEER : LVD_OK;
+}
+
+/* What was not answered is no misuse. */
+static TASKID not_known(const char *call, const char *name, lvd_status status, const known *k) {
+  if (status == LVD_E_STATE)
+    lvd_misuse(status, "%s\"%s\"): %s and %s have it; pb_create_in says which is meant", call, name,
+               lvd_unit_name(k->by), lvd_unit_name(k->by_another));
+  else if (status == LVD_E_PEER)
+    lvd_misuse(status, "%s\"%s\"): a process has ended before it said whether it has it", call,
+               name);
+  return lvd_no_task(status);
 }
 
 TASKID pb_create(const char *p_task, int prio) {
   LVD_INSIDE;
-  if (!is_name(p_task)) return lvd_no_task(LVD_E_ARGUMENT);
+  static const char call[] = "pb_create(";
+  if (!is_name(p_task)) return no_such_name(call, p_task);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
-  lvd_unit *other[PB_PROCESSES + 1], *knows_it;
+  lvd_unit *other[PB_PROCESSES + 1];
+  known k;
   uint32_t n = lvd_program_others(other);
-  status = who_knows(p_task, other, n, &knows_it);
-  TASKID t = knows_it ? lvd_remote_create(knows_it, p_task, prio) : NULL;
-  lvd_program_let_go(other, n);
-  if (knows_it) return t;
+  status = ask_all(p_task, other, n, &k);
   bool here = status == LVD_OK || (status == LVD_E_PEER && lvd_task_procedure(p_task));
-  return here ? new_task_here(p_task, prio) : lvd_no_task(status);
+  TASKID t = status == LVD_OK && k.by ? lvd_remote_create(k.by, p_task, prio)
+             : here                   ? new_task_here(call, p_task, prio, k.near)
+                                      : not_known(call, p_task, status, &k);
+  lvd_program_let_go(other, n);
+  return t;
 }
 
 TASKID pb_create_in(int process, const char *p_task, int prio) {
   LVD_INSIDE;
-  if (!is_name(p_task)) return lvd_no_task(LVD_E_ARGUMENT);
+  char call[32], near[LVD_TASK_NAME] = "";
+  snprintf(call, sizeof call, "pb_create_in(%d, ", process);
+  if (!is_name(p_task)) return no_such_name(call, p_task);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
-  if (process == 0 || process == lvd_port_process_self()) return new_task_here(p_task, prio);
+  if (process == 0 || process == lvd_port_process_self())
+    return new_task_here(call, p_task, prio, near);
   lvd_unit *unit = lvd_program_other(process);
-  if (!unit) return lvd_no_task(LVD_E_PEER);
-  status = lvd_remote_knows(unit, p_task);
-  TASKID t = status == LVD_OK ? lvd_remote_create(unit, p_task, prio) : lvd_no_task(status);
+  if (!unit) {
+    lvd_misuse(LVD_E_PEER, "%s\"%s\"): no process of this number is loaded", call, p_task);
+    return NULL;
+  }
+  status = lvd_remote_knows(unit, p_task, near);
+  TASKID t = status == LVD_OK          ? lvd_remote_create(unit, p_task, prio)
+             : status == LVD_E_UNKNOWN ? unknown(call, p_task, near)
+                                       : lvd_no_task(status);
   lvd_program_let_go(&unit, 1);
   return t;
 }
@@ -261,11 +330,14 @@ void lvd_task_call(TASKID t, void (*function)(void *)) {
   if (!_setjmp(end)) function(NULL);
 }
 
+/* Of a thread that is no procedure it is no misuse: listings as printed try it (srpc.h). */
 lvd_status pb_return(void) {
   LVD_INSIDE;
   const lvd_worker *w = lvd_this_worker();
   TASKID t = task_of_caller();
-  if (!t || lvd_forks.head != w->fork_base) return LVD_E_STATE;
+  if (!t) return LVD_E_STATE;
+  if (lvd_forks.head != w->fork_base)
+    return lvd_misuse(LVD_E_STATE, "pb_return() in %s: it has forks that are not joined", t->name);
   _longjmp(*t->end, 1);
 }
 
@@ -292,27 +364,48 @@ static lvd_status start(TASKID t) {
   return lvd_fiber_start(lvd_program_here()->app, run_task, t, &o, t->detached ? NULL : &t->fiber);
 }
 
+/* Null comes of a pb_create that has failed: once that was told, this follows from it. */
+static lvd_status no_task(const char *call) {
+  if (!lvd_misused())
+    return lvd_misuse(LVD_E_ARGUMENT, "%s(NULL): there is no task; its pb_create has failed", call);
+  lvd_no_task(LVD_E_ARGUMENT);
+  return LVD_E_ARGUMENT;
+}
+
+static lvd_status misused_task(const char *call, const TASKID t, const char *why) {
+  char in[LVD_MISUSE_IN];
+  return lvd_misuse(LVD_E_STATE, "%s of the task %s%s: %s", call, t->name, lvd_misuse_in(in), why);
+}
+
+static const char was_released[] = "it was released before",
+                  runs_already[] = "it runs already; pb_wait waits for its end";
+
 lvd_status pb_rpc(TASKID t) {
   LVD_INSIDE;
-  if (!t) return LVD_E_ARGUMENT;
+  if (!t) return no_task("pb_rpc");
   lvd_port_lock(&lvd_program_here()->lock);
   lvd_status status = start(t);
+  bool released = t->released;
   lvd_port_unlock(&lvd_program_here()->lock);
-  return status;
+  if (status != LVD_E_STATE) return status;
+  return misused_task("pb_rpc", t, released ? was_released : runs_already);
 }
 
 /* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
  * whoever cancels the task must not meet a fiber or a call that is another's by now. */
-lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
-  LVD_INSIDE;
-  if (!t) return LVD_E_ARGUMENT;
+static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
+  if (!t) return no_task(name);
   lvd_port_lock(&lvd_program_here()->lock);
   lvd_fiber *fiber = t->fiber;
   lvd_call *call = t->call;
-  bool waits = !t->released && (call || (fiber && fiber != lvd_fiber_self())) && !t->awaited;
-  t->awaited |= waits;
+  const char *why = t->released       ? was_released
+                    : !call && !fiber ? "it was not started: pb_rpc or stream_rpc comes first"
+                    : fiber && fiber == lvd_fiber_self() ? "it would wait for itself"
+                    : t->awaited                         ? "another one waits for it already"
+                                                         : NULL;
+  t->awaited |= !why;
   lvd_port_unlock(&lvd_program_here()->lock);
-  if (!waits) return LVD_E_STATE;
+  if (why) return misused_task(name, t, why);
   uint32_t which;
   lvd_status status;
   if (call) {
@@ -332,7 +425,15 @@ lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
   return status;
 }
 
-lvd_status pb_wait(TASKID t) { return pb_wait_for(t, lvd_program_limit()); }
+lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
+  LVD_INSIDE;
+  return wait_for("pb_wait_for", t, timeout_ns);
+}
+
+lvd_status pb_wait(TASKID t) {
+  LVD_INSIDE;
+  return wait_for("pb_wait", t, lvd_program_limit());
+}
 
 size_t pb_task_why(TASKID t, char *text, size_t size) {
   lvd_fault fault;
@@ -344,11 +445,13 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
                           fault.message);
 }
 
+/* One that has returned meanwhile is no misuse. */
 lvd_status pb_cancel(TASKID t) {
   LVD_INSIDE;
-  if (!t) return LVD_E_ARGUMENT;
+  if (!t) return no_task("pb_cancel");
   lvd_port_lock(&lvd_program_here()->lock);
-  lvd_status status = !t->released && (t->fiber || t->call) ? LVD_OK : LVD_E_STATE;
+  bool released = t->released;
+  lvd_status status = !released && (t->fiber || t->call) ? LVD_OK : LVD_E_STATE;
   if (status != LVD_OK)
     ;
   else if (t->call)
@@ -356,7 +459,7 @@ lvd_status pb_cancel(TASKID t) {
   else
     lvd_fiber_cancel(t->fiber);
   lvd_port_unlock(&lvd_program_here()->lock);
-  return status;
+  return released ? misused_task("pb_cancel", t, was_released) : status;
 }
 
 static bool is_started(const TASKID t) {
@@ -368,8 +471,8 @@ static bool is_started(const TASKID t) {
 
 lvd_status pb_release(TASKID t) {
   LVD_INSIDE;
-  if (!t) return LVD_E_ARGUMENT;
-  lvd_status status = is_started(t) ? pb_wait(t) : LVD_OK;
+  if (!t) return no_task("pb_release");
+  lvd_status status = is_started(t) ? wait_for("pb_release", t, lvd_program_limit()) : LVD_OK;
   lvd_port_lock(&lvd_program_here()->lock);
   bool mine = !t->released, started = mine && (t->fiber || t->call);
   struct srpc_task was = {0};
@@ -379,7 +482,7 @@ lvd_status pb_release(TASKID t) {
     forget(t);
   }
   lvd_port_unlock(&lvd_program_here()->lock);
-  if (!mine) return LVD_E_STATE;
+  if (!mine) return misused_task("pb_release", t, was_released);
   if (started) return status; /* the caller was cancelled, or another one waits */
   if (was.unit) {
     lvd_remote_release(&was);
@@ -390,18 +493,19 @@ lvd_status pb_release(TASKID t) {
 
 lvd_status pb_signal(TASKID t, u32 data) {
   LVD_INSIDE;
-  if (!t) return LVD_E_ARGUMENT;
+  if (!t) return no_task("pb_signal");
   lvd_port_lock(&lvd_program_here()->lock);
   bool released = t->released;
   lvd_port_unlock(&lvd_program_here()->lock);
-  if (released) return LVD_E_STATE;
+  if (released) return misused_task("pb_signal", t, was_released);
   return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
 }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   LVD_INSIDE;
   TASKID t = task_of_caller();
-  return t ? lvd_event_wait(&t->signal, data, timeout_ns) : LVD_E_STATE;
+  if (!t) return lvd_misuse(LVD_E_STATE, "pb_wait_signal: only a procedure has signals");
+  return lvd_event_wait(&t->signal, data, timeout_ns);
 }
 
 /* ---- both at once --------------------------------------------------------------------------- */
@@ -431,17 +535,32 @@ static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
   return start_both(remote, t);
 }
 
+/* Null, and it was told why. */
+static TASKID cannot_start_both(lvd_status status, const TASKID remote) {
+  if (status == LVD_E_STATE)
+    misused_task("stream_rpc", remote, remote->released ? was_released : runs_already);
+  return lvd_no_task(status);
+}
+
+static TASKID no_procedure(const void *remote) {
+  if (!remote)
+    no_task("stream_rpc");
+  else
+    lvd_misuse(LVD_E_ARGUMENT, "stream_rpc: there is no transmitter");
+  return lvd_no_task(LVD_E_ARGUMENT);
+}
+
 TASKID srpc_rpc_task(void *remote, void *transmitter) {
   LVD_INSIDE;
-  if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
+  if (!remote || !transmitter) return no_procedure(remote);
   lvd_status status = pb_boot();
   if (status == LVD_OK) status = stream_rpc_task(remote, transmitter);
-  return status == LVD_OK ? remote : lvd_no_task(status);
+  return status == LVD_OK ? remote : cannot_start_both(status, remote);
 }
 
 TASKID srpc_rpc_function(void *remote, void *transmitter) {
   LVD_INSIDE;
-  if (!remote || !transmitter) return lvd_no_task(LVD_E_ARGUMENT);
+  if (!remote || !transmitter) return no_procedure(remote);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
   void (*function)(void *);

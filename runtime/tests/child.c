@@ -303,6 +303,14 @@ PB_PROCEDURE(remote_crashes)
 static void remote_nothing(void) { stream_create(3); }
 PB_PROCEDURE(remote_nothing)
 
+/* Puts into a stream that it has not created. */
+static void remote_misuses(void) {
+  u32 a = 1;
+  stream_create(78);
+  stream_put(77, a);
+}
+PB_PROCEDURE(remote_misuses)
+
 static void remote_waits(void) {
   u32 data = 0;
   pb_wait_signal(&data, -1);

@@ -156,3 +156,12 @@ static void far_negate(void) {
   }
 }
 PB_PROCEDURE(far_negate)
+
+/* Puts into a stream that it has not created, and into another elements of another size than come. */
+static void far_misuses(void) {
+  uint64_t wide = 0;
+  stream_put(77, wide);
+  stream_create(1);
+  stream_get(1, wide);
+}
+PB_PROCEDURE(far_misuses)

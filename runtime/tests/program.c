@@ -50,6 +50,7 @@ static void count(void) {
 PB_PROCEDURE(count)
 
 static int calls(void) {
+  pb_set_diagnostics(false);
   if (pb_boot() != LVD_OK) return 1;
   TASKID all[] = {pb_create("twice", 0), pb_create("count", 0)};
   if (!all[0] || !all[1] || pb_create("nobody", 0)) return 2;
@@ -175,6 +176,8 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);
   if (strcmp(what, "fails") == 0) return 3;
+  if (strcmp(what, "misuses") == 0)
+    return pb_create("Twise", 0) != NULL; /* and looks at no status */
   if (strcmp(what, "faults") == 0) fault();
   if (strcmp(what, "waits") == 0) {
     TASKID t = pb_create("forever", 0);

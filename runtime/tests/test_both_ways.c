@@ -142,6 +142,7 @@ PB_PROCEDURE(here_adds)
 /* A task there sends a sum, each time that it runs. */
 static void check_sums(const char *task, int rounds, u32 expected) {
   can_start();
+  pb_set_diagnostics(false);
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   TASKID sums = pb_create(task, 0);
   for (int round = 0; round < rounds; round++) {
@@ -193,6 +194,7 @@ static void receive_from(STREAM_ID id) {
 /* Two at a time: one program, and the same by another name, which knows one procedure more. */
 void test_process_srpc_two(void) {
   can_start();
+  pb_set_diagnostics(false);
   char path[] = "/tmp/levada-other-XXXXXX";
   int fd = mkstemp(path);
   CHECK(fd >= 0 && close(fd) == 0 && unlink(path) == 0);

@@ -52,6 +52,7 @@ void test_hosted_side_by_side(void) {
                                                                                    "5000"};
   for (uint32_t workers = 1; workers <= 2; workers++) {
     lvd_runtime *rt = runtime(workers);
+    pb_set_diagnostics(false);
     CHECK_EQ(pb_boot(), LVD_OK);
     CHECK_EQ(stream_create(1), LVD_OK);
     loaded all[PROGRAMS];
@@ -98,6 +99,8 @@ void test_hosted_failures(void) {
   fails(rt, "fails", LVD_FAULT_NATIVE, "main has returned 3");
   fails(rt, "what", LVD_FAULT_NATIVE, "main has returned 102");
   fails(rt, "faults", LVD_FAULT_MEMORY, "");
+  fails(rt, "misuses", LVD_FAULT_NATIVE,
+        "pb_create(\"Twise\"): no procedure has this name; did you mean");
   CHECK_EQ(lvd_app_wait(other.app, 0), LVD_E_TIME);
   unload(other);
   lvd_runtime_destroy(rt);

@@ -666,6 +666,7 @@ static void receive_from_pipe(void) {
 PB_PROCEDURE(receive_from_pipe)
 
 void test_process_srpc(void) {
+  pb_set_diagnostics(false);
   can_start();
   u32 a = 0;
   CHECK_EQ(pb_load("/nowhere/nothing"), LVD_E_UNKNOWN);
@@ -724,6 +725,7 @@ void test_process_srpc(void) {
 }
 
 void test_process_srpc_dies(void) {
+  pb_set_diagnostics(false);
   can_start();
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   for (u32 round = 0; round < 5; round++) {
@@ -807,6 +809,7 @@ PB_PROCEDURE(crashes_here)
 
 /* Nothing can be started here any more; so nothing is there. */
 void test_process_srpc_starts_both(void) {
+  pb_set_diagnostics(false);
   can_start();
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   TASKID pipe = pb_create("remote_pipe", 0), crashes = pb_create("crashes_here", 0);

@@ -9,6 +9,7 @@
 
 /* A name that no procedure can have is no other's, here or there. */
 void test_process_task_names(void) {
+  pb_set_diagnostics(false);
   char name[100];
   can_start();
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
@@ -37,6 +38,7 @@ static void local_one(void) {}
 PB_PROCEDURE(local_one)
 
 void test_process_task_asked_in_vain(void) {
+  pb_set_diagnostics(false);
   can_start();
   for (int round = 0; round < 6; round++) {
     pthread_t killer;
@@ -72,6 +74,7 @@ static void *makes_tasks(void *unused) {
 }
 
 void test_process_tasks_while_loaded(void) {
+  pb_set_diagnostics(false);
   enum { MAKERS = 2 };
   pthread_t maker[MAKERS];
   can_start();

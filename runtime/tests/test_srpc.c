@@ -97,6 +97,7 @@ PB_PROCEDURE(first_of_two)
 PB_PROCEDURE(second_of_two)
 
 void test_srpc_statuses(void) {
+  pb_set_diagnostics(false);
   CHECK(pb_create("nobody", 0) == NULL);
   TASKID t = pb_create("twice_by_one_side", 0), s = pb_create("waits_for_signal", 0);
   CHECK_EQ(pb_wait(t), LVD_E_STATE);
@@ -149,6 +150,7 @@ static void sends_nothing(void *unused) { (void)unused; }
 
 /* Who goes on speaking of a task that was given back is told. */
 void test_srpc_released(void) {
+  pb_set_diagnostics(false);
   TASKID t = pb_create("does_nothing", 0);
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_release(t), LVD_OK);
@@ -265,6 +267,7 @@ static void receives_slowly(void) {
 PB_PROCEDURE(receives_slowly)
 
 void test_srpc_close(void) {
+  pb_set_diagnostics(false);
   TASKID t = pb_create("receives_slowly", 0);
   for (int round = 0; round < 3; round++) {
     received = 0;
@@ -288,6 +291,7 @@ static void closes_and_creates(void) {
 PB_PROCEDURE(closes_and_creates)
 
 void test_srpc_close_and_create(void) {
+  pb_set_diagnostics(false);
   TASKID t = pb_create("closes_and_creates", 0);
   for (int round = 0; round < 3; round++) {
     u32 a = 0;
@@ -355,6 +359,7 @@ PB_PROCEDURE(ends_when_told)
 PB_PROCEDURE(waits_for_another)
 
 void test_srpc_cancelled_wait(void) {
+  pb_set_diagnostics(false);
   awaited = pb_create("ends_when_told", 0);
   TASKID t = pb_create("waits_for_another", 0);
   for (int i = 0; i < 2; i++) {
@@ -391,6 +396,7 @@ static void cancels_always(void *unused) {
 /* ---- time limits -------------------------------------------------------------------------------- */
 
 void test_srpc_time_limits(void) {
+  pb_set_diagnostics(false);
   lvd_store_release_u32(&may_end, 0);
   awaited = pb_create("ends_when_told", 0);
   CHECK_EQ(pb_wait_for(awaited, 1000), LVD_E_STATE); /* not started */
@@ -419,6 +425,7 @@ static void counts(void *unused) {
 }
 
 void test_srpc_starts_both(void) {
+  pb_set_diagnostics(false);
   lvd_store_release_u32(&may_end, 0);
   TASKID t = pb_create("ends_when_told", 0);
   CHECK(pb_create("nobody", 0) == NULL);
@@ -506,6 +513,7 @@ PB_PROCEDURE(is_no_side)
 PB_PROCEDURE(receives_among_others)
 
 void test_srpc_third_party(void) {
+  pb_set_diagnostics(false);
   TASKID t = pb_create("receives_among_others", 0);
   u32 one = 1, two = 2;
   CHECK_EQ(stream_create(PLAIN), LVD_OK);
@@ -524,6 +532,7 @@ void test_srpc_third_party(void) {
 /* ---- what no stream can be ----------------------------------------------------------------------- */
 
 void test_srpc_refuses(void) {
+  pb_set_diagnostics(false);
   static unsigned char huge[LVD_STREAM_ELEMENT + 1];
   static const STREAM_ID none[] = {-1, PB_STREAMS, INT32_MAX, INT32_MIN};
   u32 x = 0;

@@ -91,6 +91,7 @@ static void sink_of_pipe(void) {
 PB_PROCEDURE(sink_of_pipe)
 
 void test_srpc_pipe(void) {
+  pb_set_diagnostics(false);
   for (int round = 0; round < 3; round++) {
     ios = 0;
     CHECK_EQ(pb_boot(), LVD_OK);
@@ -163,6 +164,7 @@ static void has_a_fork_open(void) {
 PB_PROCEDURE(has_a_fork_open)
 
 void test_srpc_return(void) {
+  pb_set_diagnostics(false);
   CHECK_EQ(pb_return(), LVD_E_STATE); /* no procedure */
   TASKID t = pb_create("leaves_from_below", 0);
   for (int i = 0; i < 3; i++) {

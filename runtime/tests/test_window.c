@@ -308,8 +308,10 @@ static void srpc(void) {
   CHECK_EQ(pb_boot(), LVD_OK);
   TASKID t = pb_create("far_negate", 0);
   CHECK(t);
+  pb_set_diagnostics(false);
   CHECK(!pb_create("nobody_knows_it", 0));
   CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
+  pb_set_diagnostics(true);
   CHECK_EQ(stream_create(1), LVD_OK);
   CHECK_EQ(stream_create(2), LVD_OK);
   CHECK_EQ(pb_rpc(t), LVD_OK);
@@ -327,6 +329,33 @@ static void srpc(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 ON_ALL(srpc)
+
+/* What is misused there the host tells, since there is no error output. */
+static void srpc_misuse(void) {
+  int error = dup(STDERR_FILENO), told_in = memfd_create("told", MFD_CLOEXEC);
+  char told[4096];
+  u32 a = 1;
+  CHECK(error >= 0 && told_in >= 0);
+  CHECK_EQ(pb_load(on->image), LVD_OK);
+  CHECK(dup2(told_in, STDERR_FILENO) == STDERR_FILENO);
+  TASKID none = pb_create("far_negates", 0), t = pb_create("far_misuses", 0);
+  CHECK_EQ(stream_create(1), LVD_OK);
+  CHECK_EQ(stream_put(1, a), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(pb_wait(t), LVD_OK);
+  lvd_status status = pb_finish();
+  CHECK(dup2(error, STDERR_FILENO) == STDERR_FILENO);
+  ssize_t n = pread(told_in, told, sizeof told - 1, 0);
+  CHECK(n >= 0 && !none);
+  told[n] = 0;
+  CHECK_EQ(status, LVD_E_UNKNOWN);
+  CHECK(strstr(told, "no procedure has this name; did you mean \"far_negate\"?"));
+  CHECK(strstr(told, "): stream_put(77) in far_misuses: the caller has not created this stream"));
+  CHECK(strstr(told, "): stream_get(1) in far_misuses: an element of another size"));
+  CHECK(strstr(pb_why(), "far_negate"));
+  _exit(0); /* exit would tell of the misuse */
+}
+ON_ALL(srpc_misuse)
 
 /* ---- bad input ----------------------------------------------------------------------------------- */
 

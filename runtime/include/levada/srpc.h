@@ -14,6 +14,10 @@
  * procedure that returns ends its streams, and so does a thread that ends. Where the paper says void, an lvd_status is returned,
  * which may be ignored.
  *
+ * Since statuses may be ignored, what cannot have been meant is also told in one line on the error
+ * output: a name that no procedure has, a stream that was not created, elements of two sizes
+ * (pb_set_diagnostics).
+ *
  * One program a process. Everything here is for any thread and for procedures. C17 (with GNU's
  * statement expressions) and C++17.
  *
@@ -60,13 +64,23 @@ LVD_API lvd_status pb_boot(void);
  * again. */
 LVD_API lvd_status pb_finish(void);
 LVD_API const char *pb_why(void);
+/* On, as it is at first: a call that cannot have been meant as it is (of an unknown name, on no task, on
+ * a stream that the caller has not created, with an element of another size, ...) prints one line on the
+ * error output that says what is wrong: each line once, and at most 32. pb_finish then returns the
+ * status of the first of them, unless the program has failed otherwise; a process that would exit with 0
+ * exits with 1; a program in a host fails. The lines of a loaded process, and of a processor behind a
+ * window, are printed by the process that has loaded it, and count there.
+ * A stream that no other side has created, and at which a side has waited for two seconds, is named,
+ * too. This is a hint: it changes no status.
+ * Off: for a program that looks at all statuses. Nothing is printed, and no status is changed. */
+LVD_API void pb_set_diagnostics(bool on);
 /* The limit of every wait that has none of its own, until pb_finish has returned; negative: none. It
  * bounds pb_wait and pb_release, pb_finish, and what is asked of another process: by pb_create,
  * pb_create_in, pb_signal and pb_release. They return LVD_E_TIME then (pb_create null), and nothing
  * is lost. Streams have a limit each (stream_time_limit). */
 LVD_API void pb_time_limit(int64_t timeout_ns);
-/* Why the last call of the caller that should have returned a task returned null. To be asked before
- * the caller waits for anything. */
+/* The status of the caller's last call that has returned null in place of a task, or that was a misuse. To
+ * be asked before the caller waits for anything. */
 LVD_API lvd_status pb_status(void);
 
 /* ---- procedures ----------------------------------------------------------------------------- */
