@@ -141,8 +141,11 @@ lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns) {
 void lvd_far_end(far_task *t, lvd_status status) {
   lvd_far_task_ends(t);
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = t->record.number};
-  size_t size =
-      t->frame.result_size < t->frame.result_room ? t->frame.result_size : t->frame.result_room;
+  size_t size = t->frame.result_size;
+  if (size > t->frame.result_room) {
+    r.extent = size;
+    size = 0;
+  }
   r.status = (uint32_t)status;
   r.size = (uint32_t)size;
   if (!t->record.offset && size) memcpy(r.data, t->result, size);

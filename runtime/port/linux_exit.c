@@ -5,25 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void (*at_end)(int status);
-
 #ifdef __GLIBC__
 /* As on_exit, under a name that no program has: the C library calls it with the status. */
 extern int __cxa_atexit(void (*call)(void *), void *argument, void *object);
 
-static void end(void *unused, int status) {
-  (void)unused;
-  at_end(status);
+static void end(void *argument, int status) {
+  void (*call)(int);
+  memcpy(&call, &argument, sizeof call);
+  call(status);
 }
 
 void lvd_port_at_exit(void (*call)(int status)) {
   void (*with_status)(void *, int) = end;
   void (*as_declared)(void *);
-  at_end = call;
+  void *argument;
   memcpy(&as_declared, &with_status, sizeof as_declared);
-  __cxa_atexit(as_declared, NULL, NULL);
+  memcpy(&argument, &call, sizeof argument);
+  __cxa_atexit(as_declared, argument, NULL);
 }
 #else
 /* No library function tells the status. */
-void lvd_port_at_exit(void (*call)(int status)) { at_end = call; }
+void lvd_port_at_exit(void (*call)(int status)) { (void)call; }
 #endif

@@ -232,7 +232,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
              : error == ENOENT || error == ENOTDIR ? LVD_E_UNKNOWN
              : error == ENOMEM                     ? LVD_E_MEMORY
                                                    : LVD_E_SYSTEM;
-    if (error == 0) *p = (lvd_port_process){(int32_t)id, handle_of(id), false, false};
+    if (error == 0) *p = (lvd_port_process){.id = (int32_t)id, .handle = handle_of(id)};
   }
   free(argv);
   free(variable);
@@ -277,18 +277,50 @@ bool lvd_port_program_is_there(const char *program) {
 }
 
 lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
-  *p = (lvd_port_process){id, handle_of((pid_t)id), true, false};
+  *p = (lvd_port_process){.id = id, .handle = handle_of((pid_t)id), .parent = true};
   /* If it was still there after we had the descriptor, then it is the right one's. */
   if (lvd_sys_getppid() == (pid_t)id) return LVD_OK;
   lvd_port_process_close(p);
   return LVD_E_PEER;
 }
 
-bool lvd_port_process_gone(const lvd_port_process *p) {
+bool lvd_port_process_gone(lvd_port_process *p) {
   if (p->parent) return lvd_sys_getppid() != (pid_t)p->id;
   int how;
   pid_t id = lvd_sys_waitpid((pid_t)p->id, &how, WNOHANG);
-  return id == (pid_t)p->id || (id < 0 && errno == ECHILD);
+  if (id == (pid_t)p->id) p->how = how;
+  p->known = id == (pid_t)p->id;
+  return p->known || (id < 0 && errno == ECHILD);
+}
+
+static const char *signal_name(int number) {
+  static const struct {
+    int number;
+    const char *name;
+  } all[] = {{SIGABRT, "SIGABRT"}, {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},  {SIGFPE, "SIGFPE"},
+             {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"}, {SIGSYS, "SIGSYS"},  {SIGKILL, "SIGKILL"},
+             {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGHUP, "SIGHUP"},  {SIGPIPE, "SIGPIPE"},
+             {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGALRM, "SIGALRM"}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].number == number) return all[i].name;
+  return "another one";
+}
+
+bool lvd_port_process_failed(const lvd_port_process *p) {
+  static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    if (p->known && WIFSIGNALED(p->how) && WTERMSIG(p->how) == faults[i]) return true;
+  return false;
+}
+
+size_t lvd_port_process_how(const lvd_port_process *p, char *text, size_t size) {
+  int n = 0;
+  if (p->known && WIFSIGNALED(p->how))
+    n = snprintf(text, size, "it was ended by signal %d (%s)", WTERMSIG(p->how),
+                 signal_name(WTERMSIG(p->how)));
+  else if (p->known)
+    n = snprintf(text, size, "it exited with status %d", WEXITSTATUS(p->how));
+  return n > 0 ? (size_t)n : 0;
 }
 
 void lvd_port_process_kill(const lvd_port_process *p) {

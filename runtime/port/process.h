@@ -12,6 +12,8 @@ typedef struct lvd_port_process {
   int handle; /* negative: the kernel has none, and we look now and then */
   bool parent;
   bool asked; /* it has something to undo: to kill it is to ask it */
+  bool known; /* a child that is gone: how it has ended is known, ... */
+  int how;    /* ... as waitpid says it */
 } lvd_port_process;
 
 /* The caller's own number. */
@@ -41,12 +43,16 @@ lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id);
 /* Is the caller's own program the one that `program` names? */
 bool lvd_port_process_is_self(const char *program);
 /* Has it ended, with all its threads? A child's number may be another's afterwards. */
-bool lvd_port_process_gone(const lvd_port_process *p);
+bool lvd_port_process_gone(lvd_port_process *p);
+/* Of a child that is gone: by a signal that says that it has failed (SIGABRT, SIGSEGV and their like)? */
+bool lvd_port_process_failed(const lvd_port_process *p);
+/* In words, how it has ended; returns their length; 0: this is not known. */
+size_t lvd_port_process_how(const lvd_port_process *p, char *text, size_t size);
 void lvd_port_process_kill(const lvd_port_process *p); /* it is not gone */
 LVD_NORETURN void lvd_port_process_exit(void);         /* the caller's, at once, with a failure */
 void lvd_port_process_close(lvd_port_process *p);
 /* When the process exits, `call` is called with the status that it exits with, and may exit with another
- * one. Once. Where the C library does not tell the status, it is not called. */
+ * one. Where the C library does not tell the status, it is not called. */
 void lvd_port_at_exit(void (*call)(int status));
 
 /* ---- bells -------------------------------------------------------------------------------- */

@@ -187,6 +187,11 @@ lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeou
   if (status != LVD_OK) return status;
   status = c->unit->kind->finish(c);
   size_t have = c->frame.result_size, most = size ? *size : 0;
+  if (have == LVD_RESULT_TOO_LARGE) {
+    have = 0;
+    if (status == LVD_OK)
+      status = lvd_limit("the result is larger than its room: lvd_call_options.result_room");
+  }
   if (result && have) memcpy(result, c->frame.result, have < most ? have : most);
   if (size) *size = have;
   put_back(c);
@@ -262,8 +267,11 @@ static void run_call(void *argument) {
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
   if (frame.result == c->result) frame.result = memset(result, 0, frame.result_room);
   f->outcome = c->procedure(&frame);
-  size_t size = frame.result_size < frame.result_room ? frame.result_size : frame.result_room;
-  if (c->frame.result == c->result) memcpy(c->result, result, size);
+  size_t size = frame.result_size;
+  if (size > frame.result_room)
+    size = LVD_RESULT_TOO_LARGE;
+  else if (c->frame.result == c->result)
+    memcpy(c->result, result, size);
   c->result_size = size;
 }
 

@@ -8,6 +8,7 @@
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
 #include "core.h"
 #include "inside.h"
+#include "process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -121,6 +122,8 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
                         : "a call that a thread has forked",
       *advice ? ": " : "", advice);
   lvd_port_last_words(text);
+  if (e)
+    lvd_process_falls(e->name, in_library ? "stack overflow in the C library" : "stack overflow");
 }
 
 /* Whoever calls abort, or an assert that fails, may have any lock: nothing can be stopped alone. The
@@ -143,6 +146,7 @@ static void say_abort(const lvd_worker *w) {
            e->name, e->app->name, action ? ", action " : "", action ? action : "",
            native ? ", native " : "", native ? native : "");
   lvd_port_last_words(text);
+  lvd_process_falls(e->name, "abort was called");
 }
 
 /* In signal context, on the worker's thread. */

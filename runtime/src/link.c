@@ -292,6 +292,12 @@ static bool take_records(lvd_link *link) {
 
 /* ---- the bellman ---------------------------------------------------------------------------- */
 
+/* A child whose process has failed, not one that was ended. */
+static bool has_failed(const lvd_link *link) {
+  return link->side == LVD_PARENT && (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL ||
+                                      (!link->behind && lvd_port_process_failed(&link->peer)));
+}
+
 /* Nobody of the other side touches the memory any more. */
 static void conclude(lvd_link *link) {
   while (lvd_link_state(link) == LVD_OK && take_records(link)) {
@@ -299,6 +305,7 @@ static void conclude(lvd_link *link) {
   uint32_t open = 0;
   lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
   lvd_status why = lvd_link_state(link);
+  if (why == LVD_E_PEER && has_failed(link)) why = LVD_E_FAULT;
   lvd_port_lock(&link->lock);
   lvd_shared_end(link, why);
   say_sent(link);

@@ -107,6 +107,7 @@ struct lvd_link {
   lvd_a32 gone;        /* 1 + why the other side is no more; 0: it is there */
   lvd_port_mutex lock; /* of all that follows */
   bool reaped, let_go;
+  bool behind; /* the peer only stands for the other side, which is behind a window */
   lvd_producer out;
   lvd_waiter *out_peer;
   lvd_consumer in; /* the bellman's */

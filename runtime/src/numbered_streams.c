@@ -435,7 +435,7 @@ lvd_status stream_create(STREAM_ID sID) {
   } else {
     enter_side(e, me);
     e->since_ns = 0;
-    e->told = false;
+    e->waits = e->told = false;
     lvd_store_relaxed_u32(&e->claimed, e->sides == 2);
   }
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);

@@ -70,8 +70,26 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
 
 /* ---- its end -------------------------------------------------------------------------------- */
 
+/* Nothing that it has sent says why. What it has left in the memory it may have left half written. */
+static void take_last_words(lvd_process *p, lvd_status why) {
+  char said[LVD_LAST_WORDS], words[LVD_LAST_WORDS];
+  const lvd_link *link = &p->link;
+  bool asked = p->asked_ns || (why != LVD_E_FAULT && why != LVD_E_PEER);
+  if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
+  if (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL) {
+    memcpy(said, link->segment->last_words, sizeof said);
+    said[sizeof said - 1] = 0;
+    lvd_link_quote(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
+  } else if (!lvd_port_process_how(&link->peer, words, sizeof words)) {
+    return;
+  }
+  char *copy = lvd_text_copy(words);
+  if (copy) lvd_store_release_ptr(&p->last_words, copy);
+}
+
 void lvd_process_parent_ended(lvd_link *link, lvd_status why) {
   lvd_process *p = lvd_process_of(link);
+  if (!p->far) take_last_words(p, why);
   lvd_process_cancel_all(p);
   lvd_process_fail_calls(p, why);
   lvd_event_set(&p->over, 1);

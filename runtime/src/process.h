@@ -96,5 +96,8 @@ void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome);
 
 /* The unit that is the parent is about to be freed. */
 void lvd_process_forget_parent(void);
+/* This process is about to end since `who`, which runs in it, did that: what its parent learns of it. In
+ * signal context, too. */
+void lvd_process_falls(const char *who, const char *what);
 
 #endif

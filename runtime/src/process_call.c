@@ -89,13 +89,14 @@ void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {
   lvd_call **place = place_of(p, r->number), *c = *place;
   if (c) {
     *place = c->next;
-    uint32_t n = r->size < c->frame.result_room ? r->size : (uint32_t)c->frame.result_room;
+    bool fits = r->size <= c->frame.result_room; /* else the other side cannot have meant it */
+    uint32_t n = fits ? r->size : 0;
     const void *from = r->data;
     if (c->offset)
       from = lvd_process_at(link, c->offset + lvd_process_aligned(c->frame.argument_size));
     memcpy(c->frame.result, from, n);
-    c->frame.result_size = n;
-    c->status = r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
+    c->frame.result_size = r->extent ? LVD_RESULT_TOO_LARGE : n;
+    c->status = fits && r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
     if (c->offset) lvd_link_release(link, c->offset);
   }
   lvd_port_unlock(&link->lock);

@@ -36,6 +36,23 @@ static void send_fault(lvd_process *p) {
   lvd_link_send(&p->link, &r);
 }
 
+void lvd_process_falls(const char *who, const char *what) {
+  const lvd_process *p = lvd_load_acquire_ptr(&parent_unit);
+  uint32_t none = 0;
+  if (!p || !lvd_cas_relaxed_u32(&p->link.segment->falls, &none, LVD_FALLS)) return;
+  snprintf(p->link.segment->last_words, LVD_LAST_WORDS, "%.63s: %s", who, what);
+  lvd_store_release_u32(&p->link.segment->falls, LVD_FELL);
+}
+
+/* By what runs on a worker, not by the program's end. */
+static void exits(int status) {
+  const lvd_worker *w = lvd_this_worker();
+  char what[64];
+  if (!w || !w->current) return;
+  snprintf(what, sizeof what, "exit(%d) was called", status);
+  lvd_process_falls(w->current->name, what);
+}
+
 bool lvd_unit_is_loaded(void) { return getenv(LVD_UNIT_VARIABLE) != NULL; }
 
 lvd_unit *lvd_unit_parent(void) { return lvd_load_acquire_ptr(&parent_unit); }
@@ -59,6 +76,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   }
   lvd_unit_enter(&p->unit);
   lvd_store_release_ptr(&parent_unit, &p->unit);
+  lvd_port_at_exit(exits); /* once: a process is loaded once */
   status = lvd_link_begin(&p->link, "levada/bell");
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);

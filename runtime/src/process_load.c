@@ -122,6 +122,7 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
   const char *base = strrchr(file, '/');
   snprintf(p->unit.name, sizeof p->unit.name, "window %d (%s%.20s)", (int)link->peer.id,
            board->prefix, base ? base + 1 : file);
+  link->behind = true;
   link->look = look_behind;
   link->look_ns = LOOK_NS;
   return status;

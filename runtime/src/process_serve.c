@@ -50,7 +50,11 @@ static void send_status(lvd_process *p, uint32_t number, lvd_status status) {
 static void answer(served *s, lvd_status status) {
   lvd_process *p = s->process;
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
-  size_t size = s->frame.result_size < s->record.room ? s->frame.result_size : s->record.room;
+  size_t size = s->frame.result_size;
+  if (size > s->record.room) {
+    r.extent = size;
+    size = 0;
+  }
   r.status = (uint32_t)status;
   r.size = (uint32_t)size;
   if (!s->record.offset && size) memcpy(r.data, s->result, size);

@@ -13,6 +13,7 @@ enum lvd_side { LVD_PARENT, LVD_CHILD };
 enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
 
 #define LVD_SEGMENT_MAGIC 0x4c56534du
+enum { LVD_LAST_WORDS = 200 /* bytes, with the null */ };
 
 typedef struct lvd_segment {
   uint32_t magic, layout, line, unit;
@@ -24,7 +25,13 @@ typedef struct lvd_segment {
   struct {
     LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
   } bell[2];
+  /* The child's, whose process is about to end in the middle of what it runs: who says what, last. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 falls;
+  char last_words[LVD_LAST_WORDS];
 } lvd_segment;
+
+/* Of `falls`: it is being written; it is there. */
+enum { LVD_FALLS = 1, LVD_FELL };
 
 /* Where a channel lies: this, up to a whole unit, then its ring. */
 typedef struct lvd_slot_head {
@@ -58,7 +65,7 @@ typedef struct lvd_record {
   uint32_t urgent;
   uint32_t pad;
   uint64_t offset; /* of what is not inline, or of a stream; 0: none */
-  uint64_t extent; /* bytes of a stream's ring; of a stack */
+  uint64_t extent; /* bytes of a stream's ring; of a stack; of a result that has no room, else 0 */
   char name[64];
   LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
 } lvd_record;

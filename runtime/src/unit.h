@@ -17,6 +17,9 @@ enum { LVD_CALL_INLINE = 256, LVD_PROCEDURE_NAME = 64 };
  * and one back. A line is what travels at once: of 64 bytes on the processors that we know. */
 enum { LVD_CALL_LINE = 64 };
 
+/* In place of a result's size: the procedure has set one beyond the room that there was. */
+#define LVD_RESULT_TOO_LARGE SIZE_MAX
+
 struct lvd_call {
   /* To a core: written by the caller, read by the callee; but `fiber`. */
   LVD_ALIGNED(LVD_LINE) lvd_command arrival; /* first: what is posted, with a name */

@@ -41,4 +41,21 @@ static inline void call_backwards(lvd_unit *u, size_t least, size_t most, uint32
   free(to);
 }
 
+/* A result beyond its room is an error, whatever the room is, and nothing of it comes. */
+static inline void call_overstates(lvd_unit *u) {
+  static const size_t room[] = {0, 16, 100000};
+  for (size_t i = 0; i < 2 * COUNT(room); i++) {
+    const lvd_call_options o = {.result_room = room[i / 2]};
+    unsigned char to[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    size_t size = sizeof to;
+    lvd_call *c;
+    CHECK_EQ(lvd_call_start(u, "overstates", "x", i % 2, &o, &c), LVD_OK);
+    lvd_status status = lvd_call_wait(c, to, &size, -1, NULL);
+    CHECK_EQ(status, i % 2 ? LVD_E_UNKNOWN : LVD_E_LIMIT);
+    if (i % 2 == 0) CHECK(strstr(lvd_status_text(status), "lvd_call_options.result_room"));
+    CHECK_EQ(size, 0);
+    for (size_t k = 0; k < sizeof to; k++) CHECK_EQ(to[k], 7);
+  }
+}
+
 #endif

@@ -88,6 +88,28 @@ static lvd_status child_lies(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_lies)
 
+/* Each ends its process in its own way. */
+static lvd_status child_aborts(lvd_frame *f) {
+  (void)f;
+  abort();
+}
+LVD_PROCEDURE(child_aborts)
+static lvd_status child_exits(lvd_frame *f) { exit(*(const int *)f->argument); }
+LVD_PROCEDURE(child_exits)
+static lvd_status child_quits(lvd_frame *f) { _exit(*(const int *)f->argument); }
+LVD_PROCEDURE(child_quits)
+static void *aborts(void *unused) {
+  (void)unused;
+  abort();
+}
+static lvd_status child_thread_aborts(lvd_frame *f) {
+  (void)f;
+  pthread_t thread;
+  return pthread_create(&thread, NULL, aborts, NULL) ? LVD_E_SYSTEM
+                                                     : lvd_fiber_sleep(INT64_MAX / 4);
+}
+LVD_PROCEDURE(child_thread_aborts)
+
 static lvd_status child_fails(lvd_frame *f) {
   (void)f;
   lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "%s is not what it should be", "\x1b[31mthis");

@@ -30,4 +30,11 @@ static lvd_status backwards(lvd_frame *f) {
 }
 LVD_PROCEDURE(backwards)
 
+/* Says that its result is larger than its room. */
+static lvd_status overstates(lvd_frame *f) {
+  f->result_size = f->result_room + 1000;
+  return f->argument_size ? LVD_E_UNKNOWN : LVD_OK;
+}
+LVD_PROCEDURE(overstates)
+
 #endif

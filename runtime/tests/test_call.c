@@ -30,6 +30,7 @@ void test_call_results(void) {
   CHECK_EQ(lvd_call_start(u[1], "backwards", from, 100000, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_LIMIT);
   free(from);
+  for (int i = 0; i < 2; i++) call_overstates(u[i]);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
 }

@@ -17,6 +17,7 @@ void test_process_calls(void) {
   CHECK(lvd_unit_process(u) > 0 && strstr(lvd_unit_name(u), "process "));
   call_twice_of_many(&u, 1, SCALED(40) + 1);
   call_backwards(u, 0, LVD_CALL_MOST, 100);
+  call_overstates(u);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
@@ -302,6 +303,50 @@ void test_process_fault(void) {
   }
   lvd_app_why(b.app, text, sizeof text);
   CHECK(!strstr(text, "has failed"));
+  bench_free(&b);
+}
+
+/* What ends the process of a procedure is told by the process that has loaded it. */
+void test_process_ends_itself(void) {
+  static const struct {
+    const char *procedure, *words;
+    int status;
+    lvd_status returned;
+  } end[] = {{"child_aborts", "child_aborts: abort was called", 0, LVD_E_FAULT},
+             {"child_exits", "child_exits: exit(3) was called", 3, LVD_E_FAULT},
+             {"child_exits", "child_exits: exit(0) was called", 0, LVD_E_FAULT},
+             {"child_thread_aborts", "it was ended by signal 6 (SIGABRT)", 0, LVD_E_FAULT},
+             {"child_quits", "it exited with status 4", 4, LVD_E_PEER},
+             {NULL, "it was ended by signal 9 (SIGKILL)", 0, LVD_E_PEER}};
+  bench b = bench_of(2);
+  for (size_t i = 0; i < COUNT(end); i++) {
+    char text[1024], line[1200];
+    lvd_unit *u = load(&b, "serve");
+    lvd_call *c, *other;
+    lvd_stream *s;
+    uint64_t x;
+    int64_t ns = INT64_MAX / 4;
+    CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "child_sleeps", &ns, sizeof ns, NULL, &other), LVD_OK);
+    if (end[i].procedure) {
+      CHECK_EQ(lvd_call_start(u, end[i].procedure, &end[i].status, 4, NULL, &c), LVD_OK);
+      CHECK_EQ(result(c), end[i].returned);
+    } else {
+      CHECK_EQ(kill((pid_t)lvd_unit_process(u), SIGKILL), 0);
+    }
+    CHECK_EQ(result(other), end[i].returned);
+    CHECK_EQ(lvd_stream_get(s, &x, sizeof x), end[i].returned);
+    CHECK_EQ(lvd_unit_state(u), LVD_E_PEER);
+    CHECK_EQ(lvd_call_start(u, "twice", NULL, 0, NULL, &c), LVD_E_PEER);
+    lvd_unit_why(u, text, sizeof text);
+    if (strcmp(text, end[i].words) != 0) printf("%s\n", text);
+    CHECK(strcmp(text, end[i].words) == 0);
+    snprintf(line, sizeof line, "%s has failed: %s\n", lvd_unit_name(u), end[i].words);
+    lvd_app_why(b.app, text, sizeof text);
+    CHECK(strstr(text, line));
+    CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
+    CHECK_EQ(lvd_unit_unload(u), LVD_OK);
+  }
   bench_free(&b);
 }
 

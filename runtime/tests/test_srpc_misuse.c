@@ -256,6 +256,35 @@ void test_srpc_misuse_unclaimed(void) {
   expect_count(4);
 }
 
+/* Another side comes while one waits: that is not told, unless it has taken so long. */
+static void sends_soon(void) {
+  stream_create(13);
+  u32 a = 17;
+  lvd_fiber_sleep(20000000);
+  stream_put(13, a);
+  stream_push(13);
+  lvd_fiber_sleep(20000000);
+}
+PB_PROCEDURE(sends_soon)
+
+static uint64_t took_ns;
+
+static void waits_for_little(void) {
+  u32 a = 0;
+  TASKID t = pb_create("sends_soon", 0);
+  uint64_t begin = now_ns();
+  CHECK_EQ(stream_create(13), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(stream_get(13, a), LVD_OK);
+  CHECK_EQ(a, 17);
+  CHECK_EQ(stream_get(13, a), LVD_E_ENDED);
+  took_ns = now_ns() - begin;
+  CHECK_EQ(pb_finish(), LVD_OK);
+  if (took_ns < 1500000000) expect_count(0);
+}
+
+void test_srpc_misuse_claimed(void) { CHECK_EQ(exit_of(waits_for_little), 0); }
+
 /* ---- every call ------------------------------------------------------------------------------------- */
 
 static TASKID itself;

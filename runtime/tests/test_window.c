@@ -122,6 +122,7 @@ static void calls(void) {
   CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_UNKNOWN);
   call_backwards(u, 100000, 100000, 1);
+  call_overstates(u);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }

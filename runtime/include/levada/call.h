@@ -24,7 +24,8 @@ typedef struct lvd_frame {
   size_t argument_size;
   void *result;       /* to be written; aligned likewise, zeroed */
   size_t result_room; /* bytes there are */
-  size_t result_size; /* to be set, at most result_room; 0 at first */
+  size_t result_size; /* to be set; 0 at first; beyond result_room: there is no result, and the call
+                         returns LVD_E_LIMIT where the procedure returned LVD_OK */
 } lvd_frame;
 
 /* Any status may be returned; it reaches the caller with the result. */
@@ -52,7 +53,8 @@ LVD_API lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out);
 /* In words: "worker 1". */
 LVD_API const char *lvd_unit_name(const lvd_unit *unit);
 /* What a process said of the fault that ended it, when its calls returned LVD_E_FAULT: which procedure
- * failed, and why. Writes at most `size` bytes with the terminating null; returns the length it
+ * failed, and why; or what it called that ended the process, exit or abort; or how the process ended, if
+ * it said nothing (LVD_E_PEER, too: a signal, an exit status). Writes at most `size` bytes with the terminating null; returns the length it
  * would have; 0: it has said nothing, or the unit is a core (whose faults lvd_app_fault has). The
  * words are that process's own; lvd_app_why has them, too. */
 LVD_API size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size);
@@ -81,7 +83,8 @@ LVD_API lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const v
 
 /* Waits until it has returned, copies at most *size bytes of the result and sets *size to how many
  * it has (both may be null), and gives the call back. Returns what the procedure returned;
- * LVD_E_FAULT, if it failed; LVD_E_PEER, if its unit has died. On LVD_E_TIME, LVD_E_CANCELLED (of
+ * LVD_E_FAULT, if it failed, or its process did, which abort, exit and a fatal signal of its own end;
+ * LVD_E_PEER, if its unit is gone otherwise; LVD_E_LIMIT: the result is larger than its room. On LVD_E_TIME, LVD_E_CANCELLED (of
  * the caller) and LVD_E_STOPPED of a wait that came to nothing `*returned` is false and the call
  * goes on; null: not asked for. */
 LVD_API lvd_status lvd_call_wait(lvd_call *call, void *result, size_t *size, int64_t timeout_ns,
