@@ -7,7 +7,6 @@ use crate::sources;
 use levada_cal::diag::{Diagnostics, Sources};
 use levada_cal::{format, workspace};
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -56,8 +55,7 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
 
 /// The input, formatted, to the output; nothing of it where it has errors.
 fn standard(check: bool) -> Result<ExitCode, Failure> {
-    let bytes = workspace::read_all(std::io::stdin().lock())
-        .map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
+    let bytes = output::input()?;
     let Ok(formatted) = formatted("<stdin>", &bytes) else {
         return Ok(ExitCode::FAILURE);
     };
@@ -67,8 +65,7 @@ fn standard(check: bool) -> Result<ExitCode, Failure> {
             false => ExitCode::FAILURE,
         });
     }
-    let mut out = std::io::stdout().lock();
-    out.write_all(&formatted).and_then(|()| out.flush())?;
+    output::raw(&formatted)?;
     Ok(ExitCode::SUCCESS)
 }
 

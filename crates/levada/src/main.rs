@@ -40,6 +40,7 @@ mod remote;
 mod run;
 mod shield;
 mod sources;
+mod streams;
 mod summary;
 mod top;
 mod translate;
@@ -51,6 +52,7 @@ use clap::Parser;
 use cli::{Cli, Command};
 use output::Failure;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -127,7 +129,13 @@ fn compiler_words() -> Option<Vec<OsString>> {
 
 /// Help, the version, or what is wrong with the command line.
 fn usage(e: &clap::Error) -> ExitCode {
-    let _ = e.print();
+    let printed = e.print().and_then(|()| std::io::stdout().flush());
+    if let Err(why) = printed
+        && !e.use_stderr()
+    {
+        output::error(&output::not_written(why).what, None);
+        return ExitCode::FAILURE;
+    }
     if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
         let text = e.render().to_string();
         let first: Vec<&str> = text.lines().take_while(|l| !l.is_empty()).collect();

@@ -186,7 +186,7 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
     let mut before = Look::now(&args.look.domains)?;
     let terminal = std::io::stdout().is_terminal() && !args.look.json;
     if terminal {
-        print!("\x1b[2J");
+        output::raw(b"\x1b[2J")?;
     }
     // What is there is shown at once; its rates come with the next look.
     let mut pause = Duration::ZERO;

@@ -2,6 +2,7 @@
 //! What the command says, and where: results on the output, everything else on the error output, in
 //! colour only on a terminal that wants it.
 
+use crate::streams;
 use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -250,18 +251,32 @@ pub fn unit_of(count: u64, unit: &str) -> &str {
 
 /// Prints a line on the output.
 pub fn line(text: &str) -> Result<(), Failure> {
-    let text = format!("{text}\n");
+    raw(format!("{text}\n").as_bytes())
+}
+
+/// Writes to the output, all of it and at once: what is left in a buffer at the end is lost in silence if it cannot be
+/// written.
+pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let written = match RESULTS.get() {
-        Some(mut kept) => kept.write_all(text.as_bytes()),
+        Some(mut kept) => kept.write_all(bytes),
         None => {
             let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            out.write_all(bytes).and_then(|()| out.flush())
         }
     };
-    match written {
-        Ok(()) => Ok(()),
-        Err(e) => failure(format!("cannot write to the output: {e}")),
-    }
+    written.map_err(not_written)
+}
+
+pub fn not_written(why: std::io::Error) -> Failure {
+    let why = streams::not_written(why);
+    Failure::new(format!("cannot write to the output: {why}"))
+}
+
+/// All of the input.
+pub fn input() -> Result<Vec<u8>, Failure> {
+    streams::input()
+        .and_then(|input| levada_cal::workspace::read_all(input.lock()))
+        .map_err(|why| Failure::new(format!("cannot read the input: {why}")))
 }
 
 /// Whether it is a pipe, or the like, whose readers have all gone.

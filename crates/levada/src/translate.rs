@@ -4,6 +4,7 @@
 use crate::cc::{self, toolchain};
 use crate::cli::TranslateArgs;
 use crate::output::{self, Failure, failure, failure_with};
+use crate::streams;
 use levada_fork::emit::Style;
 use levada_fork::preprocessed::has_forks;
 use levada_fork::source::{self, Translated};
@@ -15,7 +16,7 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
     let shown = args.file.display().to_string();
     let mut text = Vec::new();
     let read = match output::is_standard(&args.file) {
-        true => std::io::stdin().read_to_end(&mut text),
+        true => streams::input().and_then(|mut f| f.read_to_end(&mut text)),
         false => std::fs::File::open(&args.file).and_then(|mut f| f.read_to_end(&mut text)),
     };
     if let Err(why) = read {
@@ -57,7 +58,7 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
 
 fn print(path: &Path, text: &[u8]) -> Result<ExitCode, Failure> {
     match output::is_standard(path) {
-        true => std::io::stdout().lock().write_all(text)?,
+        true => output::raw(text)?,
         false => output::write_file(path, text)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -5,8 +5,9 @@
 mod common;
 
 use common::host::{Host, READ, TOP, compiled, held_pipe, sources};
-use common::{Place, network};
+use common::{Place, network, without};
 use serde_json::Value;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The numbers from 1 on, in order, none missing; how many.
@@ -53,6 +54,32 @@ fn an_application_is_loaded_runs_and_ends_and_the_next_one_too() {
     // One of the same name takes the place of what has ended.
     host.run(&["load", TOP, "--out", "x.txt"]).succeeds();
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_host_without_standard_streams_puts_nothing_in_their_place() {
+    for closed in 1..8 {
+        let place = sources();
+        let args = ["host", "--socket", "h.sock", "--workers", "2"];
+        let mut command = place.command(&args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        without(&mut command, closed);
+        let child = command.spawn().unwrap();
+        let host = Host::of(place, child);
+        host.run(&["load", TOP, "--out", "n.txt"]).succeeds();
+        host.until("Top", |a| a["state"] == "ended");
+        let numbers = std::fs::read_to_string(host.place.path("n.txt"));
+        assert_eq!(numbers.unwrap(), "1\n2\n3\n");
+        for stream in 0..=2 {
+            let link = format!("/proc/{}/fd/{stream}", host.child.id());
+            let file = std::fs::read_link(link).unwrap();
+            let file = file.to_string_lossy();
+            assert!(
+                ["/dev/null", "/dev/full"].contains(&&*file),
+                "{closed}: {file}"
+            );
+        }
+    }
 }
 
 #[test]

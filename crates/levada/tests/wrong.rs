@@ -16,8 +16,9 @@
 
 mod common;
 
-use common::{Instance, PRINT, Place, Run, SOURCE, network, numbers};
-use std::process::Stdio;
+use common::host::sources;
+use common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, without};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const TOP: &str = "src/p/Top.xdf";
@@ -225,6 +226,83 @@ fn an_output_that_cannot_be_written_is_said() {
         .status()
         .unwrap();
     assert_eq!(status.code(), Some(1));
+}
+
+/// What is written to an output that takes nothing, or that is closed, has not been said; and nothing comes from an
+/// input that is closed.
+#[test]
+fn a_closed_output_or_input_is_no_success() {
+    let place = numbers();
+    let said = "cannot write to the output";
+    let commands: [(&[&str], &str); 7] = [
+        (&["--version"], said),
+        (&["run", "--help"], said),
+        (&["doctor", "--json"], said),
+        (&["completions", "bash"], said),
+        (&["graph", TOP], said),
+        (&["fmt", "-"], said),
+        (&["run", TOP], "what was printed could not all be written"),
+    ];
+    for (args, why) in commands {
+        let mut full = place.command(args);
+        full.stdout(std::fs::File::create("/dev/full").unwrap());
+        let mut closed = place.command(args);
+        without(&mut closed, 1 << libc::STDOUT_FILENO);
+        for mut command in [full, closed] {
+            let source = std::fs::File::open(place.path("src/p/Print.cal")).unwrap();
+            let done = command.stdin(source).stderr(Stdio::piped()).output();
+            let done = done.unwrap();
+            let err = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{args:?}: {err}");
+            assert!(err.contains(why), "{args:?}: {err}");
+        }
+    }
+    for args in [&["fmt", "-"][..], &["translate", "-"], &["lsp"]] {
+        let mut command = place.command(args);
+        without(&mut command, 1 << libc::STDIN_FILENO);
+        let run = Run::new(command.output().unwrap());
+        run.refuses(1, &["it is closed"]);
+    }
+    assert_eq!(place.list("."), ["src"]);
+}
+
+/// What a network prints does not get into the files that it writes, with any of the streams closed: neither in the
+/// command nor in a program that is built.
+#[test]
+fn closed_streams_are_no_files() {
+    let place = sources();
+    place.write(
+        "src/p/Source.cal",
+        "package p;\nactor Source () ==> int Out :\n  int i := 0;\n  action ==> Out:[i] guard i < 3 do i := i + 1; \
+         println(\"no number\"); end\nend\n",
+    );
+    place.write(
+        TOP,
+        &network(
+            &[("source", "p.Source", &[]), ("write", "p.Write", &[])],
+            &[("source.Out", "write.In")],
+        ),
+    );
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    for closed in 1..8 {
+        for built in [false, true] {
+            let mut command = match built {
+                true => Command::new(place.path("top")),
+                false => place.command(&["run", TOP]),
+            };
+            without(&mut command, closed);
+            command
+                .args(["--out", "numbers.txt"])
+                .current_dir(place.path(""))
+                .stdout(Stdio::null());
+            let done = command.output().unwrap();
+            let printed = closed >> libc::STDOUT_FILENO & 1 == 0;
+            let code = if printed { 0 } else { 1 };
+            assert_eq!(done.status.code(), Some(code), "{closed} {built}: {done:?}");
+            let numbers = std::fs::read_to_string(place.path("numbers.txt")).unwrap();
+            assert_eq!(numbers, "1\n2\n3\n", "{closed} {built}");
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod toolchain;
 
 use crate::cli::Cli;
 use crate::output::{self, Failure, failure, failure_with};
+use crate::streams;
 use clap::CommandFactory;
 use levada_fork::emit::Style;
 use levada_fork::preprocessed::{self, Prelude};
@@ -218,7 +219,9 @@ impl Session<'_> {
     fn standard_input(&mut self) -> Result<std::fs::File, Failure> {
         if self.stdin.is_none() {
             let mut text = Vec::new();
-            std::io::stdin().read_to_end(&mut text)?;
+            streams::input()
+                .and_then(|mut f| f.read_to_end(&mut text))
+                .map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
             let scratch = Scratch::new()?;
             let path = scratch.0.join("input");
             std::fs::write(&path, &text)?;
@@ -411,7 +414,7 @@ impl Session<'_> {
     fn print(&self, text: &[u8]) -> Result<ExitCode, Failure> {
         match self.line.output.as_deref().filter(|o| *o != "-") {
             Some(path) => output::write_file(Path::new(path), text)?,
-            None => std::io::stdout().lock().write_all(text)?,
+            None => output::raw(text)?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -11,6 +11,7 @@ mod text;
 mod wire;
 
 use crate::output::{Failure, failure};
+use crate::streams;
 use analysis::Analysis;
 use lsp_server::{ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
@@ -39,7 +40,9 @@ use std::sync::mpsc::{self, TryRecvError};
 pub fn lsp() -> Result<ExitCode, Failure> {
     let (sender, receiver) = mpsc::sync_channel(64);
     // Ends with the process: the input may never end.
-    std::thread::spawn(move || wire::read_all(&mut std::io::stdin().lock(), &sender));
+    let input =
+        streams::input().map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
+    std::thread::spawn(move || wire::read_all(&mut input.lock(), &sender));
     let mut server = Server::default();
     loop {
         let next = match receiver.try_recv() {

@@ -8,6 +8,7 @@ mod wire;
 
 use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, UnitsArgs};
 use crate::output::{self, Failure, failure, failure_with};
+use crate::streams;
 use place::Place;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -278,9 +279,8 @@ fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
 
 fn opened(file: &str, input: bool) -> Result<File, Failure> {
     let done = match (file, input) {
-        ("-", true) => std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
+        ("-", true) => streams::input()
+            .and_then(|input| input.as_fd().try_clone_to_owned())
             .map(File::from),
         ("-", false) => std::io::stdout()
             .as_fd()

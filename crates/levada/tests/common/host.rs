@@ -190,6 +190,11 @@ impl Host {
                 other => break other.unwrap(),
             }
         };
+        Host::of(place, child)
+    }
+
+    /// One that has been begun, when it serves.
+    pub fn of(place: Place, child: Child) -> Host {
         let host = Host { place, child };
         let start = Instant::now();
         while UnixStream::connect(host.place.path("h.sock")).is_err() {

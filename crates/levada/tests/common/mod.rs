@@ -7,6 +7,7 @@ pub mod host;
 pub mod screen;
 pub mod shield;
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -249,4 +250,19 @@ pub fn numbers() -> Place {
         ),
     );
     place
+}
+
+/// Has some of the standard streams closed when it begins, a bit each.
+pub fn without(command: &mut Command, closed: u8) {
+    let close = move || {
+        for stream in 0..=2 {
+            if closed >> stream & 1 != 0 {
+                // SAFETY: the child's own, and nothing of ours is there yet.
+                unsafe { libc::close(stream) };
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: a call of the system.
+    unsafe { command.pre_exec(close) };
 }

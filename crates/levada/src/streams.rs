@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The standard streams where some of them were closed when the process began. Their numbers are taken at once, so that
+//! no file of ours gets one; and by what fails, so that what is written or read there is no success: the standard library
+//! would put /dev/null there, and takes a bad descriptor for an empty one. (gnulib's stdopen does the same.)
+
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A bit for each of them.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// Before the standard library begins, which is before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static FIRST: extern "C" fn() = {
+    extern "C" fn take() {
+        for stream in 0..=2 {
+            // SAFETY: calls of the system; nothing else runs yet, and the lowest free number is this one.
+            unsafe {
+                if libc::fcntl(stream, libc::F_GETFD) >= 0 {
+                    continue;
+                }
+                CLOSED.fetch_or(1 << stream, Ordering::Relaxed);
+                if stream == libc::STDOUT_FILENO
+                    && libc::open(c"/dev/full".as_ptr(), libc::O_WRONLY) == stream
+                {
+                    continue;
+                }
+                let how = match stream {
+                    libc::STDIN_FILENO => libc::O_WRONLY,
+                    libc::STDOUT_FILENO => libc::O_RDONLY,
+                    _ => libc::O_RDWR, // nobody reads our excuses
+                };
+                libc::open(c"/dev/null".as_ptr(), how);
+            }
+        }
+    }
+    take
+};
+
+fn was_closed(stream: i32) -> bool {
+    CLOSED.load(Ordering::Relaxed) & 1 << stream != 0
+}
+
+/// What a failure to write to the output is for the user.
+pub fn not_written(why: io::Error) -> io::Error {
+    match was_closed(libc::STDOUT_FILENO) {
+        true => io::Error::other("it is closed"),
+        false => why,
+    }
+}
+
+/// The standard input, where there is one.
+pub fn input() -> io::Result<io::Stdin> {
+    match was_closed(libc::STDIN_FILENO) {
+        true => Err(io::Error::other("it is closed")),
+        false => Ok(io::stdin()),
+    }
+}
