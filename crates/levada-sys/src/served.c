@@ -78,6 +78,7 @@ typedef struct pump {
   int over; /* can be read when the call has returned */
   pthread_t thread;
   bool started;
+  lvd_status ended; /* how what comes out of the procedure has */
 } pump;
 
 static bool is_over(const pump *p) {
@@ -118,7 +119,10 @@ static void pump_in(pump *p, unsigned char *bytes) {
   }
   if (f->status == LVD_OK && have && !is_over(p)) f->status = LVD_E_ENDED;    /* amid an element */
   if (f->status == LVD_E_TIME || f->status == LVD_E_PEER) f->status = LVD_OK; /* it wants no more */
-  lvd_stream_end(p->stream, LVD_OK);
+  /* The procedure is not to take a part for all of it. */
+  lvd_stream_end(p->stream, f->error                   ? LVD_E_SYSTEM
+                            : f->status == LVD_E_ENDED ? LVD_E_ARGUMENT
+                                                       : LVD_OK);
 }
 
 static bool write_file(lvd_sys_flow *f, const unsigned char *from, size_t size) {
@@ -141,6 +145,7 @@ static void pump_out(pump *p, unsigned char *bytes) {
     bool last = is_over(p); /* before the look: what came before the return is there then */
     lvd_status status = lvd_stream_wait_elements(p->stream, 1, LOOK_NS);
     if (status == LVD_E_TIME && !last) continue;
+    if (status != LVD_OK && status != LVD_E_TIME && status != LVD_E_ENDED) p->ended = status;
     if (status != LVD_OK) break;
     size_t size = 0;
     while (size + f->size <= ROOM && lvd_elements(&p->stream->get, 1) >= 1) {
@@ -172,7 +177,7 @@ static void let_go(pump *p, bool returned) {
   const lvd_shared_stream *shared = ((const stream *)p->stream)->shared;
   lvd_sys_flow *f = p->flow;
   bool unused = lvd_shared_give_up(shared->link, f->name);
-  if (returned && f->status == LVD_OK && unused) f->status = LVD_E_STATE;
+  if (returned && f->status == LVD_OK) f->status = unused ? LVD_E_STATE : p->ended;
   lvd_stream_destroy(p->stream);
 }
 

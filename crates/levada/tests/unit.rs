@@ -495,6 +495,19 @@ static void negate(void) {
   }
 }
 PB_PROCEDURE(negate)
+static lvd_status spoils(lvd_frame *f) {
+  const lvd_stream_options o = {.name = "spoilt", .elem_size = 4, .threshold = 1};
+  lvd_stream *s;
+  int one = 1;
+  (void)f;
+  if (lvd_stream_open(lvd_unit_parent(), &o, &s) != LVD_OK) return LVD_E_STATE;
+  lvd_stream_put(s, &one, 4);
+  lvd_stream_push(s);
+  lvd_stream_end(s, LVD_E_CORRUPT);
+  lvd_stream_destroy(s);
+  return LVD_OK;
+}
+LVD_PROCEDURE(spoils)
 static lvd_status wild(lvd_frame *f) {
   (void)f;
   *(volatile uint32_t *)(uintptr_t)0x40000000000 = 1;
@@ -622,6 +635,11 @@ fn procedures_are_called(kind: &Kind) {
     units.file("part.raw", &numbers[..6]);
     run(&["negate", "--in", "1:4=part.raw", "--out", "2:4=out.raw"])
         .refuses(1, &["amid an element"]);
+    run(&["negate", "--in", "1:4=/", "--out", "2:4=out.raw"]).refuses(1, &["Is a directory"]);
+    run(&["negate", "--in", "1:4=in.raw", "--out", "2:4=/dev/full"])
+        .refuses(1, &["No space left on device"]);
+    // A stream that its procedure has ended by an error is not all that was to come.
+    run(&["spoils", "--out", "spoilt:4=out.raw"]).refuses(1, &["stream spoilt"]);
     run(&["negate", "--in", "1:4"]).refuses(1, &["what is the stream"]);
     units.file("empty.raw", &[]);
     let empty = run(&[
