@@ -51,7 +51,9 @@ lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
 lvd_status lvd_far_send(const lvd_record *r);                  /* of a task: waits for room */
 LVD_NORETURN void lvd_far_end(far_task *t, lvd_status status); /* of the task that runs: answers */
 void lvd_far_opened(const lvd_record *r); /* streams.c: an answer to LVD_RECORD_OPEN */
-void lvd_far_task_ends(far_task *t);      /* streams.c and srpc.c: its streams end */
+void lvd_far_task_ends(far_task *t,
+                       lvd_status status); /* its streams end: those that it sends, so */
+void lvd_far_end_streams(far_task *t, lvd_status status);
 void lvd_far_leave_streams(far_task *t);
 /* A program, until the host lets it go. */
 lvd_status lvd_far_serve(const lvd_far_board *board);

@@ -139,7 +139,7 @@ lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns) {
 }
 
 void lvd_far_end(far_task *t, lvd_status status) {
-  lvd_far_task_ends(t);
+  lvd_far_task_ends(t, status);
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = t->record.number};
   size_t size = t->frame.result_size;
   if (size > t->frame.result_room) {

@@ -358,7 +358,8 @@ lvd_status stream_close(STREAM_ID id) {
   return LVD_OK;
 }
 
-void lvd_far_task_ends(far_task *t) {
+void lvd_far_task_ends(far_task *t, lvd_status status) {
+  if (status != LVD_OK) lvd_far_end_streams(t, status);
   for (int i = 0; i < NUMBERS; i++)
     if (numbers[i].used && numbers[i].owner == t) leave(&numbers[i]);
   lvd_far_leave_streams(t);

@@ -232,6 +232,14 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   return LVD_OK;
 }
 
+void lvd_far_end_streams(far_task *t, lvd_status status) {
+  for (int i = 0; i < STREAMS; i++) {
+    far_stream *s = &streams[i];
+    if (s->used && s->owner == t && s->sender && s->opened && !s->closed)
+      lvd_stream_end(&s->face, status);
+  }
+}
+
 void lvd_far_leave_streams(far_task *t) {
   for (int i = 0; i < STREAMS; i++)
     if (streams[i].used && streams[i].owner == t) lvd_stream_destroy(&streams[i].face);

@@ -129,6 +129,20 @@ static lvd_status child_leaves_much(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_leaves_much)
 
+/* It fails, and leaves its stream to be ended. */
+static lvd_status child_gives_up(lvd_frame *f) {
+  (void)f;
+  lvd_stream *out;
+  const lvd_stream_options o = {.name = "out", .elem_size = 4};
+  uint32_t x = 1;
+  lvd_status status = lvd_stream_open(lvd_unit_parent(), &o, &out);
+  if (status == LVD_OK) status = lvd_stream_put(out, &x, 4);
+  if (status != LVD_OK) return status;
+  lvd_stream_flush(out);
+  return LVD_E_CORRUPT;
+}
+LVD_PROCEDURE(child_gives_up)
+
 /* What comes from "sum". */
 static lvd_status child_sums(lvd_frame *f) {
   lvd_stream *in;

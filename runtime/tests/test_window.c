@@ -247,6 +247,18 @@ static void streams(void) {
     CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   }
+  /* What a procedure that fails has sent is not all that was to come. */
+  const lvd_stream_options o = {.name = "out", .elem_size = 4};
+  lvd_stream *from;
+  lvd_call *c;
+  uint32_t x;
+  CHECK_EQ(lvd_stream_open(u, &o, &from), LVD_OK);
+  CHECK_EQ(lvd_call_start(u, "child_gives_up", NULL, 0, NULL, &c), LVD_OK);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_OK);
+  lvd_stream_pop(from);
+  CHECK_EQ(lvd_stream_get(from, &x, 4), LVD_E_CORRUPT);
+  CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_CORRUPT);
+  CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
   bench_free(&b);
 }
