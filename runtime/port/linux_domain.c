@@ -21,27 +21,27 @@ static void nap(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS},
 /* ---- names -------------------------------------------------------------------------------- */
 
 /* The user's alone; or the group's, and nobody else's. */
-static bool is_private(const struct statx *s) {
+static bool is_private(const struct lvd_sys_statx *s) {
   return s->stx_uid == lvd_sys_geteuid() && (s->stx_mode & 077) == 0;
 }
-static bool is_the_groups(const struct statx *s, int64_t group) {
+static bool is_the_groups(const struct lvd_sys_statx *s, int64_t group) {
   return s->stx_gid == (gid_t)group && (s->stx_mode & 067) == 060;
 }
 static bool is_directory(int fd, int64_t group) {
-  struct statx s;
+  struct lvd_sys_statx s;
   return lvd_sys_stat(fd, "", &s) == 0 && S_ISDIR(s.stx_mode) &&
          (group < 0 ? is_private(&s) : is_the_groups(&s, group) && (s.stx_mode & 02070) == 02070);
 }
 
 /* A directory that is a group's says of which: what lies there is, too. */
 bool lvd_port_is_shared(int directory, int64_t *group) {
-  struct statx d;
+  struct lvd_sys_statx d;
   bool shared = lvd_sys_stat(directory, "", &d) == 0 && (d.stx_mode & 02070) == 02070;
   *group = shared ? (int64_t)d.stx_gid : -1;
   return shared;
 }
 bool lvd_port_is_ours(int directory, int fd, uint32_t kind) {
-  struct statx s;
+  struct lvd_sys_statx s;
   int64_t group;
   if (lvd_sys_stat(fd, "", &s) != 0 || (s.stx_mode & S_IFMT) != kind) return false;
   return lvd_port_is_shared(directory, &group) ? is_the_groups(&s, group) : is_private(&s);
@@ -171,7 +171,7 @@ lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
 }
 
 bool lvd_port_file_removed(int file) {
-  struct statx s;
+  struct lvd_sys_statx s;
   return lvd_sys_stat(file, "", &s) != 0 || s.stx_nlink == 0;
 }
 

@@ -32,7 +32,7 @@ static lvd_status cannot(const char *path, const char *text, lvd_status status, 
 
 /* The copy; below 0: errno says why. */
 static int copy_of(int file) {
-  struct statx s;
+  struct lvd_sys_statx s;
   if (lvd_sys_stat(file, "", &s) != 0) return -1;
   if (!S_ISREG(s.stx_mode)) {
     errno = S_ISDIR(s.stx_mode) ? EISDIR : EINVAL;
@@ -57,7 +57,7 @@ static int copy_of(int file) {
 /* Is a part that the loader would map not there, as of a file that is being written? It would map it all the same, and
  * whoever touches that part ends by SIGBUS. What is no object at all the loader refuses itself. */
 static bool is_cut(int fd) {
-  struct statx s;
+  struct lvd_sys_statx s;
   ElfW(Ehdr) head;
   if (lvd_sys_stat(fd, "", &s) != 0 ||
       lvd_sys_pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)

@@ -22,7 +22,7 @@ int32_t lvd_port_process_self(void) { return (int32_t)lvd_sys_getpid(); }
 /* ---- processes ---------------------------------------------------------------------------- */
 
 bool lvd_port_process_is_self(const char *program) {
-  struct statx a, b;
+  struct lvd_sys_statx a, b;
   if (!strchr(program, '/') && strcmp(program, __progname) == 0) return true;
   return *program && lvd_sys_stat(AT_FDCWD, program, &a) == 0 &&
          lvd_sys_stat(AT_FDCWD, "/proc/self/exe", &b) == 0 && a.stx_ino == b.stx_ino &&
@@ -259,7 +259,7 @@ lvd_status lvd_port_file_load(const char *name, void *to, size_t room, size_t *s
 }
 
 bool lvd_port_file_is_special(const char *name) {
-  struct statx s;
+  struct lvd_sys_statx s;
   return *name && lvd_sys_stat(AT_FDCWD, name, &s) == 0 && !S_ISREG(s.stx_mode);
 }
 
@@ -422,7 +422,7 @@ lvd_status lvd_port_shared_make(size_t size, int *memory) {
 }
 
 lvd_status lvd_port_shared_size(int memory, size_t *size) {
-  struct statx s;
+  struct lvd_sys_statx s;
   if (lvd_sys_stat(memory, "", &s) != 0) return LVD_E_SYSTEM;
   *size = s.stx_size;
   return LVD_OK;

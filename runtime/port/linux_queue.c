@@ -14,7 +14,7 @@ static const char *full(char out[128], const char *name) {
 }
 
 static bool is_ours(int id) {
-  struct statx s;
+  struct lvd_sys_statx s;
   return lvd_sys_stat(id, "", &s) == 0 && s.stx_uid == lvd_sys_geteuid() && (s.stx_mode & 077) == 0;
 }
 

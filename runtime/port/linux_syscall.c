@@ -16,14 +16,10 @@
 
 /* Emulators know the file; a process that may not be looked into cannot read its own, and asks (Linux 6.4). */
 static size_t read_auxiliary(ElfW(auxv_t) * word, size_t size) {
-  long got, fd = lvd_sys_enter(SYS_openat, AT_FDCWD, (long)"/proc/self/auxv", O_RDONLY | O_CLOEXEC,
-                               0, 0, 0);
-  if (fd >= 0) {
-    got = lvd_sys_enter(SYS_read, fd, (long)word, (long)size, 0, 0, 0);
-    lvd_sys_enter(SYS_close, fd, 0, 0, 0, 0, 0);
-  } else {
-    got = lvd_sys_enter(SYS_prctl, PR_GET_AUXV, (long)word, (long)size, 0, 0, 0);
-  }
+  int error = errno, fd = lvd_sys_open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
+  long got = fd >= 0 ? lvd_sys_read(fd, word, size) : LVD_SYS(SYS_prctl, PR_GET_AUXV, word, size);
+  if (fd >= 0) lvd_sys_close(fd);
+  errno = error; /* it may be asked for in a signal's handler */
   LVD_SYS_WROTE(word, size);
   return got < 0 ? 0 : (size_t)got < size ? (size_t)got : size;
 }

@@ -257,10 +257,26 @@ static inline ssize_t lvd_sys_mq_receive(int queue, void *to, size_t size, unsig
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+/* The kernel's struct statx; C libraries have it since 2018 (glibc) and 2024 (musl). */
+struct lvd_sys_statx {
+  uint32_t stx_mask, stx_blksize;
+  uint64_t stx_attributes;
+  uint32_t stx_nlink, stx_uid, stx_gid;
+  uint16_t stx_mode, unused;
+  uint64_t stx_ino, stx_size, stx_blocks, stx_attributes_mask;
+  uint64_t times[8];
+  uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor;
+  uint64_t later[14];
+};
+_Static_assert(sizeof(struct lvd_sys_statx) == 256 &&
+                   offsetof(struct lvd_sys_statx, stx_dev_minor) == 140,
+               "as the kernel writes it");
+
 /* Of `path` below the descriptor, or with "" of the descriptor itself. */
-static inline int lvd_sys_stat(int fd, const char *path, struct statx *out) {
+static inline int lvd_sys_stat(int fd, const char *path, struct lvd_sys_statx *out) {
+  enum { BASIC = 0x7ff }; /* STATX_BASIC_STATS */
   int flags = *path ? 0 : AT_EMPTY_PATH;
-  int result = (int)LVD_SYS(SYS_statx, fd, path, flags, STATX_BASIC_STATS, out);
+  int result = (int)LVD_SYS(SYS_statx, fd, path, flags, BASIC, out);
   LVD_SYS_WROTE(out, sizeof *out);
   return result;
 }
