@@ -290,6 +290,7 @@ static void begin(lvd_worker *w, lvd_call *c) {
   f->entity.name = c->arrival.argument; /* the registry's */
   f->end = &c->returned;
   f->cancelled = &c->cancelled;
+  f->started_as = LVD_STARTED_AS_CALL;
   uint32_t target = w->index; /* when its core was taken while the call was on its way, another */
   if (target < w->rt->workers)
     while (!lvd_load_relaxed_u32(&w->rt->worker[target].given))

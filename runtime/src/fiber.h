@@ -20,6 +20,13 @@ enum {
 };
 _Static_assert(LVD_STACK_LARGEST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
 
+/* By which interface: each has its own way to a larger stack (overflow.c). */
+typedef enum lvd_started_as {
+  LVD_STARTED_AS_FIBER,
+  LVD_STARTED_AS_CALL,
+  LVD_STARTED_AS_TASK
+} lvd_started_as;
+
 /* What a fiber waits for that has called out (blocking.c). */
 enum { LVD_BLOCKED_IN_CALL = 1, LVD_BLOCKED_IN_QUEUE, LVD_BLOCKED_AT_DESCRIPTOR };
 
@@ -56,6 +63,7 @@ struct lvd_fiber {
   uint32_t size_log2;
   uint32_t guard;
   uint32_t number; /* among those that are judged (why_fibers.c) */
+  lvd_started_as started_as;
   char name[LVD_FIBER_NAME];
 };
 

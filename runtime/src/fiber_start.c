@@ -83,6 +83,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->forks = NULL;
   f->taken = NULL;
   f->bare = f->interrupted = f->left = false;
+  f->started_as = LVD_STARTED_AS_FIBER;
   f->cancelled = &f->cancel;
   lvd_store_relaxed_u32(&f->cancel, 0);
   lvd_port_context_make(&f->context, f->low + f->guard,

@@ -6,13 +6,19 @@
 
 enum { THREAD_GUARD = 1 << 16 }; /* below the stack of a thread, at the most */
 
+/* In signal context. What the user of the interface can change by which it was started. */
 const char *lvd_stack_advice(const lvd_entity *e) {
-  if (!e->is_fiber) return "";
-  const lvd_fiber *f = (const lvd_fiber *)e;
+  static const char *const larger[] = {
+      [LVD_STARTED_AS_FIBER] = "lvd_fiber_options.stack makes it larger",
+      [LVD_STARTED_AS_CALL] = "lvd_call_options.stack makes it larger",
+      [LVD_STARTED_AS_TASK] = "pb_stack_size makes the stacks of tasks larger"};
+  if (!e->is_fiber && !e->stack)
+    return "an actor has the stack of its worker's thread: ulimit -s makes that larger";
+  const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
   if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as a program's main has it */
     return "it has 8 MiB, the most that a fiber can have: what is large belongs into memory that "
            "is allocated";
-  if (!f->taken) return "lvd_fiber_options.stack makes it larger";
+  if (!f->taken) return larger[f->started_as];
   return "it is a forked call's that was taken, and as large as the largest of a thread that "
          "forks, "
          "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";

@@ -92,6 +92,7 @@ static void serve_call(void *argument) {
   /* Whoever had this part of the memory before has answered in the lock. */
   if (s->record.offset) memset(s->frame.result, 0, s->frame.result_room);
   self->end = &s->left;
+  self->started_as = LVD_STARTED_AS_CALL;
   lvd_status status = s->procedure(&s->frame);
   self->end = NULL;
   answer(s, status);

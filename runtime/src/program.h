@@ -51,6 +51,7 @@ typedef struct lvd_program_state {
   const struct lvd_program *hosted; /* null: it is the process's own */
   lvd_a64 time_limit;               /* 1 + ns; 0: none */
   lvd_port_mutex lock;              /* of all that follows */
+  lvd_a64 stack;                    /* bytes, of a task; 0: as usual */
   lvd_a32 booted;
   lvd_runtime *rt;
   lvd_app *app;

@@ -101,7 +101,8 @@ TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
 
 lvd_status lvd_remote_start(TASKID t) {
   const message m = message_about(t, 0);
-  const lvd_call_options o = {.priority = t->prio};
+  const lvd_call_options o = {.priority = t->prio,
+                              .stack = (size_t)lvd_load_relaxed_u64(&lvd_program_here()->stack)};
   return lvd_call_start(t->unit, "srpc.run", &m, sizeof m, &o, &t->call);
 }
 
@@ -199,6 +200,7 @@ static lvd_status run(lvd_frame *f) {
   if (status != LVD_OK) return status;
   void (*function)(void *) = lvd_task_procedure(m.name);
   copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
+  self->started_as = LVD_STARTED_AS_TASK;
   if (function) lvd_task_call(t, function);
   lvd_numbers_leave(self);
   lvd_task_runs_as(t, NULL);

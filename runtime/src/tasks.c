@@ -322,6 +322,12 @@ TASKID pb_create_in(int process, const char *p_task, int prio) {
   return t;
 }
 
+lvd_status pb_stack_size(size_t bytes) {
+  if (!lvd_fiber_stack(bytes)) return LVD_E_ARGUMENT;
+  lvd_store_relaxed_u64(&lvd_program_here()->stack, bytes);
+  return LVD_OK;
+}
+
 /* ---- running them --------------------------------------------------------------------------- */
 
 void lvd_task_call(TASKID t, void (*function)(void *)) {
@@ -347,6 +353,7 @@ static void run_task(void *argument) {
   lvd_port_lock(&lvd_program_here()->lock);
   bool runs = !t->revoked;
   if (runs) t->self = self;
+  self->started_as = LVD_STARTED_AS_TASK;
   lvd_port_unlock(&lvd_program_here()->lock);
   if (runs) {
     lvd_task_call(t, t->function);
@@ -360,7 +367,10 @@ static void run_task(void *argument) {
 static lvd_status start(TASKID t) {
   if (t->released || t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) return lvd_remote_start(t);
-  lvd_fiber_options o = {.name = t->name, .priority = t->prio, .place = LVD_WORKER(t->worker)};
+  lvd_fiber_options o = {.name = t->name,
+                         .priority = t->prio,
+                         .place = LVD_WORKER(t->worker),
+                         .stack = (size_t)lvd_load_relaxed_u64(&lvd_program_here()->stack)};
   return lvd_fiber_start(lvd_program_here()->app, run_task, t, &o, t->detached ? NULL : &t->fiber);
 }
 

@@ -159,7 +159,8 @@ static void overflow(void (*what)(digging *, int)) {
     CHECK_EQ(lvd_app_wait(d.app, 20000), LVD_E_FAULT);
     CHECK(lvd_app_fault(d.app, &fault));
     CHECK_EQ(fault.kind, LVD_FAULT_STACK);
-    CHECK(strcmp(fault.actor, "digger") == 0 && strstr(fault.message, "stack overflow"));
+    CHECK(strcmp(fault.actor, "digger") == 0 &&
+          strstr(fault.message, "stack overflow: lvd_fiber_options.stack "));
     others_live(rt);
     lvd_app_unload(d.app);
   }
@@ -211,8 +212,60 @@ static void overflow_of_task(void (*what)(digging *, int)) {
     CHECK_EQ(pb_wait_for(t, 20000000000), LVD_E_FAULT);
     pb_time_limit(20000000000);
     CHECK_EQ(pb_finish(), LVD_E_FAULT);
-    CHECK(strstr(pb_why(), "digging_task: stack overflow"));
+    CHECK(strstr(pb_why(), "digging_task: stack overflow: pb_stack_size "));
   }
+}
+
+/* ---- what makes it larger ------------------------------------------------------------------------ */
+
+enum { NEEDS = 300000 }; /* bytes of stack: more than a fiber usually has */
+
+__attribute__((noinline, no_sanitize("address"))) static void needs_much(void) {
+  volatile unsigned char frame[NEEDS];
+  for (size_t i = sizeof frame; i > 0; i -= 1000 < i ? 1000 : i) frame[i - 1] = 1;
+}
+PB_PROCEDURE(needs_much)
+
+static lvd_status much_in_call(lvd_frame *f) {
+  (void)f;
+  needs_much();
+  return LVD_OK;
+}
+LVD_PROCEDURE(much_in_call)
+
+void test_overflow_of_task_mended(void) {
+  NOT_HERE;
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ(pb_stack_size(i ? 2 * NEEDS : 0), LVD_OK);
+    CHECK_EQ(pb_stack_size((8 << 20) + 1), LVD_E_ARGUMENT);
+    TASKID t = pb_create("needs_much", 0);
+    CHECK_EQ(pb_rpc(t), LVD_OK);
+    CHECK_EQ(pb_wait_for(t, 20000000000), i ? LVD_OK : LVD_E_FAULT);
+    CHECK_EQ(pb_finish(), i ? LVD_OK : LVD_E_FAULT);
+    CHECK(i || strstr(pb_why(), "needs_much: stack overflow: pb_stack_size "));
+  }
+}
+
+void test_overflow_of_call_mended(void) {
+  NOT_HERE;
+  lvd_runtime *rt = runtime_of(2);
+  for (int i = 0; i < 2; i++) {
+    lvd_app *app;
+    lvd_unit *u;
+    lvd_call *c;
+    lvd_fault fault;
+    lvd_call_options o = {.stack = i ? 2 * NEEDS : 0};
+    CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+    CHECK_EQ(lvd_unit_core(app, 1, &u), LVD_OK);
+    CHECK_EQ(lvd_call_start(u, "much_in_call", NULL, 0, &o, &c), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), i ? LVD_OK : LVD_E_FAULT);
+    if (!i) {
+      CHECK(lvd_app_fault(app, &fault));
+      CHECK(strstr(fault.message, "stack overflow: lvd_call_options.stack "));
+    }
+    lvd_app_unload(app);
+  }
+  lvd_runtime_destroy(rt);
 }
 
 void test_overflow_waiting_for_tasks(void) { overflow_of_task(waits_for_task); }

@@ -30,6 +30,14 @@ extern "C" {
 #define LVD_NORETURN     __attribute__((noreturn))
 #define LVD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define LVD_API          __attribute__((visibility("default")))
+/* Bytes that a macro of these headers puts into the frame of its caller, at most: a frame without stack probes must not
+ * be able to pass over the guard below a fiber's stack. */
+#define LVD_FRAME_MAX 4096u
+#ifdef __cplusplus
+#define LVD_STATIC_ASSERT(condition, sentence) static_assert(condition, sentence)
+#else
+#define LVD_STATIC_ASSERT(condition, sentence) _Static_assert(condition, sentence)
+#endif
 /* A function of a header that is called seldom: not inline, so that what calls it may be. */
 #define LVD_APART static __attribute__((noinline, unused))
 

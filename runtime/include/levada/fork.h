@@ -384,6 +384,9 @@ LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
     } lvd_in;                                                                                      \
     OUT                                                                                            \
   } lvd_record_##name;                                                                             \
+  LVD_STATIC_ASSERT(sizeof(lvd_record_##name) <= LVD_FRAME_MAX,                                    \
+                    "the arguments and the result of a forked call lie in the caller's frame, "    \
+                    "which may be 4096 bytes at most: pass what is larger by its address");        \
   __attribute__((unused)) static void lvd_run_##name(lvd_fork *lvd_slot) {                         \
     lvd_record_##name *lvd_r = LVD_FORK_RECORD(lvd_slot, lvd_record_##name);                       \
     (void)lvd_r;                                                                                   \

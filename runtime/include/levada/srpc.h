@@ -79,6 +79,9 @@ LVD_API void pb_set_diagnostics(bool on);
  * pb_create_in, pb_signal and pb_release. They return LVD_E_TIME then (pb_create null), and nothing
  * is lost. Streams have a limit each (stream_time_limit). */
 LVD_API void pb_time_limit(int64_t timeout_ns);
+/* The stacks of the tasks that are started from now on, in bytes, as lvd_fiber_options.stack: rounded up to
+ * 16 KiB * 2^k; 0, as at first: 64 KiB. LVD_E_ARGUMENT: more than 8 MiB. */
+LVD_API lvd_status pb_stack_size(size_t bytes);
 /* The status of the caller's last call that has returned null in place of a task, or that was a misuse. To
  * be asked before the caller waits for anything. */
 LVD_API lvd_status pb_status(void);
@@ -154,7 +157,8 @@ LVD_API lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns);
  * caller's. */
 LVD_API lvd_status stream_close(STREAM_ID sID);
 
-/* The library's part of the macros. LVD_E_STATE, from each of them: the caller is no side of the
+/* The library's part of the macros; srpc_put also puts an element that is larger than stream_put takes in C
+ * (LVD_FRAME_MAX). LVD_E_STATE, from each of them: the caller is no side of the
  * stream (it has not created it, or could not), or the end is the other side's. To push, pop and
  * flush it must have put or got before. */
 LVD_API lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size);
@@ -202,6 +206,9 @@ template <class R, class F> static inline TASKID stream_rpc(R remote, F transmit
 #endif
 #define stream_put(sID, x)                                                                         \
   __extension__({                                                                                  \
+    LVD_STATIC_ASSERT(sizeof(x) <= LVD_FRAME_MAX,                                                  \
+                      "stream_put copies the element into the caller's frame, which may be 4096 "  \
+                      "bytes at most: put a larger one with srpc_put(sID, &x, sizeof x)");         \
     __typeof__(x) srpc_x_ = (x);                                                                   \
     SRPC_STATUS_(srpc_put((sID), &srpc_x_, sizeof srpc_x_));                                       \
   })

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub struct Compiler {
@@ -362,9 +363,25 @@ pub fn for_this_processor() -> Option<&'static str> {
 }
 
 /// The flag that makes a frame larger than the guard below a stack touch each of its pages, so that it cannot
-/// pass over the guard into what belongs to others. Not every compiler has it for other processors.
+/// pass over the guard into what belongs to others. Not every compiler has it for processors other than x86-64: there
+/// the one that CC names is asked.
 pub fn touches_each_page() -> Option<&'static str> {
-    cfg!(target_arch = "x86_64").then_some("-fstack-clash-protection")
+    const FLAG: &str = "-fstack-clash-protection";
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    let known = *KNOWN.get_or_init(|| {
+        cfg!(target_arch = "x86_64") || {
+            // CC may be `levada cc`, which would ask the same.
+            let cc = std::env::var("CC").ok().filter(|c| !c.contains("levada"));
+            let cc = cc.unwrap_or_else(|| "cc".to_string());
+            let mut words = cc.split_whitespace();
+            Command::new(words.next().unwrap_or("cc"))
+                .args(words)
+                .args(["-Werror", FLAG, "-fsyntax-only", "-x", "c", "/dev/null"])
+                .output()
+                .is_ok_and(|out| out.status.success())
+        }
+    });
+    known.then_some(FLAG)
 }
 
 /// What `-march=native` depends on.

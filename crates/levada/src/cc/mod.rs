@@ -374,6 +374,8 @@ impl Session<'_> {
             };
         }
         let mut command = command(self.cc);
+        // What forks runs on stacks of fibers.
+        command.args(levada_cal::compile::touches_each_page());
         command.args(self.line.replaced(&replaced));
         if let Some(headers) = &self.headers
             && replaced.len() < sources.len()
