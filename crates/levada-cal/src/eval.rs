@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Evaluation at compile time: sizes, parameters, initial values, constants in expressions.
 //!
-//! It computes exactly what the compiled program would: in machine types, wrapping where they do.
+//! It computes exactly what the compiled program would: in machine types, by [`crate::operators`].
 
 use crate::check::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Var};
-use crate::check::types::{self, Ty};
-use crate::half;
+use crate::check::types::Ty;
 use crate::ir::{BinOp, Span, UnOp, Value};
+use crate::operators::types::{compared, printed};
+use crate::operators::value::{self, DivisionByZero, Scalar};
 
 /// How much work one evaluation may be.
 const MAX_STEPS: u64 = 8_000_000;
@@ -85,11 +86,7 @@ impl<'a> Evaluator<'a> {
             ExprKind::Load(place) => self.load(place, env),
             ExprKind::Unary(op, a) => {
                 let value = self.expr(a, env)?;
-                Ok(unary(
-                    *op,
-                    &expr.machine,
-                    convert(value, &a.machine, &expr.machine),
-                ))
+                Ok(unary(*op, &expr.machine, (value, &a.machine)))
             }
             ExprKind::Binary(op @ (BinOp::And | BinOp::Or), a, b) => {
                 let left = self.expr(a, env)?;
@@ -101,8 +98,12 @@ impl<'a> Evaluator<'a> {
             ExprKind::Binary(op, a, b) => {
                 let left = self.expr(a, env)?;
                 let right = self.expr(b, env)?;
-                binary(*op, &expr.machine, (left, &a.machine), (right, &b.machine))
-                    .map_err(|message| Stop::Fault(expr.span, message))
+                binary(*op, &expr.machine, (left, a), (right, b)).map_err(|why| match why {
+                    NoValue::DivisionByZero => {
+                        Stop::Fault(expr.span, "divides by zero".to_string())
+                    }
+                    NoValue::NotScalars => Stop::NotConstant(expr.span),
+                })
             }
             ExprKind::If { arms, otherwise } => {
                 for (cond, value) in arms {
@@ -249,153 +250,69 @@ pub fn fit(value: Value, ty: &Ty) -> Value {
     }
 }
 
-/// An integer as a number: 64-bit unsigned ones are kept by their bits.
-pub fn number(value: i64, ty: &Ty) -> i128 {
-    match ty {
-        Ty::Int { signed: false, .. } => i128::from(value as u64),
-        _ => i128::from(value),
-    }
-}
-
-/// `value` as the container of `ty` holds it.
-fn wrap(value: i128, ty: &Ty) -> i64 {
-    let Ty::Int { signed, .. } = ty else {
-        return value as i64;
-    };
-    match (ty.to_ir().container(), signed) {
-        (8, true) => i64::from(value as i8),
-        (8, false) => i64::from(value as u8),
-        (16, true) => i64::from(value as i16),
-        (16, false) => i64::from(value as u16),
-        (32, true) => i64::from(value as i32),
-        (32, false) => i64::from(value as u32),
-        _ => value as i64,
-    }
-}
-
-fn round(value: f64, ty: &Ty) -> f64 {
-    match ty {
-        Ty::Float { bits: 64 } => value,
-        Ty::Float { bits: 16 } => f64::from(half::nearest(value as f32)),
-        _ => f64::from(value as f32),
-    }
-}
-
 /// A value of type `from` as one of type `to`.
 pub fn convert(value: Value, from: &Ty, to: &Ty) -> Value {
     match (value, from, to) {
         (value, _, Ty::Unknown) => value,
-        (Value::Int(v), from, Ty::Int { .. }) => Value::Int(wrap(number(v, from), to)),
-        (Value::Int(v), from, Ty::Float { .. }) => Value::Float(round(number(v, from) as f64, to)),
-        (Value::Float(v), _, Ty::Float { .. }) => Value::Float(round(v, to)),
-        (Value::Float(v), _, Ty::Int { .. }) => Value::Int(wrap(v as i128, to)),
         (Value::List(items), Ty::List { elem: from, .. }, Ty::List { elem: to, .. }) => {
             Value::List(items.into_iter().map(|v| convert(v, from, to)).collect())
+        }
+        (value @ (Value::Int(_) | Value::Float(_)), from, to) if to.is_number() => {
+            let to = to.to_ir();
+            value::convert(Scalar::of(&value, &from.to_ir()), &to).constant(&to)
         }
         (value, _, _) => value,
     }
 }
 
-pub fn unary(op: UnOp, machine: &Ty, value: Value) -> Value {
-    match (op, value) {
-        (UnOp::Not, Value::Bool(b)) => Value::Bool(!b),
-        (UnOp::BitNot, Value::Int(v)) => Value::Int(wrap(!number(v, machine), machine)),
-        (UnOp::Neg, Value::Int(v)) => Value::Int(wrap(-number(v, machine), machine)),
-        (UnOp::Neg, Value::Float(v)) => Value::Float(-v),
-        (_, value) => value,
+/// `op value`, computed in `machine`; the operand comes with its machine type.
+pub fn unary(op: UnOp, machine: &Ty, (value, ty): (Value, &Ty)) -> Value {
+    if let Value::List(_) = value {
+        return value;
     }
+    let machine = machine.to_ir();
+    value::unary(op, &machine, Scalar::of(&value, &ty.to_ir())).constant(&machine)
 }
 
-/// `a op b`, computed in `machine`; each operand comes with its own type.
+/// Why an operation has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoValue {
+    DivisionByZero,
+    NotScalars,
+}
+
+/// `a op b`, computed in `machine`; each value comes with the expression that it is the value of.
 pub fn binary(
     op: BinOp,
     machine: &Ty,
-    (a, a_ty): (Value, &Ty),
-    (b, b_ty): (Value, &Ty),
-) -> Result<Value, String> {
-    use BinOp::*;
-    if let Eq | Ne | Lt | Le | Gt | Ge = op {
-        return compare(op, (a, a_ty), (b, b_ty)).ok_or_else(|| "cannot be compared".into());
+    (a, left): (Value, &Expr),
+    (b, right): (Value, &Expr),
+) -> Result<Value, NoValue> {
+    if matches!(a, Value::List(_)) || matches!(b, Value::List(_)) {
+        return Err(NoValue::NotScalars);
     }
-    match (&a, &b) {
-        (Value::Bool(x), Value::Bool(y)) => match op {
-            And => return Ok(Value::Bool(*x && *y)),
-            Or => return Ok(Value::Bool(*x || *y)),
-            _ => {}
-        },
-        (Value::String(_), _) | (_, Value::String(_)) if op == Add => {
-            return Ok(Value::String(text(&a, a_ty) + &text(&b, b_ty)));
-        }
+    match (op, &a, &b) {
+        (BinOp::And, Value::Bool(x), Value::Bool(y)) => return Ok(Value::Bool(*x && *y)),
+        (BinOp::Or, Value::Bool(x), Value::Bool(y)) => return Ok(Value::Bool(*x || *y)),
         _ => {}
     }
-    let count = match &b {
-        Value::Int(v) => number(*v, b_ty),
-        _ => 0,
-    };
-    let a = convert(a, a_ty, machine);
-    let b = convert(b, b_ty, machine);
-    match (a, b) {
-        (Value::Float(x), Value::Float(y)) => Ok(Value::Float(round(
-            match op {
-                Add => x + y,
-                Sub => x - y,
-                Mul => x * y,
-                Div => x / y,
-                _ => return Err("is not for floating point".into()),
-            },
-            machine,
-        ))),
-        (Value::Int(x), Value::Int(y)) => {
-            let (x, y) = (number(x, machine), number(y, machine));
-            let bits = i128::from(machine.to_ir().container());
-            let result = match op {
-                Add => x + y,
-                Sub => x - y,
-                Mul => x.wrapping_mul(y),
-                Div | Mod if y == 0 => return Err("divides by zero".into()),
-                Div => x / y,
-                Mod => x % y,
-                Shl => x << count.rem_euclid(bits),
-                Shr => x >> count.rem_euclid(bits),
-                BitAnd => x & y,
-                BitOr => x | y,
-                BitXor => x ^ y,
-                _ => return Err("is not for integers".into()),
-            };
-            Ok(Value::Int(wrap(result, machine)))
+    let (a, b) = match machine {
+        Ty::String => {
+            let shown = |v, e: &Expr| convert(v, &e.machine, &printed(&e.ty, &e.machine));
+            (shown(a, left), shown(b, right))
         }
-        _ => Err("cannot be computed".into()),
-    }
-}
-
-fn compare(op: BinOp, (a, a_ty): (Value, &Ty), (b, b_ty): (Value, &Ty)) -> Option<Value> {
-    use std::cmp::Ordering;
-    let both = types::join(a_ty, b_ty)?;
-    let (a, b) = (convert(a, a_ty, &both), convert(b, b_ty, &both));
-    let order = match (&a, &b) {
-        (Value::Int(x), Value::Int(y)) => Some(number(*x, &both).cmp(&number(*y, &both))),
-        (Value::Bool(x), Value::Bool(y)) => Some(x.cmp(y)),
-        (Value::String(x), Value::String(y)) => Some(x.cmp(y)),
-        (Value::Float(x), Value::Float(y)) => x.partial_cmp(y),
-        _ => return None,
+        _ => (a, b),
     };
-    Some(Value::Bool(match op {
-        BinOp::Eq => order == Some(Ordering::Equal),
-        BinOp::Ne => order != Some(Ordering::Equal),
-        BinOp::Lt => order == Some(Ordering::Less),
-        BinOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        BinOp::Gt => order == Some(Ordering::Greater),
-        _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-    }))
-}
-
-/// As `print` would show it.
-fn text(value: &Value, ty: &Ty) -> String {
-    match value {
-        Value::Bool(b) => b.to_string(),
-        Value::Int(v) => number(*v, ty).to_string(),
-        Value::Float(v) => format!("{v:.6}"),
-        Value::String(s) => s.clone(),
-        Value::List(_) => String::new(),
+    let (left_ty, right_ty) = (left.machine.to_ir(), right.machine.to_ir());
+    let (a, b) = (Scalar::of(&a, &left_ty), Scalar::of(&b, &right_ty));
+    if value::is_comparison(op) {
+        let ty = compared((&left.ty, &left.machine), (&right.ty, &right.machine));
+        let ty = ty.ok_or(NoValue::NotScalars)?.to_ir();
+        return Ok(Value::Bool(value::compare(op, &ty, a, b)));
+    }
+    let ty = machine.to_ir();
+    match value::binary(op, &ty, (a, &left_ty), (b, &right_ty)) {
+        Ok(value) => Ok(value.constant(&ty)),
+        Err(DivisionByZero) => Err(NoValue::DivisionByZero),
     }
 }

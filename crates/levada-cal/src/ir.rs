@@ -11,10 +11,11 @@
 //!   statement to be computed (generators, list literals, list-valued `if`), has been turned into
 //!   statements that fill a variable. Calls in expressions are of functions, which may not write
 //!   state variables (natives may do what they like and are called exactly where they are written).
-//! * Widths follow the rules of the language (`docs/decisions/widths.md`): an [`Expr::ty`] is what
-//!   its value is computed in, at least 32 bits for arithmetic whatever the rules say; arithmetic
-//!   is carried out in the smallest of 8, 16, 32 and 64 bits that holds the type, two's complement,
-//!   and wraps there ([`Type::container`]). Loads and constants have the narrow types they have.
+//! * Widths follow the rules of the language (`docs/decisions/widths.md`), and [`crate::operators`]
+//!   defines what operators compute: an [`Expr::ty`] is what its value is computed in, at least 32
+//!   bits for arithmetic whatever the rules say; arithmetic is carried out in the smallest of 8, 16,
+//!   32 and 64 bits that holds the type, two's complement, and wraps there ([`Type::container`]).
+//!   Loads and constants have the narrow types they have.
 //! * Control is structured: no gotos, no SSA. The C compiler does the low-level work; what we need
 //!   to see (ports, rates, guards, state) is explicit.
 

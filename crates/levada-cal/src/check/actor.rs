@@ -2,11 +2,12 @@
 //! Actors: ports, actions, patterns and guards.
 
 use super::hir::{self, Action, Expr, Input, Output};
-use super::types::{self, Ty};
+use super::types::Ty;
 use super::{Body, Checker, EntityId, stmt};
 use crate::ast;
 use crate::diag::Diagnostic;
 use crate::ir::{self, Span};
+use crate::operators::{self, types::given};
 use std::collections::HashMap;
 
 /// No action takes or gives more elements of one port at once.
@@ -327,10 +328,10 @@ impl<'a> Checker<'a> {
             self.wants(value, elem, "this port's element");
             return;
         }
-        match &value.ty {
+        match &given(&value.ty, &value.machine) {
             Ty::Unknown => {}
             Ty::List { elem: from, len } => {
-                if !types::converts(from, elem) {
+                if !operators::converts(from, elem) {
                     let message = format!("the port's elements are {elem}, not {from}");
                     self.error("type", value.span, message, format!("this is {}", value.ty));
                 } else if let Some(len) = len

@@ -3,12 +3,13 @@
 
 use super::hir::{self, Expr, ExprKind, Place, ProcId, Var};
 use super::scope::{Found, Item};
-use super::types::{self, Ty};
+use super::types::Ty;
 use super::{Body, Checker};
 use crate::ast;
 use crate::diag::Diagnostic;
 use crate::eval::{self, Evaluator};
 use crate::ir::{BinOp, Span, UnOp, Value};
+use crate::operators;
 
 /// A call with constant arguments is worth computing if it is this cheap.
 const MAX_LIST: usize = 1 << 16;
@@ -22,30 +23,12 @@ pub(super) fn error_expr(span: Span) -> Expr {
     }
 }
 
-/// A constant whose rule type is `ty`.
+/// A constant of this type, as which it is computed with, too.
 pub(super) fn constant(value: Value, ty: Ty, span: Span) -> Expr {
-    let machine = match &value {
-        Value::Int(v) => types::constant(*v, &ty),
-        _ => ty.clone(),
-    };
     Expr {
         kind: ExprKind::Const(value),
+        machine: ty.clone(),
         ty,
-        machine,
-        span,
-    }
-}
-
-/// The same, of a value that was computed in `machine`.
-fn folded(value: Value, machine: &Ty, ty: Ty, span: Span) -> Expr {
-    let machine = match &value {
-        Value::Int(v) => types::constant(*v, machine),
-        _ => machine.clone(),
-    };
-    Expr {
-        kind: ExprKind::Const(value),
-        ty,
-        machine,
         span,
     }
 }
@@ -68,8 +51,11 @@ impl<'a> Checker<'a> {
         let span = expr.span;
         match &expr.kind {
             ast::ExprKind::Bool(b) => constant(Value::Bool(*b), Ty::Bool, span),
-            ast::ExprKind::Int(v) => constant(Value::Int(*v as i64), types::literal(*v), span),
-            ast::ExprKind::Real(v) => constant(Value::Float(*v), Ty::Float { bits: 32 }, span),
+            ast::ExprKind::Int(v) => constant(Value::Int(*v as i64), operators::literal(*v), span),
+            ast::ExprKind::Real(v) => Expr {
+                machine: Ty::Float { bits: 64 },
+                ..constant(Value::Float(*v), Ty::Float { bits: 32 }, span)
+            },
             ast::ExprKind::Str(s) => constant(Value::String(s.clone()), Ty::String, span),
             ast::ExprKind::Error => error_expr(span),
             ast::ExprKind::Var(path) => self.load(body, path, &[], span),
@@ -254,7 +240,7 @@ impl<'a> Checker<'a> {
             ast::UnOp::BitNot => UnOp::BitNot,
             ast::UnOp::Count => return self.count(inner, span),
         };
-        let ty = match types::unary(op, &inner.ty) {
+        let ty = match operators::unary(op, &inner.ty) {
             Ok(ty) => ty,
             Err(why) => {
                 let sign = match op {
@@ -271,10 +257,13 @@ impl<'a> Checker<'a> {
                 return error_expr(span);
             }
         };
-        let machine = types::unary_machine(&ty, &inner.machine);
+        let machine = operators::unary_machine(op, &ty, &inner.machine);
         if let Some(value) = as_const(&inner) {
-            let value = eval::convert(value.clone(), &inner.machine, &machine);
-            return folded(eval::unary(op, &machine, value), &machine, ty, span);
+            let value = eval::unary(op, &machine, (value.clone(), &inner.machine));
+            return Expr {
+                machine,
+                ..constant(value, ty, span)
+            };
         }
         Expr {
             kind: ExprKind::Unary(op, Box::new(inner)),
@@ -288,7 +277,7 @@ impl<'a> Checker<'a> {
         match &inner.ty {
             Ty::List { len: Some(len), .. } => constant(
                 Value::Int(i64::from(*len)),
-                types::literal(u64::from(*len)),
+                operators::literal(u64::from(*len)),
                 span,
             ),
             Ty::List { len: None, .. } | Ty::Unknown => error_expr(span),
@@ -316,7 +305,7 @@ impl<'a> Checker<'a> {
                 return error_expr(span);
             }
         };
-        let ty = match types::binary(op, &left.ty, &right.ty) {
+        let ty = match operators::binary(op, &left.ty, &right.ty) {
             Ok(ty) => ty,
             Err(why) => {
                 let diag = Diagnostic::error("type", format!("`{}` {why}", sign(op)))
@@ -337,7 +326,7 @@ impl<'a> Checker<'a> {
                 };
             }
         };
-        let machine = types::binary_machine(op, &ty, &left.machine, &right.machine);
+        let machine = operators::binary_machine(op, &ty, &left.machine, &right.machine);
         match (op, as_const(&left), as_const(&right)) {
             // What is not evaluated at run time is not there at all.
             (BinOp::And, Some(Value::Bool(false)), _) | (BinOp::Or, Some(Value::Bool(true)), _) => {
@@ -347,11 +336,13 @@ impl<'a> Checker<'a> {
                 return Expr { span, ..right };
             }
             (_, Some(a), Some(b)) => {
-                let a = (a.clone(), &left.machine);
-                let b = (b.clone(), &right.machine);
                 // What would fail stays as it is, and fails when it is run.
+                let (a, b) = ((a.clone(), &left), (b.clone(), &right));
                 if let Ok(value) = eval::binary(op, &machine, a, b) {
-                    return folded(value, &machine, ty, span);
+                    return Expr {
+                        machine,
+                        ..constant(value, ty, span)
+                    };
                 }
             }
             _ => {}
@@ -382,10 +373,8 @@ impl<'a> Checker<'a> {
         }
         let otherwise = self.expr(body, otherwise);
         let mut ty = otherwise.ty.clone();
-        let mut machine = otherwise.machine.clone();
         for (_, value) in &checked {
-            let both = types::join(&value.ty, &ty);
-            let (Some(t), Some(m)) = (both, types::join(&value.machine, &machine)) else {
+            let Some(both) = operators::join(&value.ty, &ty) else {
                 let message = format!("the branches have no type in common: {} and {ty}", value.ty);
                 let diag = Diagnostic::error("type", message)
                     .label(value.span, format!("this is {}", value.ty))
@@ -393,8 +382,13 @@ impl<'a> Checker<'a> {
                 self.diags.push(diag);
                 return error_expr(span);
             };
-            (ty, machine) = (t, m);
+            ty = both;
         }
+        let values = checked.iter().map(|(_, value)| value);
+        let machines = values.chain([&otherwise]).map(|value| &value.machine);
+        let Some(machine) = operators::joined_machine(&ty, machines) else {
+            return error_expr(span);
+        };
         // Branches that are known never to be taken fall away.
         let mut arms = Vec::with_capacity(checked.len());
         let mut last = otherwise;
@@ -408,8 +402,18 @@ impl<'a> Checker<'a> {
                 _ => arms.push((cond, value)),
             }
         }
-        if arms.is_empty() && (last.ty == ty || as_const(&last).is_some()) && !ty.is_list() {
-            return Expr { ty, span, ..last };
+        if arms.is_empty() && !ty.is_list() {
+            // What is left is converted as the choice would be.
+            if let Some(value) = as_const(&last) {
+                let value = eval::convert(value.clone(), &last.machine, &machine);
+                return Expr {
+                    machine,
+                    ..constant(value, ty, span)
+                };
+            }
+            if last.machine == machine {
+                return Expr { ty, span, ..last };
+            }
         }
         Expr {
             kind: ExprKind::If {
@@ -464,13 +468,13 @@ impl<'a> Checker<'a> {
         let items: Vec<Expr> = items.iter().map(|item| self.expr(body, item)).collect();
         body.names.truncate(visible);
 
-        let mut elem: Option<(Ty, Ty)> = None;
+        let mut elem: Option<Ty> = None;
         for item in &items {
-            let Some((ty, machine)) = &elem else {
-                elem = Some((item.ty.clone(), item.machine.clone()));
+            let Some(ty) = &elem else {
+                elem = Some(item.ty.clone());
                 continue;
             };
-            match types::join(ty, &item.ty).zip(types::join(machine, &item.machine)) {
+            match operators::join(ty, &item.ty) {
                 Some(joined) => elem = Some(joined),
                 None => {
                     let message =
@@ -483,7 +487,11 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        let Some((ty, machine)) = elem else {
+        let Some((ty, machine)) = elem.and_then(|ty| {
+            let machines = items.iter().map(|item| &item.machine);
+            let machine = operators::joined_machine(&ty, machines)?;
+            Some((ty, machine))
+        }) else {
             return error_expr(span);
         };
         let len = times.map(|n| n.saturating_mul(items.len() as u64));

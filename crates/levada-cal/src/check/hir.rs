@@ -16,7 +16,7 @@ pub struct Expr {
     pub kind: ExprKind,
     /// By the language's rules.
     pub ty: Ty,
-    /// What it is computed in; see [`super::types`].
+    /// What it is computed in; see [`crate::operators::types`].
     pub machine: Ty,
     pub span: Span,
 }

@@ -4,11 +4,12 @@
 
 use super::hir::{Expr, ExprKind, Local, ProcId};
 use super::scope::Found;
-use super::types::{self, Ty};
+use super::types::Ty;
 use super::{Body, Checker, EntityId};
 use crate::ast;
 use crate::index::{Given, Index, Kind, Named, Typed};
 use crate::ir::{BinOp, Span};
+use crate::operators;
 
 /// What is being noted, and what can only be said when all is checked.
 #[derive(Default)]
@@ -110,7 +111,7 @@ impl<'a> Checker<'a> {
         if let (true, Some(value)) = (global.constant, &global.value)
             && !global.ty.is_list()
         {
-            about += &format!(", {}", shown(value));
+            about += &format!(", {}", shown(value, &global.ty));
         }
         let declared = global.span;
         self.note(span, declared, kind, || about);
@@ -246,7 +247,12 @@ impl<'a> Checker<'a> {
         notes.index.types.push(Typed {
             span: checked.span,
             ty: checked.ty.clone(),
-            machine: checked.machine.clone(),
+            machine: match checked.kind {
+                ExprKind::Unary(..) | ExprKind::Binary(..) | ExprKind::If { .. } => {
+                    operators::types::held(&checked.machine)
+                }
+                _ => checked.machine.clone(),
+            },
             value,
             rule: rule(),
         });
@@ -327,20 +333,29 @@ fn about_local(local: &Local, what: &str) -> String {
     if let (true, Some(value)) = (local.constant, &local.value)
         && !local.ty.is_list()
     {
-        about += &format!(", {}", shown(value));
+        about += &format!(", {}", shown(value, &local.ty));
     }
     about
 }
 
-/// A value as it is written; long ones are cut.
-pub fn shown(value: &crate::ir::Value) -> String {
+/// A value of a type as it is written; long ones are cut.
+pub fn shown(value: &crate::ir::Value, ty: &Ty) -> String {
     use crate::ir::Value;
-    match value {
-        Value::Int(v) => v.to_string(),
-        Value::Bool(v) => v.to_string(),
-        Value::Float(v) => format!("{v:?}"),
-        Value::String(v) => format!("{v:?}"),
-        Value::List(items) => {
+    match (value, ty) {
+        (Value::Int(_), ty) if ty.is_int() => {
+            let ty = ty.to_ir();
+            operators::Scalar::of(value, &ty).text(&ty)
+        }
+        (Value::Int(v), _) => v.to_string(),
+        (Value::Bool(v), _) => v.to_string(),
+        (Value::Float(v), _) => format!("{v:?}"),
+        (Value::String(v), _) => format!("{v:?}"),
+        (Value::List(items), ty) => {
+            let elem = match ty {
+                Ty::List { elem, .. } => elem,
+                other => other,
+            };
+            let shown = |item| shown(item, elem);
             let mut parts: Vec<String> = items.iter().take(8).map(shown).collect();
             if items.len() > 8 {
                 parts.push("...".into());
@@ -365,7 +380,7 @@ fn binary_rule(op: BinOp, a: &Ty, b: &Ty) -> String {
     use BinOp::*;
     let sign = super::expr::sign(op);
     let form = format!("`a {sign} b`");
-    let joined = match types::join(a, b) {
+    let joined = match operators::join(a, b) {
         Some(join) => format!("the join of {a} and {b}, which is {join}"),
         None => format!("the join of {a} and {b}"),
     };
@@ -379,7 +394,7 @@ fn binary_rule(op: BinOp, a: &Ty, b: &Ty) -> String {
             format!("{form} has {joined}")
         }
         Add => format!("{form} has {joined}, and one bit more"),
-        Sub => match types::join(a, b) {
+        Sub => match operators::join(a, b) {
             Some(Ty::Int { signed: false, .. }) => {
                 format!("{form} has {joined}; of unsigned ones it is signed, with one bit more")
             }

@@ -5,9 +5,10 @@
 use super::Checker;
 use super::effects::{Event, walk_expr};
 use super::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
-use super::types::{self, Ty};
+use super::types::Ty;
 use crate::diag::Diagnostic;
 use crate::ir::{BinOp, UnOp, Value};
+use crate::operators::smallest;
 use std::collections::BTreeSet;
 
 impl Checker<'_> {
@@ -76,7 +77,7 @@ impl Checker<'_> {
     /// A value that may not fit a type whose width is none of C's: it is held in more bits, and not cut.
     pub(super) fn odd_width(&mut self, value: &Expr, ty: &Ty) {
         let least = match value.kind {
-            ExprKind::Const(Value::Int(v)) => types::constant(v, &value.ty),
+            ExprKind::Const(Value::Int(v)) => smallest(v, &value.ty),
             _ => value.ty.clone(),
         };
         let (

@@ -10,6 +10,7 @@ use crate::diag::Diagnostic;
 use crate::eval::{self, Stop};
 use crate::ir::{Span, Value};
 use crate::natives;
+use crate::operators::{self, types::given};
 
 /// A list longer than this is not made at compile time.
 const MAX_CONSTANT_SCALARS: u64 = 1 << 20;
@@ -479,7 +480,7 @@ impl<'a> Checker<'a> {
 
     /// Complains unless the value may be given where `ty` is wanted.
     pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) {
-        if types::converts(&value.ty, ty) {
+        if operators::converts(&given(&value.ty, &value.machine), ty) {
             self.note_given(value, ty, what);
             self.odd_width(value, ty);
             return;

@@ -8,7 +8,8 @@ use super::stmt::{convert_text, locals_of, used_locals};
 use super::value::{Ct, X, c_type, const_type, float_literal, lie_alike, size_of};
 use super::writer::{Names, Writer, comment, string_literal};
 use crate::ir::*;
-use crate::ranges::{Range, constant, dimensions, hidden_param, innermost, is_int, walk};
+use crate::operators::Scalar;
+use crate::ranges::{Range, dimensions, hidden_param, innermost, walk};
 
 /// Elements that an action takes from or puts to each of its ports, in the order of the patterns.
 pub fn rates(patterns: impl Iterator<Item = (usize, u32)>) -> Vec<(usize, u32)> {
@@ -799,24 +800,14 @@ fn zero_of(ty: &Type) -> &'static str {
 
 /// A scalar value in C, as a variable of `ty` holds it.
 pub fn scalar(v: &Value, ty: &Type) -> String {
-    match v {
-        Value::Int(i) if is_int(ty) => {
-            let r = constant(*i, ty);
-            let v = if r.lo == r.hi {
-                r.lo
-            } else {
-                let n = u32::from(ty.container());
-                let low = i128::from(*i).rem_euclid(1i128 << n);
-                if low > r.hi { low - (1i128 << n) } else { low }
-            };
-            X::literal(v, Ct::of(ty)).text
-        }
-        Value::Int(i) => float_literal(*i as f64, Ct::of(ty)),
-        Value::Bool(b) => b.to_string(),
-        Value::Float(f) if is_int(ty) => scalar(&Value::Int(*f as i64), ty),
-        Value::Float(f) => float_literal(*f, Ct::of(ty)),
-        Value::String(s) => string_literal(s),
-        Value::List(_) => "0".to_string(),
+    match (v, ty) {
+        (Value::List(_), _) => "0".to_string(),
+        (Value::Bool(b), Type::Bool) => b.to_string(),
+        (Value::String(s), _) => string_literal(s),
+        _ => match Scalar::of(v, ty) {
+            Scalar::Float(f) => float_literal(f, Ct::of(ty)),
+            number => X::literal(number.int(), Ct::of(ty)).text,
+        },
     }
 }
 

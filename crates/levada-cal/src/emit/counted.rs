@@ -5,6 +5,7 @@
 
 use super::class::{Class, Home, mentions};
 use crate::ir::*;
+use crate::operators::types::compared_in;
 use crate::ranges::Range;
 
 /// It fires as long as `var` is below `limit`, and each time `var` becomes `step` more.
@@ -34,6 +35,9 @@ impl Class<'_> {
         let step = self.step(a, var)?;
         // Neither is the comparison one of wrapped values, nor does the variable ever wrap.
         let range = Range::of(&self.actor.globals[var].ty);
+        if !range.within(Range::of(&compared_in(&left.ty, &right.ty))) {
+            return None;
+        }
         let last = i128::from(limit) + i128::from(step) - 1;
         (limit >= 0 && last <= range.hi).then_some(Counted { var, limit, step })
     }

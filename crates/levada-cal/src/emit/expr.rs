@@ -9,16 +9,16 @@
 //! they do not. Where a result may wrap it is done in unsigned, so that nothing relies on what C
 //! leaves undefined and no flag of the C compiler is needed.
 
+use super::actor::scalar;
 use super::class::{Class, Home, is_sum};
 use super::value::{
-    Ct, X, c_type, cut, float_literal, infix, narrow, negated, operator, pick, prec, rounds, shift,
-    wide,
+    Ct, X, c_type, cut, infix, narrow, negated, operator, pick, prec, rounds, shift, wide,
 };
 use super::writer::{Writer, string_literal};
 use crate::ir::*;
-use crate::ranges::{
-    Env, I32, I64, Range, U32, constant, dimensions, exact, innermost, is_int, join_type,
-};
+use crate::operators::types::compared_in;
+use crate::operators::value::{Scalar, convert};
+use crate::ranges::{Env, I32, I64, Range, U32, dimensions, exact, exact_unary, innermost, is_int};
 
 /// A local variable in C.
 #[derive(Clone, Debug)]
@@ -118,26 +118,13 @@ impl<'a, 'w> Code<'a, 'w> {
                 literal: Some(i128::from(*b)),
                 ..X::primary(b.to_string(), Ct::I32, Range::exactly(i128::from(*b)))
             },
-            Value::Int(i) if is_int(ty) => {
-                let r = constant(*i, ty);
-                if r.lo == r.hi {
-                    let ct = pick(&[r]).unwrap_or(ct);
-                    X::literal(r.lo, ct)
-                } else {
-                    // Wider than its type: cut to it.
-                    let n = u32::from(ty.container());
-                    let low = i128::from(*i).rem_euclid(1i128 << n);
-                    let v = if low > r.hi { low - (1i128 << n) } else { low };
-                    X::literal(v, ct)
-                }
+            Value::Int(_) if is_int(ty) => {
+                let exact = Scalar::of(v, ty).int();
+                X::literal(exact, pick(&[Range::exactly(exact)]).unwrap_or(ct))
             }
-            Value::Int(i) => X::new(
-                float_literal(*i as f64, ct),
-                prec::UNARY,
-                ct,
-                Range::exactly(0),
-            ),
-            Value::Float(f) => X::new(float_literal(*f, ct), prec::UNARY, ct, Range::exactly(0)),
+            Value::Int(_) | Value::Float(_) => {
+                X::new(scalar(v, ty), prec::UNARY, ct, Range::exactly(0))
+            }
             Value::String(s) => X::primary(string_literal(s), Ct::Str, Range::exactly(0)),
             Value::List(_) => unreachable!("list constants are statements"),
         }
@@ -147,6 +134,13 @@ impl<'a, 'w> Code<'a, 'w> {
     pub fn convert(&mut self, e: &Expr, ty: &Type) -> X {
         let ct = Ct::of(ty);
         match (is_int(&e.ty), ty) {
+            (_, Type::Float { .. }) if matches!(e.kind, ExprKind::Const(_)) => {
+                let ExprKind::Const(v) = &e.kind else {
+                    unreachable!("a constant");
+                };
+                let v = convert(Scalar::of(v, &e.ty), ty).constant(ty);
+                self.constant(&v, ty)
+            }
             (_, Type::Float { .. }) if rounds(&e.ty, ty) => {
                 let x = self.full(e);
                 X::primary(
@@ -224,10 +218,7 @@ impl<'a, 'w> Code<'a, 'w> {
             );
         }
         let r = self.class.ranges.eval_as(&self.env, x, ty);
-        let whole = match op {
-            UnOp::Neg => Range::new(-r.hi, -r.lo),
-            _ => Range::new(-r.hi - 1, -r.lo - 1),
-        };
+        let whole = exact_unary(op, r);
         if whole.within(Range::of(ty))
             && let Some(ct @ (Ct::I32 | Ct::I64)) = pick(&[r, whole])
         {
@@ -385,7 +376,7 @@ impl<'a, 'w> Code<'a, 'w> {
 
     fn comparison(&mut self, op: BinOp, a: &Expr, b: &Expr) -> X {
         let (text, p) = operator(op);
-        let join = join_type(&a.ty, &b.ty);
+        let join = compared_in(&a.ty, &b.ty);
         let both = Range::new(0, 1);
         if join == Type::String {
             let (x, y) = (self.full(a), self.full(b));
@@ -602,7 +593,7 @@ impl<'a, 'w> Code<'a, 'w> {
             let (letters, value) = match &part.ty {
                 Type::String => ("%s", x.text),
                 Type::Bool => ("%s", format!("({}) ? \"true\" : \"false\"", x.text)),
-                Type::Float { .. } => ("%f", x.text),
+                Type::Float { .. } => ("%f", format!("levada_shown({})", x.text)),
                 _ if x.ct == Ct::U64 => ("%llu", format!("(unsigned long long)({})", x.text)),
                 _ => ("%lld", format!("(long long)({})", x.text)),
             };

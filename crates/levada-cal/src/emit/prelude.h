@@ -261,7 +261,7 @@ LEVADA_INLINE int64_t levada_truncate(double x) {
   return (int64_t)x;
 }
 
-/* A half is a float that is the nearest of IEEE's numbers of 16 bits: see half.rs. */
+/* A half is a float that is the nearest of IEEE's numbers of 16 bits: see operators/half.rs. */
 LEVADA_INLINE float levada_half(float x) {
   uint32_t bits, sign;
   memcpy(&bits, &x, sizeof bits);
@@ -324,9 +324,11 @@ static LEVADA_UNUSED void levada_print_uint(levada_line *line, uint64_t v) {
   snprintf(s, sizeof s, "%llu", (unsigned long long)v);
   levada_print_text(line, s);
 }
+/* A number as it is shown: what is not a number has no sign, which processors choose differently. */
+LEVADA_INLINE double levada_shown(double v) { return v != v ? __builtin_nan("") : v; }
 static LEVADA_UNUSED void levada_print_real(levada_line *line, double v) {
   char s[400];
-  snprintf(s, sizeof s, "%f", v);
+  snprintf(s, sizeof s, "%f", levada_shown(v));
   levada_print_text(line, s);
 }
 static LEVADA_UNUSED void levada_print_end(levada_line *line) {

@@ -3,7 +3,7 @@
 //! the few ways to combine them without relying on what C leaves undefined.
 
 use crate::ir::*;
-use crate::ranges::{I32, I64, Range, U32, U64, innermost};
+use crate::ranges::{I32, I64, Range, U32, U64, exact_unary, innermost};
 
 /// The C type of an expression, after promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,10 +307,7 @@ pub fn shift(op: &str, a: X, count: X, range: Range) -> X {
 }
 
 pub fn negated(op: UnOp, x: X, k: u8) -> X {
-    let whole = match op {
-        UnOp::Neg => Range::new(-x.range.hi, -x.range.lo),
-        _ => Range::new(-x.range.hi - 1, -x.range.lo - 1),
-    };
+    let whole = exact_unary(op, x.range);
     let ct = match pick(&[x.range, whole]) {
         Some(Ct::I32) => Ct::I32,
         _ if k <= 32 => Ct::U32,

@@ -8,20 +8,14 @@
 mod eval;
 mod trial;
 
+pub use crate::operators::Scalar;
 pub use trial::Trial;
 
 use crate::ir::*;
+use crate::operators::value::convert;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-
-/// A scalar. Integers and Booleans are exact; floats of 32 bits have been rounded to that.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scalar {
-    Int(i128),
-    Float(f64),
-    Text(Rc<str>),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
@@ -155,7 +149,7 @@ fn fill(slot: &mut [Scalar], v: &Value, dims: &[u32], ty: &Type) {
                 fill(part, v, rest, ty);
             }
         }
-        _ => slot[0] = eval::constant(v, ty),
+        _ => slot[0] = Scalar::of(v, ty),
     }
 }
 
@@ -401,13 +395,12 @@ impl<'a> Machine<'a> {
                     let element = match v {
                         OutputValue::Scalar(e) => {
                             let x = frame.eval(e)?;
-                            eval::convert(x, &e.ty, ty)
+                            convert(x, ty)
                         }
                         OutputValue::List(var) => {
-                            let from = frame.var_type(*var).clone();
                             let slot = frame.slot(*var);
                             let x = slot.data.borrow()[slot.offset + k].clone();
-                            eval::convert(x, crate::ranges::innermost(&from), ty)
+                            convert(x, ty)
                         }
                     };
                     out.push((o.port, element));
@@ -435,7 +428,6 @@ impl<'a> Machine<'a> {
                 continue;
             };
             let elements = &self.queues[q].elements[c];
-            let port = &self.instances[i].actor.inputs[input.port].ty;
             let n = input.vars.len();
             for (j, l) in input.vars.iter().enumerate() {
                 let Some(local) = body.locals.get(*l) else {
@@ -449,7 +441,7 @@ impl<'a> Machine<'a> {
                 };
                 let data = (0..count)
                     .map(|k| &elements[offset[input.port] + k * n + j])
-                    .map(|x| eval::convert(x.clone(), port, ty))
+                    .map(|x| convert(x.clone(), ty))
                     .collect();
                 bound.push((
                     *l,

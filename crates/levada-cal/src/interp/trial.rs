@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Single firings of one action, to see what becomes of the state variables.
 
-use super::eval::{Frame, constant};
+use super::eval::Frame;
 use super::{Instance, Native, Scalar, fill, fresh};
 use crate::ir::*;
 use crate::ranges::{dimensions, innermost};
@@ -40,7 +40,7 @@ impl<'a> Trial<'a> {
     /// Gives a scalar variable of integers or Booleans a value.
     pub fn set(&mut self, var: usize, value: i64) {
         let ty = &self.instance.actor.globals[var].ty;
-        self.instance.globals[var].data.borrow_mut()[0] = constant(&Value::Int(value), ty);
+        self.instance.globals[var].data.borrow_mut()[0] = Scalar::of(&Value::Int(value), ty);
     }
 
     pub fn get(&self, var: usize) -> Option<i128> {

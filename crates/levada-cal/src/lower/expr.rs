@@ -3,9 +3,10 @@
 
 use super::{Build, Lowerer};
 use crate::check::hir::{self, ExprKind, Var};
-use crate::check::types::{self, Ty};
+use crate::check::types::Ty;
 use crate::eval;
 use crate::ir::{self, BinOp, Expr, Place, Span, Type, Value, VarRef};
+use crate::operators::{self, types::held, value::is_comparison};
 
 pub(super) fn load(place: Place) -> Expr {
     Expr {
@@ -77,20 +78,21 @@ impl<'a> Lowerer<'a> {
     /// A scalar's value; statements that it needs first go to `build`.
     pub(super) fn scalar(&mut self, build: &mut Build<'a>, expr: &'a hir::Expr) -> Expr {
         let span = expr.span;
-        let ty = expr.machine.to_ir();
+        let ty = match &expr.kind {
+            ExprKind::Unary(..) | ExprKind::Binary(..) | ExprKind::If { .. } => {
+                held(&expr.machine).to_ir()
+            }
+            _ => expr.machine.to_ir(),
+        };
         let kind = match &expr.kind {
             ExprKind::Const(value) => ir::ExprKind::Const(value.clone()),
             ExprKind::Load(place) => {
                 if let Var::Global(id) = place.var
                     && let Some(value) = self.constant_scalar(id)
                 {
-                    let machine = match value {
-                        Value::Int(v) => types::constant(*v, &place.ty).to_ir(),
-                        _ => ty,
-                    };
                     return Expr {
                         kind: ir::ExprKind::Const(value.clone()),
-                        ty: machine,
+                        ty,
                         span,
                     };
                 }
@@ -103,10 +105,11 @@ impl<'a> Lowerer<'a> {
             ExprKind::Binary(op, a, b) => {
                 let left = self.scalar(build, a);
                 let right = self.scalar(build, b);
-                let (left, right) = match op {
-                    BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => {
-                        compared(left, right)
-                    }
+                let (left, right) = match &ty {
+                    // Constants are rounded to what is computed in.
+                    Type::Float { .. } => (constant_as(left, &ty), constant_as(right, &ty)),
+                    Type::String => (printable(left, a), printable(right, b)),
+                    _ if is_comparison(*op) => compared(left, a, right, b),
                     _ => (left, right),
                 };
                 ir::ExprKind::Binary(*op, Box::new(left), Box::new(right))
@@ -303,17 +306,28 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Both sides of a comparison: an integer beside a floating-point number becomes one.
-fn compared(left: Expr, right: Expr) -> (Expr, Expr) {
-    match (&left.ty, &right.ty) {
-        (Type::Float { .. }, Type::Int { .. }) => {
-            let ty = left.ty.clone();
-            (left, coerce(right, &ty))
-        }
-        (Type::Int { .. }, Type::Float { .. }) => {
-            let ty = right.ty.clone();
-            (coerce(left, &ty), right)
+/// Both sides of a comparison; where one is of floating point, both become what is compared.
+fn compared(left: Expr, a: &hir::Expr, right: Expr, b: &hir::Expr) -> (Expr, Expr) {
+    match operators::compared((&a.ty, &a.machine), (&b.ty, &b.machine)) {
+        Some(ty @ Ty::Float { .. }) => {
+            let ty = ty.to_ir();
+            (coerce(left, &ty), coerce(right, &ty))
         }
         _ => (left, right),
     }
+}
+
+fn constant_as(expr: Expr, ty: &Type) -> Expr {
+    match expr.kind {
+        ir::ExprKind::Const(_) => coerce(expr, ty),
+        _ => expr,
+    }
+}
+
+/// `expr`, which is the value of `of`, as what is printed of it.
+pub(super) fn printable(expr: Expr, of: &hir::Expr) -> Expr {
+    coerce(
+        expr,
+        &operators::types::printed(&of.ty, &of.machine).to_ir(),
+    )
 }

@@ -8,6 +8,7 @@ use crate::check::hir::{self, ExprKind, Var};
 use crate::check::types::Ty;
 use crate::eval::{self, Evaluator};
 use crate::ir::{self, Arg, BinOp, Expr, Place, Span, Stmt, StmtKind, Type, Value, VarRef};
+use crate::operators::types::held;
 
 /// A constant list up to this size is stored element by element rather than copied from a table.
 const FEW: usize = 4;
@@ -87,7 +88,7 @@ impl<'a> Lowerer<'a> {
             (Ty::List { len, elem: inner }, Some(elem)) if !inner.is_list() => {
                 Ty::list(elem.clone(), *len)
             }
-            (other, _) => other.clone(),
+            (other, _) => held(other),
         };
         if let Some(value) = self.constant_list(expr) {
             let value = eval::fit(eval::convert(value, &expr.machine, &ty), &ty);
@@ -142,8 +143,8 @@ impl<'a> Lowerer<'a> {
         }
         if self.reads(build, value, to.var) && !matches!(value.kind, ExprKind::Load(_)) {
             // What is read must not change half way.
-            let made = build.temporary("list", value.machine.to_ir(), span);
-            let kept = whole(VarRef::Local(made), value.machine.to_ir(), span);
+            let made = build.temporary("list", held(&value.machine).to_ir(), span);
+            let kept = whole(VarRef::Local(made), held(&value.machine).to_ir(), span);
             self.fill(build, kept.clone(), value);
             build.push(StmtKind::Copy { to, from: kept }, span);
             return;
@@ -180,23 +181,23 @@ impl<'a> Lowerer<'a> {
             ExprKind::Const(Value::List(items)) if items.len() > FEW => {
                 let var = self.table(
                     "table",
-                    value.machine.to_ir(),
+                    held(&value.machine).to_ir(),
                     Value::List(items.clone()),
                     span,
                 );
                 build.push(
                     StmtKind::Copy {
                         to,
-                        from: whole(var, value.machine.to_ir(), span),
+                        from: whole(var, held(&value.machine).to_ir(), span),
                     },
                     span,
                 );
             }
-            ExprKind::Const(constant) => fill_constant(build, to, constant, span),
+            ExprKind::Const(constant) => fill_constant(build, to, constant, &value.machine, span),
             ExprKind::List { items, generators } => {
                 let long = value.ty.scalars().is_some_and(|n| n > FEW as u64);
                 if long && let Some(constant) = self.constant_list(value) {
-                    let ty = value.machine.to_ir();
+                    let ty = held(&value.machine).to_ir();
                     let var = self.table("table", ty.clone(), constant, span);
                     build.push(
                         StmtKind::Copy {
@@ -417,20 +418,17 @@ fn innermost(ty: &Type) -> &Type {
     }
 }
 
-fn fill_constant(build: &mut Build, to: Place, value: &Value, span: Span) {
-    match value {
-        Value::List(items) => {
+fn fill_constant(build: &mut Build, to: Place, value: &Value, ty: &Ty, span: Span) {
+    match (value, ty) {
+        (Value::List(items), Ty::List { elem, .. }) => {
             for (i, item) in items.iter().enumerate() {
-                fill_constant(build, element(&to, int(i as i64, span)), item, span);
+                fill_constant(build, element(&to, int(i as i64, span)), item, elem, span);
             }
         }
-        scalar => {
+        (scalar, ty) => {
             let kind = ir::ExprKind::Const(scalar.clone());
-            let value = Expr {
-                kind,
-                ty: to.ty.clone(),
-                span,
-            };
+            let ty = ty.to_ir();
+            let value = coerce(Expr { kind, ty, span }, &to.ty);
             build.push(StmtKind::Assign(to, value), span);
         }
     }

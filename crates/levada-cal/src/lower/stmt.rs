@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statements.
 
-use super::expr::{coerce, int, load};
+use super::expr::{coerce, int, load, printable};
 use super::{Build, Lowerer};
 use crate::check::effects;
 use crate::check::hir::{self, Var};
@@ -63,10 +63,13 @@ impl<'a> Lowerer<'a> {
             hir::StmtKind::If { arms, otherwise } => self.choose(build, arms, otherwise, span),
             hir::StmtKind::While(cond, body) => self.while_(build, cond, body, span),
             hir::StmtKind::Print { parts, newline } => {
-                let parts = parts.iter().map(|part| self.scalar(build, part)).collect();
+                let mut shown = Vec::with_capacity(parts.len());
+                for part in parts {
+                    shown.push(printable(self.scalar(build, part), part));
+                }
                 build.push(
                     StmtKind::Print {
-                        parts,
+                        parts: shown,
                         newline: *newline,
                     },
                     span,

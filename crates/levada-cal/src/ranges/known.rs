@@ -4,8 +4,10 @@
 //! [`Facts`](super::Ranges) hold whatever fires when. What has fired before a state is reached says
 //! more: an action that ends a loop has set its counter back, and the next one begins there.
 
-use super::{Env, Range, Ranges, is_int, join_type};
+use super::{Env, Range, Ranges, is_int};
 use crate::ir::*;
+use crate::operators::range::compare;
+use crate::operators::types::compared_in;
 
 /// The state variables at one point between two firings.
 pub type Globals = Vec<Range>;
@@ -134,7 +136,7 @@ impl Ranges<'_> {
                 }
             }
             ExprKind::Binary(op, a, b) if is_int(&a.ty) && is_int(&b.ty) => {
-                let ty = join_type(&a.ty, &b.ty);
+                let ty = compared_in(&a.ty, &b.ty);
                 let (a, b) = (self.eval_as(env, a, &ty), self.eval_as(env, b, &ty));
                 compare(*op, a, b)
             }
@@ -183,27 +185,4 @@ pub fn ways(a: &Actor, s: usize) -> Vec<(ActionId, usize)> {
     let outside = a.outside.iter().map(|id| (*id, s));
     let own = a.fsm.iter().flat_map(|f| f.transitions[s].iter());
     outside.chain(own.map(|t| (t.action, t.to))).collect()
-}
-
-fn compare(op: BinOp, a: Range, b: Range) -> Option<bool> {
-    let less = |a: Range, b: Range| match () {
-        () if a.hi < b.lo => Some(true),
-        () if a.lo >= b.hi => Some(false),
-        () => None,
-    };
-    let same = match () {
-        () if a.meet(b).is_none() => Some(false),
-        () if a.lo == a.hi && a == b => Some(true),
-        () => None,
-    };
-    let not = |b: Option<bool>| b.map(|b| !b);
-    match op {
-        BinOp::Eq => same,
-        BinOp::Ne => not(same),
-        BinOp::Lt => less(a, b),
-        BinOp::Ge => not(less(a, b)),
-        BinOp::Gt => less(b, a),
-        BinOp::Le => not(less(b, a)),
-        _ => None,
-    }
 }

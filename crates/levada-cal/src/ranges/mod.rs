@@ -11,14 +11,16 @@
 //!
 //! Lists have one range for all their elements. Floats and strings have none that matters.
 
-mod interval;
 mod known;
 
-pub use interval::{I32, I64, Range, U32, U64, constant, exact, is_int, join_type};
+pub use crate::operators::range::{
+    I32, I64, Range, U32, U64, constant, exact, exact_unary, is_int,
+};
 pub use known::{Globals, ways};
 
 use crate::ir::*;
-use interval::widen_untyped;
+use crate::operators::range::widen_untyped;
+use crate::operators::types::compared_in;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -277,15 +279,7 @@ impl<'a> Ranges<'a> {
             ExprKind::Const(Value::Bool(v)) => Range::exactly(i128::from(*v)),
             ExprKind::Const(_) => Range::of(&e.ty),
             ExprKind::Load(p) => env.get(p.var).convert(&e.ty),
-            ExprKind::Unary(op, x) => {
-                let x = self.eval_as(env, x, &e.ty);
-                let r = match op {
-                    UnOp::Neg => Range::new(-x.hi, -x.lo),
-                    UnOp::Not => Range::new(1 - x.hi, 1 - x.lo),
-                    UnOp::BitNot => Range::new(-x.hi - 1, -x.lo - 1),
-                };
-                r.convert(&e.ty)
-            }
+            ExprKind::Unary(op, x) => exact_unary(*op, self.eval_as(env, x, &e.ty)).convert(&e.ty),
             ExprKind::Binary(op, a, b) => match op {
                 BinOp::Eq
                 | BinOp::Ne
@@ -351,7 +345,7 @@ impl<'a> Ranges<'a> {
                 }
             }
             ExprKind::Binary(op, a, b) if is_int(&a.ty) && is_int(&b.ty) => {
-                let join = join_type(&a.ty, &b.ty);
+                let join = compared_in(&a.ty, &b.ty);
                 let (ra, rb) = (self.eval(env, a), self.eval(env, b));
                 // A comparison that wraps tells nothing.
                 if !ra.within(Range::of(&join)) || !rb.within(Range::of(&join)) {

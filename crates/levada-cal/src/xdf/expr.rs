@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Expressions of networks: what `<Expr>` elements say, and their values.
 //!
-//! Networks compute little (a width, a capacity, a parameter handed down), so evaluation works on
-//! [`Value`]s: integers are 64 bits wide and an overflow is an error, not a wrap.
+//! Networks compute little (a width, a capacity, a parameter handed down). Operators mean what they do
+//! in CAL ([`crate::operators`]), on numbers that have no width of their own: integers are exact, and
+//! one that needs more than 64 bits is an error, not a wrap; floating point is `double`.
 
-use crate::ir::{BinOp, Span, Value};
+use super::types::{DOUBLE, INT64};
+use crate::ir::{BinOp, Span, Type, UnOp, Value};
+use crate::operators::value::{self, Scalar, is_comparison};
 use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
@@ -153,11 +156,8 @@ impl Expr {
                 ),
             },
             Expr::Neg(e, span) => match e.eval(env)? {
-                Value::Int(i) => match i.checked_neg() {
-                    Some(i) => Ok(Value::Int(i)),
-                    None => overflow(*span),
-                },
-                Value::Float(f) => Ok(Value::Float(-f)),
+                Value::Int(i) => ints(BinOp::Sub, 0, i, *span),
+                v @ Value::Float(_) => Ok(unary(UnOp::Neg, &v, &DOUBLE)),
                 v => mismatch(*span, "-", &v),
             },
             Expr::Not(e, span) => match e.eval(env)? {
@@ -165,7 +165,7 @@ impl Expr {
                 v => mismatch(*span, "not", &v),
             },
             Expr::BitNot(e, span) => match e.eval(env)? {
-                Value::Int(i) => Ok(Value::Int(!i)),
+                v @ Value::Int(_) => Ok(unary(UnOp::BitNot, &v, &INT64)),
                 v => mismatch(*span, "~", &v),
             },
             Expr::Binary(op, a, b, span) => binary(*op, a.eval(env)?, b.eval(env)?, *span),
@@ -174,6 +174,10 @@ impl Expr {
             )),
         }
     }
+}
+
+fn unary(op: UnOp, v: &Value, ty: &Type) -> Value {
+    value::unary(op, ty, Scalar::of(v, ty)).constant(ty)
 }
 
 fn overflow(span: Span) -> Result<Value, EvalError> {
@@ -199,11 +203,12 @@ fn mismatch(span: Span, op: &str, value: &Value) -> Result<Value, EvalError> {
     )
 }
 
+/// As `print` in CAL shows it.
 fn text_of(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
-        Value::Int(i) => i.to_string(),
-        Value::Float(f) => f.to_string(),
+        Value::Int(_) => Scalar::of(value, &INT64).text(&INT64),
+        Value::Float(_) => Scalar::of(value, &DOUBLE).text(&DOUBLE),
         Value::String(s) => s.clone(),
         Value::List(list) => {
             let parts: Vec<String> = list.iter().map(text_of).collect();
@@ -251,48 +256,36 @@ fn binary(op: Op, a: Value, b: Value, span: Span) -> Result<Value, EvalError> {
 
 fn ints(op: BinOp, x: i64, y: i64, span: Span) -> Result<Value, EvalError> {
     use BinOp::*;
-    let shift = || u32::try_from(y).ok().filter(|s| *s < 63);
-    let value = match op {
-        Add => x.checked_add(y),
-        Sub => x.checked_sub(y),
-        Mul => x.checked_mul(y),
-        Div | Mod if y == 0 => return fail(span, "division-by-zero", "division by zero"),
-        Div => x.checked_div(y),
-        Mod => x.checked_rem(y),
-        Shl => shift().and_then(|s| x.checked_mul(1 << s)),
-        Shr => match shift() {
-            Some(s) => Some(x >> s),
-            None => return fail(span, "range", "the shift count must lie between 0 and 62"),
-        },
-        BitAnd => Some(x & y),
-        BitOr => Some(x | y),
-        BitXor => Some(x ^ y),
-        Eq => return Ok(Value::Bool(x == y)),
-        Ne => return Ok(Value::Bool(x != y)),
-        Lt => return Ok(Value::Bool(x < y)),
-        Le => return Ok(Value::Bool(x <= y)),
-        Gt => return Ok(Value::Bool(x > y)),
-        Ge => return Ok(Value::Bool(x >= y)),
+    let (left, right) = (i128::from(x), i128::from(y));
+    match op {
         And | Or => return fail(span, "type-mismatch", "`and` and `or` take bools"),
-    };
-    value.map_or(overflow(span), |v| Ok(Value::Int(v)))
+        // There is no width that the count could be taken modulo.
+        Shl if !(0..64).contains(&y) => return overflow(span),
+        Shr if !(0..64).contains(&y) => {
+            return fail(span, "range", "the shift count must lie between 0 and 63");
+        }
+        _ if is_comparison(op) => {
+            return Ok(Value::Bool(value::holds(op, Some(left.cmp(&right)))));
+        }
+        _ => {}
+    }
+    match value::exact(op, left, right, 64) {
+        Some(exact) => i64::try_from(exact).map_or(overflow(span), |v| Ok(Value::Int(v))),
+        None => fail(span, "division-by-zero", "division by zero"),
+    }
 }
 
 fn floats(op: BinOp, x: f64, y: f64, span: Span) -> Result<Value, EvalError> {
     use BinOp::*;
-    Ok(match op {
-        Add => Value::Float(x + y),
-        Sub => Value::Float(x - y),
-        Mul => Value::Float(x * y),
-        Div => Value::Float(x / y),
-        Eq => Value::Bool(x == y),
-        Ne => Value::Bool(x != y),
-        Lt => Value::Bool(x < y),
-        Le => Value::Bool(x <= y),
-        Gt => Value::Bool(x > y),
-        Ge => Value::Bool(x >= y),
-        _ => return fail(span, "type-mismatch", "this operator does not take floats"),
-    })
+    let (a, b) = (Scalar::Float(x), Scalar::Float(y));
+    if is_comparison(op) {
+        return Ok(Value::Bool(value::compare(op, &DOUBLE, a, b)));
+    }
+    if !matches!(op, Add | Sub | Mul | Div) {
+        return fail(span, "type-mismatch", "this operator does not take floats");
+    }
+    let result = value::binary(op, &DOUBLE, (a, &DOUBLE), (b, &DOUBLE));
+    Ok(result.expect("no integers are divided").constant(&DOUBLE))
 }
 
 #[cfg(test)]

@@ -287,7 +287,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
     fn environment(&mut self, xdf: &Xdf, given: Env) -> Env {
         let mut env = Env::new();
         let mut waiting: Vec<_> = xdf.params.iter().chain(&xdf.variables).collect();
-        let mut cut: Vec<(i64, ir::Type, Name)> = Vec::new();
+        let mut cut: Vec<(i64, i64, ir::Type, Name)> = Vec::new();
         // A value may read what is declared after it: go round until nothing new comes out.
         loop {
             let before = waiting.len();
@@ -305,16 +305,18 @@ impl<'l, 'a> Flattener<'l, 'a> {
                     None => Ok(value),
                     Some(ty) => {
                         let ty = type_of(ty, &env)?;
-                        if let Value::Int(i) = value
-                            && !fits(i, &ty)
-                        {
-                            cut.push((i, ty.clone(), decl.name.clone()));
-                        }
-                        convert(value, &ty).map_err(|message| EvalError {
+                        let before = value.clone();
+                        let value = convert(value, &ty).map_err(|message| EvalError {
                             span: decl.name.span,
                             code: "type-mismatch",
                             message: format!("the value of `{}`: {message}", decl.name.text),
-                        })
+                        })?;
+                        if let (Value::Int(from), Value::Int(to)) = (&before, &value)
+                            && from != to
+                        {
+                            cut.push((*from, *to, ty, decl.name.clone()));
+                        }
+                        Ok(value)
                     }
                 });
                 match value {
@@ -338,20 +340,16 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 break;
             }
         }
-        for (value, ty, name) in cut {
-            if matches!(ty, ir::Type::Int { .. }) {
-                self.loader.diags.push(
-                    Diagnostic::warning(
-                        "value-cut",
-                        format!(
-                            "the value of `{}`: {value} does not fit {}",
-                            name.text,
-                            type_name(&ty)
-                        ),
-                    )
-                    .label(name.span, "it is cut to the width"),
-                );
-            }
+        for (from, to, ty, name) in cut {
+            let message = format!(
+                "the value of `{}`: {from} does not fit {}",
+                name.text,
+                type_name(&ty)
+            );
+            self.loader.diags.push(
+                Diagnostic::warning("value-cut", message)
+                    .label(name.span, format!("it becomes {to} here")),
+            );
         }
         env
     }

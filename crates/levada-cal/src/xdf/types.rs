@@ -3,8 +3,8 @@
 
 use super::expr::{Env, EvalError, kind_of};
 use super::read::{Type, TypeKind};
-use crate::half;
 use crate::ir::{self, Span, Value};
+use crate::operators::value::{self, Scalar};
 
 pub fn fits(value: i64, ty: &ir::Type) -> bool {
     match ty {
@@ -83,24 +83,25 @@ pub fn type_of(ty: &Type, env: &Env) -> Result<ir::Type, EvalError> {
     }
 }
 
+/// What networks compute in.
+pub const INT64: ir::Type = ir::Type::Int {
+    bits: 64,
+    signed: true,
+};
+pub const DOUBLE: ir::Type = ir::Type::Float { bits: 64 };
+
+fn converted(value: &Value, from: &ir::Type, to: &ir::Type) -> Value {
+    value::convert(Scalar::of(value, from), to).constant(to)
+}
+
 /// A value as a declaration of this type takes it.
 pub fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
     match (ty, value) {
         (ir::Type::Bool, v @ Value::Bool(_)) | (ir::Type::String, v @ Value::String(_)) => Ok(v),
-        (ir::Type::Int { .. }, Value::Int(i)) if fits(i, ty) => Ok(Value::Int(i)),
         // As an assignment would.
-        (ir::Type::Int { bits, signed }, Value::Int(i)) => {
-            let free = 64 - u32::from(*bits);
-            Ok(Value::Int(match signed {
-                true => (i << free) >> free,
-                false => ((i << free) as u64 >> free) as i64,
-            }))
-        }
-        (ir::Type::Float { .. }, Value::Int(i)) => convert(Value::Float(i as f64), ty),
-        (ir::Type::Float { bits: 16 }, Value::Float(f)) => {
-            Ok(Value::Float(f64::from(half::nearest(f as f32))))
-        }
-        (ir::Type::Float { .. }, v @ Value::Float(_)) => Ok(v),
+        (ir::Type::Int { .. }, v @ Value::Int(_)) => Ok(converted(&v, &INT64, ty)),
+        (ir::Type::Float { .. }, v @ Value::Int(_)) => Ok(converted(&v, &INT64, ty)),
+        (ir::Type::Float { .. }, v @ Value::Float(_)) => Ok(converted(&v, &DOUBLE, ty)),
         (ir::Type::List { elem, .. }, Value::List(list)) => Ok(Value::List(
             list.into_iter()
                 .map(|v| convert(v, elem))

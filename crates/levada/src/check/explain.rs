@@ -99,7 +99,7 @@ pub fn explain(place: &Place, args: &CheckArgs) -> Result<ExitCode, Failure> {
                 "text": text(t.span),
                 "type": t.ty.to_string(),
                 "computed_in": t.machine.to_string(),
-                "value": t.value.as_ref().map(note::shown),
+                "value": t.value.as_ref().map(|v| note::shown(v, &t.machine)),
                 "rule": t.rule,
                 "becomes": given.map(|g| json!({"type": g.to.to_string(), "what": g.what})),
             })
@@ -127,7 +127,7 @@ fn expression(typed: &Typed, given: Option<&Given>, text: &str) -> Vec<String> {
     if let Some(value) = &typed.value {
         lines.push(format!(
             "  value        {}, known when it is compiled",
-            note::shown(value)
+            note::shown(value, &typed.machine)
         ));
     } else if typed.machine != typed.ty && typed.ty != Ty::Unknown {
         lines.push(format!("  computed in  {}", typed.machine));

@@ -211,7 +211,7 @@ impl Analysis {
         if let Some(typed) = typed {
             let mut said = format!("**type** `{}`", typed.ty);
             if let Some(value) = &typed.value {
-                said += &format!(", **value** `{}`", note::shown(value));
+                said += &format!(", **value** `{}`", note::shown(value, &typed.machine));
             } else if typed.machine != typed.ty && typed.ty != Ty::Unknown {
                 said += &format!(", computed in `{}`", typed.machine);
             }

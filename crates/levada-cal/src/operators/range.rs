@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Intervals of integers, and what the language's operations make of them.
+//! Intervals of integers, and what operations make of them: for all values in the operands' intervals
+//! the result of [`super::value`] lies in the result's.
 
+use super::value::Scalar;
 use crate::ir::*;
 
 /// All integers from `lo` to `hi`.
@@ -87,6 +89,18 @@ impl Range {
     }
 }
 
+/// The result of `op` on exact integers, before it wraps.
+pub fn exact_unary(op: UnOp, x: Range) -> Range {
+    match op {
+        UnOp::Neg => Range::new(-x.hi, -x.lo),
+        UnOp::Not => Range::new(
+            i128::from(x == Range::exactly(0)),
+            i128::from(x.contains(0)),
+        ),
+        UnOp::BitNot => Range::new(!x.hi, !x.lo),
+    }
+}
+
 /// The result of an operation on exact integers, before it wraps in its type of `container` bits.
 pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
     match op {
@@ -148,7 +162,34 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
                 around
             }
         }
-        _ => Range::new(0, 1),
+        _ => match compare(op, a, b) {
+            Some(known) => Range::exactly(i128::from(known)),
+            None => Range::new(0, 1),
+        },
+    }
+}
+
+/// Whether a comparison holds for all values of the operands; `None`: for some, or it is none.
+pub fn compare(op: BinOp, a: Range, b: Range) -> Option<bool> {
+    let less = |a: Range, b: Range| match () {
+        () if a.hi < b.lo => Some(true),
+        () if a.lo >= b.hi => Some(false),
+        () => None,
+    };
+    let same = match () {
+        () if a.meet(b).is_none() => Some(false),
+        () if a.lo == a.hi && a == b => Some(true),
+        () => None,
+    };
+    let not = |b: Option<bool>| b.map(|b| !b);
+    match op {
+        BinOp::Eq => same,
+        BinOp::Ne => not(same),
+        BinOp::Lt => less(a, b),
+        BinOp::Ge => not(less(a, b)),
+        BinOp::Gt => less(b, a),
+        BinOp::Le => not(less(b, a)),
+        _ => None,
     }
 }
 
@@ -162,31 +203,6 @@ fn shift_count(b: Range, container: u8) -> Range {
     }
 }
 
-/// The type both sides of a comparison are converted to.
-pub fn join_type(a: &Type, b: &Type) -> Type {
-    match (a, b) {
-        (Type::Float { bits: x }, Type::Float { bits: y }) => Type::Float { bits: *x.max(y) },
-        (Type::Float { .. }, _) => a.clone(),
-        (_, Type::Float { .. }) => b.clone(),
-        (Type::Int { bits: x, signed: s }, Type::Int { bits: y, signed: t }) => match (s, t) {
-            (true, false) => Type::Int {
-                bits: *x.max(&y.saturating_add(1)),
-                signed: true,
-            },
-            (false, true) => Type::Int {
-                bits: *y.max(&x.saturating_add(1)),
-                signed: true,
-            },
-            _ => Type::Int {
-                bits: *x.max(y),
-                signed: *s,
-            },
-        },
-        (Type::Bool, _) => b.clone(),
-        _ => a.clone(),
-    }
-}
-
 pub fn is_int(ty: &Type) -> bool {
     matches!(ty, Type::Int { .. } | Type::Bool)
 }
@@ -194,12 +210,10 @@ pub fn is_int(ty: &Type) -> bool {
 /// A constant as its type holds it: an `i64` stands for the bits of an unsigned 64-bit one.
 pub fn constant(v: i64, ty: &Type) -> Range {
     let all = Range::of(ty);
-    let v = if all.lo == 0 && all.hi > I64.hi {
-        i128::from(v as u64)
-    } else {
-        i128::from(v)
-    };
-    Range::exactly(v).convert(ty)
+    match Scalar::of(&Value::Int(v), ty) {
+        Scalar::Int(v) => Range::exactly(v),
+        _ => all,
+    }
 }
 
 pub fn widen_untyped(old: Range, new: Range) -> Range {
@@ -213,4 +227,101 @@ pub fn widen_untyped(old: Range, new: Range) -> Range {
         r.hi = steps.into_iter().find(|s| *s >= r.hi).unwrap_or(U64.hi);
     }
     r
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operators::value;
+
+    const BINARY: [BinOp; 16] = [
+        BinOp::Add,
+        BinOp::Sub,
+        BinOp::Mul,
+        BinOp::Div,
+        BinOp::Mod,
+        BinOp::Shl,
+        BinOp::Shr,
+        BinOp::BitAnd,
+        BinOp::BitOr,
+        BinOp::BitXor,
+        BinOp::Eq,
+        BinOp::Ne,
+        BinOp::Lt,
+        BinOp::Le,
+        BinOp::Gt,
+        BinOp::Ge,
+    ];
+
+    fn intervals(lo: i128, hi: i128) -> Vec<Range> {
+        let from = |a| (a..=hi).map(move |b| Range::new(a, b));
+        (lo..=hi).flat_map(from).collect()
+    }
+
+    /// All operations on all intervals of small numbers, whose shifts are of 4 bits.
+    #[test]
+    fn results_of_all_values_lie_in_the_interval_of_the_result() {
+        let all = intervals(-6, 9);
+        for op in BINARY {
+            for a in &all {
+                for b in &all {
+                    let range = exact(op, *a, *b, 4);
+                    for x in a.lo..=a.hi {
+                        for y in b.lo..=b.hi {
+                            if let Some(v) = value::exact(op, x, y, 4) {
+                                assert!(range.contains(v), "{x} {op:?} {y} of {a:?}, {b:?}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for a in &all {
+            for x in a.lo..=a.hi {
+                for (op, v) in [(UnOp::Neg, -x), (UnOp::BitNot, !x)] {
+                    assert!(exact_unary(op, *a).contains(v), "{op:?} {x} of {a:?}");
+                }
+            }
+        }
+        for (a, of) in [((0, 0), [0]), ((1, 1), [1])] {
+            for x in of {
+                let range = exact_unary(UnOp::Not, Range::new(a.0, a.1));
+                assert_eq!(range, Range::exactly(1 - x));
+            }
+        }
+        let both = exact_unary(UnOp::Not, Range::new(0, 1));
+        assert_eq!(both, Range::new(0, 1));
+    }
+
+    /// The same at the ends of the widths that there are, where results wrap.
+    #[test]
+    fn results_that_wrap_lie_in_the_interval_of_their_type() {
+        let types = [(32, true), (32, false), (64, true), (64, false)];
+        for (bits, signed) in types {
+            let ty = Type::Int { bits, signed };
+            let Range { lo, hi } = Range::of(&ty);
+            let ends = [lo, lo + 1, lo / 2, 0, 1, 5, 31, 33, hi / 2, hi - 1, hi];
+            let values = ends
+                .into_iter()
+                .chain([-1, -2])
+                .filter(|v| (lo..=hi).contains(v));
+            let values: Vec<i128> = values.collect();
+            let range = |x: i128, y: i128| Range::new(x.min(y), x.max(y));
+            for op in BINARY {
+                for (i, x) in values.iter().enumerate() {
+                    for y in &values {
+                        let (a, b) = (range(*x, values[i / 2]), range(*y, values[i / 3]));
+                        let whole = exact(op, a, b, bits).convert(&ty);
+                        let (v, w) = (value::Scalar::Int(*x), value::Scalar::Int(*y));
+                        if value::is_comparison(op) {
+                            let holds = value::compare(op, &ty, v, w);
+                            assert!(whole.contains(i128::from(holds)), "{x} {op:?} {y}");
+                        } else if let Ok(v) = value::binary(op, &ty, (v, &ty), (w, &ty)) {
+                            assert!(whole.contains(v.int()), "{x} {op:?} {y} of {a:?}, {b:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
