@@ -2,8 +2,10 @@
 //! Random CAL programs, run by the interpreter and by the compiled code on one and two workers,
 //! print the same.
 //!
+//! So do random expressions over all operators, hundreds in one actor, and the constant folder agrees.
+//!
 //! `LEVADA_RANDOM=n` runs n programs in place of the usual number (thousands are a soak),
-//! `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
+//! `LEVADA_EXPRESSIONS=n` n expressions, `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
 //! `LEVADA_KEEP=dir` leaves its files. A program that fails is made smaller before it is shown.
 //! `LEVADA_SANITIZE=address,undefined` (or `thread`) compiles them, and the runtime, with these.
 
@@ -14,8 +16,9 @@ use back_support::{runner, runtime, sanitizers};
 use levada_cal::diag::{Diagnostics, render};
 use levada_cal::emit;
 use levada_cal::interp::{FaultKind, Machine, Native, NativeArg, Options, Outcome, Scalar, Slot};
-use levada_cal::ir::{Channel, Endpoint, Instance, Network, Span};
+use levada_cal::ir::{Channel, Endpoint, ExprKind, Instance, Network, Span, StmtKind};
 use levada_cal::workspace::Workspace;
+use random::expressions::{self, Expressions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -517,6 +520,280 @@ fn compiled_code_does_what_the_interpreter_does() {
     );
     if keep.is_none() {
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+/// How expressions are compiled; a soak has some optimised, too.
+const PLAIN: &[Way] = &[
+    FAST[0],
+    FAST[1],
+    Way {
+        name: "unchecked",
+        checks: false,
+        fuse: false,
+        flags: &["-O1"],
+    },
+];
+const OPTIMISED: &[Way] = &[
+    Way {
+        name: "optimised",
+        checks: true,
+        fuse: true,
+        flags: &["-O2", "-march=native"],
+    },
+    Way {
+        name: "unchecked fused",
+        checks: false,
+        fuse: true,
+        flags: &["-O3", "-march=native"],
+    },
+];
+
+/// The lines of a run, those of each kind in their order.
+fn lines(of: &Ending) -> Vec<&str> {
+    let mut kinds: Vec<_> = of.printed.iter().collect();
+    kinds.sort();
+    let rows = kinds.into_iter().flat_map(|(_, rows)| rows);
+    rows.map(String::as_str).collect()
+}
+
+/// What is not as the constant folder has it: how it was run, which expression, in which row, the line.
+type Unlike = (&'static str, usize, usize, String);
+
+/// Runs the expressions folded, interpreted and compiled these ways; what differs, and the lines.
+fn unlike(
+    all: &[Expressions],
+    ways: &[Way],
+    runner: &Path,
+    dir: &Path,
+) -> (Vec<Vec<Unlike>>, usize) {
+    let mut found: Vec<Vec<Unlike>> = vec![Vec::new(); all.len()];
+    let mut wanted = Vec::new();
+    let mut nets = Vec::new();
+    let compare = |way: &'static str, want: &Ending, got: &Ending| -> Vec<Unlike> {
+        if got.status != want.status {
+            return vec![(way, 0, 0, format!("ends with {}", got.status))];
+        }
+        let (want, got) = (lines(want), lines(got));
+        if want.len() != got.len() {
+            return vec![(
+                way,
+                0,
+                0,
+                format!("{} lines, not {}", got.len(), want.len()),
+            )];
+        }
+        let expression = |line: &str| line.split(' ').nth(1).and_then(|k| k.parse().ok()).unwrap();
+        let count = want.iter().map(|w| expression(w)).max().unwrap_or(0) + 1;
+        let differ = want
+            .iter()
+            .zip(&got)
+            .enumerate()
+            .filter(|(_, (w, g))| w != g);
+        differ
+            .map(|(at, (w, g))| {
+                let row = (at / count).min(expressions::ROWS) % expressions::ROWS;
+                (way, expression(w), row, format!("{g:?}, not {w:?}"))
+            })
+            .collect()
+    };
+    for (i, one) in all.iter().enumerate() {
+        let net = |program, name: &str| {
+            network(&program, &format!("{name}{i}"), dir).unwrap_or_else(|why| panic!("{why}"))
+        };
+        let (folded, computed) = (net(one.folded(), "f"), net(one.computed(), "c"));
+        assert!(
+            is_folded(&folded),
+            "something is not folded in {}",
+            dir.display()
+        );
+        let want = interpret(&folded);
+        assert_eq!(want.status, "LVD_OK");
+        found[i].extend(compare("interpreted", &want, &interpret(&computed)));
+        wanted.push(want);
+        nets.push((i as u64, computed));
+    }
+    let seeds: Vec<u64> = (0..all.len() as u64).collect();
+    let compiled = |way: &Way| -> Vec<Vec<Unlike>> {
+        let object = compile(&nets, *way, dir).unwrap_or_else(|why| panic!("{why}"));
+        let got = run(runner, 1, &object, &seeds, 60_000).unwrap_or_else(|why| panic!("{why}"));
+        let each = wanted.iter().zip(&seeds);
+        each.map(|(want, seed)| compare(way.name, want, &got[seed]))
+            .collect()
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (ways.iter())
+            .map(|way| scope.spawn(|| compiled(way)))
+            .collect();
+        for thread in threads {
+            let each = thread.join().expect("it compares");
+            for (all, of_this) in found.iter_mut().zip(each) {
+                all.extend(of_this);
+            }
+        }
+    });
+    (found, wanted.iter().map(|w| lines(w).len()).sum())
+}
+
+/// Whether the actor prints nothing but what was known when it was checked.
+fn is_folded(net: &Network) -> bool {
+    let actor = &net.instances[0].actor;
+    let known = |e: &levada_cal::ir::Expr| matches!(e.kind, ExprKind::Const(_));
+    actor.actions[0].body.stmts.iter().all(|s| match &s.kind {
+        StmtKind::Print { parts, .. } => parts.iter().all(known),
+        _ => true,
+    })
+}
+
+/// Each operator means the same in the constant folder, in the interpreter and in compiled code of each
+/// kind, whatever the types and values of its operands are.
+#[test]
+fn operators_mean_the_same_wherever_they_are_computed() {
+    let number = |name: &str, usual: u64| {
+        let given = std::env::var(name).ok();
+        given.and_then(|v| v.parse().ok()).unwrap_or(usual)
+    };
+    let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_EXPRESSIONS", 2000));
+    // So many in one actor, and so many actors in one shared object.
+    const IN_ONE: u64 = 250;
+    const ACTORS: usize = 4;
+    let dir = back_support::Folder::new();
+    let runner = runner();
+    let seeds: Vec<u64> = (first..first + count.div_ceil(IN_ONE)).collect();
+    let mut compared = 0;
+    for (at, batch) in seeds.chunks(ACTORS).enumerate() {
+        let ways = match count > 10_000 && at.is_multiple_of(8) {
+            true => [PLAIN, OPTIMISED].concat(),
+            false => PLAIN.to_vec(),
+        };
+        let place = dir.0.join(format!("e{}", batch[0]));
+        std::fs::create_dir_all(&place).unwrap();
+        let made = |seed: &u64| expressions::expressions(*seed, count.min(IN_ONE) as usize);
+        let all: Vec<Expressions> = batch.iter().map(made).collect();
+        let (found, lines) = unlike(&all, &ways, &runner, &place);
+        compared += lines;
+        for (i, list) in found.iter().enumerate() {
+            let Some((way, k, row, line)) = list.first() else {
+                continue;
+            };
+            let few: Vec<String> = (list.iter().take(12))
+                .map(|(way, k, _, line)| format!("{way}: {line}\n  {}", all[i].shown(*k, 0)))
+                .collect();
+            let (parts, _) = unlike(&[all[i].parts_of(*k)], &ways, &runner, &place);
+            let smallest = parts[0]
+                .first()
+                .map_or(String::new(), |(way, part, row, line)| {
+                    format!("{way}: {line}\n{}", all[i].parts_of(*k).shown(*part, *row))
+                });
+            panic!(
+                "seed {}, {way}: {line}\n{}\n{} differ:\n{}\nthe smallest part of the first:\n{smallest}",
+                batch[i],
+                all[i].shown(*k, *row),
+                list.len(),
+                few.join("\n")
+            );
+        }
+        let _ = std::fs::remove_dir_all(&place);
+    }
+    println!("{count} expressions, {compared} lines of results");
+    let least = count * (expressions::ROWS as u64 + 1);
+    assert!(
+        compared as u64 >= least,
+        "{compared} lines of {count} expressions"
+    );
+}
+
+/// Expressions whose results are known, with constants, parameters that have a default and variables,
+/// of which some never change.
+#[test]
+fn constants_and_parameters_give_what_variables_do() {
+    let rows = [
+        ("~(a mod b)", "4294967290"),
+        ("(~(a mod b)) / 2", "2147483645"),
+        ("~(a mod b) > 0", "true"),
+        ("~(a / b & b) > 0", "false"),
+        ("(w & 255) >> n", "0"),
+        ("(w mod 1000) >> n", "0"),
+        ("(w & 255) >> 36", "0"),
+        ("a >> 33", "2"),
+        ("least / m", "-2147483648"),
+        ("least mod m", "0"),
+        ("m < b", "true"),
+        ("most / 10", "1844674407370955161"),
+        ("most / (2 * 5)", "1844674407370955161"),
+        ("(most | 1) > 5", "true"),
+        ("d + 0.1 = 0.2", "true"),
+        ("-d = -0.1", "true"),
+        ("f = 0.1", "true"),
+        ("d * 1000000000000.0", "100000000000.000000"),
+        ("f * 0.0 / 0.0", "nan"),
+        ("(h + a) * 1000", "5099.975586"),
+        // Rounded once: by way of a double it would be 2^62.
+        ("big", "4611686568183201792.000000"),
+    ];
+    let operands = [
+        ("int", "a", "5"),
+        ("uint", "b", "7"),
+        ("int(size=64)", "w", "1234567890123"),
+        ("int", "n", "36"),
+        ("int", "least", "-2147483647 - 1"),
+        ("int", "m", "-1"),
+        ("uint(size=64)", "most", "18446744073709551615"),
+        ("double", "d", "0.1"),
+        ("float", "f", "0.1"),
+        ("half", "h", "0.1"),
+        ("float", "big", "4611686293305294849"),
+    ];
+    let declared = |sign: &str| -> Vec<String> {
+        let one = |(ty, name, value): &(&str, &str, &str)| format!("{ty} {name} {sign} {value}");
+        operands.iter().map(one).collect()
+    };
+    let printed: String = (rows.iter().enumerate())
+        .map(|(k, (e, _))| format!("      println(\"A{k} \" + ({e}));\n"))
+        .collect();
+    let body = format!(
+        "  bool done := false;\n  action ==>\n  guard\n    not done\n  do\n{printed}    done := \
+         true;\n  end\nend\n"
+    );
+    let set: String = (operands.iter())
+        .map(|(_, name, value)| format!("    {name} := {value};\n"))
+        .collect();
+    let texts = [
+        format!(
+            "actor A () ==> :\n  {};\n{body}",
+            declared("=").join(";\n  ")
+        ),
+        format!(
+            "actor A () ==> :\n  {};\n{body}",
+            declared(":=").join(";\n  ")
+        ),
+        format!("actor A ({}) ==> :\n{body}", declared("=").join(", ")),
+        format!(
+            "actor A () ==> :\n  {};\n{}",
+            declared(":=").join(";\n  "),
+            body.replace("  do\n", &format!("  do\n{set}"))
+        ),
+    ];
+    let dir = back_support::Folder::new();
+    let nets: Vec<(u64, Network)> = (0..)
+        .zip(texts.iter().map(|t| back_support::alone(t)))
+        .collect();
+    let seeds: Vec<u64> = nets.iter().map(|n| n.0).collect();
+    let object = compile(&nets, FAST[0], &dir.0).unwrap();
+    let compiled = run(&runner(), 1, &object, &seeds, 60_000).unwrap();
+    for (k, net) in &nets {
+        for ending in [&interpret(net), &compiled[k]] {
+            assert_eq!(ending.status, "LVD_OK");
+            for (i, (e, wanted)) in rows.iter().enumerate() {
+                let got = &ending.printed[&format!("A{i}")];
+                assert_eq!(
+                    got,
+                    &[format!("A{i} {wanted}")],
+                    "{e} in\n{}",
+                    texts[*k as usize]
+                );
+            }
+        }
     }
 }
 

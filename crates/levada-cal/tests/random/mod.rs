@@ -5,6 +5,7 @@
 //! has not arrived. In each state either all actions take the same elements, or their guards look
 //! at state alone and exclude each other. So it does not matter who runs when.
 
+pub mod expressions;
 mod features;
 pub mod shrink;
 mod text;
