@@ -78,6 +78,9 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
   disinherit(app);
   bool alone = true;
   lvd_port_lock(&app->blocks_lock);
+  lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
+  /* All versions together print at one rate. */
+  if (heir) lvd_store_relaxed_u64(&heir->prints_until, lvd_load_relaxed_u64(&app->prints_until));
   while (app->blocks) {
     lvd_app_block *b = app->blocks;
     app->blocks = b->next;

@@ -5,6 +5,7 @@ use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, State};
+use crate::keep;
 use crate::refusal::{Kind, Refusal};
 use crate::watch::Note;
 use levada_sys::Status;
@@ -54,6 +55,7 @@ impl Host {
         }
         // Before it is waited for: who asks meanwhile is told what is so.
         if self.set_state(hosted.number, State::Paused) {
+            keep::pauses(&hosted, *held);
             self.shared.events.tell(What::Paused, name, "");
         }
         *held = false;
@@ -67,18 +69,27 @@ impl Host {
         }
     }
 
+    /// What runs already goes on as it is. What is paused goes on as soon as its limits let it.
     pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
         let hand = hosted.in_hand(deadline(within))?;
-        // It may have been loaded paused.
-        if self.shared.state(hosted.number) == Some(State::Loaded) {
-            self.start(&hosted)?;
-            self.shared.events.tell(What::Resumed, name, "");
-            return Ok(());
-        }
         let mut held = hosted.held();
-        self.say(hosted.app.resume(), &hosted, name, "resumed")?;
-        *held = false;
+        match self.shared.state(hosted.number) {
+            // It may have been loaded paused.
+            Some(State::Loaded) => {
+                drop(held);
+                self.start(&hosted)?;
+                self.shared.events.tell(What::Resumed, name, "");
+                return Ok(());
+            }
+            Some(State::Running | State::Draining) if !hosted.app.is_ending() => return Ok(()),
+            _ => {}
+        }
+        let waits = keep::goes_on(&hosted) && !hosted.app.is_ending();
+        if !waits {
+            self.say(hosted.app.resume(), &hosted, name, "resumed")?;
+        }
+        *held = waits;
         // What drains goes on to drain.
         self.set_state(
             hosted.number,

@@ -64,6 +64,8 @@ struct Bucket {
     speed: f64,
     /// What has come in vain, since it was full.
     lost: f64,
+    /// The level of a new bucket; a pause fills it no further than that.
+    begins: f64,
 }
 
 impl Bucket {
@@ -105,10 +107,12 @@ impl Bucket {
 
     /// It begins with no more than is kept of anything.
     fn new(rate: f64, kept: f64, least: f64) -> Bucket {
+        let begins = (rate * KEPT).max(least);
         Bucket {
             rate,
             most: (rate * kept).max(least),
-            level: (rate * KEPT).max(least),
+            level: begins,
+            begins,
             owes: 0.0,
             firings: false,
             used: 0.0,
@@ -134,6 +138,16 @@ impl Bucket {
             self.level = self.level.max(owed.min(-self.owes));
         }
         self.used = used;
+        self.level > 0.0
+    }
+
+    /// The same after a pause of so many seconds. They pay what is owed, and save no more than there is at a beginning;
+    /// what was used meanwhile are the firings that had begun before the pause.
+    fn rest(&mut self, seconds: f64, used: f64) -> bool {
+        let (level, lost) = (self.level, self.lost);
+        self.level = level.max((level + self.rate * seconds).min(self.begins));
+        self.look(0.0, used, true);
+        self.lost = lost;
         self.level > 0.0
     }
 
@@ -180,11 +194,10 @@ pub(crate) struct Looked {
 /// What a version that has ended has left of its rate and its share: who takes its place has no more.
 pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
     let (looked, before) = (*lock(&old.lately.limits), *lock(&old.lineage.left));
-    let used = [old.done(), busy(old)];
     [0, 1].map(|i| match looked[i] {
         Some(Looked { at, bucket }) => Some(Left {
             at,
-            seconds: bucket.left(used[i]),
+            seconds: bucket.left(used(old, i, &bucket)),
             speed: bucket.speed,
         }),
         // It has not begun.
@@ -205,6 +218,61 @@ fn busy(hosted: &Hosted) -> f64 {
     counters.busy().as_secs_f64()
 }
 
+/// What has been used of its rate (0) or of its share (1) in all. What it computes never becomes less.
+fn used(hosted: &Hosted, which: usize, bucket: &Bucket) -> f64 {
+    match which {
+        0 => hosted.done(),
+        _ => busy(hosted).max(bucket.used),
+    }
+}
+
+/// Looks at both of its limits now, and keeps what was seen. True: something is left of each. Who asks has `held` locked,
+/// so that a look and what follows from it are one.
+fn look_by(hosted: &Hosted, mut look: impl FnMut(&mut Bucket, f64, f64)) -> bool {
+    let (mut limits, now) = (lock(&hosted.lately.limits), Instant::now());
+    let mut left = true;
+    for (which, limit) in limits.iter_mut().enumerate() {
+        let Some(Looked { at, bucket }) = limit else {
+            continue;
+        };
+        let seconds = now.saturating_duration_since(*at).as_secs_f64();
+        let used = used(hosted, which, bucket);
+        look(bucket, seconds, used);
+        *at = now;
+        left &= bucket.level > 0.0;
+    }
+    left
+}
+
+fn look(hosted: &Hosted, held: bool) -> bool {
+    look_by(hosted, |bucket, seconds, used| {
+        bucket.look(seconds, used, held);
+    })
+}
+
+/// It has been paused: what it did until now is counted as of one that ran, or that its limits held.
+pub(crate) fn pauses(hosted: &Hosted, held: bool) {
+    look(hosted, held);
+}
+
+/// It is to go on after a pause. True: its limits hold it, since nothing is left of one of them; it is not resumed before
+/// there is. Who looks after it is told.
+pub(crate) fn goes_on(hosted: &Hosted) -> bool {
+    let left = look_by(hosted, |bucket, seconds, used| {
+        bucket.rest(seconds, used);
+    });
+    if let Some(keeper) = hosted.lately.keeper.get() {
+        keeper.unpark();
+    }
+    !left && !ends(hosted)
+}
+
+/// A network that drains takes nothing new: the sooner it has done, the better for all. A C program that is asked to end may
+/// go on for as long as it likes.
+fn ends(hosted: &Hosted) -> bool {
+    hosted.told.drains.load(Ordering::Relaxed) && !hosted.app.network().is_program()
+}
+
 /// Starts an application, says how that went, and looks after it until it has ended.
 pub fn start(
     shared: &Weak<Shared>,
@@ -214,27 +282,21 @@ pub fn start(
     if let Some(shared) = shared.upgrade() {
         shared.runtime.serve();
     }
-    let Some((buckets, started)) = hosted.upgrade().map(|h| begin(&h)) else {
+    let Some((started, pause)) = hosted.upgrade().map(|h| (begin(&h), pause_of(&h))) else {
         return;
     };
     let runs = started.is_ok();
     // Who has asked for it waits.
     let _ = said.send(started);
     if runs {
-        keep(shared, hosted, buckets);
+        keep(shared, hosted, pause);
     }
 }
 
-/// Of its rate and of its share.
-type Buckets = [Option<Bucket>; 2];
-
-fn looked(buckets: &Buckets, at: Instant) -> [Option<Looked>; 2] {
-    buckets.map(|bucket| bucket.map(|bucket| Looked { at, bucket }))
-}
-
 /// So long nothing can be wrong: until there is something again, or for as long as what there is lasts.
-fn pause_of(buckets: &Buckets) -> Duration {
-    let all = || buckets.iter().flatten();
+fn pause_of(hosted: &Hosted) -> Duration {
+    let limits = *lock(&hosted.lately.limits);
+    let all = || limits.iter().flatten().map(|looked| &looked.bucket);
     let wait = all().map(Bucket::wait).fold(0.0, f64::max);
     if all().any(|b| b.level <= 0.0) {
         return Duration::from_secs_f64(wait.min(1.0)).clamp(SHORTEST, AWAY);
@@ -245,7 +307,7 @@ fn pause_of(buckets: &Buckets) -> Duration {
 
 /// It begins with what the version before it has left, and if that is nothing it is held from its beginning: or each of
 /// many versions in a row would have what it takes until the first look at it.
-fn begin(hosted: &Hosted) -> (Buckets, Result<(), levada_sys::Error>) {
+fn begin(hosted: &Hosted) -> Result<(), levada_sys::Error> {
     let mut held = hosted.held();
     let (before, at) = (*lock(&hosted.lineage.left), Instant::now());
     let buckets = [
@@ -260,24 +322,23 @@ fn begin(hosted: &Hosted) -> (Buckets, Result<(), levada_sys::Error>) {
     // Else somebody else has started it, and looks after it.
     if started.is_ok() {
         *held = nothing_left;
-        *lock(&hosted.lately.limits) = looked(&buckets, at);
+        let _ = hosted.lately.keeper.set(std::thread::current());
+        *lock(&hosted.lately.limits) = buckets.map(|b| b.map(|bucket| Looked { at, bucket }));
     }
-    drop(held);
-    (buckets, started)
+    started
 }
 
-fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, mut buckets: Buckets) {
-    let (mut at, mut before) = (Instant::now(), 0.0);
-    let mut pause = pause_of(&buckets);
+fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, mut pause: Duration) {
+    let mut before = 0.0;
     loop {
-        std::thread::sleep(pause);
+        // Who lets it go on after a pause wakes this thread.
+        std::thread::park_timeout(pause);
         // Nothing is held while it sleeps: who is gone is gone.
         let (Some(shared), Some(hosted)) = (shared.upgrade(), hosted.upgrade()) else {
             return;
         };
         let (shared, hosted) = (&*shared, &*hosted);
-        let elapsed = at.elapsed().as_secs_f64();
-        at = Instant::now();
+        let mut held = hosted.held();
         match shared.state(hosted.number) {
             None | Some(State::Ended | State::Failed | State::Held) => return,
             Some(State::Loaded | State::Paused)
@@ -288,37 +349,28 @@ fn keep(shared: &Weak<Shared>, hosted: &Weak<Hosted>, mut buckets: Buckets) {
             }
             Some(_) => {}
         }
-        // Of what runs it is found out only afterwards what of it was lost to others.
-        let now = busy(hosted).max(before);
-        let held = *hosted.held();
-        let mut left = true;
-        for (bucket, used) in buckets.iter_mut().zip([hosted.done(), now]) {
-            let Some(bucket) = bucket else { continue };
-            left &= bucket.look(elapsed, used, held);
-        }
-        *lock(&hosted.lately.limits) = looked(&buckets, at);
-        hold(shared, hosted, !left);
-        pause = match left && !held && now <= before {
+        let was_held = *held;
+        let left = look(hosted, was_held);
+        hold(shared, hosted, !left, &mut held);
+        drop(held);
+        let now = busy(hosted);
+        pause = match left && !was_held && now <= before {
             true => (pause * 2).min(LONGEST),
-            false => pause_of(&buckets),
+            false => pause_of(hosted),
         };
         before = now;
     }
 }
 
 /// Lets nothing of it run, or lets it go on; what a user has paused stays so.
-fn hold(shared: &Shared, hosted: &Hosted, wanted: bool) {
-    let mut held = hosted.held();
+fn hold(shared: &Shared, hosted: &Hosted, wanted: bool, held: &mut bool) {
     let state = shared.state(hosted.number);
     let runs = match state {
         Some(State::Running | State::Draining) => true,
         Some(State::Paused) => hosted.lineage.sought.load(Ordering::Relaxed),
         _ => false,
     };
-    // A network that drains takes nothing new: the sooner it has done, the better for all. A C program that is
-    // asked to end may go on for as long as it likes.
-    let ends = state == Some(State::Draining) && !hosted.app.network().is_program();
-    let wanted = wanted && !ends;
+    let wanted = wanted && !(state == Some(State::Draining) && ends(hosted));
     if *held == wanted || !runs {
         return;
     }
@@ -415,5 +467,25 @@ mod tests {
         assert!(!bucket.look(0.1, 5.0, false));
         assert!((bucket.wait() - 4.9).abs() < 0.1);
         assert!(bucket.look(5.0, 5.0, true));
+    }
+
+    /// Each pause pays what it lasts, and no more is saved in it than there is at a beginning.
+    #[test]
+    fn a_pause_pays_what_is_owed_and_saves_little() {
+        let mut bucket = Bucket::of_rate(100.0);
+        assert!(!bucket.look(0.0, 55.0, false));
+        assert_eq!(bucket.level, -50.0);
+        assert!(!bucket.rest(0.25, 55.0));
+        assert_eq!(bucket.level, -25.0);
+        // What firings did that had begun is paid, too.
+        assert!(!bucket.rest(0.0, 60.0));
+        assert_eq!(bucket.level, -30.0);
+        assert!(bucket.rest(100.0, 60.0));
+        assert_eq!(bucket.level, bucket.begins);
+        assert_eq!(bucket.lost, 0.0);
+        // What was saved while it ran stays.
+        assert!(bucket.look(0.3, 60.0, false));
+        assert!(bucket.rest(100.0, 60.0));
+        assert!((bucket.level - 35.0).abs() < 1e-9);
     }
 }

@@ -4,8 +4,9 @@
 use crate::keep::Looked;
 use crate::resting::Resting;
 use levada_map::Graph;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Mutex, OnceLock};
+use std::thread::Thread;
 use std::time::Instant;
 
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Lately {
     pub resting: Mutex<Resting>,
     /// Its rate and its share, as they were when they were looked at.
     pub limits: Mutex<[Option<Looked>; 2]>,
+    /// The thread that looks after these.
+    pub keeper: OnceLock<Thread>,
     /// Units a second, where it is promised some.
     pub pace: Mutex<Option<f64>>,
     /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its

@@ -5,6 +5,7 @@ use crate::deadline::deadline;
 use crate::events::What;
 use crate::host::Host;
 use crate::hosted::{Hosted, Seen, State};
+use crate::keep;
 use crate::outcome::Ended;
 use crate::refusal::{Kind, Refusal};
 use levada_sys::Status;
@@ -157,8 +158,10 @@ impl Host {
             self.events().tell(What::Draining, &hosted.name, "");
         }
         if state == Some(State::Paused) || *held {
-            let _ = hosted.app.resume();
-            *held = false;
+            *held = keep::goes_on(hosted);
+            if !*held {
+                let _ = hosted.app.resume();
+            }
         }
         Ok(())
     }

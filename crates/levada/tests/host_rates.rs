@@ -259,13 +259,14 @@ fn a_rate_is_kept_by_all_versions_together() {
     let host = Host::begin_in(counting());
     for (file, rate) in [("src/p/Frames.xdf", 20.0), ("src/p/Ticks.xdf", 1000.0)] {
         let promised = format!("--rate={rate}");
-        host.run(&["load", file, "--name=one", &promised])
+        // What a busy machine has measured is not what is tested.
+        host.run(&["load", file, "--name=one", &promised, "--anyway"])
             .succeeds();
         let done = |a: &Value| number(&a["progress"]["done"]);
         let before = done(&host.until("one", |a| done(a) > 0.0));
         let start = Instant::now();
         for _ in 0..60 {
-            host.run(&["replace", "one", file]).succeeds();
+            host.run(&["replace", "one", file, "--anyway"]).succeeds();
             // What has been counted is known before the new version has counted.
             assert!(done(&host.seen("one")) >= before);
         }
@@ -279,4 +280,48 @@ fn a_rate_is_kept_by_all_versions_together() {
         host.until("one", |a| done(a) > before + 10.0);
         host.run(&["unload", "one", "--now"]).succeeds();
     }
+}
+
+/// Whatever is done to it meanwhile, by commands or by requests, it has no more than its rate; and a resume of what runs, or a
+/// pause of what is paused, is no event.
+#[test]
+fn a_rate_is_kept_across_pauses_and_resumes() {
+    let host = Host::begin_in(counting());
+    let rate = 50.0;
+    host.run(&["load", "src/p/Ticks.xdf", "--name=one", "--rate=50"])
+        .succeeds();
+    let done = |a: &Value| number(&a["progress"]["done"]);
+    let before = done(&host.until("one", |a| done(a) > 0.0));
+    let start = Instant::now();
+    let post = |what: &str| {
+        let answer = host.post(&format!("/applications/one/{what}"), "");
+        assert!(answer.contains(" 200 "), "{answer}");
+    };
+    for i in 0..60 {
+        match i % 4 {
+            0 => post("resume"),
+            1 => {
+                post("pause");
+                post("pause");
+                post("resume");
+            }
+            2 => drop(host.run(&["pause", "one"]).succeeds()),
+            _ => drop(host.run(&["resume", "one"]).succeeds()),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It may have saved half a second's worth, owes no more than one of a second, and is held a little late.
+    let most = rate * (start.elapsed().as_secs_f64() + 2.0);
+    let more = done(&host.seen("one")) - before;
+    println!("{more} of {most}");
+    assert!(more <= most, "{more} of {most}");
+    let events = host.run(&["events", "--json"]).succeeds().out.clone();
+    let count = |what: &str| {
+        let event = format!("\"event\":\"{what}\"");
+        events.lines().filter(|l| l.contains(&event)).count()
+    };
+    assert_eq!((count("paused"), count("resumed")), (30, 30), "{events}");
+    // And it has not stopped.
+    let before = done(&host.seen("one"));
+    host.until("one", |a| done(a) > before + 10.0);
 }
