@@ -41,6 +41,21 @@ class Asked(http.client.HTTPConnection):
         self.request("GET", what)
         return json.loads(self.getresponse().read())
 
+    def load(self, request):
+        self.request("POST", "/applications", json.dumps(request), {"content-type": "application/json"})
+        self.done(201)
+
+    def unload(self, name):
+        self.request("DELETE", f"/applications/{name}?now=true")
+        self.done(200)
+
+    def done(self, status):
+        with self.getresponse() as answer:
+            text = answer.read().decode()
+            if answer.status != status:
+                raise RuntimeError(text)
+        self.close()
+
 
 @contextmanager
 def serving(levada, *options):

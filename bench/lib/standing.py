@@ -4,7 +4,7 @@
     standing.py HOW LEVADA NETWORK N [BARE]
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
-what its channels and its state claim), loads (four applications with an element each millisecond, while N others are loaded
+what its channels and its state claim), many (the time of a load beside two such applications, and beside N), loads (four applications with an element each millisecond, while N others are loaded
 and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
 longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
 host whose workers have a real-time priority)."""
@@ -27,6 +27,34 @@ def taken(pid):
         return time.clock_gettime(~pid << 3 | 2), int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+def load_some(folder, path, first, last):
+    with open(f"{folder}/many.toml", "w") as file:
+        for i in range(first, last):
+            file.write(entry(f"a{i}", NETWORK, "", f"{folder}/in"))
+    subprocess.run([LEVADA, "load", f"{folder}/many.toml", "--socket", path], stdout=subprocess.DEVNULL, check=True)
+
+
+def many():
+    with serving(LEVADA) as (folder, path):
+        os.mkfifo(f"{folder}/in")
+        with open(f"{folder}/in", "rb+", buffering=0):  # it never ends
+            def median(first):
+                took = []
+                for i in range(first, first + 21):
+                    start = time.monotonic()
+                    Asked(path).load({"network": NETWORK, "directory": folder, "name": f"b{i}", "in": f"{folder}/in",
+                                      "out": "/dev/null"})
+                    took.append((time.monotonic() - start) * 1e3)
+                    Asked(path).unload(f"b{i}")
+                return sorted(took)[10]
+            load_some(folder, path, 0, 2)
+            few = median(0)
+            for at in range(2, N, 50):
+                load_some(folder, path, at, min(at + 50, N))
+            print("load_beside_two", few)
+            print("load_beside_many", median(100))
+
+
 def idle():
     with serving(LEVADA) as (folder, path):
         asked = Asked(path)
@@ -34,16 +62,10 @@ def idle():
         pid = struct.unpack("3i", asked.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         os.mkfifo(f"{folder}/in")
         with open(f"{folder}/in", "rb+", buffering=0):  # it never ends
-            def load(first, last):
-                with open(f"{folder}/many.toml", "w") as file:
-                    for i in range(first, last):
-                        file.write(entry(f"a{i}", NETWORK, "", f"{folder}/in"))
-                subprocess.run([LEVADA, "load", f"{folder}/many.toml", "--socket", path],
-                               stdout=subprocess.DEVNULL, check=True)
-            load(0, 1)
+            load_some(folder, path, 0, 1)
             before = taken(pid)[1]
             for at in range(1, N + 1, 50):
-                load(at, min(at + 50, N + 1))
+                load_some(folder, path, at, min(at + 50, N + 1))
             claimed = asked.get("/applications")[0]["memory"]
             each = (taken(pid)[1] - before) / N - claimed
             asked.close()  # the host would, after a while
@@ -149,4 +171,4 @@ def loads(*options):
         print("loads", done)
 
 
-{"idle": idle, "loads": loads, "realtime": lambda: loads("--realtime")}[HOW]()
+{"idle": idle, "many": many, "loads": loads, "realtime": lambda: loads("--realtime")}[HOW]()

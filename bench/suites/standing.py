@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""standing: what 500 applications cost that wait, and how late elements come while others are loaded: four
+"""standing: what 500 applications cost that wait, how long a load takes beside 2,000, and how late elements come while others are loaded: four
 applications have an element each millisecond, while a hundred others are loaded and unloaded beside them; so, too, on a host
 whose workers have a real-time priority, where the system allows that. The bound is as many threads of the
 system's that do the same."""
@@ -12,6 +12,7 @@ from lib.measure import Contender, Metric
 STANDING = peers.ROOT / "bench/lib/standing.py"
 LATE = peers.ROOT / "bench/cal/late/src/late"
 IDLE = [Metric("cpu_ms_per_s", "ms", "lower"), Metric("kib_each", "KiB", "lower")]
+MANY = [Metric("load_beside_two", "ms", "lower"), Metric("load_beside_many", "ms", "lower")]
 LATENESS = [Metric("median", "ms", "lower"), Metric("p99", "ms", "lower"), Metric("p999", "ms", "lower"),
             Metric("most", "ms", "lower"), Metric("quiet_p99", "ms", "lower"),
             Metric("quiet_p999", "ms", "lower"), Metric("quiet_most", "ms", "lower"),
@@ -40,6 +41,7 @@ def run(session):
         session.say(f"missing: {REALTIME} ({session.missing[REALTIME]})")
     with session.normal_priority():
         session.measure("500 applications that wait", IDLE, [contender("levada", "idle", "Copy.xdf", 500)], runs=3)
+        session.measure("a load beside 2000 applications", MANY, [contender("levada", "many", "Copy.xdf", 2000)], runs=3)
         session.measure("lateness of elements at loads", LATENESS,
                         [contender("levada", "loads", "Late.xdf", 100),
                          contender(REALTIME, "realtime", "Late.xdf", 100, needs=REALTIME),

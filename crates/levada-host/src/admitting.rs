@@ -75,12 +75,15 @@ pub fn admit(shared: &Shared, news: &[New]) -> Result<Vec<Option<Admission>>, Re
 
 /// The same, of those whose promises can be judged.
 fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
+    let promises = news.iter().any(|new| new.limits.rate.is_some());
+    if !promises && !any_promised(shared) {
+        return Ok(None);
+    }
     let live = shared.sharing();
     let goes = |h: &Hosted| {
         let mut old = news.iter().filter_map(|new| new.old);
         old.any(|old| old.number == h.number)
     };
-    let promises = news.iter().any(|new| new.limits.rate.is_some());
     let stays = |one: &Sharing| !goes(&one.hosted) && one.promised.is_some();
     if !promises && !live.iter().any(stays) {
         return Ok(None);
@@ -153,5 +156,11 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
 
 /// Whether anything that shares the cores is promised a rate.
 pub fn any_promised(shared: &Shared) -> bool {
-    shared.sharing().iter().any(|one| one.promised.is_some())
+    // A list of all is made only where there is any promise.
+    let any = {
+        let table = shared.table();
+        let mut all = table.apps.values().filter_map(|a| a.hosted.as_ref());
+        all.any(|hosted| hosted.is_promised())
+    };
+    any && shared.sharing().iter().any(|one| one.promised.is_some())
 }

@@ -134,6 +134,13 @@ impl Host {
             .collect()
     }
 
+    /// Those of all that have not ended of which that is true; it is told with the table in hand.
+    pub(crate) fn hosted_where(&self, is: impl Fn(&Hosted) -> bool) -> Vec<Arc<Hosted>> {
+        let table = self.shared.table();
+        let all = table.apps.values().filter_map(|a| a.hosted.as_ref());
+        all.filter(|hosted| is(hosted)).cloned().collect()
+    }
+
     /// These, and the new versions that wait to take over.
     pub(crate) fn all(&self) -> Vec<Seen> {
         self.shared.table().apps.values().map(Seen::told).collect()
@@ -150,6 +157,19 @@ impl Host {
                 false => format!("there are {}", names.join(", ")),
             })
         })
+    }
+
+    /// Whether there is one of this name that has not ended.
+    pub(crate) fn is_live(&self, name: &str) -> bool {
+        let table = self.shared.table();
+        table.find(name).is_some_and(|a| a.hosted.is_some())
+    }
+
+    /// The application with this number, unless it waits for the end of another.
+    pub(crate) fn with_number(&self, number: u64) -> Option<Seen> {
+        let table = self.shared.table();
+        let found = table.apps.get(&number);
+        found.filter(|a| table.before(a).is_none()).map(Seen::told)
     }
 
     /// A number for an application of this name that somebody else holds; what has ended under it is

@@ -2,6 +2,7 @@
 //! An application of the host: what is known of it as long as it lives, its state, and its place in the table.
 
 use crate::admission::Admission;
+use crate::api::output::Target;
 use crate::keep::{Limits, left};
 use crate::lately::Lately;
 use crate::lineage::Lineage;
@@ -38,6 +39,8 @@ pub struct Hosted {
     pub admission: Option<Admission>,
     /// What its natives were given.
     pub(crate) options: Vec<(String, String)>,
+    /// Where it writes, if that is a file.
+    pub(crate) out: Option<Target>,
     pub limits: Limits,
     /// Something in it may count what it does.
     pub(crate) counts: bool,

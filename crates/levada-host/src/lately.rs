@@ -4,13 +4,16 @@
 use crate::keep::Looked;
 use crate::resting::Resting;
 use levada_map::Graph;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use levada_sys::Counters;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 
 #[derive(Default)]
 pub(crate) struct Lately {
+    /// What all of it had computed when it was looked at last.
+    pub busy_ns: AtomicU64,
     /// What it does in a second.
     pub rate: Mutex<Option<Graph>>,
     /// The part of each core that its fibers take: of a C program, all that it computes there.
@@ -31,4 +34,12 @@ pub(crate) struct Lately {
     pub moves: AtomicUsize,
     /// When one of its actors was moved last, and what it had done until then.
     pub moved: Mutex<Option<(Instant, f64)>>,
+}
+
+impl Lately {
+    /// It has been looked at.
+    pub fn saw(&self, counters: &Counters) {
+        let busy = counters.busy().as_nanos() as u64;
+        self.busy_ns.store(busy, Ordering::Relaxed);
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::admission::Admission;
 use crate::admitting::{self, New};
+use crate::api::output::Target;
 use crate::emptied::Emptied;
 use crate::events::What;
 use crate::graph::first_guess;
@@ -126,6 +127,7 @@ impl Host {
         let notes = self.shared.notes.clone();
         let ends = app.on_end(move || drop(notes.send(Note::Ended(number))));
         ends.map_err(|e| cannot_load(&load.class, e))?;
+        let out = load.options.iter().find(|(name, _)| name == "out");
         let hosted = Arc::new(Hosted {
             number,
             name: load.name,
@@ -139,6 +141,7 @@ impl Host {
             exclusive,
             known,
             admission,
+            out: out.and_then(|(_, path)| Target::of(path)),
             options: load.options,
             limits: load.limits,
             counts: load.counts,

@@ -102,18 +102,16 @@ impl Host {
             all.filter_map(|a| a.hosted.clone()).collect()
         };
         for hosted in all {
-            let Ok(counters) = hosted.app.counters() else {
-                continue;
-            };
             let rate = lock(&hosted.lately.rate);
-            for (i, actor) in counters.actors.iter().enumerate() {
+            // Where it was told to be: to read the counters of all would take long.
+            hosted.seats.each(|i, worker| {
                 // What was loaded a moment ago has not been measured: it will want something.
                 let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
-                if let Some(load) = loads.get_mut(actor.worker as usize) {
+                if let Some(load) = loads.get_mut(worker as usize) {
                     // And who does nothing may want something later.
                     *load += busy.unwrap_or(1e6).max(1e3);
                 }
-            }
+            });
         }
         loads
     }

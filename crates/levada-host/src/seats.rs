@@ -32,6 +32,12 @@ impl Seats {
         lock(&self.pins).clone()
     }
 
+    /// Calls `what` with each actor and the worker that others have been told it is on.
+    pub(crate) fn each(&self, mut what: impl FnMut(usize, u32)) {
+        let told = lock(&self.told);
+        told.iter().enumerate().for_each(|(i, &at)| what(i, at));
+    }
+
     /// From now on this actor must stay on that worker, or, with none, may be anywhere. What was so before.
     pub(crate) fn pin(&self, actor: usize, worker: Option<u32>) -> Option<u32> {
         let mut pins = lock(&self.pins);

@@ -91,6 +91,24 @@ struct Watch<'a> {
     pins_from: Instant,
     /// Those that are about to have ended: their natives finish files still, which may take long.
     ending: Vec<u64>,
+    /// Something has changed since all were looked at anew.
+    changing: bool,
+    /// When the next look may come: looks at many take a part of a core, and no more than that.
+    next_look: Instant,
+}
+
+/// After a look, or after all were looked at anew, there is none for so many times the CPU time that it took.
+const RESTS: u32 = 9;
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: it is this frame's.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// They are looked at so often.
@@ -111,23 +129,24 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
         let first = match heard {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => {
-                if watch.due() {
-                    watch.look();
+                if watch.due_to_begin() {
+                    watch.resting_then(Watch::begin);
+                } else if watch.due() {
+                    watch.resting_then(Watch::look);
                 }
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         };
         // Many changes at a time are one: all are looked at anew once.
-        let mut changed = false;
         for note in std::iter::once(first).chain(notes.try_iter()) {
             match note {
                 Note::Quit => return,
-                Note::Changed => changed = true,
+                Note::Changed => watch.has_changed(),
                 Note::Awake => watch.wake(),
                 Note::Ended(number) => {
                     watch.ended(number);
-                    changed = true;
+                    watch.has_changed();
                 }
                 Note::Mapped(changes, placement) => watch.mapped(changes, placement),
                 Note::Found(changes, found, took) => {
@@ -136,8 +155,8 @@ pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
                 }
             }
         }
-        if changed {
-            watch.begin();
+        if watch.due_to_begin() {
+            watch.resting_then(Watch::begin);
         }
     }
 }
@@ -170,7 +189,33 @@ impl Watch<'_> {
             woken: false,
             pins_from: Instant::now(),
             ending: Vec::new(),
+            changing: false,
+            next_look: Instant::now(),
         }
+    }
+
+    /// Does something that takes long where there are many, and rests from that.
+    fn resting_then(&mut self, what: impl FnOnce(&mut Self)) {
+        let before = cpu_time();
+        what(self);
+        let took = cpu_time().saturating_sub(before);
+        self.next_look = Instant::now() + took * RESTS;
+    }
+
+    /// All are to be looked at anew; what was found out of what ran until now does not hold any more.
+    fn has_changed(&mut self) {
+        self.changing = true;
+        self.changes += 1;
+        self.unmapped = Some(0);
+    }
+
+    /// Whether something has changed, and all may be looked at anew.
+    fn due_to_begin(&self) -> bool {
+        self.changing && self.until_may_look().is_zero()
+    }
+
+    fn until_may_look(&self) -> Duration {
+        self.next_look.saturating_duration_since(Instant::now())
     }
 
     /// It has ended, or is about to.
@@ -188,13 +233,16 @@ impl Watch<'_> {
         let shared = self.shared;
         self.ending.retain(|number| !shared.ended(*number));
         if self.ending.len() < before {
-            self.begin();
+            self.has_changed();
         }
     }
 
     /// How long to sleep; none: until something changes.
     fn pause(&self) -> Option<Duration> {
-        let look = self.until_look();
+        let look = match self.changing {
+            true => Some(self.until_may_look()),
+            false => self.until_look(),
+        };
         match self.ending.is_empty() {
             true => look,
             false => Some(look.map_or(SOON, |look| look.min(SOON))),
@@ -220,7 +268,8 @@ impl Watch<'_> {
             // Not in step with an input that comes so many times a second: it would be seen at work always.
             _ => Duration::from_millis(150 + self.count * 61 % 100),
         };
-        Some(period.saturating_sub(self.at.elapsed()))
+        let look = period.saturating_sub(self.at.elapsed());
+        Some(look.max(self.until_may_look()))
     }
 
     /// Somebody has something to do again.
@@ -240,6 +289,7 @@ impl Watch<'_> {
 
     /// What runs has changed, or where it may: all are looked at anew, from where they are now.
     fn begin(&mut self) {
+        self.changing = false;
         self.begin_from_here();
         if let Some(beside) = self.shared.beside() {
             beside.tell();
@@ -275,6 +325,7 @@ impl Watch<'_> {
         let mut placement = Vec::new();
         for (i, hosted) in all.into_iter().enumerate() {
             let before = hosted.app.counters().unwrap_or_default();
+            hosted.lately.saw(&before);
             let first = match i < sharing {
                 true => placement.len(),
                 false => usize::MAX,

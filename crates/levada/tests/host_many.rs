@@ -43,6 +43,45 @@ fn memory(pid: u32) -> u64 {
     pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64
 }
 
+/// CPU seconds of a host until now, without what it has started, and without the thread that looks at all applications
+/// from time to time: that takes a part of the time that goes by, and not of each load.
+fn cpu_seconds(pid: u32) -> f64 {
+    let ticks = |of: &str| -> Option<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/{of}stat")).ok()?;
+        let (_, behind) = stat.rsplit_once(')')?;
+        let times = behind.split_whitespace().skip(11).take(2);
+        Some(times.map(|n| n.parse::<f64>().unwrap()).sum())
+    };
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let watches = threads.map(Result::unwrap).find(|thread| {
+        let name = std::fs::read_to_string(thread.path().join("comm"));
+        name.is_ok_and(|name| name == "levada/watch\n")
+    });
+    let watch = format!("task/{}/", watches.unwrap().file_name().display());
+    // SAFETY: has no preconditions.
+    (ticks("").unwrap() - ticks(&watch).unwrap())
+        / unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64
+}
+
+/// What the host computes for ten loads of one application, when it does nothing else meanwhile: the least of some.
+fn cost_of_ten_loads(host: &Host) -> f64 {
+    let costs = (0..4).map(|_| cost_of_loads(host, 10));
+    costs.fold(f64::INFINITY, f64::min)
+}
+
+fn cost_of_loads(host: &Host, many: usize) -> f64 {
+    let directory = host.place.path("");
+    let before = cpu_seconds(host.child.id());
+    for _ in 0..many {
+        let load = serde_json::json!({"network": "src/p/Copy.xdf", "directory": directory, "name": "one",
+            "in": "in.fifo", "out": "/dev/null"});
+        let loaded = host.post("/applications", &load.to_string());
+        assert!(loaded.contains(" 201 "), "{loaded}");
+        host.run(&["unload", "one", "--now"]).succeeds();
+    }
+    cpu_seconds(host.child.id()) - before
+}
+
 #[test]
 fn five_hundred_that_wait_take_little_memory_and_no_time() {
     const MANY: usize = 500;
@@ -62,9 +101,15 @@ fn five_hundred_that_wait_take_little_memory_and_no_time() {
     };
     load(0..1);
     let before = memory(host.child.id());
-    for part in 0..10 {
+    load(1..51);
+    let few = cost_of_ten_loads(&host);
+    for part in 1..10 {
         load(1 + part * 50..1 + (part + 1) * 50);
     }
+    // Beside ten times as many a load costs no more than about the same: it looks at none of them for long.
+    let many = cost_of_ten_loads(&host);
+    println!("10 loads: {few} s beside 51, {many} s beside {MANY}");
+    assert!(many < 3.0 * few + 0.05, "{few} s, and then {many} s");
     let all = host.json(&["list"]);
     assert_eq!(all.as_array().unwrap().len(), MANY + 1);
     let claimed = all[0]["memory"].as_u64().unwrap();

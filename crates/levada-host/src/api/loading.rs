@@ -109,14 +109,13 @@ pub(super) fn load_them(
     }
     drop(coming);
     each_begun(served, &loaded, Journal::runs);
-    let seen = served.host.list();
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
         let (mut details, claimed) = match loaded {
             Loaded::Here(hosted) => {
-                let seen = seen.iter().find(|a| a.number == hosted.number)?;
+                let seen = served.host.with_number(hosted.number)?;
                 let details = Details {
                     admission: hosted.admission.clone(),
-                    ..Details::from(seen)
+                    ..Details::from(&seen)
                 };
                 (details, seen.bytes)
             }
@@ -351,5 +350,5 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
 }
 
 pub(super) fn is_live(served: &Served, name: &str) -> bool {
-    served.host.live(name).is_ok() || served.isolated.live(name).is_some()
+    served.host.is_live(name) || served.isolated.live(name).is_some()
 }

@@ -20,7 +20,7 @@ mod leaving;
 mod loading;
 mod metrics;
 mod naming;
-mod output;
+pub(crate) mod output;
 mod pausing;
 pub mod prepare;
 mod ready;

@@ -115,6 +115,7 @@ impl Watch<'_> {
             let Ok(now) = watched.hosted.app.counters() else {
                 return;
             };
+            watched.hosted.lately.saw(&now);
             let network = watched.hosted.app.network();
             let mut did = graph_between(network, &watched.before, &now);
             did.pins = watched.hosted.seats.pins();
