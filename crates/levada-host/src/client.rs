@@ -3,6 +3,7 @@
 
 use crate::api::types::Failed;
 use crate::asks::Asks;
+use crate::forked::lives_behind;
 use crate::refusal::Kind;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
@@ -151,6 +152,10 @@ impl Client {
     ) -> Result<Response<Incoming>, Failed> {
         let stream = UnixStream::connect(&self.socket).await;
         let stream = stream.map_err(|e| self.unreachable(e))?;
+        // A child of a host that has ended may have its socket still, and answers nothing.
+        if !lives_behind(&stream) {
+            return Err(self.unreachable(std::io::ErrorKind::ConnectionRefused.into()));
+        }
         self.ask(stream, method, address, body).await
     }
 

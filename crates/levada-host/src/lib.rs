@@ -18,6 +18,7 @@ mod deadline;
 mod emptied;
 pub mod events;
 pub mod files;
+pub mod forked;
 mod graph;
 mod halves;
 mod host;

@@ -15,6 +15,7 @@ mod files;
 
 use crate::api::serve::lock_of_another;
 use crate::api::types::LoadRequest;
+use crate::forked::LockedFile;
 use crate::halves;
 use crate::journal::{Journal, held};
 use crate::lock::lock;
@@ -44,7 +45,7 @@ pub struct Memory {
     /// Who had been told to go when that ended.
     gone: Vec<String>,
     /// Held as long as this host lives, whatever ends it.
-    _lock: File,
+    _lock: LockedFile,
 }
 
 /// Whose the files are.
@@ -96,20 +97,19 @@ impl Memory {
             .mode(0o700)
             .create(folder);
         made.map_err(|e| cannot(&e))?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(folder.join(".lock"));
-        let file = file.map_err(|e| cannot(&e))?;
-        lock_of_another(&file, || false).map_err(|e| match e {
-            std::fs::TryLockError::WouldBlock => {
-                cannot(&"another host remembers there what it has loaded")
-            }
-            std::fs::TryLockError::Error(e) => cannot(&e),
-        })?;
+        let path = folder.join(".lock");
+        let open = || {
+            File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&path)
+        };
+        let locked = lock_of_another(&path, open, || false).map_err(|e| cannot(&e))?;
+        let file =
+            locked.ok_or_else(|| cannot(&"another host remembers there what it has loaded"))?;
         finish(folder).map_err(|e| cannot(&e))?;
         let gone = forget_gone(folder);
         let kept = tidy(folder);

@@ -7,7 +7,10 @@ mod common;
 use common::Place;
 use common::host::{Host, TOP, compiled, sources};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps is
 /// finished when there is no file `lasts`. Where it returns from a sleep cannot be seen without SIGTRAP: no pause holds it there.
@@ -319,5 +322,64 @@ fn of_who_is_forgotten_no_half_of_an_output_stays() {
             assert!(start.elapsed().as_secs() < 60, "{:?}", host.place.list("."));
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
+    }
+}
+
+/// A child that an application has forked may live for longer than its host: it keeps nothing of that, also where it was not
+/// forked by the C library, and has everything that the host had open. The next host begins at once.
+#[test]
+fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
+    const FORKS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
+        #include <sys/syscall.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
+        int bare = argc > 1 && !strcmp(argv[1], \"bare\");\n  \
+        long child = bare ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();\n  if (child == 0) for (;;) pause();\n  \
+        FILE *file = fopen(\"child.new\", \"w\");\n  if (!file || child < 0) return 1;\n  \
+        fprintf(file, \"%ld\", child);\n  fclose(file);\n  return rename(\"child.new\", \"child\");\n}\n";
+    let place = sources();
+    compiled(&place, "forks", FORKS);
+    let mut host = Host::begin_in(place);
+    for how in ["fork", "bare"] {
+        // A connection that the child may have, too.
+        let socket = host.place.path("h.sock");
+        let mut client = UnixStream::connect(&socket).unwrap();
+        client
+            .write_all(b"GET /host HTTP/1.1\r\nhost: levada\r\n\r\n")
+            .unwrap();
+        client.read_exact(&mut [0; 16]).unwrap();
+        let load = ["load", "forks.so", "--name=f", "--socket=h.sock", "--", how];
+        host.place.run(&load).succeeds();
+        let start = Instant::now();
+        while !host.place.exists("child") {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "nothing is forked"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let child: i32 = std::fs::read_to_string(host.place.path("child"))
+            .unwrap()
+            .parse()
+            .unwrap();
+        std::fs::remove_file(host.place.path("child")).unwrap();
+        let place = killed(host);
+        place
+            .run(&["list", "--socket=h.sock"])
+            .refuses(1, &["no host lives"]);
+        if how == "fork" {
+            // Whoever waits for an answer learns that there is none.
+            client
+                .set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
+            let end = client.read_to_end(&mut Vec::new());
+            assert!(!end.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock));
+        }
+        host = Host::begin_in(place);
+        // Until then the child that has all may take connections.
+        let start = Instant::now();
+        while host.run(&["list"]).code != Some(0) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{}", host.said());
+        }
+        // SAFETY: it was forked here, and lives.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
     }
 }

@@ -3,6 +3,7 @@
 
 mod lock;
 
+use crate::forked::{keep_from_children, listens};
 use crate::refusal::{Kind, Refusal};
 use lock::Lock;
 pub(crate) use lock::lock_of_another;
@@ -11,7 +12,7 @@ use std::io::ErrorKind;
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// `$XDG_RUNTIME_DIR/levada/host.sock`, or `/run/levada/host.sock` for root.
@@ -44,6 +45,11 @@ fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
 }
 
 impl Socket {
+    /// From now on what is forked here has neither this socket nor its connections.
+    pub fn keep_from_children(&self) {
+        keep_from_children(&self.listener);
+    }
+
     /// A file beside it, to be added to.
     pub fn beside(&self, name: &str) -> std::io::Result<std::fs::File> {
         let address = self.listener.local_addr()?;
@@ -77,7 +83,7 @@ impl Socket {
                 return Err(cannot(path, "there is something that is no socket")
                     .help("name another place with --socket PATH"));
             }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
+            Ok(_) if listens(path) => {
                 return Err(cannot(path, "something else listens there")
                     .help("name another socket with --socket PATH"));
             }

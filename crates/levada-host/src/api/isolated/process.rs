@@ -3,6 +3,7 @@
 //! for, and told in words; and what it has claimed.
 
 use crate::api::guard;
+use crate::forked::OwnFile;
 use crate::has_ended;
 use crate::started::{as_started, temporary};
 use std::ffi::OsString;
@@ -29,7 +30,7 @@ pub struct Starts {
 /// The socket of a host, in a folder that only its user can enter, and that is locked as long as this host lives.
 pub(super) struct Place {
     folder: PathBuf,
-    _lock: File,
+    _lock: OwnFile,
 }
 
 const FOLDER: &str = "levada-isolated-";
@@ -49,7 +50,7 @@ impl Place {
         let _ = lock.lock();
         Ok(Place {
             folder,
-            _lock: lock,
+            _lock: OwnFile::new(lock),
         })
     }
 

@@ -4,8 +4,10 @@
 //! away.
 
 use super::cannot;
+use crate::forked::LockedFile;
 use crate::refusal::Refusal;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
@@ -15,18 +17,20 @@ use std::time::{Duration, Instant};
 /// A host that has been killed has its locks as long as the system takes its memory away.
 const DYING: Duration = Duration::from_secs(3);
 
-/// Takes this lock. Another host may have it that dies: as long as it does not answer that is waited for.
+/// Takes the lock of the file that is opened by `open`; none: another host has it. That may die: as long as it does not
+/// answer that is waited for.
 pub(crate) fn lock_of_another(
-    lock: &std::fs::File,
+    path: &Path,
+    open: impl Fn() -> std::io::Result<File>,
     mut answers: impl FnMut() -> bool,
-) -> Result<(), std::fs::TryLockError> {
+) -> std::io::Result<Option<LockedFile>> {
     let until = Instant::now() + DYING;
     loop {
-        match lock.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until && !answers() => {
+        match LockedFile::open(path, &open)? {
+            None if Instant::now() < until && !answers() => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            done => return done,
+            done => return Ok(done),
         }
     }
 }
@@ -44,9 +48,11 @@ fn answers(path: &Path) -> impl FnMut() -> bool {
     move || (asked.as_ref()).is_ok_and(|mut s| s.read(&mut [0]).is_ok_and(|bytes| bytes > 0))
 }
 
+const FOREIGN: &str = "somebody else has put something there";
+
 /// Held as long as this is there.
 pub(super) struct Lock {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     /// There was none before, and nothing has been served by it.
     of_nothing: bool,
@@ -59,20 +65,27 @@ impl Lock {
         path.push(".lock");
         let path = PathBuf::from(path);
         loop {
-            let (file, made) = open(&path).map_err(|e| cannot(&path, e))?;
-            let whose = file.metadata().map_err(|e| cannot(&path, e))?;
-            // SAFETY: has no preconditions.
-            if !whose.is_file() || whose.uid() != unsafe { libc::geteuid() } {
-                return Err(cannot(&path, "somebody else has put something there")
-                    .help("name a socket in another folder with --socket PATH"));
-            }
-            if let Err(e) = lock_of_another(&file, answers(socket)) {
-                return Err(match e {
-                    TryLockError::WouldBlock => cannot(socket, "another host lives there")
-                        .help("use that one, end it, or name another socket with --socket PATH"),
-                    TryLockError::Error(e) => cannot(&path, e),
-                });
-            }
+            let new = Cell::new(false);
+            let open = || {
+                let (file, made) = open(&path)?;
+                new.set(made || new.get());
+                let whose = file.metadata()?;
+                // SAFETY: has no preconditions.
+                match whose.is_file() && whose.uid() == unsafe { libc::geteuid() } {
+                    true => Ok(file),
+                    false => Err(std::io::Error::other(FOREIGN)),
+                }
+            };
+            let locked = lock_of_another(&path, open, answers(socket));
+            let locked = locked.map_err(|e| {
+                cannot(&path, e).help("name a socket in another folder with --socket PATH")
+            })?;
+            let Some(file) = locked else {
+                return Err(cannot(socket, "another host lives there")
+                    .help("use that one, end it, or name another socket with --socket PATH"));
+            };
+            let (made, whose) = (new.get(), file.file.metadata());
+            let whose = whose.map_err(|e| cannot(&path, e))?;
             // Somebody may have taken it away since it was opened: then it locks nobody out.
             let there = std::fs::symlink_metadata(&path);
             if there.is_ok_and(|t| (t.dev(), t.ino()) == (whose.dev(), whose.ino())) {
@@ -82,8 +95,8 @@ impl Lock {
                     of_nothing: made,
                 };
                 // For people; nothing reads it.
-                let _ = lock.file.set_len(0);
-                let _ = writeln!(lock.file, "{}", std::process::id());
+                let _ = lock.file.file.set_len(0);
+                let _ = writeln!(lock.file.file, "{}", std::process::id());
                 return Ok(lock);
             }
         }
@@ -211,6 +224,6 @@ mod tests {
         drop(refused);
         let has = waits.join().unwrap().unwrap();
         let there = std::fs::metadata(&has.path).unwrap();
-        assert_eq!(there.ino(), has.file.metadata().unwrap().ino());
+        assert_eq!(there.ino(), has.file.file.metadata().unwrap().ino());
     }
 }
