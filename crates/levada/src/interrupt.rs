@@ -2,10 +2,42 @@
 //! Ctrl-C and its kin: the first one asks the application to stop, the second one ends the process.
 //! So does a reader of the output that has gone: what is half written beside it is removed, too.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU};
 use signal_hook::iterator::{Handle, Signals};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// The limit of a file's size (`ulimit -f`) is an error of who writes then, as a full disk is, and does not end the
+/// process. A handler does that: whatever is started has the usual action.
+pub fn survive_file_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    handle(libc::SIGXFSZ, nothing);
+}
+
+/// The soft limit of CPU time (`ulimit -S -t`) of a process that holds many applications ends none of them; that it is
+/// reached is said once. At the hard limit the system kills the process.
+pub fn survive_cpu_limit() {
+    extern "C" fn say_once(_: libc::c_int) {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        const TEXT: &str = "this host has reached its limit of CPU time (ulimit -t), and goes on; at the hard limit the system \
+                            kills it\n";
+        if !SAID.swap(true, Ordering::Relaxed) {
+            // SAFETY: may be called in a signal's handler.
+            unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
+        }
+    }
+    handle(libc::SIGXCPU, say_once);
+}
+
+fn handle(signal: i32, handler: extern "C" fn(libc::c_int)) {
+    // SAFETY: all zeros is an action, and the handlers call only what may be called there.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigaction(signal, &action, std::ptr::null_mut());
+    }
+}
 
 #[derive(Debug)]
 pub struct Interrupt {
@@ -26,7 +58,7 @@ impl Interrupt {
         prepared: impl Fn() + Send + Sync + 'static,
         stop: impl Fn() + Send + Sync + 'static,
     ) -> std::io::Result<Interrupt> {
-        let signals = [SIGINT, SIGTERM, SIGHUP, SIGPIPE];
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU];
         Interrupt::watch_for(&signals, prepared, stop, exit)
     }
 
@@ -59,8 +91,8 @@ impl Interrupt {
                 both.0();
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
-                        if number == SIGPIPE {
-                            continue; // Each print to nobody brings another.
+                        if number == SIGPIPE || number == SIGXCPU {
+                            continue; // Each print to nobody brings another, and each second of CPU time.
                         }
                         // Asked twice: whatever hangs, hangs no longer.
                         end(number);

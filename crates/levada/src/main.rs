@@ -60,6 +60,7 @@ fn main() -> ExitCode {
     // A reader that goes away (`levada graph x | head`) is no error.
     // SAFETY: no other thread runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    interrupt::survive_file_limit();
     if let Some(words) = compiler_words() {
         return cc::cc(&words).unwrap_or_else(|failure| {
             output::error(&failure.what, failure.help.as_deref());

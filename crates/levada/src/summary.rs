@@ -247,6 +247,12 @@ impl Summary {
                 say!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
             }
             Outcome::Failed(what) => say!("{}: {}", paint(RED, "error"), plain(what)),
+            Outcome::Interrupted(libc::SIGXCPU) => {
+                say!(
+                    "{}: the limit of CPU time is reached (ulimit -t)",
+                    paint(RED, "error")
+                );
+            }
             Outcome::Interrupted(_) | Outcome::Done => {}
         }
         if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {

@@ -7,6 +7,7 @@ mod common;
 use common::host::{ENDLESS, Host, pipe, sources};
 use common::network;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
 /// `Long`: a source that says that it has begun, and fires until the file `go` is there.
@@ -645,4 +646,64 @@ fn who_waits_for_a_compiler_is_told() {
         assert!(start.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// At a limit of the size of files, or the soft one of CPU time, no more ends than the application.
+#[test]
+fn limits_of_the_system_end_no_more_than_an_application() {
+    let limit = libc::rlimit {
+        rlim_cur: 1 << 20,
+        rlim_max: 1 << 20,
+    };
+    let host = Host::begin_in(sources());
+    host.many("other");
+    // SAFETY: the child has not been waited for.
+    let done = unsafe {
+        libc::prlimit(
+            host.child.id() as i32,
+            libc::RLIMIT_FSIZE,
+            &limit,
+            std::ptr::null_mut(),
+        )
+    };
+    assert_eq!(done, 0);
+    let load = ["load", "src/p/Many.xdf"];
+    for (name, more) in [
+        ("here", &["--out=here.txt"][..]),
+        ("apart", &["--out=apart.txt", "--isolate"]),
+    ] {
+        host.run(&[&load[..], &["--name", name], more].concat())
+            .succeeds();
+        let failed = host.until(name, |a| a["state"] == "failed");
+        let outcome = failed["outcome"].as_str().unwrap();
+        assert!(outcome.contains("File too large"), "{failed}");
+    }
+    for signal in [libc::SIGXCPU, libc::SIGXFSZ, libc::SIGPIPE, libc::SIGXCPU] {
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(host.child.id() as i32, signal) }, 0);
+    }
+    let fired = host.seen("other")["firings"].as_u64();
+    host.until("other", |a| a["firings"].as_u64() > fired);
+    let start = Instant::now();
+    while host.said().matches("limit of CPU time").count() != 1 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", host.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut run = host
+        .place
+        .command(&["run", "src/p/Many.xdf", "--out=run.txt"]);
+    let limits = move || {
+        // SAFETY: of the child alone.
+        match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: what it calls may be called there.
+    let run = unsafe { run.pre_exec(limits) }.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.code() == Some(1) && said.contains("File too large"),
+        "{run:?}"
+    );
 }
