@@ -24,6 +24,7 @@ fn main() {
     cc::Build::new()
         .file("src/outside.c")
         .file("src/served.c")
+        .file("src/ends.c")
         .include(runtime.join("include"))
         .include(runtime.join("src")) // what is said of the paper's tasks: message.h
         .define("_GNU_SOURCE", None)
@@ -34,4 +35,5 @@ fn main() {
         .compile("levada_sys_outside");
     println!("cargo:rerun-if-changed=src/outside.c");
     println!("cargo:rerun-if-changed=src/served.c");
+    println!("cargo:rerun-if-changed=src/ends.c");
 }

@@ -7,6 +7,19 @@ fn main() {
     for names in ["lvd_*", "pb_*", "stream_*", "srpc_*"] {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={names}");
     }
+    // What ends this process, or sends it a signal, is called by what is loaded as it is here (levada-sys, ends.c).
+    for name in [
+        "exit",
+        "quick_exit",
+        "_exit",
+        "_Exit",
+        "abort",
+        "raise",
+        "pthread_kill",
+        "kill",
+    ] {
+        println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
+    }
     let built = std::env::var("DEP_LEVADA_ROOT").expect("levada-sys says where it built");
     println!("cargo:rustc-env=LEVADA_STATIC_LIBRARY={built}/lib/liblevada.a");
     println!("cargo:rerun-if-changed=build.rs");

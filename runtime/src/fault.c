@@ -55,6 +55,19 @@ const char *lvd_app_name_here(void) {
   return w && w->current && w->current->app ? w->current->app->name : NULL;
 }
 
+bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t size) {
+  LVD_INSIDE;
+  bool found = false;
+  if (!rt || !name || !size) return false;
+  lvd_port_lock(&rt->lock);
+  for (const lvd_app *app = rt->apps; app && !found; app = app->next) {
+    found = (uintptr_t)code >= app->code_from && (uintptr_t)code < app->code_to;
+    if (found) snprintf(name, size, "%s", app->name);
+  }
+  lvd_port_unlock(&rt->lock);
+  return found;
+}
+
 /* Does a call run that a thread of the program has forked? Then its faults are the program's. */
 static bool is_bare(const lvd_worker *w) {
   return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);

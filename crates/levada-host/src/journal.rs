@@ -327,8 +327,10 @@ impl Journal {
     pub fn close(&self) {
         let mut state = self.0.state();
         state.closed = true;
-        last_words::keep_silent();
-        let _ = std::fs::remove_file(&self.0.path);
+        // Who has ended it is known by the file.
+        if !last_words::keep_silent() {
+            let _ = std::fs::remove_file(&self.0.path);
+        }
         self.0.changed.notify_all();
     }
 }

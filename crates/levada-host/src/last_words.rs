@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process leaves in a file when the code of an application ends it: by `abort`, by a fault that
-//! nothing contains, or by `exit`. The kernel alone knows of `kill -9` and `_exit`: of these nothing is left.
+//! What a process leaves in a file, and on its error output, when the code of an application ends it: by `abort`, by a fault
+//! that nothing contains, by `exit` and its kin, or by a signal that it sends to its own process. The kernel alone knows of
+//! `kill -9`: of that nothing is left.
+//!
+//! A host that is ended so ends with a failure, whatever status that code has asked for: a service manager starts it again.
+//! A signal by which a host is told to end lets it end as ever, and then it fails, too.
+//!
+//! The functions that end a process, or send it a signal, tell who calls them (`levada_ends_watch`), since such a signal is
+//! handled on any thread.
 
+use levada_sys::Runtime;
 use libc::{c_int, c_void, siginfo_t};
 use std::ffi::{CStr, c_char};
 use std::fs::File;
 use std::os::fd::IntoRawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering};
 
-/// What the file is told: `died SIGNAL NAME`. By `exit` the signal is 0; where no application's code ran on the
-/// thread, as on one that a native has started, the name is `?`.
+/// What the file is told: `died SIGNAL NAME`. By `exit` the signal is 0; where it is not known whose code it was, the name is
+/// `?`.
 pub const WORD: &str = "died";
 
 /// And by another line, that the process had all but all of the memory that it may claim (`RLIMIT_DATA`).
@@ -24,30 +32,111 @@ pub fn is_full(has: u64, most: u64) -> bool {
     has.saturating_add(ALL_BUT) >= most
 }
 
-const SIGNALS: [c_int; 6] = [
+/// By these a host is told to end: who handles them comes later, and calls what was there before.
+const ENDS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+
+/// All that end a process which does not handle them.
+const SIGNALS: [c_int; 18] = [
     libc::SIGABRT,
     libc::SIGSEGV,
     libc::SIGBUS,
     libc::SIGFPE,
     libc::SIGILL,
     libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    ENDS[0],
+    ENDS[1],
+    ENDS[2],
 ];
 
+/// What the code that runs on a thread brings upon itself there.
+const OF_INSTRUCTIONS: [c_int; 6] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];
+
+/// What `levada_ends_watch` tells.
+const EXITS: c_int = 0;
+const EXITS_AT_ONCE: c_int = 1;
+
+/// As no signal is numbered: it exits.
+const BY_EXIT: c_int = 0;
+
+/// The status of a host that is ended so.
+const FAILED: c_int = 1;
+
 struct Will {
+    /// Below 0: there is none.
     file: c_int,
+    /// It holds many applications, and not one alone in a process of its own.
+    host: bool,
     process: libc::pid_t,
     /// What was to happen before, of each of the signals.
     before: [libc::sigaction; SIGNALS.len()],
-    /// It has been said, or there is nothing to say any more.
+    /// It has been said.
     said: AtomicBool,
+    /// The process ends on purpose: nothing is written any more.
+    ends: AtomicBool,
+    /// It has, and its status is its own.
+    over: AtomicBool,
 }
 
 // Signal handlers find it there.
 static WILL: OnceLock<Will> = OnceLock::new();
+static RUNTIME: AtomicPtr<levada_sys::ffi::lvd_runtime> = AtomicPtr::new(std::ptr::null_mut());
 
-/// From now on such an end is written to `file`, which was opened to append. To be called before there is a
-/// runtime: it contains the faults that it can, and hands on the others.
-pub fn leave_to(file: File) {
+/// Who has called what ends this process last, with which signal, and the status.
+static CALLER: Caller = Caller {
+    name: [const { AtomicU8::new(0) }; LONGEST],
+    signal: AtomicI32::new(-1),
+    status: AtomicI32::new(0),
+};
+
+const LONGEST: usize = 65;
+
+struct Caller {
+    name: [AtomicU8; LONGEST],
+    signal: AtomicI32,
+    status: AtomicI32,
+}
+
+impl Caller {
+    fn set(&self, signal: c_int, name: &[u8]) {
+        self.signal.store(-1, Ordering::Relaxed);
+        let bytes = name.iter().copied().chain(std::iter::repeat(0));
+        for (to, from) in self.name.iter().zip(bytes) {
+            to.store(from, Ordering::Relaxed);
+        }
+        self.signal.store(signal, Ordering::Release);
+    }
+
+    /// Adds the name of who has sent that; false: it is not known.
+    fn add_to(&self, line: &mut Line, signal: c_int) -> bool {
+        let named = self.name[0].load(Ordering::Relaxed) != 0;
+        if !named || self.signal.load(Ordering::Acquire) != signal {
+            return false;
+        }
+        let bytes = self.name.iter().map(|b| b.load(Ordering::Relaxed));
+        bytes.take_while(|b| *b != 0).for_each(|b| line.add(&[b]));
+        true
+    }
+}
+
+/// From now on such an end is written to `file`, if there is one, which was opened to append; of a `host` also to its error
+/// output. To be called before there is a runtime: it contains the faults that it can, and hands on the others.
+pub fn leave_to(file: Option<File>, host: bool) {
     // SAFETY: all zeros is an action; those of the process are changed before there are other threads, and the
     // handlers live as long as it.
     unsafe {
@@ -56,39 +145,84 @@ pub fn leave_to(file: File) {
             libc::sigaction(*signal, std::ptr::null(), old);
         }
         let will = Will {
-            file: file.into_raw_fd(),
+            file: file.map_or(-1, IntoRawFd::into_raw_fd),
+            host,
             process: libc::getpid(),
             before,
             said: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            over: AtomicBool::new(false),
         };
         if WILL.set(will).is_err() {
             return;
         }
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-        for signal in SIGNALS {
-            libc::sigaction(signal, &action, std::ptr::null_mut());
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER | libc::SA_RESTART;
+        for (signal, old) in SIGNALS.iter().zip(&before) {
+            // What was to be ignored stays so; those that tell a host to end it handles all the same.
+            if old.sa_sigaction != libc::SIG_IGN || ENDS.contains(signal) {
+                libc::sigaction(*signal, &action, std::ptr::null_mut());
+            }
         }
         libc::atexit(on_exit);
+        levada_sys::ffi::levada_ends_watch(on_call);
     }
 }
 
-/// The process ends on purpose: whatever happens from now on is not written.
-pub fn keep_silent() {
-    if let Some(will) = WILL.get() {
-        will.said.store(true, Ordering::Relaxed);
-    }
+/// Its applications run here.
+pub fn of(runtime: &Runtime) {
+    RUNTIME.store(runtime.raw(), Ordering::Release);
+}
+
+/// The process ends on purpose: whatever happens from now on is not written. True: the code of an application has ended
+/// it before, and that is.
+pub fn keep_silent() -> bool {
+    WILL.get().is_some_and(|will| {
+        will.ends.store(true, Ordering::Relaxed);
+        will.said.load(Ordering::Relaxed)
+    })
+}
+
+/// It is over, and nothing of an application runs any more: from now on it exits with what status it likes. True: the code of
+/// an application has ended it.
+pub fn end() -> bool {
+    RUNTIME.store(std::ptr::null_mut(), Ordering::Release);
+    WILL.get().is_some_and(|will| {
+        will.over.store(true, Ordering::Relaxed);
+        will.said.load(Ordering::Relaxed)
+    })
+}
+
+/// The will of this process, as long as its end is not its own. What a native has forked is not the host.
+fn will() -> Option<&'static Will> {
+    // SAFETY: has no preconditions.
+    let own = |will: &&Will| will.process == unsafe { libc::getpid() };
+    WILL.get()
+        .filter(own)
+        .filter(|will| !will.over.load(Ordering::Relaxed))
 }
 
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // What another process has sent has nothing to do with what runs here.
     // SAFETY: it is the system's, and there as long as the handler runs.
-    let own = unsafe { (*info).si_code > 0 || (*info).si_pid() == libc::getpid() };
-    say(signal, own);
+    let (sent, own) = unsafe {
+        let sent = (*info).si_code <= 0;
+        (sent, !sent || (*info).si_pid() == libc::getpid())
+    };
+    let asks = ENDS.contains(&signal);
+    if own || !asks {
+        say(signal, own, sent);
+    }
     // As if we had never been here: what comes of an instruction comes again.
     // SAFETY: what is called may be called in a signal's handler.
     unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now);
+        // Whoever handles it has called us first.
+        if asks && now.sa_sigaction != on_signal as *const () as usize {
+            return;
+        }
         let old = WILL.get().and_then(|will| {
             let at = SIGNALS.iter().position(|s| *s == signal)?;
             Some(&will.before[at])
@@ -98,47 +232,114 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             old.map_or(std::ptr::null(), |o| o),
             std::ptr::null_mut(),
         );
-        // One that was sent does not; nor do some processors stop at a breakpoint again.
-        if (*info).si_code <= 0 || signal == libc::SIGTRAP {
+        // One that was sent does not, nor one of a clock; nor do some processors stop at a breakpoint again.
+        let again = OF_INSTRUCTIONS.contains(&signal) && signal != libc::SIGTRAP;
+        if sent || !again {
             libc::raise(signal);
         }
     }
 }
 
-extern "C" fn on_exit() {
-    say(0, true);
+/// Some code calls what ends this process, or sends it a signal.
+extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) {
+    let Some(will) = will() else { return };
+    let (signal, exits) = match ends {
+        EXITS | EXITS_AT_ONCE => (BY_EXIT, true),
+        _ => (value, false),
+    };
+    let mut name = [0 as c_char; LONGEST];
+    // SAFETY: the name lives as long as its application, which runs here; the runtime lives, or is not there.
+    let named = unsafe {
+        let here = levada_sys::ffi::lvd_app_name_here();
+        let runtime = RUNTIME.load(Ordering::Acquire);
+        if here.is_null() && !runtime.is_null() {
+            let into = name.as_mut_ptr();
+            levada_sys::ffi::lvd_app_name_of_code(runtime, caller, into, LONGEST)
+                .then(|| CStr::from_ptr(into))
+        } else {
+            (!here.is_null()).then(|| CStr::from_ptr(here))
+        }
+    };
+    CALLER.set(signal, named.map_or(&[], CStr::to_bytes));
+    if exits {
+        CALLER.status.store(value, Ordering::Relaxed);
+    }
+    if ends == EXITS_AT_ONCE {
+        exits_by_itself(will);
+    }
 }
 
-/// In signal context.
-fn say(signal: c_int, own: bool) {
-    let Some(will) = WILL.get() else { return };
-    // SAFETY: calls that may be made in a signal's handler; the name lives as long as its application, which
-    // runs here.
-    unsafe {
-        // What a native has forked is not the host.
-        if libc::getpid() != will.process || will.said.swap(true, Ordering::Relaxed) {
-            return;
+extern "C" fn on_exit() {
+    if let Some(will) = will() {
+        exits_by_itself(will);
+    }
+}
+
+/// Nothing but the code of an application exits now: a host fails by that.
+fn exits_by_itself(will: &Will) {
+    say(BY_EXIT, true, true);
+    if will.host {
+        // SAFETY: all streams, as exit writes them; and then this process has nothing more to do.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::syscall(libc::SYS_exit_group, FAILED);
         }
-        let name: *const c_char = levada_sys::ffi::lvd_app_name_here();
-        let name = match name.is_null() || !own {
-            true => c"?",
-            false => CStr::from_ptr(name),
-        };
+    }
+}
+
+/// In signal context. `own`: it comes from this process itself; `sent`: by a call, and not by an instruction.
+fn say(signal: c_int, own: bool, sent: bool) {
+    let Some(will) = will() else { return };
+    if will.said.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let mut name = Line::default();
+    let called = own && sent && CALLER.add_to(&mut name, signal);
+    // What a clock, or a file, has the kernel send comes on any thread.
+    let of_kernel = !sent && !OF_INSTRUCTIONS.contains(&signal);
+    if own && !called && !of_kernel {
+        // SAFETY: the name lives as long as its application, which runs here.
+        let here = unsafe { levada_sys::ffi::lvd_app_name_here() };
+        if !here.is_null() {
+            // SAFETY: as above.
+            name.add(unsafe { CStr::from_ptr(here) }.to_bytes());
+        }
+    }
+    if !will.ends.load(Ordering::Relaxed) && will.file >= 0 {
         let mut line = Line::default();
-        for part in [WORD.as_bytes(), b" "] {
-            line.add(part);
-        }
-        if signal >= 10 {
-            line.add(&[b'0' + (signal / 10) as u8]);
-        }
-        line.add(&[b'0' + (signal % 10) as u8, b' ']);
-        line.add(name.to_bytes());
+        line.add(WORD.as_bytes());
+        line.add(b" ");
+        line.add_number(signal);
+        line.add(b" ");
+        line.add(if name.used > 0 { name.bytes() } else { b"?" });
         line.add(b"\n");
         if has_all() {
             line.add(FULL.as_bytes());
             line.add(b"\n");
         }
-        libc::write(will.file, line.text.as_ptr().cast(), line.used);
+        line.write(will.file);
+    }
+    if will.host && own {
+        let mut line = Line::default();
+        line.add(b"error: ");
+        match name.used {
+            0 => line.add(b"the code of an application"),
+            _ => line.add(name.bytes()),
+        }
+        line.add(b" has ended this host: ");
+        match signal {
+            BY_EXIT => {
+                line.add(b"exit(");
+                line.add_number(CALLER.status.load(Ordering::Relaxed));
+                line.add(b")");
+            }
+            _ => {
+                line.add(b"signal ");
+                line.add_number(signal);
+            }
+        }
+        line.add(b" in its code\n");
+        line.write(libc::STDERR_FILENO);
     }
 }
 
@@ -171,14 +372,14 @@ fn has_all() -> bool {
 
 /// One that is made without the allocator, whose lock may be held.
 struct Line {
-    text: [u8; 128],
+    text: [u8; 192],
     used: usize,
 }
 
 impl Default for Line {
     fn default() -> Line {
         Line {
-            text: [0; 128],
+            text: [0; 192],
             used: 0,
         }
     }
@@ -192,5 +393,60 @@ impl Line {
                 self.used += 1;
             }
         }
+    }
+
+    fn add_number(&mut self, number: c_int) {
+        let (mut digits, mut at, mut left) = ([0; 12], 12, number.unsigned_abs());
+        while at == 12 || left > 0 {
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        if number < 0 {
+            self.add(b"-");
+        }
+        self.add(&digits[at..]);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text[..self.used]
+    }
+
+    fn write(&self, to: c_int) {
+        // SAFETY: it is this frame's, and as long as it says.
+        unsafe { libc::write(to, self.text.as_ptr().cast(), self.used) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are() {
+        for number in [0, 7, 10, 134, -1, c_int::MIN, c_int::MAX] {
+            let mut line = Line::default();
+            line.add_number(number);
+            assert_eq!(line.bytes(), number.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn who_has_sent_another_signal_is_not_named() {
+        let caller = Caller {
+            name: [const { AtomicU8::new(0) }; LONGEST],
+            signal: AtomicI32::new(-1),
+            status: AtomicI32::new(0),
+        };
+        let named = |signal| {
+            let mut line = Line::default();
+            let named = caller.add_to(&mut line, signal);
+            named.then(|| String::from_utf8_lossy(line.bytes()).into_owned())
+        };
+        assert_eq!(named(15), None);
+        caller.set(15, b"one");
+        assert_eq!((named(15).as_deref(), named(1)), (Some("one"), None));
+        caller.set(15, b"");
+        assert_eq!(named(15), None);
     }
 }

@@ -302,6 +302,13 @@ unsafe extern "C" {
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
     pub fn lvd_app_get_input_progress(app: *mut lvd_app, total_bytes: *mut u64) -> u64;
+    pub fn levada_ends_watch(tell: extern "C" fn(c_int, c_int, *const c_void));
+    pub fn lvd_app_name_of_code(
+        rt: *mut lvd_runtime,
+        code: *const c_void,
+        name: *mut c_char,
+        size: usize,
+    ) -> bool;
     pub fn lvd_app_name_here() -> *const c_char;
     pub fn lvd_app_move(app: *mut lvd_app, actor: u32, worker: u32) -> lvd_status;
     pub fn lvd_core_take_for(app: *mut lvd_app, worker: u32) -> lvd_status;

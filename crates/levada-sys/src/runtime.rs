@@ -115,7 +115,8 @@ impl Runtime {
         })))
     }
 
-    pub(crate) fn raw(&self) -> *mut ffi::lvd_runtime {
+    /// For calls that this crate does not make; it lives as long as this.
+    pub fn raw(&self) -> *mut ffi::lvd_runtime {
         self.0.raw.as_ptr()
     }
 

@@ -73,12 +73,15 @@ fn give_leases() -> Option<Leases> {
 }
 
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
-    match hold(args)? {
+    let held = hold(args);
+    let blamed = last_words::end();
+    match held? {
         Some(signal) => {
             // SAFETY: all streams; what has printed has ended.
             unsafe { libc::fflush(std::ptr::null_mut()) };
             guard::end_by(signal)
         }
+        None if blamed && args.listener.is_none() => Ok(ExitCode::FAILURE),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -88,11 +91,16 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
     files::allow_all();
+    // The process of one isolated application ends by that.
+    if !isolated {
+        interrupt::survive_cpu_limit();
+    }
     levada_host::remember();
     let socket = socket(args)?;
     if let Some(socket) = args.listener {
         guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
     }
+    socket.keep_from_children();
     let mut options = args.runtime.options();
     options.isolated = isolated;
     // Others are here, too.
@@ -105,10 +113,17 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         false => memory(args)?,
     };
     // Before there is a runtime, whose handlers of faults come first.
-    if isolated && let Ok(file) = socket.beside(api::isolated::LAST_WORDS) {
-        last_words::leave_to(file);
-    }
+    let words = match (&memory, isolated) {
+        (Some(memory), _) => match memory.journal().file() {
+            Ok(file) => Some(file),
+            Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
+        },
+        (None, true) => socket.beside(api::isolated::LAST_WORDS).ok(),
+        (None, false) => None,
+    };
+    last_words::leave_to(words, !isolated);
     let host = realtime::start(&options)?;
+    last_words::of(host.runtime());
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);
     if let Some(memory) = &memory {
         let kept = memory.clone();
@@ -122,7 +137,10 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     // Of an isolated application's process it is seen from outside what has ended it.
     let at_once = match isolated {
         true => guard::end_by,
-        false => interrupt::exit,
+        false => |signal| {
+            last_words::end();
+            interrupt::exit(signal)
+        },
     };
     let runtime = served.host.runtime().clone();
     let serve_it = move || runtime.serve();
@@ -146,8 +164,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     tell(notify::READY);
     let done = serve(&socket, served.clone(), end);
     tell(notify::STOPPING);
-    if let Some(memory) = &served.memory {
-        memory.close();
+    match &served.memory {
+        Some(memory) => memory.close(),
+        None => drop(last_words::keep_silent()),
     }
     drop(socket);
     let signal = interrupt.signal().filter(|_| isolated);
@@ -159,7 +178,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     }
 }
 
-/// Its state folder, if there is one, where last words are left from now on.
+/// Its state folder, if there is one.
 fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     let folder = match &args.state {
         // An application may leave the folder in which we were started.
@@ -169,12 +188,7 @@ fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     let Some(folder) = folder else {
         return Ok(None);
     };
-    let memory = Memory::open(&folder)?;
-    match memory.journal().file() {
-        Ok(file) => last_words::leave_to(file),
-        Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
-    }
-    Ok(Some(Arc::new(memory)))
+    Ok(Some(Arc::new(Memory::open(&folder)?)))
 }
 
 /// Of the host before this one.
@@ -256,6 +270,7 @@ fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32
     if let Some(signal) = signal {
         guard::end_by(signal);
     }
+    last_words::end();
     // SAFETY: whatever would be run at the end may wait for that firing, too.
     unsafe { libc::_exit(1) };
 }

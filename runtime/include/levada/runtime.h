@@ -198,6 +198,9 @@ LVD_API const char *lvd_app_name(const lvd_app *app);
 /* The name of the application whose code runs on the calling thread; null: none's. May be called in
  * signal context, by who leaves word of why the process ends. */
 LVD_API const char *lvd_app_name_here(void);
+/* Copies to `name` the name of the C program whose own instructions lie at `code`, as those of a thread that it has started
+ * do; false: none's. */
+LVD_API bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t size);
 
 /* What lvd_app_progress was last told; *unit is null if it never was. */
 LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
