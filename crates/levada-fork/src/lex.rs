@@ -395,6 +395,64 @@ pub fn is_fork(tokens: &[Token], at: usize) -> bool {
     is(at, "!") && is(at + 1, "!") && is(at + 2, "{") && at > 0 && ends_operand(&tokens[at - 1])
 }
 
+/// The opening bracket of the one that closes at `close`.
+pub fn opening(tokens: &[Token], close: usize) -> Option<usize> {
+    let mut depth = 0;
+    for at in (0..=close).rev() {
+        match tokens[at].kind {
+            Kind::Punct(")") => depth += 1,
+            Kind::Punct("(") => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Words that stand before a bracket and call nothing: behind it, `!!x` is an operand or a statement.
+const NO_CALL: [&[u8]; 20] = [
+    b"if",
+    b"while",
+    b"for",
+    b"switch",
+    b"return",
+    b"case",
+    b"else",
+    b"do",
+    b"sizeof",
+    b"goto",
+    b"typeof",
+    b"__typeof__",
+    b"__typeof",
+    b"typeof_unqual",
+    b"_Alignof",
+    b"alignof",
+    b"__extension__",
+    b"__real__",
+    b"__imag__",
+    b"__attribute__",
+];
+
+/// Where `!!` stands behind a call and no block follows it: no C has that, but one who meant a fork.
+/// The index of the name that is called (or of its last bracket), and of the first `!`.
+pub fn forks_without_block(text: &[u8], tokens: &[Token]) -> Vec<(usize, usize)> {
+    let is = |i: usize, p| tokens.get(i).is_some_and(|t| t.kind == Kind::Punct(p));
+    let misses = |i: usize| is(i - 1, ")") && is(i, "!") && is(i + 1, "!") && !is(i + 2, "{");
+    let named = |i: usize| match tokens[i].kind {
+        Kind::Word => !NO_CALL.contains(&&text[tokens[i].start as usize..tokens[i].end as usize]),
+        kind => kind == Kind::Punct("]"),
+    };
+    let found = (2..tokens.len()).filter(|&i| misses(i));
+    found
+        .filter_map(|i| {
+            let callee = opening(tokens, i - 1)?.checked_sub(1)?;
+            named(callee).then_some((callee, i))
+        })
+        .collect()
+}
+
 /// Where in `tokens` forks are: the index of each first `!`.
 pub fn forks(tokens: &[Token]) -> Vec<usize> {
     (1..tokens.len()).filter(|&i| is_fork(tokens, i)).collect()
@@ -433,6 +491,36 @@ mod tests {
             "if (x) !!y;",
         ] {
             assert!(forks(&lex(text.as_bytes()).tokens).is_empty(), "{text}");
+        }
+        for text in [
+            "if (x) !!y;",
+            "x = (int)!!y;",
+            "return (int) !!y;",
+            "f(!!x);",
+            "f(x) != !y;",
+            "(a)(b) !!c",
+            "f() !! {",
+            "a[1] !!b",
+            "while (x) !!y;",
+        ] {
+            let bytes = text.as_bytes();
+            assert!(
+                forks_without_block(bytes, &lex(bytes).tokens).is_empty(),
+                "{text}"
+            );
+        }
+        for text in [
+            "f() !! ;",
+            "y = f(1) !! g(2);",
+            "p->f((x)) !! x",
+            "a[i](x) !! return",
+        ] {
+            let bytes = text.as_bytes();
+            assert_eq!(
+                forks_without_block(bytes, &lex(bytes).tokens).len(),
+                1,
+                "{text}"
+            );
         }
         for text in ["f() !! {", "f()!!{", "f() ! /* */ ! <%", "f() !\\\n! {"] {
             assert_eq!(forks(&lex(text.as_bytes()).tokens).len(), 1, "{text}");

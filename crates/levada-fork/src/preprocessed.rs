@@ -5,7 +5,7 @@
 use crate::emit::{Edit, Macros, Piece, Style, Words, edits};
 use crate::lex::{Lexed, lex};
 use crate::lines::Lines;
-use crate::parse::{Parsed, Refusal, parse};
+use crate::parse::{Parsed, Range, Refusal, parse};
 use std::borrow::Cow;
 
 /// What `<levada/fork.h>` becomes when it is preprocessed by itself: its declarations, and what its
@@ -225,6 +225,59 @@ pub fn without_markers(text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Forks that have no block, if there are any. Only a text with two `!` in a row is looked at.
+pub fn without_block(text: &[u8]) -> Option<Refused> {
+    if !text.windows(2).any(|w| w == b"!!") {
+        return None;
+    }
+    let lexed = lex(text);
+    let found = crate::lex::forks_without_block(text, &lexed.tokens);
+    let refusal = |&(callee, bang): &(usize, usize)| {
+        let behind = lexed.tokens.get(bang + 2);
+        let spelled = behind.map_or("", |t| {
+            std::str::from_utf8(&text[t.start as usize..t.end as usize]).unwrap_or("")
+        });
+        let calls = behind.is_some_and(|t| t.kind == crate::lex::Kind::Word);
+        let help = match calls {
+            true => format!(
+                "put what runs beside the call into a block, `!! {{ x = {spelled}...; }}`, where x takes its \
+                 value"
+            ),
+            false => {
+                "write f(arguments) !! { ... }: what stands in the block runs at the same time as \
+                      the call"
+                    .into()
+            }
+        };
+        Refusal {
+            code: "fork-no-block",
+            message: "`!!` runs a call beside a block in braces, and there is no block".into(),
+            at: Range {
+                start: bang,
+                end: bang + 2,
+            },
+            label: "the block has to follow".into(),
+            also: Some((
+                Range {
+                    start: callee,
+                    end: callee + 1,
+                },
+                "the call that is forked".into(),
+            )),
+            help: Some(help),
+        }
+    };
+    let refusals: Vec<Refusal> = found.iter().map(refusal).collect();
+    match refusals.is_empty() {
+        true => None,
+        false => Some(Refused {
+            refusals,
+            text: text.to_vec(),
+            lexed,
+        }),
+    }
+}
+
 /// Why a text was not translated: what was refused, and what it takes to show where.
 #[derive(Debug)]
 pub struct Refused {
@@ -232,6 +285,55 @@ pub struct Refused {
     /// The text that the refusals point into, with its tokens.
     pub text: Vec<u8>,
     pub lexed: Lexed,
+}
+
+impl Refused {
+    /// The lines of `file` where what was refused is no call of a function that is known: there, a macro may
+    /// stand for the function.
+    pub fn lines_without_call(&self, file: &str) -> Vec<u32> {
+        let lines = Lines::new(&self.text, &self.lexed.directives);
+        let at = self
+            .refusals
+            .iter()
+            .filter(|r| r.code == "fork-no-call" || r.code == "fork-unknown-function");
+        let marker = |r: &Refusal| Some(lines.at(self.lexed.tokens.get(r.at.start)?.start));
+        at.filter_map(marker)
+            .filter(|m| crate::lines::unquoted(&m.file) == file)
+            .map(|m| m.line)
+            .collect()
+    }
+}
+
+/// A C file with the names of the functions in brackets that forks on these lines call: so no macro of
+/// that name takes their place. None: there are no such forks.
+pub fn with_bracketed_calls(text: &[u8], lines: &[u32]) -> Option<Vec<u8>> {
+    let lexed = lex(text);
+    let tokens = &lexed.tokens;
+    let line_of = |at: u32| 1 + text[..at as usize].iter().filter(|c| **c == b'\n').count() as u32;
+    let mut names: Vec<usize> = Vec::new();
+    for bang in crate::lex::forks(tokens) {
+        let called = crate::lex::opening(tokens, bang - 1).and_then(|open| open.checked_sub(1));
+        let Some(name) = called.filter(|&i| tokens[i].kind == crate::lex::Kind::Word) else {
+            continue;
+        };
+        let (first, last) = (line_of(tokens[name].start), line_of(tokens[bang].start));
+        if lines.iter().any(|l| (first..=last).contains(l)) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    let mut out = Vec::with_capacity(text.len() + 2 * names.len());
+    let mut at = 0;
+    for &i in &names {
+        let (start, end) = (tokens[i].start as usize, tokens[i].end as usize);
+        out.extend_from_slice(&text[at..start]);
+        out.push(b'(');
+        out.extend_from_slice(&text[start..end]);
+        out.push(b')');
+        at = end;
+    }
+    out.extend_from_slice(&text[at..]);
+    (!names.is_empty()).then_some(out)
 }
 
 /// The name of a header of Levada by its path: `levada/base.h`.

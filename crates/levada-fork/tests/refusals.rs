@@ -2,7 +2,7 @@
 //! What cannot be done is refused: with its line, the reason, and a way around it.
 
 use levada_fork::emit::Style;
-use levada_fork::preprocessed::{Prelude, rewrite};
+use levada_fork::preprocessed::{Prelude, rewrite, without_block};
 use levada_fork::report::of_preprocessed;
 
 const HEAD: &str = "int f(int); void g(void); void longjmp(long *, int); long jump[8];\n";
@@ -135,6 +135,32 @@ fn places_that_do_not_run() {
     );
     expect("fork-place", 2, "void t(void) {\n int x[f(1) !! { }];\n}");
     expect("fork-place", 1, "int x[(f(1) !! { })];");
+}
+
+#[test]
+fn what_has_no_block() {
+    let refused = |text: &str| {
+        let text = format!("# 1 \"<stdin>\"\n{HEAD}{text}");
+        let why = without_block(text.as_bytes())?;
+        let body = text.split_once('\n').unwrap().1.to_string();
+        let (sources, found) = of_preprocessed(&why, Some(("<stdin>", body.as_bytes())));
+        let d = found.iter().next().unwrap();
+        let line = sources.line_col(d.labels[0].span).line - 1;
+        Some((d.code, line, d.help.clone().unwrap()))
+    };
+    let (code, line, help) = refused("int t(int x) {\n x = f(3) !! ;\n return x;\n}").unwrap();
+    assert_eq!((code, line), ("fork-no-block", 2));
+    assert!(help.contains("f(arguments) !! { ... }"), "{help}");
+    let (code, line, help) = refused("int t(int x) {\n return f(1)\n !! f(2);\n}").unwrap();
+    assert_eq!((code, line), ("fork-no-block", 3));
+    assert!(help.contains("!! { x = f...; }"), "{help}");
+    for text in [
+        "int t(int x) { return (int) !!x; }",
+        "void t(int x) { if (f(x)) !!x; }",
+        "int t(int x) { return f(!!x) !! { g(); }; }",
+    ] {
+        assert!(refused(text).is_none(), "{text}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! stops the translator. `LEVADA_FUZZ=20` tries twenty times as much, and all the C of the machine.
 
 use levada_fork::emit::Style;
-use levada_fork::lex::{forks, lex};
+use levada_fork::lex::{forks, forks_without_block, lex};
 use levada_fork::parse::parse;
 use levada_fork::preprocessed::{Prelude, rewrite};
 use levada_fork::source::{Translated, spread, translate};
@@ -94,6 +94,8 @@ fn c_of_this_machine() {
         tokens_cover(&text);
         let lexed = lex(&text);
         assert!(forks(&lexed.tokens).is_empty(), "{}", path.display());
+        let bare = forks_without_block(&text, &lexed.tokens);
+        assert!(bare.is_empty(), "{}", path.display());
         untouched(&text);
         // Not preprocessed, so much of it is no C as it stands: that must not matter.
         let parsed = parse(&text, &lexed);

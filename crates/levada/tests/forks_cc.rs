@@ -699,3 +699,131 @@ fn forks_by_hand_find_the_runtime() {
         .unwrap();
     assert!(known.status.success(), "{known:?}");
 }
+
+/// What the command says; whether it succeeds.
+fn said(words: &[&str], folder: &Path) -> (bool, String) {
+    let out = levada(&[&["cc"], words].concat(), folder);
+    let err = String::from_utf8_lossy(&out.stderr).into_owned();
+    (out.status.success(), err)
+}
+
+/// In C++ forks are macros, and `!!` wants a block.
+#[test]
+fn newcomers_are_told_what_to_write() {
+    let folder = place();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write(
+        "x.cpp",
+        "int f(int);\nint g(int x) { int y = f(x) !! {}; return y; }\n",
+    );
+    write(
+        "ok.cpp",
+        "// f(x) !! {}\nint g(bool x) { return (int) !!x; }\n",
+    );
+    for words in [&["-c", "x.cpp"][..], &["-x", "c++", "-c", "x.cpp"]] {
+        let (good, err) = said(words, folder);
+        assert!(!good && err.contains("error[fork-cpp]"), "{err}");
+        assert!(
+            err.contains("x.cpp:2:29") && err.contains("LVD_FORK"),
+            "{err}"
+        );
+    }
+    assert_eq!(said(&["-c", "ok.cpp"], folder), (true, String::new()));
+
+    write(
+        "y.c",
+        "int f(int);\nint main(void) {\n  int x = f(3) !! ;\n  int y = f(1) !! f(2);\n  return x + y;\n}\n",
+    );
+    for words in [&["-c", "y.c"][..], &["-O2", "--serial", "y.c"]] {
+        let (good, err) = said(words, folder);
+        assert!(!good, "{err}");
+        assert_eq!(err.matches("error[fork-no-block]").count(), 2, "{err}");
+        assert!(
+            err.contains("y.c:3:16") && err.contains("y.c:4:16"),
+            "{err}"
+        );
+        assert!(err.contains("!! { x = f...; }"), "{err}");
+    }
+}
+
+/// Which functions of the C library are macros, too, depends on `-O`: what can be forked does not.
+#[test]
+fn the_same_forks_at_any_optimisation() {
+    let folder = place();
+    let folder = folder.path();
+    std::fs::create_dir_all(folder.join("sub")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("sub/beside.h", "#define BESIDE 40\n#define NONE(x) (x)\n");
+    write(
+        "sub/z.c",
+        "#include <ctype.h>\n#include <stdio.h>\n#include \"beside.h\"\n\
+         int main(void) {\n  int b, a = toupper('a') !! { b = BESIDE; }\n\
+         \x20 int c = isalpha(a) !! {\n    b += __LINE__ == 7;\n  }\n\
+         \x20 printf(\"%c %d %d %s\\n\", a, b, c != 0, __FILE__);\n  return 0;\n}\n",
+    );
+    write(
+        "sub/none.c",
+        "#include \"beside.h\"\nint main(void) {\n  return NONE(1) !! {};\n}\n",
+    );
+    for level in ["-O0", "-O1", "-O2", "-Os"] {
+        cc(&[level, "-Wall", "-o", "z", "sub/z.c"], folder);
+        let out = Command::new(folder.join("z")).output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&out.stdout),
+            "A 41 1 sub/z.c\n",
+            "{level}"
+        );
+        let (good, err) = said(&[level, "-c", "sub/none.c"], folder);
+        assert!(
+            !good && err.contains("error[fork-no-call]"),
+            "{level}: {err}"
+        );
+        assert!(err.contains("none.c:3:"), "{level}: {err}");
+    }
+}
+
+/// The runtime that is linked is not built for the thread sanitizer.
+#[test]
+fn the_thread_sanitizer_is_told_of() {
+    let folder = place();
+    let folder = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("plain.c", "int main(void) { return 0; }\n");
+    cc(
+        &["-Iinc", "-fsanitize=thread", "-c", "main.c", "two.c"],
+        folder,
+    );
+    cc(&["-fsanitize=thread", "-c", "plain.c"], folder);
+    let notes = |words: &[&str]| {
+        let (good, err) = said(words, folder);
+        assert!(good, "{words:?}: {err}");
+        err.contains("note: the thread sanitizer does not see into the runtime")
+    };
+    assert!(notes(&["-fsanitize=thread", "-o", "a", "main.o", "two.o"]));
+    assert!(notes(&[
+        "-Iinc",
+        "-fsanitize=thread",
+        "-o",
+        "a",
+        "main.c",
+        "two.c"
+    ]));
+    assert!(!notes(&["-fsanitize=thread", "-o", "a", "plain.o"]));
+    assert!(!notes(&["-Iinc", "-o", "a", "main.c", "two.c"]));
+    let off = ["-fsanitize=thread", "-fno-sanitize=thread"];
+    assert!(!notes(
+        &[&["-Iinc", "-o", "a", "main.c", "two.c"], &off[..]].concat()
+    ));
+    // Another one that is named.
+    std::fs::write(folder.join("liblevada.a"), "!<arch>\n").unwrap();
+    assert!(!notes(&[
+        "-fsanitize=thread",
+        "-o",
+        "a",
+        "main.o",
+        "two.o",
+        "liblevada.a",
+        "-lpthread"
+    ]));
+}

@@ -37,6 +37,19 @@ pub struct Input {
     pub named: Option<OsString>,
 }
 
+impl Input {
+    /// Whether it is C++, preprocessed or not.
+    pub fn is_cpp(&self) -> bool {
+        match self.named.as_deref().and_then(OsStr::to_str) {
+            Some(named) => matches!(named, "c++" | "c++-cpp-output"),
+            None => Path::new(&self.path)
+                .extension()
+                .and_then(OsStr::to_str)
+                .is_some_and(|e| ["cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "ii"].contains(&e)),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Line {
     pub words: Vec<OsString>,
@@ -408,6 +421,31 @@ impl Line {
     pub fn links(&self) -> bool {
         let kept = |w: &OsString| matches!(w.to_str(), Some("-r" | "-nostdlib" | "-nodefaultlibs"));
         self.goal == Goal::Link && !self.inputs.is_empty() && !self.words.iter().any(kept)
+    }
+
+    /// Whether the program is watched for races: the last word on it counts.
+    pub fn sanitizes_threads(&self) -> bool {
+        let mut does = false;
+        for word in self.words.iter().filter_map(|w| w.to_str()) {
+            let list = |o| word.strip_prefix(o).map(|l: &str| l.split(','));
+            if let Some(mut list) = list("-fsanitize=") {
+                does |= list.any(|s| s == "thread");
+            } else if let Some(mut list) = list("-fno-sanitize=") {
+                does &= !list.any(|s| s == "thread" || s == "all");
+            }
+        }
+        does
+    }
+
+    /// Whether the words bring a runtime of Levada.
+    pub fn names_our_library(&self) -> bool {
+        let names = |w: &OsString| {
+            let file = Path::new(w).file_name().and_then(OsStr::to_str);
+            file.is_some_and(|f| {
+                f == "-llevada" || f == "liblevada.a" || f.starts_with("liblevada.so")
+            })
+        };
+        self.words.iter().any(names)
     }
 
     /// Whether what is linked may have been compiled before.

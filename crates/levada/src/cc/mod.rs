@@ -11,13 +11,16 @@ use crate::cli::Cli;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::streams;
 use clap::CommandFactory;
+use levada_cal::diag::{Diagnostic, Diagnostics, Sources, Span};
 use levada_fork::emit::Style;
-use levada_fork::preprocessed::{self, Prelude};
+use levada_fork::lex;
+use levada_fork::preprocessed::{self, Prelude, Refused};
 use levada_fork::report;
 use line::{Goal, Input, Language, Line};
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -99,7 +102,15 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     let mut texts = Vec::new();
     for input in &sources {
         match session.preprocess(input)? {
-            Some(text) => texts.push(text),
+            Some(text) => {
+                if line.goal != Goal::Preprocess
+                    && let Some(why) = preprocessed::without_block(&text.output)
+                {
+                    session.refused(input, &why)?;
+                    return Ok(ExitCode::FAILURE);
+                }
+                texts.push(text);
+            }
             // The compiler says what is wrong; but of forks it knows nothing.
             None if session.holds_forks(input)? => return session.complain(input),
             None => return pass_on(&cc, &words, &line, Some(&session)),
@@ -110,6 +121,36 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         return pass_on(&cc, &words, &line, Some(&session));
     }
     session.translated(&sources, texts, style)
+}
+
+/// Where forks are in files of C++, of which the compiler will say that they are wrong, and not why.
+fn forks_in_cpp(line: &Line) -> Option<(Sources, Diagnostics)> {
+    let mut found = Diagnostics::new();
+    let mut sources = Sources::new();
+    for input in line.inputs.iter().filter(|i| i.is_cpp()) {
+        let Ok(text) = std::fs::read(&input.path) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let tokens = lex::lex(text.as_bytes()).tokens;
+        if let Some(&bang) = lex::forks(&tokens).first() {
+            let shown = Sources::display_path(Path::new(&input.path));
+            let span = Span {
+                file: sources.add(shown, text.clone()),
+                start: tokens[bang].start,
+                end: tokens[bang + 1].end,
+            };
+            found.push(
+                Diagnostic::error("fork-cpp", "`!!` is an operator of C, and this is C++")
+                    .label(span, "a fork")
+                    .help(
+                        "in C++, write LVD_FORKABLE once for the function and LVD_FORK and LVD_JOIN for \
+                         the call (<levada/fork.h>), or put the forks into a file of C",
+                    ),
+            );
+        }
+    }
+    found.has_errors().then_some((sources, found))
 }
 
 /// What is loaded into a host is a shared object, and stays on its stack, beside which others' may be.
@@ -143,9 +184,17 @@ fn pass_on(
     }
     let asked = session.is_some_and(|s| s.asked);
     if line.links_objects() || (asked && line.links()) {
+        note_thread_sanitizer(line, asked);
         command.args(library(line)?);
     }
-    Err(cannot_run(cc, &command.exec()))
+    let Some((files, found)) = forks_in_cpp(line) else {
+        return Err(cannot_run(cc, &command.exec()));
+    };
+    let status = command.status().map_err(|e| cannot_run(cc, &e))?;
+    if !status.success() {
+        output::diagnostics(&files, &found);
+    }
+    Ok(exit_code(status))
 }
 
 /// What is linked so that forks find the runtime; nothing of it comes in where there are none. A host has
@@ -165,6 +214,24 @@ fn library(line: &Line) -> Result<Vec<OsString>, Failure> {
     }
     words.extend([library.into(), "-lpthread".into(), "-lm".into()]);
     Ok(words)
+}
+
+/// What is linked is not built for the thread sanitizer, which so does not see what the runtime orders.
+/// `forks`: something is known to use it; else it may, if an object does.
+fn note_thread_sanitizer(line: &Line, forks: bool) {
+    let uses = |i: &Input| {
+        let text = std::fs::read(&i.path).unwrap_or_default();
+        text.windows(8).any(|w| w == b"lvd_fork")
+    };
+    if line.hosted || !line.sanitizes_threads() || line.names_our_library() {
+        return;
+    }
+    if forks || line.inputs.iter().any(uses) {
+        let note = "note: the thread sanitizer does not see into the runtime that is linked, and will report \
+                    races that are none; build the runtime for it (cmake -S runtime -B tsan \
+                    -DLVD_SANITIZE=thread), and name tsan/liblevada.a on the command line\n";
+        let _ = std::io::stderr().lock().write_all(note.as_bytes());
+    }
 }
 
 /// A preprocessed file.
@@ -311,6 +378,97 @@ impl Session<'_> {
         })
     }
 
+    /// Shows what was refused.
+    fn refused(&mut self, input: &Input, why: &Refused) -> Result<(), Failure> {
+        let mut kept = Vec::new();
+        if input.path == "-" {
+            self.standard_input()?.read_to_end(&mut kept)?;
+        }
+        let stdin = (input.path == "-").then_some(("<stdin>", kept.as_slice()));
+        let (files, found) = report::of_preprocessed(why, stdin);
+        output::diagnostics(&files, &found);
+        Ok(())
+    }
+
+    /// The forks once more, with the functions that they call safe from macros of the same name: which of
+    /// the C library's functions are macros as well depends on how it is compiled (`-O`). What is refused
+    /// then, or `why` if it is not that.
+    fn without_macros(
+        &mut self,
+        input: &Input,
+        mut why: Refused,
+        style: Style,
+        scratch: &Scratch,
+    ) -> Result<Result<Vec<u8>, Refused>, Failure> {
+        let path = input.path.to_str().filter(|p| *p != "-");
+        let Some(path) = path.filter(|_| input.language == Language::C) else {
+            return Ok(Err(why));
+        };
+        let folder = scratch.0.join(format!("bracketed-{}", input.at));
+        std::fs::create_dir(&folder)?;
+        let copy = folder.join("copy.c");
+        let text = std::fs::read(path)?;
+        let (mut lines, mut before) = (Vec::new(), None);
+        // Of each function no more than the first is refused.
+        loop {
+            let refused = why.lines_without_call(path);
+            if refused.iter().any(|l| lines.contains(l)) {
+                // No function has that name: what was refused is the macro.
+                return Ok(Err(before.unwrap_or(why)));
+            }
+            if refused.is_empty() {
+                return Ok(Err(why));
+            }
+            lines.extend(refused);
+            let Some(bracketed) = preprocessed::with_bracketed_calls(&text, &lines) else {
+                return Ok(Err(why));
+            };
+            let mut named = format!("#line 1 {path:?}\n").into_bytes();
+            named.extend_from_slice(&bracketed);
+            std::fs::write(&copy, named)?;
+            let Some(output) = self.preprocess_copy(input, path, &copy)? else {
+                return Ok(Err(why));
+            };
+            match preprocessed::rewrite(&output, style, || self.prelude(scratch))? {
+                Ok(made) => return Ok(Ok(made.into_owned())),
+                Err(still) => before = Some(std::mem::replace(&mut why, still)),
+            }
+        }
+    }
+
+    /// The preprocessor's output of a copy of the file at `path`, as if it were that; none if it fails.
+    fn preprocess_copy(
+        &mut self,
+        input: &Input,
+        path: &str,
+        copy: &Path,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        // What the file includes lies beside itself, not beside its copy.
+        let beside = Path::new(path)
+            .parent()
+            .filter(|p| *p != Path::new(""))
+            .unwrap_or(Path::new("."));
+        let copied = Input {
+            path: copy.into(),
+            ..input.clone()
+        };
+        let goal = [OsStr::new("-E"), OsStr::new("-iquote"), beside.as_os_str()];
+        let mut command = self.preprocessor(&copied, &goal)?;
+        let done = command.output().map_err(|e| cannot_run(self.cc, &e))?;
+        if !done.status.success() {
+            return Ok(None);
+        }
+        let (mut rest, name) = (done.stdout.as_slice(), copy.as_os_str().as_bytes());
+        let mut output = Vec::with_capacity(rest.len());
+        while let Some(at) = rest.windows(name.len()).position(|w| w == name) {
+            output.extend_from_slice(&rest[..at]);
+            output.extend_from_slice(path.as_bytes());
+            rest = &rest[at + name.len()..];
+        }
+        output.extend_from_slice(rest);
+        Ok(Some(output))
+    }
+
     /// Compiles what the forks become.
     fn translated(
         &mut self,
@@ -326,17 +484,14 @@ impl Session<'_> {
             let done = preprocessed::rewrite(&text.output, style, || self.prelude(&scratch))?;
             let made = match done {
                 Ok(made) => made,
-                Err(why) => {
-                    let mut kept = Vec::new();
-                    if input.path == "-" {
-                        self.standard_input()?.read_to_end(&mut kept)?;
+                Err(why) => match self.without_macros(input, why, style, &scratch)? {
+                    Ok(made) => made.into(),
+                    Err(why) => {
+                        self.refused(input, &why)?;
+                        refused = true;
+                        continue;
                     }
-                    let stdin = (input.path == "-").then_some(("<stdin>", kept.as_slice()));
-                    let (files, found) = report::of_preprocessed(&why, stdin);
-                    output::diagnostics(&files, &found);
-                    refused = true;
-                    continue;
-                }
+                },
             };
             let has_forks = matches!(made, std::borrow::Cow::Owned(_));
             if has_forks || self.line.goal == Goal::Preprocess {
@@ -383,6 +538,7 @@ impl Session<'_> {
             command.arg("-idirafter").arg(headers);
         }
         if self.line.links() {
+            note_thread_sanitizer(self.line, true);
             command.args(library(self.line)?);
         }
         if self.stdin.is_some() {
