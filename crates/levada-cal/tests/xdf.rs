@@ -10,6 +10,7 @@
 //! that is not there, empty, binary, malformed, not a network.
 
 use levada_cal::diag::{Diagnostics, render};
+use levada_cal::interp::{Machine, Options};
 use levada_cal::ir;
 use levada_cal::workspace::Workspace;
 use levada_cal::xdf::{check_xdf, load_network, locate};
@@ -297,6 +298,42 @@ fn a_parameter_that_is_cut_is_told_with_both_numbers() {
             "the size of a list is from 1 to",
         ],
     );
+}
+
+/// Operators and conversions of networks give what those of actors do.
+#[test]
+fn networks_compute_what_actors_do() {
+    let show = "package p;\nactor Show (uint(size=5) held, int sign, String text, double tenth, float \
+                rounded) ==> :\n  bool done := false;\n  action ==>\n  guard not done\n  do\n    \
+                println(held + \" \" + sign + \" \" + text + \" \" + (tenth = 0.1) + \" \" + (rounded = \
+                0.1) + \" \" + ~(sign mod 7));\n    done := true;\n  end\nend\n";
+    let literal = |kind: &str, value: &str| {
+        format!("<Expr kind=\"Literal\" literal-kind=\"{kind}\" value=\"{value}\"/>")
+    };
+    let both = |op: &str, a: &str, b: &str| {
+        format!("<Expr kind=\"BinOpSeq\">{a}<Op name=\"{op}\"/>{b}</Expr>")
+    };
+    // Held in 8 bits, and not cut to 5.
+    let five = format!(
+        "<Decl kind=\"Variable\" name=\"five\"><Type name=\"uint\"><Entry kind=\"Expr\" \
+         name=\"size\">{}</Entry></Type>{}</Decl>\n",
+        int(5),
+        int(32)
+    );
+    let text = both("+", &literal("String", "x"), &literal("Real", "0.5"));
+    let parameters = [
+        ("held", "<Expr kind=\"Var\" name=\"five\"/>".to_string()),
+        ("sign", both(">>", &int(-5), &int(63))),
+        ("text", text),
+        ("tenth", literal("Real", "0.1")),
+        ("rounded", literal("Real", "0.1")),
+    ];
+    let top = xdf(&(five + &instance("show", "p.Show", &parameters)));
+    let (network, said) = load("alike", &[("p/Show.cal", show), ("p/Top.xdf", &top)], &[]);
+    let network = network.unwrap_or_else(|| panic!("{said}"));
+    let report = Machine::new(&network, Options::default()).run().unwrap();
+    let printed = report.printed.concat();
+    assert_eq!(printed, "32 -1 x0.500000 true true 0\n", "{said}");
 }
 
 #[test]
