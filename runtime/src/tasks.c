@@ -323,7 +323,8 @@ TASKID pb_create_in(int process, const char *p_task, int prio) {
 }
 
 lvd_status pb_stack_size(size_t bytes) {
-  if (!lvd_fiber_stack(bytes)) return LVD_E_ARGUMENT;
+  if (!lvd_fiber_stack(bytes))
+    return lvd_misuse(LVD_E_ARGUMENT, "pb_stack_size(%zu): a stack has at most 8 MiB", bytes);
   lvd_store_relaxed_u64(&lvd_program_here()->stack, bytes);
   return LVD_OK;
 }

@@ -234,6 +234,7 @@ static lvd_status much_in_call(lvd_frame *f) {
 LVD_PROCEDURE(much_in_call)
 
 void test_overflow_of_task_mended(void) {
+  pb_set_diagnostics(false);
   NOT_HERE;
   for (int i = 0; i < 2; i++) {
     CHECK_EQ(pb_stack_size(i ? 2 * NEEDS : 0), LVD_OK);

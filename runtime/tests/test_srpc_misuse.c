@@ -314,6 +314,7 @@ static void is_wrong_everywhere(void) {
   CHECK_EQ(pb_load("no such program"), LVD_E_UNKNOWN);
   CHECK_EQ(pb_register(NULL, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(pb_register("square", (void *)sends_ten), LVD_E_STATE);
+  CHECK_EQ(pb_stack_size((8 << 20) + 1), LVD_E_ARGUMENT);
   CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE);
   TASKID t = pb_create("waits_for_signal_here", 0);
   CHECK_EQ(pb_wait(t), LVD_E_STATE);
@@ -348,6 +349,7 @@ void test_srpc_misuse_each(void) {
       "pb_load(\"no such program\"): there is no such program",
       "pb_register: a procedure has a name and a function",
       "pb_register(\"square\"): another function has this name",
+      "pb_stack_size(8388609): a stack has at most 8 MiB",
       "pb_wait_signal: only a procedure has signals",
       "pb_wait of the task waits_for_signal_here: it was not started: pb_rpc or stream_rpc comes "
       "first",
