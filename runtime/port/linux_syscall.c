@@ -109,34 +109,31 @@ static long call_cpu(unsigned *cpu, unsigned *node, void *unused) {
   return lvd_sys_enter(SYS_getcpu, (long)cpu, (long)node, (long)unused, 0, 0, 0);
 }
 
-/* Found at the first call: also where that is in a signal's handler, or in another constructor. */
-static int find_clock(clockid_t clock, struct timespec *out);
-static long find_cpu(unsigned *cpu, unsigned *node, void *unused);
-static clock_code *read_clock = find_clock;
-static cpu_code *read_cpu = find_cpu;
-
-static int find_clock(clockid_t clock, struct timespec *out) {
-  clock_code *code = (clock_code *)code_named(CLOCK);
-  if (!code) code = call_clock;
-  __atomic_store_n(&read_clock, code, __ATOMIC_RELAXED);
-  return code(clock, out);
-}
-static long find_cpu(unsigned *cpu, unsigned *node, void *unused) {
-  cpu_code *code = (cpu_code *)code_named(CPU);
-  if (!code) code = call_cpu;
-  __atomic_store_n(&read_cpu, code, __ATOMIC_RELAXED);
-  return code(cpu, node, unused);
-}
+/* Null until the first call, which may be in a signal's handler or in another constructor. Every call that looks finds the
+ * same code. */
+static lvd_aptr read_clock, read_cpu;
 
 int lvd_sys_clock_gettime(clockid_t clock, struct timespec *out) {
-  int result = __atomic_load_n(&read_clock, __ATOMIC_RELAXED)(clock, out);
+  clock_code *code = (clock_code *)lvd_load_relaxed_ptr(&read_clock);
+  if (!code) {
+    code = (clock_code *)code_named(CLOCK);
+    if (!code) code = call_clock;
+    lvd_store_relaxed_ptr(&read_clock, (void *)code);
+  }
+  int result = code(clock, out);
   LVD_SYS_WROTE(out, sizeof *out);
   return (int)lvd_sys_result(result);
 }
 
 int lvd_sys_getcpu(void) {
+  cpu_code *code = (cpu_code *)lvd_load_relaxed_ptr(&read_cpu);
+  if (!code) {
+    code = (cpu_code *)code_named(CPU);
+    if (!code) code = call_cpu;
+    lvd_store_relaxed_ptr(&read_cpu, (void *)code);
+  }
   unsigned cpu = 0;
-  long result = __atomic_load_n(&read_cpu, __ATOMIC_RELAXED)(&cpu, NULL, NULL);
+  long result = code(&cpu, NULL, NULL);
   LVD_SYS_WROTE(&cpu, sizeof cpu);
   return lvd_sys_result(result) < 0 ? -1 : (int)cpu;
 }
