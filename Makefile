@@ -25,12 +25,16 @@ override BUILD := $(abspath $(BUILD))
 LEVADA = $(CARGO_TARGET_DIR)/debug/levada
 JPEG   = examples/jpeg/src/jpeg
 MEDIA  = $(BUILD)/demo/media
+# What tests call; without those of USES, some tests are skipped and say so.
+NEEDS  = cc g++ cmake cargo python3 pip pkg-config curl cjpeg djpeg ffmpeg lame mpg123
+USES   = gdb clang riscv64-linux-gnu-gcc qemu-system-riscv64 qemu-system-riscv32 qemu-system-x86_64 busybox verilator
+CROSS  = aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
 # rustup's programs, also in a shell that has not logged in anew.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-mp3 test test-runtime test-sanitizers test-cross test-install test-model \
-        test-rust test-guest test-examples test-docs test-hardware check format bench corpus soak install clean
+.PHONY: help build demo demo-mp3 test test-rest test-all test-runtime test-sanitizers test-cross test-install \
+        test-model test-rust test-guest test-examples test-docs test-hardware check format bench corpus soak install clean
 
 help: ## list the targets
 	@echo "make TARGET, one of:"
@@ -42,8 +46,8 @@ build: ## build the command and the runtime
 
 demo: ## decode JPEG pictures and a clip on all cores; IN=photo.jpg takes yours
 	@scripts/need cc cmake cargo $(if $(IN),,cjpeg ffmpeg)
-	@echo "Building Levada (a minute or two, the first time)"
-	@cargo build --workspace
+	@echo "Building the C runtime and the command (the first time: three to five minutes on two cores)"
+	@cargo build -p levada
 	@mkdir -p $(BUILD)/demo
 ifeq ($(IN),)
 	@examples/jpeg/media/make-media $(MEDIA)
@@ -64,58 +68,69 @@ demo-mp3: ## decode a short piece of music, in each form; IN=song.mp3 takes your
 	@echo "Building the decoder"
 	@examples/mp3/demo $(BUILD)/mp3 "$(IN)"
 
-test: test-runtime test-rust test-guest test-examples test-docs test-install test-model test-sanitizers test-cross test-hardware ## run all the tests
+RUN_TESTS = scripts/run-tests --build $(BUILD)
+
+test: ## what proves an installation: the essential of every part
+	@scripts/need $(NEEDS)
+	@scripts/need $(USES) || echo "without them, some tests are skipped and say so"
+	@scripts/build-tests $(BUILD) runtime
+	@$(RUN_TESTS) --set essential
+
+test-rest: ## all tests that `make test` leaves out: sanitizers, other processors, the model checker, long ones
+	@scripts/need $(NEEDS) $(CROSS)
+	@scripts/need $(USES) || echo "without them, some tests are skipped and say so"
+	@scripts/build-tests $(BUILD) runtime address thread portable aarch64 riscv64
+	@$(RUN_TESTS) --set rest
+
+test-all: test test-rest ## all tests
 
 test-runtime: ## the C runtime's own tests
-	@scripts/need cc cmake
+	@scripts/need cc cmake python3
 	@scripts/need riscv64-linux-gnu-gcc qemu-system-riscv64 qemu-system-riscv32 || echo "without them, the tests of windows say that they are skipped"
-	@echo "Building the runtime and its tests"
-	@cmake -S runtime -B $(BUILD)/runtime -DLVD_DEBUG=ON >/dev/null
-	@cmake --build $(BUILD)/runtime -j $$(nproc) >/dev/null
-	ctest --test-dir $(BUILD)/runtime --output-on-failure -j $$(scripts/at-once)
+	@scripts/build-tests $(BUILD) runtime
+	@$(RUN_TESTS) --suite runtime
 
 test-sanitizers: build ## all that is C, also what is generated, under the sanitizers
 	@scripts/need cc cmake cargo cjpeg djpeg ffmpeg python3
-	scripts/test-sanitizers $(BUILD)/sanitizers $(LEVADA)
+	@scripts/build-tests $(BUILD) address thread
+	@$(RUN_TESTS) --suite address --suite thread
 
 test-cross: ## the C runtime's own tests for aarch64 and riscv64, under emulation
-	@scripts/need cc cmake aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
-	@echo "Building for aarch64 and riscv64"
-	@scripts/test-cross $(BUILD)/cross
+	@scripts/need cc cmake python3 aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc qemu-aarch64 qemu-riscv64
+	@scripts/build-tests $(BUILD) portable aarch64 riscv64
+	@$(RUN_TESTS) --suite freestanding --suite portable --suite aarch64 --suite riscv64
 
 test-install: ## a C and a C++ program that use what is installed
 	@scripts/need cc g++ cmake pkg-config
 	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
-	@echo "Building and installing the runtime"
-	@scripts/test-install $(BUILD)/install
+	@$(RUN_TESTS) --suite install
 
 test-model: ## the lock-free protocols under the model checker
 	@scripts/need cc cargo
-	CARGO_TARGET_DIR=$(BUILD)/model runtime/model/run
+	@$(RUN_TESTS) --suite model
 
 test-rust: ## the compiler, the mapper, the command
-	@scripts/need cc cmake cargo
+	@scripts/need cc cmake cargo python3
 	@scripts/need gdb || echo "without gdb, its tests say that they are skipped"
 	@scripts/need clang || echo "without clang, programs with forks are compiled by gcc alone"
-	cargo test --workspace --no-fail-fast
+	@$(RUN_TESTS) --suite rust
 
 test-guest: ## shields on four cores and other kernels, in an emulated machine
 	@scripts/need cc cmake cargo
 	@scripts/need qemu-system-x86_64 busybox || echo "without them, this says that it is skipped"
-	scripts/test-guest $(BUILD)/guest
+	@$(RUN_TESTS) --suite guest
 
 test-examples: build ## all examples
 	@scripts/need cjpeg djpeg python3 pip
-	examples/test-examples $(LEVADA)
-	python3 examples/jpeg/tests/test_jpeg.py $(LEVADA) --cache $(BUILD)/photographs
-	examples/mp3/test $(BUILD)/mp3
+	@scripts/build-tests $(BUILD) runtime
+	@$(RUN_TESTS) --suite examples --suite jpeg --suite mp3
 
 test-docs: build ## the commands and programs in the documents
 	@scripts/need cc python3 pkg-config curl
-	scripts/test-docs $(LEVADA) $(BUILD)/docs
+	@$(RUN_TESTS) --suite docs
 
 test-hardware: ## two processors and the bridge between them, simulated
-	hardware/backdoor/test $(BUILD)/hardware
+	@$(RUN_TESTS) --suite hardware
 
 check: ## formatting, lints with warnings as errors, the C as C++
 	@scripts/need cc g++ cmake cargo clang-format shellcheck

@@ -313,7 +313,7 @@ fn networks_are_compiled_with_the_headers_and_the_library_of_the_command_itself(
     place.write("prefix/lib/liblevada.a", "no library");
     place.write("prefix/bin/none", "");
     let command = place.path("prefix/bin/levada");
-    std::fs::copy(env!("CARGO_BIN_EXE_levada"), &command).unwrap();
+    common::copy_program(env!("CARGO_BIN_EXE_levada"), &command);
     for args in [&["run", TOP][..], &["build", TOP, "-o", "top"]] {
         let output = Command::new(&command)
             .args(args)

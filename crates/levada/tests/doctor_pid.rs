@@ -221,7 +221,7 @@ fn says_that_it_is_somebody_elses() {
     let program = Program::new(&place);
     let open = |path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     let copy = place.path("levada-for-all");
-    std::fs::copy(env!("CARGO_BIN_EXE_levada"), &copy).unwrap();
+    common::copy_program(env!("CARGO_BIN_EXE_levada"), &copy);
     open(copy.clone());
     open(place.path(""));
     let output = Command::new(copy)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada cc` where a C compiler stands: command lines of all kinds, make, CMake.
 
+mod common;
+
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -296,8 +297,7 @@ fn what_has_no_forks_is_compiled_as_it_is() {
     let script = folder.join("spy");
     let text = "#!/bin/sh\nfor w in \"$@\"; do printf '[%s]' \"$w\"; done >> called\necho >> called\n\
                 exec cc \"$@\"\n";
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    common::write_script(&script, text);
     let call = |words: &[&str]| {
         let _ = std::fs::remove_file(folder.join("called"));
         let mut command = Command::new(LEVADA);

@@ -685,7 +685,7 @@ fn a_host_whose_file_is_gone_compiles_all() {
     );
     place.write("src/p/Old.xdf", &fib.replace("\"Top\"", "\"Old\""));
     let old = place.path("old");
-    std::fs::copy(env!("CARGO_BIN_EXE_levada"), &old).unwrap();
+    common::copy_program(env!("CARGO_BIN_EXE_levada"), &old);
     let program = old.to_str().unwrap().to_string();
     let host = Host::begin_as(place, &program, &[]);
     std::fs::remove_file(&old).unwrap();

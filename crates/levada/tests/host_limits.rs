@@ -6,7 +6,6 @@ mod common;
 
 use common::host::{ENDLESS, Host, pipe, sources};
 use common::network;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
@@ -574,8 +573,7 @@ fn a_host_opens_as_many_files_as_it_may_and_its_children_as_before() {
     let place = sources();
     let script = |name: &str, text: &str| {
         let path = place.path(name);
-        place.write(name, &format!("#!/bin/sh\n{text}\n"));
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        common::write_script(&path, &format!("#!/bin/sh\n{text}\n"));
         path.to_str().unwrap().to_string()
     };
     let said = place.path("limit.txt");
@@ -617,9 +615,7 @@ fn who_waits_for_a_compiler_is_told() {
         (&cc, format!("read line < {}", waits.display())),
         (&slow, format!("CC={cc}; export CC; exec {levada} \"$@\"")),
     ] {
-        std::fs::write(file, format!("#!/bin/sh\n{does}\n")).unwrap();
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(file, mode).unwrap();
+        common::write_script(file, &format!("#!/bin/sh\n{does}\n"));
     }
     let host = Host::begin_as(place, &slow, &[]);
     let args = ["load", common::host::TOP, "--socket", "h.sock"];

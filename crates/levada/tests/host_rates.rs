@@ -271,8 +271,8 @@ fn a_rate_is_kept_by_all_versions_together() {
             assert!(done(&host.seen("one")) >= before);
         }
         // It may have saved half a second's worth, and is held a little later than it should be.
-        let most = rate * (start.elapsed().as_secs_f64() + 1.0) + 5.0;
         let more = done(&host.seen("one")) - before;
+        let most = rate * (start.elapsed().as_secs_f64() + 1.0) + 5.0;
         println!("{file}: {more} of {most}");
         assert!(more <= most, "{more} of {most}");
         // And it has not stopped.

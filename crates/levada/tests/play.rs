@@ -4,7 +4,6 @@
 mod common;
 
 use common::{Place, Run};
-use std::os::unix::fs::PermissionsExt;
 
 /// Shows three pictures of 4 by 2.
 const SHOWER: (&str, &str) = (
@@ -41,10 +40,9 @@ end
 fn place(viewers: &[(&str, &str)]) -> Place {
     let place = Place::new(&[SHOWER, MUTE]);
     for (name, script) in viewers {
-        let file = format!("bin/{name}");
-        place.write(&file, &format!("#!/bin/sh\n{script}\n"));
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.path(&file), executable).unwrap();
+        std::fs::create_dir_all(place.path("bin")).unwrap();
+        let file = place.path(&format!("bin/{name}"));
+        common::write_script(file, &format!("#!/bin/sh\n{script}\n"));
     }
     place
 }

@@ -243,7 +243,7 @@ fn a_user_without_rights_moves_his_own() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let levada = folder.path().join("levada");
-    fs::copy(LEVADA, &levada).unwrap();
+    common::copy_program(LEVADA, &levada);
     let runtime = folder.path().join("runtime");
     fs::create_dir(&runtime).unwrap();
     std::os::unix::fs::chown(&runtime, Some(65534), Some(65534)).unwrap();

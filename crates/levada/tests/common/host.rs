@@ -181,15 +181,7 @@ impl Host {
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(host.append(true).open(place.path(SAID)).unwrap());
-        // A file just written is busy while a child that another test has forked meanwhile has it open.
-        let child = loop {
-            match command.spawn() {
-                Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                other => break other.unwrap(),
-            }
-        };
+        let child = command.spawn().unwrap();
         Host::of(place, child)
     }
 

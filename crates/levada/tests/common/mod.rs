@@ -168,6 +168,25 @@ impl Place {
     }
 }
 
+/// Copies a program that is then started. A process of its own copies it: a file that this one has open for writing may be
+/// inherited by the child that another test forks at that moment, and a file that is open for writing cannot be executed.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let copied = Command::new("cp")
+        .args([from.as_ref(), to.as_ref()])
+        .status();
+    assert!(copied.unwrap().success());
+}
+
+/// Writes a script that is then started, in the same way.
+pub fn write_script(path: impl AsRef<Path>, text: &str) {
+    let written = Command::new("sh")
+        .args(["-c", "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\""])
+        .arg(path.as_ref())
+        .arg(text)
+        .status();
+    assert!(written.unwrap().success());
+}
+
 /// The threads of a process that hangs: their names, where in the system they wait, and where there is
 /// a debugger, how they came there.
 fn what_it_does(pid: u32) -> String {
