@@ -63,6 +63,7 @@ typedef struct lvd_entity {
   lvd_actor actor;
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
+  lvd_a64 busy_told;       /* the most that was said of it, with what ran then (lvd_tell_most) */
   uint64_t lately_longest; /* the longest activation in ticks, of long ago ones less and less */
   lvd_a64 clocked; /* 1 + the number of an activation that the clock, or the watchdog, has met */
 } lvd_entity;
@@ -369,6 +370,14 @@ static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
 /* Still in the activation in which its clock said that it is (stuck.c)? */
 static inline bool lvd_worker_is_stuck(const lvd_worker *w) {
   return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
+}
+
+/* Never less than before: it is a counter. */
+static inline uint64_t lvd_tell_most(lvd_a64 *most, uint64_t is) {
+  uint64_t told = lvd_load_relaxed_u64(most);
+  while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {
+  }
+  return told < is ? is : told;
 }
 
 /* What the clock has counted of the activation that runs. */
@@ -747,7 +756,8 @@ void lvd_lost_begin(lvd_worker *w);
 /* Moves `since` on by what has been lost until `now`. Of the worker itself while nothing runs, of its clock while
  * something does. */
 void lvd_lost_look(lvd_worker *w, uint64_t now);
-/* What the activation that runs has lost since the last look, as others can see it; in ticks. */
+/* What the activation that runs has lost since the last look, as others can see it; in ticks. It may be a part too much,
+ * which is seen as time that it takes at the next look. */
 uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now);
 /* What the one of this number has lost before; in ticks. */
 uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation);

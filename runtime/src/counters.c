@@ -17,7 +17,20 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
   return runs && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
 }
 
-LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *out) {
+/* With what runs now. That may end while it is looked at, and be counted with the others: then once more. */
+static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
+  enum { TRIES = 4 };
+  uint64_t busy = 0;
+  for (uint32_t i = 0; i < TRIES; i++) {
+    uint64_t before = lvd_load_relaxed_u64(&e->activations);
+    busy = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+    *runs_ns = lvd_runs_ns(e);
+    if (lvd_load_relaxed_u64(&e->activations) == before) break;
+  }
+  return lvd_tell_most(&e->busy_told, busy + *runs_ns);
+}
+
+LVD_READS_LIVE static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
   uint32_t workers = e->app->rt->workers; /* on a core's relief it is on that core */
@@ -27,11 +40,9 @@ LVD_READS_LIVE static void read_actor(const lvd_entity *e, lvd_actor_counters *o
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   out->outside = lvd_load_relaxed_u32(&e->away);
   out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
-  out->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
   out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
-  out->runs_ns = lvd_runs_ns(e); /* it counts before it ends */
-  out->busy_ns += out->runs_ns;
+  out->busy_ns = busy_ns(e, &out->runs_ns); /* it counts before it ends */
   if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;
 }
 

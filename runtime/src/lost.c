@@ -19,7 +19,7 @@
  * ago. In that time nobody can wait for longer than it lasts: by no more than that a sleep, which is all missing, can be
  * told too short for what was waited before it. What is left out: a loss
  * shorter than LONG_NS in an activation that is. Who reads the counters of one that runs looks, too, since ticks of the clock
- * are rare where others have most of the core; what is being lost at that moment he sees as time that it takes.
+ * are rare where others have most of the core; what is missing to a thread that does not sleep is lost for him.
  *
  * Which clock is whose: costs, turns among those on a worker, the share of cores that an application may have: without
  * what is lost. A promised rate: time as it is outside. The time limit of an action, and ticks: CPU time. How long what
@@ -120,5 +120,10 @@ uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now) {
   uint32_t clock = lvd_load_relaxed_u32(&w->lost.clock);
   uint64_t cpu = lvd_port_clock_ns((int)clock);
   uint64_t missing = cpu ? missing_ns(w, now - lvd_slept(w), cpu) : 0;
-  return missing < LEAST_NS ? 0 : lost_of(w, missing, waited_ns(w));
+  if (missing < LEAST_NS) return 0;
+  /* What a thread waits for a core now the system adds when it has that: of one that does not sleep all is lost, and not told
+   * as time that it takes, which would have to be taken back. */
+  uint32_t number = lvd_load_relaxed_u32(&w->number);
+  if (number && !lvd_port_thread_waits(number)) return lvd_port_ns_to_ticks(missing);
+  return lost_of(w, missing, waited_ns(w));
 }

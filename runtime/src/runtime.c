@@ -390,14 +390,6 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   return status;
 }
 
-/* Never less than before: it is a counter. */
-static uint64_t tell_most(lvd_a64 *most, uint64_t is) {
-  uint64_t told = lvd_load_relaxed_u64(most);
-  while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {
-  }
-  return told < is ? is : told;
-}
-
 /* Ticks since the activation that runs began, without what it has lost, and in `*gone_by` with that; 0 if it ends
  * meanwhile, or another begins. */
 static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
@@ -425,9 +417,9 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
   uint64_t gone_by, ticks = runs(w, &gone_by);
   out->runs_ns = lvd_port_ticks_to_ns(gone_by);
-  out->busy_ns = lvd_port_ticks_to_ns(tell_most(&w->busy_told, busy(w, ticks)));
+  out->busy_ns = lvd_port_ticks_to_ns(lvd_tell_most(&w->busy_told, busy(w, ticks)));
   out->lost_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
-  out->sleep_ns = lvd_port_ticks_to_ns(tell_most(&w->slept_told, lvd_slept(w)));
+  out->sleep_ns = lvd_port_ticks_to_ns(lvd_tell_most(&w->slept_told, lvd_slept(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);

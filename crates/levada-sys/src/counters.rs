@@ -27,6 +27,15 @@ pub struct ActorCounters {
     pub waits: bool,
     /// For what is outside, in the middle of a firing.
     pub outside: bool,
+    /// Of the main of a C program: what its fibers compute, which is not in `busy`.
+    pub fibers: Duration,
+}
+
+impl ActorCounters {
+    /// CPU time, that of a C program's fibers with it.
+    pub fn computed(&self) -> Duration {
+        self.busy + self.fibers
+    }
 }
 
 /// All counters of an application at one moment.
@@ -101,13 +110,20 @@ impl App {
             runs: Duration::from_nanos(a.runs_ns),
             waits: a.waits,
             outside: a.outside,
+            fibers: Duration::ZERO,
         });
+        let mut actors: Vec<ActorCounters> = actors.collect();
+        let fibers = (0..self.runtime.workers()).map(|w| self.fibers_on(w));
+        let fibers: Vec<Duration> = fibers.collect();
+        if self.network.is_program()
+            && let Some(main) = actors.first_mut()
+        {
+            main.fibers = fibers.iter().sum();
+        }
         Ok(Counters {
-            actors: actors.collect(),
+            actors,
             channels: channel,
-            fibers: (0..self.runtime.workers())
-                .map(|w| self.fibers_on(w))
-                .collect(),
+            fibers,
             progress: None,
         })
     }

@@ -342,14 +342,14 @@ impl Summary {
             .counters
             .actors
             .iter()
-            .map(|a| a.busy.as_secs_f64())
+            .map(|a| a.computed().as_secs_f64())
             .sum();
         let rows: Vec<Vec<String>> = self
             .counters
             .actors
             .iter()
             .map(|a| {
-                let busy = a.busy.as_secs_f64();
+                let busy = a.computed().as_secs_f64();
                 vec![
                     a.name.clone(),
                     a.worker.to_string(),
@@ -457,7 +457,7 @@ impl Summary {
                 json!({
                     "name": a.name, "worker": a.worker, "firings": a.firings,
                     "activations": a.activations,
-                    "busy_seconds": a.busy.as_secs_f64(),
+                    "busy_seconds": a.computed().as_secs_f64(),
                     "longest_seconds": a.longest.as_secs_f64(),
                 })
             });

@@ -97,7 +97,7 @@ impl From<&Seen> for Details {
             pin: pins.get(i).copied().flatten(),
             firings: a.firings,
             activations: a.activations,
-            busy: a.busy.as_secs_f64(),
+            busy: a.computed().as_secs_f64(),
             longest: a.longest.as_secs_f64(),
         };
         let channel = |c: &ChannelCounters| {
