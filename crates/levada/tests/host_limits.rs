@@ -711,29 +711,52 @@ fn limits_of_the_system_end_no_more_than_an_application() {
 fn what_computes_without_a_pause_is_counted_as_it_goes() {
     let place = sources();
     place.write("src/p/Endless.cal", ENDLESS);
-    compiled(&place, "spins", "int main(void) { volatile unsigned x = 1; for (;;) x = x * 75 + 1; }\n");
+    compiled(
+        &place,
+        "spins",
+        "int main(void) { volatile unsigned x = 1; for (;;) x = x * 75 + 1; }\n",
+    );
     let host = Host::begin_with(place, &["--time-limit=0"]);
-    host.run(&["load", "src/p/Endless.cal", "--name=net"]).succeeds();
+    host.run(&["load", "src/p/Endless.cal", "--name=net"])
+        .succeeds();
     host.run(&["load", "spins.so", "--name=program"]).succeeds();
     let busy = |name: &str| {
         let answer = host.get(&format!("/applications/{name}"));
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         let details: serde_json::Value = serde_json::from_str(body).unwrap();
-        (details["busy"].as_f64().unwrap(), details["actor"][0]["busy"].as_f64().unwrap())
+        (
+            details["busy"].as_f64().unwrap(),
+            details["actor"][0]["busy"].as_f64().unwrap(),
+        )
     };
     for name in ["net", "program"] {
         let (start, mut before, mut rises) = (Instant::now(), (0.0, 0.0), 0);
         while before.1 < 0.3 || rises < 10 {
-            assert!(start.elapsed() < Duration::from_secs(60), "{name}: {before:?}, {rises}");
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{name}: {before:?}, {rises}"
+            );
             let now = busy(name);
-            assert!(now.0 >= before.0 && now.1 >= before.1, "{name}: {now:?} after {before:?}");
+            assert!(
+                now.0 >= before.0 && now.1 >= before.1,
+                "{name}: {now:?} after {before:?}"
+            );
             rises += u32::from(now.1 > before.1);
             before = now;
         }
     }
     // A run that is interrupted tells what it has computed, as the cores do.
-    let run = host.place.command(&["run", "spins.so", "--json"]);
-    let run = { run }.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    for name in ["net", "program"] {
+        host.run(&["unload", name, "--now"]).succeeds();
+    }
+    let run = host
+        .place
+        .command(&["run", "spins.so", "--json", "--stats"]);
+    let run = { run }
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let stat = format!("/proc/{}/stat", run.id());
     let ticks = || -> u64 {
         let stat = std::fs::read_to_string(&stat).unwrap();
@@ -742,14 +765,18 @@ fn what_computes_without_a_pause_is_counted_as_it_goes() {
     };
     let start = Instant::now();
     while ticks() < 60 {
-        assert!(start.elapsed() < Duration::from_secs(120), "it does not compute");
+        assert!(
+            start.elapsed() < Duration::from_secs(120),
+            "it does not compute"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     // SAFETY: the child has not been waited for.
     assert_eq!(unsafe { libc::kill(run.id() as i32, libc::SIGINT) }, 0);
     let told = run.wait_with_output().unwrap();
     let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
-    let busy = told["actors"][0]["busy_seconds"].as_f64().unwrap();
+    let busy = told["actors"][0]["busy_seconds"].as_f64();
+    let busy = busy.unwrap_or_else(|| panic!("{told}"));
     let cores = told["cores"].as_array().unwrap().iter();
     let cores: f64 = cores.map(|c| c["busy_seconds"].as_f64().unwrap()).sum();
     assert!(busy > 0.2 && busy > cores / 2.0, "{told}");
