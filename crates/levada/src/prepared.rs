@@ -7,11 +7,15 @@ use crate::cli::{CompileArgs, NetworkArgs};
 use crate::output;
 use levada_cal::natives::Files;
 use levada_cal::{compile, seen};
+use levada_files::read_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+
+/// No answer is longer: what a compiler finds in the largest networks is a hundredth of it.
+const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
@@ -68,7 +72,7 @@ impl Entry {
     /// The answer, if it holds still.
     pub fn kept(&self) -> Option<Answer> {
         compile::make_private(self.file.parent()?).ok()?;
-        let text = std::fs::read_to_string(&self.file).ok()?;
+        let text = String::from_utf8(read_private(&self.file, MAX_BYTES).ok()?).ok()?;
         // The hash tells what a full disk or a crash has damaged.
         let (hash, answer) = text.split_once('\n')?;
         if hash != hex(&Sha256::digest(answer)) {

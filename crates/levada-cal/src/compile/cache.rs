@@ -3,10 +3,11 @@
 //! hash of their content.
 
 use super::CompileError;
+use levada_files::{make_private_folder, read_private};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -34,16 +35,7 @@ pub fn make_private(cache: &Path) -> Result<(), CompileError> {
         path: cache.to_path_buf(),
         why,
     };
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(cache).map_err(refuse)?;
-    let meta = fs::metadata(cache).map_err(refuse)?;
-    if meta.uid() != user() || meta.mode() & 0o022 != 0 {
-        return Err(refuse(io::Error::other(
-            "others can write there, too; make it yours alone (chmod go-w)",
-        )));
-    }
-    Ok(())
+    make_private_folder(cache).map_err(refuse)
 }
 
 /// Removes everything from the cache; how many bytes that were.
@@ -93,9 +85,12 @@ pub fn is_kept(object: &Path) -> bool {
     is
 }
 
-/// Is it there, and as it was kept?
+/// No compiled network is larger.
+const OBJECT_MAX_BYTES: u64 = 4 << 30;
+
+/// Is it there, this user's alone, and as it was kept?
 pub fn is_sound(kept: &Path) -> bool {
-    let Ok(bytes) = fs::read(kept) else {
+    let Ok(bytes) = read_private(kept, OBJECT_MAX_BYTES) else {
         return false;
     };
     let size = <Sha256 as Digest>::output_size();

@@ -3,11 +3,15 @@
 //! and a note of which process the machine is, for when the keeper was killed.
 
 use crate::output::{Failure, failure, failure_with};
+use levada_files::{create_private, make_private_folder, open_private, read_private};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// A note is a process and when it began.
+const NOTE_MAX_BYTES: u64 = 4096;
 
 pub struct Place {
     dir: PathBuf,
@@ -40,11 +44,9 @@ impl Place {
     }
 
     pub fn make(&self) -> Result<(), Failure> {
-        let made = fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.dir);
-        made.map_err(|e| Failure::new(format!("cannot make {}: {e}", self.dir.display())))
+        // Who could change its sockets would be told what is meant for a unit.
+        make_private_folder(&self.dir)
+            .map_err(|e| Failure::new(format!("{}: {e}", self.dir.display())))
     }
 
     fn file(&self, name: &str, end: &str) -> PathBuf {
@@ -90,13 +92,9 @@ impl Place {
         let path = self.lock(name);
         let cannot = |e| Failure::new(format!("cannot lock {}: {e}", path.display()));
         loop {
-            let file = OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .open(&path)
-                .map_err(cannot)?;
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).write(true);
+            let file = open_private(&path, &mut options).map_err(cannot)?;
             // SAFETY: the descriptor is open.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
                 let e = io::Error::last_os_error();
@@ -124,20 +122,16 @@ impl Place {
     /// For who finds the machine without its keeper.
     pub fn note_machine(&self, name: &str, process: i32) -> io::Result<()> {
         let began = began(process).unwrap_or_default();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(self.note(name))?;
+        let mut file = create_private(&self.note(name))?;
         writeln!(file, "{process} {began}")
     }
 
     /// Its keeper was killed: ends the machine that it has left, if that is still the same process.
     pub fn end_machine(&self, name: &str) {
-        let Ok(text) = fs::read_to_string(self.note(name)) else {
+        let Ok(text) = read_private(&self.note(name), NOTE_MAX_BYTES) else {
             return;
         };
+        let text = String::from_utf8_lossy(&text);
         let Some((process, then)) = text.trim().split_once(' ') else {
             return;
         };
