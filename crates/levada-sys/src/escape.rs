@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Text that came from outside (state files, manifests, what an application says, file names), made safe to show. A
+//! terminal, or a reader of a log, would take its control characters for commands, and characters that change the
+//! direction of writing hide what stands there. Each such character is shown as `\u` and four hexadecimal digits. That
+//! is how JSON writes it, so a JSON text stays the same value.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Changes what a terminal does, or the order in which text is shown.
+fn controls(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
+    let controls = |c: char| controls(c) && !stays(c);
+    if !text.contains(controls) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match controls(c) {
+            // All of them are below U+10000. Writing to a string does not fail.
+            true => drop(write!(out, "\\u{:04x}", c as u32)),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A text of one or more lines: newlines and tabs stay.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escaped_but(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// A name, or another text that is to stay on its line.
+pub fn escaped_line(text: &str) -> Cow<'_, str> {
+    escaped_but(text, |_| false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_controls_a_terminal_is_shown() {
+        let outside = "\x1b[31mred\x1b]0;title\x07\r\u{9b}2J\x7f\u{202e}\u{2066}\n\tline";
+        let shown = escaped(outside);
+        assert_eq!(
+            shown,
+            "\\u001b[31mred\\u001b]0;title\\u0007\\u000d\\u009b2J\\u007f\\u202e\\u2066\n\tline"
+        );
+        assert_eq!(escaped_line("a\nb\tc"), "a\\u000ab\\u0009c");
+        assert!(matches!(escaped("a\u{fc}\u{20ac}\\"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        // What JSON need not escape, and a terminal would heed.
+        let json = "{\"name\": \"a\u{9b}31m\u{202e}b\"}";
+        assert_eq!(escaped(json), r#"{"name": "a\u009b31m\u202eb"}"#);
+    }
+}
