@@ -39,6 +39,8 @@ const QEMU: Kind = Kind {
     illegal: b"\0\0\0\0",
     loops: b"\x6f\0\0\0",
 };
+/// csrci mstatus, 8; wfi; j .-4: it waits with interrupts off, and no stop interrupts it.
+const MASKS: &[u8] = b"\x73\x70\x04\x30\x73\0\x50\x10\x6f\xf0\xdf\xff";
 
 const QEMU32: Kind = Kind {
     option: "--qemu32",
@@ -213,7 +215,7 @@ fn images_run_to_their_status(kind: &Kind) {
     assert_eq!(listed[0]["state"], "waits");
     units
         .run(&["boot", "u", kind.option])
-        .refuses(1, &["there is a unit u already"]);
+        .refuses(5, &["there is a unit u already"]);
     units
         .run(&["run", "u"])
         .refuses(125, &["no image has been loaded", "levada unit load u"]);
@@ -283,7 +285,7 @@ fn images_run_to_their_status(kind: &Kind) {
     assert!(units.list().is_empty());
     units
         .run(&["stop", "u"])
-        .refuses(1, &["there is no unit u"]);
+        .refuses(4, &["there is no unit u"]);
     assert!(
         units
             .run(&["log", "u"])
@@ -308,6 +310,28 @@ fn images_run_to_their_status_on_a_board() {
 #[test]
 fn images_run_to_their_status_on_qemu() {
     images_run_to_their_status(&QEMU);
+}
+
+/// The limit of its command is kept, and the unit goes on: its machine is ended, and another one booted.
+#[test]
+fn a_program_that_masks_interrupts_is_ended_in_time() {
+    let units = Units::new();
+    if !units.boot(&QEMU) {
+        return;
+    }
+    units.file("masks", MASKS);
+    let machine = units.list()[0]["machine"].clone();
+    units.run(&["load", "u", "masks"]).succeeds();
+    let begun = std::time::Instant::now();
+    units
+        .run(&["run", "u", "--within", "0.2"])
+        .refuses(125, &["unit u: its time is over"]);
+    // The limit for a machine that does nothing is 10 s, and is not waited for.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{begun:?}");
+    // It answers when it has booted another machine.
+    units.run(&["load", "u", "seven"]).succeeds();
+    assert_ne!(units.list()[0]["machine"], machine);
+    assert_eq!(units.run(&["run", "u"]).code, Some(7));
 }
 
 #[test]
@@ -413,7 +437,7 @@ fn what_cannot_begin_is_said() {
         .refuses(125, &["there is no unit u", "levada unit boot"]);
     units
         .run(&["log", "u"])
-        .refuses(1, &["there is no unit u, and was none"]);
+        .refuses(4, &["there is no unit u, and was none"]);
     units
         .run(&["boot", "../u", "--native"])
         .refuses(2, &["letters, digits"]);
@@ -710,7 +734,7 @@ fn procedures_are_called(kind: &Kind) {
         "--out",
         "2:4=kept",
     ];
-    units.run(&wrong).refuses(1, &["there is no unit v"]);
+    units.run(&wrong).refuses(4, &["there is no unit v"]);
     assert!(std::fs::read(&kept).unwrap().starts_with(b"kept "));
     // Nobody writes into it: whoever opens it waits, and the keeper does not.
     let fifo = units.0.path().join("fifo");

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// For what the loader does by itself: to begin, to take an image, to heed a stop.
 const LOADER: Duration = Duration::from_secs(10);
+/// A program that has not heeded a stop by then is ended with its machine.
+const HEEDS: Duration = Duration::from_secs(2);
 /// A machine whose program runs is asked so often whether it is there.
 const LOOK: Duration = Duration::from_millis(500);
 /// A command says what it wants at once.
@@ -284,21 +286,23 @@ impl Keeper<'_> {
     /// Ends the program that runs.
     fn cut(&mut self, why: &str) {
         self.log(&format!("{why}: the program is stopped"));
-        if let Kept::Machine(machine) = &mut self.kept {
-            if let Err(e) = machine.stop(LOADER) {
-                self.log(&e.to_string());
-            }
-        } else {
-            self.end_call();
-            let _ = self.boot_anew();
-        }
         self.open = false;
+        // Whoever waits has a limit of time, and a program that masks interrupts does not heed a stop.
         if let Some(waiting) = self.waiting.take() {
             answer(
                 &waiting.stream,
                 &json!({ "outcome": "stopped", "why": why }),
             );
         }
+        if let Kept::Machine(machine) = &mut self.kept {
+            let Err(e) = machine.stop(HEEDS) else {
+                return;
+            };
+            self.log(&format!("{e}: the machine is ended"));
+        } else {
+            self.end_call();
+        }
+        let _ = self.boot_anew();
     }
 
     fn about(&self) -> Value {

@@ -9,6 +9,7 @@ mod wire;
 use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, UnitsArgs};
 use crate::output::{self, Failure, failure, failure_with};
 use crate::streams;
+use levada_host::Kind;
 use place::Place;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -54,10 +55,9 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     // Also of one whose keeper was killed: with what it was holding.
     match place.hold(name)? {
         None => {
-            return failure_with(
-                format!("there is a unit {name} already"),
-                format!("levada unit stop {name}"),
-            );
+            return Err(Failure::new(format!("there is a unit {name} already"))
+                .kind(Kind::Conflict)
+                .help(format!("levada unit stop {name}")));
         }
         Some(held) => {
             place.end_machine(name);
@@ -133,10 +133,9 @@ enum Found {
 
 fn find(place: &Place, name: &str) -> Result<Found, Failure> {
     if !place.has(name) {
-        return failure_with(
-            format!("there is no unit {name}"),
-            "levada unit list shows those that there are, levada unit boot starts one",
-        );
+        return Err(Failure::new(format!("there is no unit {name}"))
+            .kind(Kind::Unknown)
+            .help("levada unit list shows those that there are, levada unit boot starts one"));
     }
     if let Ok(stream) = UnixStream::connect(place.socket(name)) {
         return Ok(Found::Answers(stream));
@@ -189,6 +188,16 @@ fn ask(
     files: &[File],
     within: Option<Duration>,
 ) -> Result<Value, Failure> {
+    // It answers nothing then, however long it is waited for.
+    if let Some(process) = levada_host::peer(stream).filter(|p| levada_host::is_stopped(*p)) {
+        return Err(Failure::new(format!(
+            "the keeper of unit {name} does not answer: its process {process} is stopped"
+        ))
+        .kind(Kind::Timeout)
+        .help(format!(
+            "kill -CONT {process} lets it go on; levada unit stop {name} ends it all the same"
+        )));
+    }
     let timed = stream
         .set_read_timeout(within)
         .and(stream.set_write_timeout(within));
@@ -197,10 +206,11 @@ fn ask(
     let asked = wire::send(stream, what, files);
     let answer = asked.and_then(|()| wire::receive(stream));
     match answer {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => failure_with(
-            format!("the keeper of unit {name} does not answer"),
-            format!("levada unit stop {name} ends it all the same"),
-        ),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(Failure::new(format!(
+            "the keeper of unit {name} does not answer"
+        ))
+        .kind(Kind::Timeout)
+        .help(format!("levada unit stop {name} ends it all the same"))),
         Err(e) if e.kind() == io::ErrorKind::Other => failure(e.to_string()),
         answer => judge(name, &answer.unwrap_or_default().0),
     }
@@ -379,7 +389,10 @@ fn log(unit: &UnitArgs) -> Result<ExitCode, Failure> {
     let mut bytes = Vec::new();
     match std::fs::File::open(place.log(&unit.name)) {
         Ok(mut file) => file.read_to_end(&mut bytes)?,
-        Err(_) => return failure(format!("there is no unit {}, and was none", unit.name)),
+        Err(_) => {
+            let what = format!("there is no unit {}, and was none", unit.name);
+            return Err(Failure::new(what).kind(Kind::Unknown));
+        }
     };
     let all = String::from_utf8_lossy(&bytes);
     match unit.at.json {
