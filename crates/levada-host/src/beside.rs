@@ -22,6 +22,9 @@ pub(crate) trait Beside: Send + Sync {
     /// The parts that they take of cores, each of them, as the system says; nobody is asked. What is known already, or
     /// `now`, for which they may have to be looked at for a moment.
     fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>>;
+
+    /// The names of their applications.
+    fn names(&self) -> Vec<String>;
 }
 
 /// What was seen of others for longer than this ago is not so any more.

@@ -4,6 +4,7 @@
 use crate::api::types::Failed;
 use crate::asks::Asks;
 use crate::forked::lives_behind;
+use crate::process::{is_stopped, listener_of};
 use crate::refusal::Kind;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
@@ -33,10 +34,13 @@ const MOST: usize = 256 << 20;
 /// So long a host may take to answer, if its client says nothing else.
 pub const USUAL: Duration = Duration::from_secs(45);
 
-fn failed(error: String, help: Option<&str>) -> Failed {
+/// Where there is no answer.
+fn failed(kind: Kind, error: String, help: Option<&str>) -> Failed {
     Failed {
         error,
         help: help.map(str::to_string),
+        kind: Some(kind),
+        unanswered: true,
         ..Failed::default()
     }
 }
@@ -77,13 +81,18 @@ impl Client {
     }
 
     fn went(&self, e: hyper::Error) -> Failed {
-        failed(format!("{} went in the middle: {e}", self.host()), None)
+        failed(
+            Kind::HostGone,
+            format!("{} went in the middle: {e}", self.host()),
+            None,
+        )
     }
 
     /// Says too much.
     fn endless(&self) -> Failed {
         let most = MOST >> 20;
         failed(
+            Kind::Internal,
             format!("{} answers with more than {most} MiB", self.host()),
             None,
         )
@@ -104,14 +113,20 @@ impl Client {
         let (host, shown) = (self.host(), self.socket.display());
         match (e.kind(), &self.application) {
             (ErrorKind::NotFound | ErrorKind::ConnectionRefused, None) => failed(
+                Kind::NoHost,
                 format!("no host lives at {shown}"),
                 Some("start one with levada host, or name its socket with --socket PATH"),
             ),
             (ErrorKind::PermissionDenied, None) => failed(
+                Kind::Denied,
                 format!("you may not speak to {host}"),
                 Some("only its user may, or the group that it was given with --group"),
             ),
-            _ => failed(format!("{host} cannot be spoken to: {e}"), None),
+            _ => failed(
+                Kind::NoHost,
+                format!("{host} cannot be spoken to: {e}"),
+                None,
+            ),
         }
     }
 
@@ -126,13 +141,25 @@ impl Client {
         done.unwrap_or_else(|_| {
             // What is left of a time has nanoseconds that say nothing.
             let within = Duration::from_millis((self.within.as_secs_f64() * 1e3).round() as u64);
-            let what = format!("{} has not answered within {within:?}", self.host());
-            let help = "whether it has done what was asked is not known; see levada list";
+            let mut what = format!("{} has not answered within {within:?}", self.host());
+            let mut help =
+                "whether it has done what was asked is not known; see levada list".to_string();
+            if self.application.is_none()
+                && let Some(process) = self.stopped()
+            {
+                what += &format!(": its process {process} is stopped");
+                help = format!("kill -CONT {process} lets it go on, and do what was asked");
+            }
             Err(Failed {
                 silent: true,
-                ..failed(what, Some(help))
+                ..failed(Kind::Timeout, what, Some(&help))
             })
         })
+    }
+
+    /// The process that listens, if it is stopped.
+    fn stopped(&self) -> Option<u32> {
+        listener_of(&self.socket).filter(|process| is_stopped(*process))
     }
 
     fn block<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
@@ -140,7 +167,7 @@ impl Client {
             .enable_io()
             .enable_time()
             .build()
-            .map_err(|e| failed(format!("cannot wait for a socket: {e}"), None))?
+            .map_err(|e| failed(Kind::Limit, format!("cannot wait for a socket: {e}"), None))?
             .block_on(work)
     }
 
@@ -166,8 +193,10 @@ impl Client {
         address: &str,
         body: Vec<u8>,
     ) -> Result<Response<Incoming>, Failed> {
-        let broken =
-            |e: hyper::Error| failed(format!("{} does not answer: {e}", self.host()), None);
+        let broken = |e: hyper::Error| {
+            let what = format!("{} does not answer: {e}", self.host());
+            failed(Kind::HostGone, what, None)
+        };
         let stream = TokioIo::new(Asks::new(stream));
         let (mut sender, connection) = hyper::client::conn::http1::handshake(stream)
             .await
@@ -178,7 +207,7 @@ impl Client {
             .uri(address)
             .header("host", "levada")
             .body(Full::new(Bytes::from(body)))
-            .map_err(|e| failed(format!("{address}: {e}"), None))?;
+            .map_err(|e| failed(Kind::Wrong, format!("{address}: {e}"), None))?;
         let response = sender.send_request(request).await.map_err(broken)?;
         if response.status().is_success() {
             return Ok(response);
@@ -186,12 +215,12 @@ impl Client {
         let status = response.status();
         let text = self.whole(response.into_body()).await?;
         let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
-            failed(
-                format!("{} answers {status}, and nothing more", self.host()),
-                None,
-            )
+            let what = format!("{} answers {status}, and nothing more", self.host());
+            failed(Kind::of_http_status(status.as_u16()), what, None)
         });
-        failed.kind = Kind::of(status);
+        let kind = failed.kind.unwrap_or(Kind::of_http_status(status.as_u16()));
+        failed.kind = Some(kind);
+        failed.unanswered = false;
         Err(failed)
     }
 
@@ -218,6 +247,7 @@ impl Client {
         let text = self.text(method, address, body)?;
         serde_json::from_str(&text).map_err(|e| {
             failed(
+                Kind::Internal,
                 format!("{} says what is not understood: {e}", self.host()),
                 Some("is it of another version? levada list --json shows what it says"),
             )

@@ -37,7 +37,7 @@ fn goes_on(hosted: &Hosted, within: Duration) -> Refusal {
         false => format!(": {}", runs.join("; ")),
     };
     let what = format!("{name} is paused, but {what} within {within:?}{runs}");
-    Refusal::new(Kind::Conflict, what).help(help)
+    Refusal::new(Kind::Timeout, what).help(help)
 }
 
 impl Host {

@@ -74,7 +74,7 @@ impl Host {
         left.map_err(|kept| match kept {
             Kept::By(who) => {
                 let what = format!("this core is kept: {who}; all is as it was");
-                Refusal::new(Kind::Conflict, what).help("try again when that is over, or unload it")
+                Refusal::new(Kind::Timeout, what).help("try again when that is over, or unload it")
             }
             Kept::Taken => {
                 let what = "it is an application's already, or somebody's, or the last one";

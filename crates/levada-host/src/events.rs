@@ -4,9 +4,12 @@
 //! many he has missed.
 
 use crate::lock::lock;
+use levada_sys::escape::escaped;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
@@ -106,6 +109,8 @@ struct Past {
 pub struct Events {
     past: Mutex<Past>,
     sender: broadcast::Sender<Event>,
+    /// What has failed is told on the error output, too.
+    logs: AtomicBool,
 }
 
 impl Default for Events {
@@ -116,12 +121,31 @@ impl Default for Events {
                 kept: VecDeque::new(),
             }),
             sender: broadcast::channel(KEPT).0,
+            logs: AtomicBool::new(false),
         }
     }
 }
 
 impl Events {
+    /// From now on each application that fails is told on the error output, where whoever looks after the host looks
+    /// first.
+    pub fn log_failures(&self) {
+        self.logs.store(true, Ordering::Relaxed);
+    }
+
     pub fn tell(&self, event: What, application: &str, detail: impl Into<String>) {
+        let detail = detail.into();
+        if event == What::Failed && self.logs.load(Ordering::Relaxed) {
+            let line = format!("{application} has failed: {detail}\n");
+            let _ = std::io::stderr()
+                .lock()
+                .write_all(escaped(&line).as_bytes());
+        }
+        self.add(event, application, detail, None);
+    }
+
+    /// Where that is told on the error output in other words.
+    pub(crate) fn tell_followers(&self, event: What, application: &str, detail: impl Into<String>) {
         self.add(event, application, detail.into(), None);
     }
 

@@ -39,6 +39,23 @@ impl Default for HostOptions {
     }
 }
 
+/// So many names are told where another one was meant.
+const NAMES_MAX: usize = 12;
+
+/// There is no application of this name; `names`: those that there are.
+fn unknown(name: &str, mut names: Vec<String>) -> Refusal {
+    let what = format!("no application {name} is loaded");
+    names.sort();
+    names.dedup();
+    let more = names.len() > NAMES_MAX;
+    names.truncate(NAMES_MAX);
+    Refusal::new(Kind::Unknown, what).help(match (names.is_empty(), more) {
+        (true, _) => "none is".to_string(),
+        (false, false) => format!("there are {}", names.join(", ")),
+        (false, true) => format!("there are {} and others (levada list)", names.join(", ")),
+    })
+}
+
 /// Applications in one process.
 pub struct Host {
     pub(crate) shared: Arc<Shared>,
@@ -148,15 +165,14 @@ impl Host {
 
     pub fn find(&self, name: &str) -> Result<Seen, Refusal> {
         let table = self.shared.table();
-        table.find(name).map(Seen::told).ok_or_else(|| {
-            let what = format!("no application {name} is loaded");
-            let mut names: Vec<&str> = table.seen().iter().map(|a| a.name.as_str()).collect();
-            names.truncate(12);
-            Refusal::new(Kind::Unknown, what).help(match names.is_empty() {
-                true => "none is".to_string(),
-                false => format!("there are {}", names.join(", ")),
-            })
-        })
+        if let Some(seen) = table.find(name) {
+            return Ok(seen.told());
+        }
+        let mut names: Vec<String> = table.seen().iter().map(|a| a.name.clone()).collect();
+        drop(table);
+        let beside = self.shared.beside.get();
+        names.extend(beside.into_iter().flat_map(|beside| beside.names()));
+        Err(unknown(name, names))
     }
 
     /// Whether there is one of this name that has not ended.

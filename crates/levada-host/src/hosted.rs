@@ -147,7 +147,7 @@ impl Hosted {
     pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
         self.told.in_hand(until).ok_or_else(|| {
             let what = format!("somebody else pauses {}, and waits for a firing", self.name);
-            Refusal::new(Kind::Conflict, what).help("try again, or wait longer")
+            Refusal::new(Kind::Timeout, what).help("try again, or wait longer")
         })
     }
 

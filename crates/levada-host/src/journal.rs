@@ -16,10 +16,10 @@
 
 use crate::last_words;
 use crate::lock::lock;
-use std::collections::BTreeMap;
+use levada_files::{open_private, read_private};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -65,6 +65,8 @@ struct State {
     since: Option<u64>,
     /// A thread looks after those that run.
     watched: bool,
+    /// Those that are held back no more, which could not be written.
+    held: BTreeSet<String>,
     closed: bool,
 }
 
@@ -234,15 +236,16 @@ impl Journal {
     /// Reads what the host before has left in this folder, and begins anew.
     pub fn open(folder: &Path, kept: &[String]) -> std::io::Result<(Journal, Found)> {
         let path = folder.join(FILE);
-        let text = std::fs::read(&path).unwrap_or_default();
+        let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{FILE}: {e}"));
+        // A host that has begun much has written twice as much at the most.
+        let text = match read_private(&path, 4 * LONGEST) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            text => text.map_err(named)?,
+        };
         let read = read(&String::from_utf8_lossy(&text));
         let (found, unexplained, settles) = conclude(read, kept, seconds(), &boot());
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)?;
+        let file = open_private(&path, File::options().create(true).append(true));
+        let file = file.map_err(named)?;
         let journal = Journal(Arc::new(Inner {
             path,
             file,
@@ -323,21 +326,38 @@ impl Journal {
         }
     }
 
-    /// The host ends, and well.
-    pub fn close(&self) {
+    /// The host ends, and well: unless this fails, the next one knows that.
+    pub fn close(&self) -> std::io::Result<()> {
         let mut state = self.0.state();
         state.closed = true;
-        // Who has ended it is known by the file.
-        if !last_words::keep_silent() {
-            let _ = std::fs::remove_file(&self.0.path);
-        }
         self.0.changed.notify_all();
+        // Where an application's code has ended it, that is known by the file.
+        let removed = match last_words::keep_silent() {
+            true => Ok(()),
+            // An empty one says as much as none.
+            false => std::fs::remove_file(&self.0.path).or_else(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => Ok(()),
+                _ => self.0.file.set_len(0),
+            }),
+        };
+        let held = std::mem::take(&mut state.held).into_iter();
+        held.map(|name| self.0.release(&name))
+            .fold(removed, std::io::Result::and)
     }
 }
 
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// It was loaded though it was held back, and has not ended the host again.
+    fn release(&self, name: &str) -> std::io::Result<()> {
+        let path = self.path.with_file_name(held(name));
+        match path.symlink_metadata() {
+            Ok(_) => std::fs::remove_file(path),
+            Err(_) => Ok(()),
+        }
     }
 
     fn write(&self, line: &str) {
@@ -379,8 +399,9 @@ impl Inner {
             if left.is_zero() {
                 let name = name.clone();
                 state.begin.remove(&name);
-                // It was loaded though it was held back, and has not ended the host again.
-                let _ = std::fs::remove_file(self.path.with_file_name(held(&name)));
+                if self.release(&name).is_err() {
+                    state.held.insert(name.clone());
+                }
                 self.settled(&state, &name);
                 continue;
             }
@@ -466,7 +487,7 @@ mod tests {
         journal.await_settled();
         assert!(!folder.path().join("a.held").exists());
         assert_eq!(text().lines().count(), 1);
-        journal.close();
+        journal.close().unwrap();
         journal.begins("a");
         assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     }

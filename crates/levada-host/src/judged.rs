@@ -85,7 +85,7 @@ impl Judged<'_> {
         told.verdict = Verdict::Broken;
         if let Some(broken) = self.refused(&found, &all, &left)? {
             told.text = format!("a promise would be broken: {broken}{}", told_left(&left));
-            let refusal = Refusal::new(Kind::Limit, told.text.clone()).help(
+            let refusal = Refusal::new(Kind::Promise, told.text.clone()).help(
                 "promise less with --rate, unload what is not needed, or load it with --anyway",
             );
             return Ok(Err(Refusal {

@@ -66,6 +66,6 @@ pub use journal::signal_name;
 pub use keep::Limits;
 pub use load::{Load, check_name};
 pub use outcome::{Ended, Outcome, action_of};
-pub use process::has_ended;
+pub use process::{has_ended, is_stopped, peer};
 pub use refusal::{Kind, Refusal};
 pub use started::remember;

@@ -303,7 +303,7 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
             format!("{name:?} is no name for an application"),
         )
         .help(format!(
-            "use at most {LONGEST_NAME} letters, digits, dots, dashes and underscores"
+            "use at most {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter, digit or underscore first"
         ))),
     }
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of a process by its number alone.
+//! What is known of a process by its number alone; and which process a socket has.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Is there no such process, or only what is left of one until somebody waits for it? One of another user lives.
 pub fn has_ended(process: i32) -> bool {
@@ -14,6 +18,56 @@ pub fn has_ended(process: i32) -> bool {
 /// Is it stopped, by a signal or by who looks into it? Nothing of it runs then.
 pub fn is_stopped(process: u32) -> bool {
     stat(process as i32).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
+}
+
+/// The process that listens at this socket, as far as that can be known without waiting: a host that is stopped takes
+/// only so many connections.
+pub(crate) fn listener_of(socket: &Path) -> Option<u32> {
+    let path = socket.as_os_str().as_bytes();
+    // SAFETY: all zeros are an address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    if path.len() >= address.sun_path.len() {
+        return None;
+    }
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (to, from) in address.sun_path.iter_mut().zip(path) {
+        *to = *from as libc::c_char;
+    }
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: has no preconditions.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: it is new, and ours.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is there, as large as is said, and its path is terminated.
+    if unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), size) } != 0 {
+        return None;
+    }
+    peer(&fd)
+}
+
+/// The process at the other end.
+pub fn peer(socket: &impl AsRawFd) -> Option<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and so much room is there.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut size,
+        )
+    };
+    (done == 0 && peer.pid > 0).then_some(peer.pid as u32)
 }
 
 /// Which process has started it, or has it since that one ended.

@@ -81,7 +81,7 @@ impl Host {
             kept(&new, true);
             return Err(Refusal {
                 comes: true,
-                ..Refusal::new(Kind::Conflict, what)
+                ..Refusal::new(Kind::Timeout, what)
                     .help("its new version is loaded: resume it when the old one has ended")
             });
         };
@@ -202,7 +202,7 @@ impl Host {
         let what = format!(
             "{name} goes on as it was, and was not replaced within {within:?}: it has not asked whether it is to end"
         );
-        Err(Refusal::new(Kind::Conflict, what).help(
+        Err(Refusal::new(Kind::Timeout, what).help(
             "a C program that can be replaced asks lvd_app_drains, or waits in lvd_wait_input \
              (<levada/native.h>)",
         ))
@@ -258,14 +258,15 @@ enum Not {
 
 impl Not {
     fn refusal(self, name: &str, within: Duration) -> Refusal {
-        let what = match self {
+        let (kind, what) = match self {
             Not::Ended => return has_ended(name),
-            Not::Ever(why) => format!("{name} goes on as it was: {why}"),
-            Not::Now(why) => {
-                format!("{name} goes on as it was, and was not replaced within {within:?}: {why}")
-            }
+            Not::Ever(why) => (Kind::Conflict, format!("{name} goes on as it was: {why}")),
+            Not::Now(why) => (
+                Kind::Timeout,
+                format!("{name} goes on as it was, and was not replaced within {within:?}: {why}"),
+            ),
         };
-        Refusal::new(Kind::Conflict, what)
+        Refusal::new(kind, what)
             .help("try again, wait longer (--within), or unload it and load the new version")
     }
 }

@@ -10,6 +10,9 @@
 //!
 //! One that has been told to go may take long for it, or never end. A second file of another kind says so, and
 //! the next host forgets it instead of loading it again. How these files change, `files` knows.
+//!
+//! What cannot be written (the disk is full, or may only be read) is not forgotten here: who asked for the change is told
+//! so, and it is written with a later change, or when the host ends.
 
 mod files;
 
@@ -21,12 +24,14 @@ use crate::journal::{Journal, held};
 use crate::lock::lock;
 use crate::refusal::{Kind, Refusal};
 use files::{
-    Change, finish, forget_file, forget_gone, going, kept, named, output_of, take_back, tidy,
-    write_request, write_whole,
+    Before, CHANGE, Change, MAX_BYTES, all_of, finish, forget_gone, forget_replacing, going, kept,
+    named, output_of, remove_whole, replacing, tidy, write_whole,
 };
+use levada_files::{make_private_folder, open_private, read_private};
+use levada_sys::escape::escaped_line;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -39,11 +44,16 @@ pub struct Memory {
     changes: Mutex<()>,
     /// Held for a moment only: who asks waits for no disk.
     whose: Mutex<Whose>,
+    /// What the folder is to hold and does not, since it could not be written: by file, what is to be in it, or that it is
+    /// not to be there. Changed by who is changing something.
+    unsaved: Mutex<BTreeMap<String, Option<Vec<u8>>>>,
     journal: Journal,
     /// Who may have ended the host before this one: few of them are begun together.
     suspects: Vec<String>,
     /// Who had been told to go when that ended.
     gone: Vec<String>,
+    /// Files there that no host has made.
+    foreign: Vec<String>,
     /// Held as long as this host lives, whatever ends it.
     _lock: LockedFile,
 }
@@ -92,27 +102,20 @@ impl Memory {
             let what = format!("{}: {why}", folder.display());
             Refusal::new(Kind::Conflict, what).help("name another folder with --state DIR")
         };
-        let made = std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder);
-        made.map_err(|e| cannot(&e))?;
+        make_private_folder(folder).map_err(|e| cannot(&e))?;
         let path = folder.join(".lock");
         let open = || {
-            File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&path)
+            let mut options = File::options();
+            let file = open_private(&path, options.create(true).truncate(false).write(true));
+            file.map_err(|e| io::Error::new(e.kind(), format!(".lock: {e}")))
         };
         let locked = lock_of_another(&path, open, || false).map_err(|e| cannot(&e))?;
         let file =
             locked.ok_or_else(|| cannot(&"another host remembers there what it has loaded"))?;
         finish(folder).map_err(|e| cannot(&e))?;
+        forget_replacing(folder);
         let gone = forget_gone(folder);
-        let kept = tidy(folder);
+        let (kept, foreign) = tidy(folder);
         // Those that have gone may have ended that host as well as any.
         let all = [&kept[..], &gone].concat();
         let (journal, mut found) = Journal::open(folder, &all).map_err(|e| cannot(&e))?;
@@ -122,9 +125,11 @@ impl Memory {
             folder: folder.to_path_buf(),
             changes: Mutex::default(),
             whose: Mutex::default(),
+            unsaved: Mutex::default(),
             journal,
             suspects: found.suspects,
             gone,
+            foreign,
             _lock: file,
         };
         if let Some((name, why)) = found.guilty {
@@ -155,6 +160,11 @@ impl Memory {
         &self.gone
     }
 
+    /// Files in the folder that no host has made: they are left alone.
+    pub fn foreign(&self) -> &[String] {
+        &self.foreign
+    }
+
     fn whose(&self) -> MutexGuard<'_, Whose> {
         lock(&self.whose)
     }
@@ -168,36 +178,107 @@ impl Memory {
         self.whose().ours.get(name) == Some(&number)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(kept(name))
+    fn unsaved(&self) -> MutexGuard<'_, BTreeMap<String, Option<Vec<u8>>>> {
+        lock(&self.unsaved)
     }
 
-    fn held_file(&self, name: &str) -> PathBuf {
-        self.folder.join(held(name))
+    /// Writes a file, or takes it away. What cannot be done is kept, and is done with a later change. By who is changing
+    /// something.
+    fn put(&self, file: &str, text: Option<&[u8]>) -> io::Result<()> {
+        let done = self.write(file, text);
+        let mut unsaved = self.unsaved();
+        match &done {
+            Ok(()) => drop(unsaved.remove(file)),
+            Err(e) => {
+                if unsaved.is_empty() {
+                    self.tell_unsaved(e);
+                }
+                unsaved.insert(file.to_string(), text.map(<[u8]>::to_vec));
+            }
+        }
+        let others = done.is_ok() && !unsaved.is_empty();
+        drop(unsaved);
+        if others {
+            let _ = self.save_rest();
+        }
+        done
+    }
+
+    fn write(&self, file: &str, text: Option<&[u8]>) -> io::Result<()> {
+        match text {
+            Some(text) => write_whole(&self.folder, file, text),
+            None => remove_whole(&self.folder, file),
+        }
+    }
+
+    /// Once for all that follows until it can be written again: where whoever looks after the host looks first.
+    fn tell_unsaved(&self, e: &io::Error) {
+        let folder = self.folder.display().to_string();
+        let _ = writeln!(
+            io::stderr().lock(),
+            "{}: the state cannot be written: {e} (it is tried again with each change, and when this host ends)",
+            escaped_line(&folder)
+        );
+    }
+
+    /// What could not be written before. By who is changing something.
+    fn save_rest(&self) -> io::Result<()> {
+        let all = self.unsaved().clone();
+        for (file, text) in all {
+            self.write(&file, text.as_deref())?;
+            self.unsaved().remove(&file);
+        }
+        Ok(())
+    }
+
+    /// What a file holds, or is to hold.
+    fn get(&self, file: &str) -> io::Result<Vec<u8>> {
+        match self.unsaved().get(file) {
+            Some(Some(text)) => Ok(text.clone()),
+            Some(None) => Err(ErrorKind::NotFound.into()),
+            None => read_private(&self.folder.join(file), MAX_BYTES),
+        }
+    }
+
+    /// Whether it is forgotten, and its file is there still.
+    fn is_to_go(&self, name: &str) -> bool {
+        let is_ours = self.whose().ours.contains_key(name);
+        !is_ours && matches!(self.unsaved().get(&kept(name)), Some(None))
+    }
+
+    fn put_request(&self, request: &LoadRequest) -> io::Result<()> {
+        let name = request.name.as_deref().unwrap_or_default();
+        self.put(&kept(name), Some(&serde_json::to_vec_pretty(request)?))
     }
 
     /// Why it is held back, if it is.
     pub fn held(&self, name: &str) -> Option<String> {
-        let why = std::fs::read(self.held_file(name)).ok()?;
-        Some(String::from_utf8_lossy(&why).into_owned())
+        match self.get(&held(name)) {
+            Ok(why) => Some(String::from_utf8_lossy(&why).into_owned()),
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => Some(format!("the reason cannot be read: {e}")),
+        }
     }
 
     /// It is not held back any more. One whose code runs in the host is when it has settled.
-    pub fn release(&self, name: &str) {
-        let _ = std::fs::remove_file(self.held_file(name));
-    }
-
-    fn remove(&self, name: &str) {
-        forget_file(&self.folder, name);
-        self.release(name);
-    }
-
-    /// It has been told to go, so no host loads it again, whatever ends this one.
-    pub fn goes(&self, name: &str, number: u64) {
+    pub fn release(&self, name: &str) -> io::Result<()> {
         let _changing = self.changing();
-        if self.is_ours(name, number) {
-            // A folder that cannot be written keeps nobody from going.
-            let _ = write_whole(&self.folder, &going(name), b"");
+        self.put(&held(name), None)
+    }
+
+    /// All of its files. By who is changing something.
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let all = all_of(name).map(|file| self.put(&file, None));
+        all.into_iter().collect()
+    }
+
+    /// It has been told to go, so no host loads it again, whatever ends this one. It goes also where that cannot be
+    /// written.
+    pub fn goes(&self, name: &str, number: u64) -> io::Result<()> {
+        let _changing = self.changing();
+        match self.is_ours(name, number) {
+            true => self.put(&going(name), Some(b"")),
+            false => Ok(()),
         }
     }
 
@@ -205,21 +286,41 @@ impl Memory {
     pub fn stays(&self, name: &str, number: u64) {
         let _changing = self.changing();
         if self.is_ours(name, number) {
-            let _ = std::fs::remove_file(self.folder.join(going(name)));
+            let _ = self.put(&going(name), None);
         }
     }
 
     /// Keeps how an application of this name was loaded, which has this number now.
-    pub fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> std::io::Result<()> {
+    #[cfg(test)]
+    fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
         self.keep_all(&[(name, number, request)])
     }
 
+    /// Keeps how a new version of an application was loaded, which runs in the place of the old one. Where that cannot be
+    /// written now, it is later.
+    pub fn keep_version(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
+        let _changing = self.changing();
+        let _ = self.put(&going(name), None);
+        self.put_version(name, number, request)
+    }
+
+    /// By who is changing something.
+    fn put_version(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
+        {
+            let mut whose = self.whose();
+            whose.ours.insert(name.to_string(), number);
+            whose.left.remove(name);
+        }
+        self.put_request(&named(name, request))?;
+        self.put(&held(name), None)
+    }
+
     /// Keeps how several were loaded: of all of them that is known to the next host, or of none.
-    pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
+    pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
         let _changing = self.changing();
         // What was said of an earlier one of the name is not said of this one.
         for (name, ..) in all {
-            let _ = std::fs::remove_file(self.folder.join(going(name)));
+            let _ = self.put(&going(name), None);
         }
         self.write_all(all)
     }
@@ -232,7 +333,7 @@ impl Memory {
         number: u64,
         request: &LoadRequest,
         is_paused: impl FnOnce() -> bool,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let _changing = self.changing();
         if !self.is_ours(name, number) {
             return Ok(());
@@ -241,11 +342,11 @@ impl Memory {
             paused: is_paused(),
             ..request.clone()
         };
-        self.write_all(&[(name, number, &request)])
+        self.put_version(name, number, &request)
     }
 
     /// By who is changing something.
-    fn write_all(&self, all: &[(&str, u64, &LoadRequest)]) -> std::io::Result<()> {
+    fn write_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
         let named = all.iter().map(|(name, _, request)| named(name, request));
         let change = Change {
             keep: named.collect(),
@@ -253,19 +354,12 @@ impl Memory {
         };
         let before = change.before(&self.folder);
         if let Err(e) = change.make(&self.folder) {
-            take_back(&self.folder, before);
-            // Of a version that has been replaced, it is known until the one that runs ends.
-            let mut whose = self.whose();
-            for (name, number, _) in all {
-                whose
-                    .ours
-                    .entry(name.to_string())
-                    .and_modify(|ours| *ours = *number);
-            }
+            self.take_back(before);
             return Err(e);
         }
         for (name, ..) in all {
-            self.release(name);
+            self.unsaved().remove(&kept(name));
+            let _ = self.put(&held(name), None);
         }
         let mut whose = self.whose();
         for (name, number, _) in all {
@@ -275,23 +369,39 @@ impl Memory {
         Ok(())
     }
 
-    /// Forgets these applications together.
-    pub fn forget_all(&self, all: &[(&str, u64)]) {
+    /// Of what a change was to keep nothing is left, where it could not be made: what an earlier host has kept of the same
+    /// names is there as it was. By who is changing something.
+    fn take_back(&self, before: Vec<Before>) {
+        for (file, was) in before {
+            if read_private(&self.folder.join(&file), MAX_BYTES).ok() != was {
+                let _ = self.put(&file, was.as_deref());
+            }
+        }
+        let _ = self.put(CHANGE, None);
+    }
+
+    /// Forgets these applications together; what cannot be forgotten now is later, and that is told.
+    pub fn forget_all(&self, all: &[(&str, u64)]) -> io::Result<()> {
         let _changing = self.changing();
-        let ours = all
-            .iter()
-            .filter(|(name, number)| self.is_ours(name, *number));
+        // What has ended may be forgotten already, where that could not be written.
+        let is_ours =
+            |(name, number): &&(&str, u64)| self.is_ours(name, *number) || self.is_to_go(name);
+        let ours = all.iter().filter(is_ours);
         let names: Vec<String> = ours.map(|(name, _)| name.to_string()).collect();
         let change = Change {
             keep: Vec::new(),
             forget: names.clone(),
         };
         // Where that cannot be written they are forgotten one by one.
-        let _ = change.make(&self.folder);
+        if change.make(&self.folder).is_err() {
+            let _ = self.put(CHANGE, None);
+        }
+        let mut done = Ok(());
         for name in names {
             self.whose().ours.remove(&name);
-            self.remove(&name);
+            done = self.remove(&name).and(done);
         }
+        done
     }
 
     /// Whether the application of this name is paused, for the host that loads it again; none: as it was. It is looked at
@@ -300,7 +410,7 @@ impl Memory {
         &self,
         name: &str,
         is_paused: impl FnOnce() -> Option<bool>,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let _changing = self.changing();
         let Some(paused) = is_paused() else {
             return Ok(());
@@ -308,7 +418,7 @@ impl Memory {
         // One that has just ended is not kept any more.
         match self.read(name) {
             Ok(request) if self.whose().ours.contains_key(name) && request.paused != paused => {
-                write_request(&self.folder, &LoadRequest { paused, ..request })
+                self.put_request(&LoadRequest { paused, ..request })
             }
             _ => Ok(()),
         }
@@ -344,8 +454,8 @@ impl Memory {
     }
 
     /// Forgets this application, and no later one of its name.
-    pub fn forget(&self, name: &str, number: u64) {
-        self.forget_all(&[(name, number)]);
+    pub fn forget(&self, name: &str, number: u64) -> io::Result<()> {
+        self.forget_all(&[(name, number)])
     }
 
     /// This application has come to its end, of which nobody has heard yet: so nobody sees one that has ended, and is
@@ -383,28 +493,52 @@ impl Memory {
 
     /// A new version is to take the place of this application: as long as this is there the end of the old one is not the
     /// end of it.
-    pub fn replaces(&self, name: &str) -> Replaces<'_> {
+    pub fn replaces(&self, name: &str, next: &LoadRequest) -> Replaces<'_> {
         let _changing = self.changing();
         self.whose().replaced.insert(name.to_string(), None);
+        // For a host that is killed meanwhile; without it what is half written stays.
+        let both = Vec::from_iter(self.read(name).ok().into_iter().chain([next.clone()]));
+        if let Ok(text) = serde_json::to_vec(&both) {
+            let _ = self.write(&replacing(name), Some(&text));
+        }
         Replaces {
             memory: self,
             name: name.to_string(),
         }
     }
 
-    /// The host ends, and well: whatever happens from now on, the next one may load all again.
-    pub fn close(&self) {
+    /// The host ends, and well: whatever happens from now on, the next one may load all again. What could not be written
+    /// before is tried once more; the error says what the folder does not hold.
+    pub fn close(&self) -> Result<(), Refusal> {
         let changing = self.changing();
         self.whose().closed = true;
+        let saved = self.save_rest();
+        let files: Vec<String> = self.unsaved().keys().cloned().collect();
         drop(changing);
-        self.journal.close();
+        let journal = self.journal.close();
+        let folder = self.folder.display();
+        let refusal = |what: String| {
+            let help = "the next host may load what was unloaded, or not know what was changed; levada list shows it then";
+            Err(Refusal::new(Kind::NotSaved, what).help(help))
+        };
+        match (saved, journal) {
+            (Err(e), _) => refusal(format!(
+                "{folder}: not saved as it is: {}: {e}",
+                files.join(", ")
+            )),
+            (_, Err(e)) => refusal(format!(
+                "{folder}: not saved that this host ended well: {e}"
+            )),
+            (Ok(()), Ok(())) => Ok(()),
+        }
     }
 
     /// By who is changing something.
     fn forget_one(&self, name: &str, number: u64) {
         if self.is_ours(name, number) {
             self.whose().ours.remove(name);
-            self.remove(name);
+            // It has been told, and is done later.
+            let _ = self.remove(name);
         }
     }
 
@@ -430,23 +564,24 @@ impl Memory {
         self.whose().left.get(name).cloned()
     }
 
-    /// Forgets one of these; false if there is none of this name.
-    pub fn forget_left(&self, name: &str) -> bool {
+    /// Forgets one of these; false if there is none of this name. Where that cannot be written now, it is later.
+    pub fn forget_left(&self, name: &str) -> io::Result<bool> {
         let changing = self.changing();
         let was = self.whose().left.remove(name).is_some();
         if was {
             let halves = output_of(&self.folder, name);
-            self.remove(name);
+            let removed = self.remove(name);
             // The folder of an output may be one that answers slowly.
             drop(changing);
             halves::remove_all_soon(halves);
+            removed?;
         }
-        was
+        Ok(was)
     }
 
     /// How it was loaded; what cannot be read is said.
     pub fn read(&self, name: &str) -> Result<LoadRequest, String> {
-        let text = std::fs::read(self.file(name)).map_err(|e| e.to_string())?;
+        let text = self.get(&kept(name)).map_err(|e| e.to_string())?;
         let mut request: LoadRequest = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
         request.name = Some(name.to_string());
         Ok(request)
@@ -467,6 +602,7 @@ impl Drop for Replaces<'_> {
         let over = whose.replaced.remove(&self.name).flatten();
         let over = over.filter(|_| !whose.closed);
         drop(whose);
+        let _ = self.memory.write(&replacing(&self.name), None);
         if let Some(number) = over {
             self.memory.forget_one(&self.name, number);
         }
@@ -475,8 +611,14 @@ impl Drop for Replaces<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::files::CHANGE;
+    use super::files::write_request;
     use super::*;
+
+    impl Memory {
+        fn file(&self, name: &str) -> PathBuf {
+            self.folder.join(kept(name))
+        }
+    }
 
     fn request() -> LoadRequest {
         LoadRequest {
@@ -501,14 +643,14 @@ mod tests {
             (kept.network, kept.paused)
         };
         memory.keep("one", 1, &request()).unwrap();
-        memory.goes("one", 1);
+        memory.goes("one", 1).unwrap();
         memory.keep_next("one", 1, &next, || true).unwrap();
         assert_eq!(kept(), ("y.xdf".to_string(), true));
         assert!(folder.path().join(going("one")).exists());
         memory.keep("one", 2, &request()).unwrap();
         memory.keep_next("one", 1, &next, || true).unwrap();
         assert_eq!(kept(), ("x.xdf".to_string(), false));
-        memory.forget("one", 2);
+        memory.forget("one", 2).unwrap();
         memory.keep_next("one", 2, &next, || true).unwrap();
         assert!(memory.read("one").is_err());
     }
@@ -521,7 +663,7 @@ mod tests {
         assert!(memory.left().is_empty());
         memory.keep("one", 1, &request()).unwrap();
         memory.keep("two", 2, &request()).unwrap();
-        memory.forget("two", 2);
+        memory.forget("two", 2).unwrap();
         std::fs::write(memory.file("bad"), "{").unwrap();
         std::fs::write(path.join(".half.new"), "{").unwrap();
         let other = Memory::open(&path).unwrap_err();
@@ -534,7 +676,7 @@ mod tests {
         assert_eq!((one.name.as_deref(), one.priority), (Some("one"), -3));
         assert!(!path.join(".half.new").exists());
         assert!(Memory::open(&memory.file("bad")).is_err());
-        assert!(memory.forget_left("bad") && !memory.forget_left("bad"));
+        assert!(memory.forget_left("bad").unwrap() && !memory.forget_left("bad").unwrap());
     }
 
     /// A disk that is full, for one: here a file cannot be begun, since a folder lies there.
@@ -559,13 +701,130 @@ mod tests {
             assert_eq!(memory.read(&name).unwrap().priority, -3);
         }
         assert!(!memory.file("b").exists() && !folder.path().join(CHANGE).exists());
-        // A version that has been replaced goes with the one that runs.
-        memory.keep("d", 5, &request()).unwrap();
-        std::fs::create_dir(folder.path().join(".d.json.new")).unwrap();
-        assert!(memory.keep("d", 6, &other).is_err());
-        assert!(memory.file("d").exists());
-        memory.forget("d", 6);
-        assert!(!memory.file("d").exists());
+    }
+
+    /// As on a disk that is full, or may only be read: here a folder lies where a file is to be written or removed.
+    #[test]
+    fn what_cannot_be_saved_is_told_and_saved_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let other = LoadRequest {
+            priority: 7,
+            ..request()
+        };
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("paused", 1, &request()).unwrap();
+        memory.keep("gone", 2, &request()).unwrap();
+        memory.keep("new", 3, &request()).unwrap();
+        let in_the_way = [".paused.json.new", ".new.json.new", "gone.json"];
+        std::fs::remove_file(at("gone.json")).unwrap();
+        for name in in_the_way {
+            std::fs::create_dir(at(name)).unwrap();
+        }
+        assert!(memory.set_paused("paused", || Some(true)).is_err());
+        assert!(memory.keep_version("new", 4, &other).is_err());
+        assert!(memory.forget("gone", 2).is_err());
+        // Also who hears of its end before it is asked.
+        assert!(memory.forget("gone", 2).is_err());
+        // Here it is known.
+        assert!(memory.read("paused").unwrap().paused && memory.read("gone").is_err());
+        assert_eq!(memory.read("new").unwrap().priority, 7);
+        let still = memory.close().unwrap_err();
+        assert_eq!(still.kind, Kind::NotSaved);
+        assert!(still.what.contains("gone.json"), "{still}");
+        for name in in_the_way {
+            std::fs::remove_dir(at(name)).unwrap();
+        }
+        // What the host before had written is there again, and goes when this host ends.
+        write_request(folder.path(), &named("gone", &request())).unwrap();
+        memory.close().unwrap();
+        drop(memory);
+        let memory = Memory::open(folder.path()).unwrap();
+        assert_eq!(memory.left(), ["new", "paused"]);
+        assert!(memory.read("paused").unwrap().paused);
+        assert_eq!(memory.read("new").unwrap().priority, 7);
+    }
+
+    #[test]
+    fn what_could_not_be_saved_is_saved_with_a_later_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Memory::open(folder.path()).unwrap();
+        memory.keep("a", 1, &request()).unwrap();
+        memory.keep("b", 2, &request()).unwrap();
+        let in_the_way = folder.path().join(".a.json.new");
+        std::fs::create_dir(&in_the_way).unwrap();
+        assert!(memory.set_paused("a", || Some(true)).is_err());
+        std::fs::remove_dir(&in_the_way).unwrap();
+        memory.set_paused("b", || Some(true)).unwrap();
+        let text = std::fs::read_to_string(memory.file("a")).unwrap();
+        assert!(text.contains("\"paused\": true"), "{text}");
+        // And what has ended meanwhile is not written again.
+        std::fs::create_dir(&in_the_way).unwrap();
+        assert!(memory.set_paused("a", || Some(false)).is_err());
+        memory.forget("a", 1).unwrap();
+        std::fs::remove_dir(&in_the_way).unwrap();
+        memory.close().unwrap();
+        drop(memory);
+        assert_eq!(Memory::open(folder.path()).unwrap().left(), ["b"]);
+    }
+
+    #[test]
+    fn a_folder_or_file_that_others_can_change_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        drop(Memory::open(&state).unwrap());
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+        };
+        set(&state, 0o770);
+        let refused = Memory::open(&state).unwrap_err();
+        assert!(refused.what.contains("others can write there"), "{refused}");
+        set(&state, 0o700);
+        set(folder.path(), 0o777);
+        let refused = Memory::open(&state).unwrap_err();
+        assert!(
+            refused.what.contains("other users can replace"),
+            "{refused}"
+        );
+        set(folder.path(), 0o700);
+        let memory = Memory::open(&state).unwrap();
+        for name in ["good", "open", "link", "pipe", "large"] {
+            memory.keep(name, 1, &request()).unwrap();
+        }
+        drop(memory);
+        set(&state.join("open.json"), 0o666);
+        std::fs::remove_file(state.join("link.json")).unwrap();
+        std::os::unix::fs::symlink("good.json", state.join("link.json")).unwrap();
+        std::fs::remove_file(state.join("pipe.json")).unwrap();
+        let pipe = std::ffi::CString::new(state.join("pipe.json").to_str().unwrap()).unwrap();
+        // SAFETY: a terminated path.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let large = File::options().write(true).open(state.join("large.json"));
+        large.unwrap().set_len(MAX_BYTES + 1).unwrap();
+        std::fs::write(state.join("\x1b[31m.json"), "{}").unwrap();
+        let memory = Memory::open(&state).unwrap();
+        assert_eq!(memory.left(), ["good", "large", "link", "open", "pipe"]);
+        assert_eq!(memory.foreign(), ["\x1b[31m.json"]);
+        for (name, why) in [
+            ("open", "others can write there"),
+            ("link", "a link"),
+            ("pipe", "no regular file"),
+            ("large", "larger than"),
+        ] {
+            let said = memory.read(name).unwrap_err();
+            assert!(said.contains(why), "{name}: {said}");
+        }
+        assert!(memory.read("good").is_ok());
+        drop(memory);
+        for name in [".journal", ".lock", ".change"] {
+            let _ = std::fs::remove_file(state.join(name));
+            std::os::unix::fs::symlink("good.json", state.join(name)).unwrap();
+            let refused = Memory::open(&state).unwrap_err();
+            assert!(refused.what.contains(name), "{refused}");
+            assert!(refused.what.contains("a link"), "{refused}");
+            std::fs::remove_file(state.join(name)).unwrap();
+        }
     }
 
     #[test]
@@ -590,7 +849,7 @@ mod tests {
         memory.give_back("b", 3);
         is_held(&memory);
         assert!(memory.take_over("b", 4));
-        memory.release("b");
+        memory.release("b").unwrap();
         drop(memory);
         let memory = again();
         assert!(memory.left_out().is_empty() && memory.left() == ["a", "b"]);
@@ -612,7 +871,7 @@ mod tests {
         let all: Vec<_> = names.iter().map(|n| (n.as_str(), 1, &request)).collect();
         memory.keep_all(&all).unwrap();
         let numbered: Vec<_> = names.iter().map(|n| (n.as_str(), 1)).collect();
-        memory.forget_all(&numbered[..19]);
+        memory.forget_all(&numbered[..19]).unwrap();
         drop(memory);
         assert_eq!(Memory::open(folder.path()).unwrap().left(), ["a19"]);
         // In the midst of either.
@@ -649,7 +908,7 @@ mod tests {
         let memory = Memory::open(folder.path()).unwrap();
         memory.keep("a", 1, &request()).unwrap();
         memory.keep("a", 2, &request()).unwrap();
-        memory.forget("a", 1);
+        memory.forget("a", 1).unwrap();
         memory.over("a", 1);
         assert!(memory.read("a").is_ok());
         memory.over("a", 2);
@@ -662,33 +921,64 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let memory = Memory::open(folder.path()).unwrap();
         memory.keep("a", 1, &request()).unwrap();
-        let replaces = memory.replaces("a");
+        let replaces = memory.replaces("a", &request());
         memory.over("a", 1);
         assert!(memory.read("a").is_ok());
         memory.keep("a", 2, &request()).unwrap();
         drop(replaces);
         assert!(memory.read("a").is_ok());
         // It ends, and no new version comes.
-        let replaces = memory.replaces("a");
+        let replaces = memory.replaces("a", &request());
         memory.over("a", 2);
         assert!(memory.read("a").is_ok());
         drop(replaces);
         assert!(memory.read("a").is_err());
         // Nor has the new version, which is taken back, taken over.
         memory.keep("a", 2, &request()).unwrap();
-        let replaces = memory.replaces("a");
+        let replaces = memory.replaces("a", &request());
         memory.over("a", 2);
         memory.over("a", 3);
         drop(replaces);
         assert!(memory.read("a").is_err());
         // Both have ended.
         memory.keep("a", 3, &request()).unwrap();
-        let replaces = memory.replaces("a");
+        let replaces = memory.replaces("a", &request());
         memory.over("a", 3);
         memory.keep("a", 4, &request()).unwrap();
         memory.over("a", 4);
         drop(replaces);
         assert!(memory.read("a").is_err());
+    }
+
+    /// Neither version has completed what it writes, when their host is killed.
+    #[test]
+    fn what_a_killed_replacement_has_half_written_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let writes = |name: &str| LoadRequest {
+            output: Some(folder.path().join(name).display().to_string()),
+            ..request()
+        };
+        let half = |name: &str| folder.path().join(format!("{name}.part-{}-0", dead.id()));
+        let memory = Memory::open(&state).unwrap();
+        memory.keep("a", 1, &writes("old")).unwrap();
+        drop(memory.replaces("a", &writes("new")));
+        assert!(!state.join("a.replacing").exists());
+        std::mem::forget(memory.replaces("a", &writes("new")));
+        drop(memory);
+        for name in ["old", "new", "other"] {
+            std::fs::write(half(name), "").unwrap();
+        }
+        let memory = Memory::open(&state).unwrap();
+        let start = std::time::Instant::now();
+        while half("old").exists() || half("new").exists() {
+            assert!(start.elapsed().as_secs() < 60, "they are there still");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(half("other").exists() && !state.join("a.replacing").exists());
+        assert_eq!(memory.left(), ["a"]);
     }
 
     /// What a host stops when it ends itself is not over.
@@ -698,8 +988,8 @@ mod tests {
         let memory = Memory::open(folder.path()).unwrap();
         memory.keep("a", 1, &request()).unwrap();
         memory.keep("b", 2, &request()).unwrap();
-        let replaces = memory.replaces("b");
-        memory.close();
+        let replaces = memory.replaces("b", &request());
+        memory.close().unwrap();
         memory.over("a", 1);
         memory.over("b", 2);
         drop(replaces);
@@ -732,14 +1022,14 @@ mod tests {
             .enumerate()
         {
             memory.keep(name, number as u64, &request()).unwrap();
-            memory.goes(name, number as u64);
+            memory.goes(name, number as u64).unwrap();
         }
         memory.stays("stays", 1);
         // Nobody is mistaken for an earlier one of his name.
         memory.stays("other", 9);
         memory.keep("anew", 10, &request()).unwrap();
-        memory.goes("anew", 3);
-        memory.forget("went", 4);
+        memory.goes("anew", 3).unwrap();
+        memory.forget("went", 4).unwrap();
         // It may be one that goes who has ended the host.
         memory.journal().begins("goes");
         memory.journal().begins("stays");
@@ -751,7 +1041,7 @@ mod tests {
         let mut writes = request();
         writes.output = Some(folder.path().join("out").display().to_string());
         memory.keep("writes", 11, &writes).unwrap();
-        memory.goes("writes", 11);
+        memory.goes("writes", 11).unwrap();
         drop(memory);
         let memory = again();
         let start = std::time::Instant::now();
@@ -783,34 +1073,25 @@ mod tests {
         assert!(memory.take_over("a", 7) && !memory.take_over("b", 8));
         assert!(memory.left().is_empty());
         memory.give_back("a", 7);
-        memory.forget("a", 7);
+        memory.forget("a", 7).unwrap();
         assert!(memory.left() == ["a"] && memory.read("a").is_ok());
     }
 
-    /// A disk may take its time: here it waits for somebody who reads what is written.
+    /// A disk may take its time.
     #[test]
     fn who_asks_waits_for_nobody_who_writes() {
         let folder = tempfile::tempdir().unwrap();
         drop(Memory::open(folder.path()).map(|m| m.keep("left", 1, &request()).unwrap()));
         let memory = Memory::open(folder.path()).unwrap();
-        let slow = folder.path().join(".a.json.new");
-        let path = std::ffi::CString::new(slow.to_str().unwrap()).unwrap();
-        // SAFETY: a path.
-        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| drop(memory.keep("a", 2, &request())));
-            while memory.changes.try_lock().is_ok() {
-                std::thread::yield_now();
-            }
-            let (left, out) = (memory.left(), memory.left_out());
-            memory.not_loaded("left", "no reason");
-            let why = memory.why_left("left").flatten();
-            assert!(!memory.over_if_free("a", 1));
-            // Until now it has waited.
-            assert!(!std::fs::read(&slow).unwrap().is_empty());
-            assert!(left == ["left"] && out.is_empty());
-            assert_eq!(why.as_deref(), Some("no reason"));
-        });
+        let writes = memory.changing();
+        let (left, out) = (memory.left(), memory.left_out());
+        memory.not_loaded("left", "no reason");
+        let why = memory.why_left("left").flatten();
+        assert!(!memory.over_if_free("a", 2));
+        drop(writes);
+        assert!(left == ["left"] && out.is_empty());
+        assert_eq!(why.as_deref(), Some("no reason"));
+        memory.keep("a", 2, &request()).unwrap();
         assert!(memory.over_if_free("a", 2) && memory.read("a").is_err());
     }
 }

@@ -191,5 +191,5 @@ fn unfinished(name: &str, hosted: &Hosted, within: Duration) -> Refusal {
             )
         }
     };
-    Refusal::new(Kind::Conflict, what).help(help)
+    Refusal::new(Kind::Timeout, what).help(help)
 }

@@ -6,7 +6,7 @@ mod process;
 
 use crate::cli::DoctorArgs;
 use crate::mcapi_limits;
-use crate::output::{self, Failure, GREEN, RED, YELLOW, paint};
+use crate::output::{self, Failure, GREEN, RED, YELLOW, paint, plain};
 use crate::realtime;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
                 State::Advice => paint(YELLOW, "advice "),
                 State::Missing => paint(RED, "missing"),
             };
-            output::line(&format!("{mark}  {:<14} {}", f.what, f.found))?;
+            output::raw_line(&format!("{mark}  {:<14} {}", f.what, plain(&f.found)))?;
             if let Some(help) = &f.help {
                 output::line(&format!("{:25}{help}", ""))?;
             }

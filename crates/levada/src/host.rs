@@ -125,6 +125,9 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let host = realtime::start(&options)?;
     last_words::of(host.runtime());
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);
+    if !isolated {
+        host.events().log_failures();
+    }
     if let Some(memory) = &memory {
         let kept = memory.clone();
         host.tell_first(move |name, number| kept.over_if_free(name, number));
@@ -164,16 +167,19 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     tell(notify::READY);
     let done = serve(&socket, served.clone(), end);
     tell(notify::STOPPING);
-    match &served.memory {
+    let saved = match &served.memory {
         Some(memory) => memory.close(),
-        None => drop(last_words::keep_silent()),
-    }
+        None => {
+            last_words::keep_silent();
+            Ok(())
+        }
+    };
     drop(socket);
     let signal = interrupt.signal().filter(|_| isolated);
     end_all(&served, args.within(), isolated, signal);
     drop(interrupt);
     match done {
-        Ok(()) => Ok(signal),
+        Ok(()) => Ok(saved.map(|()| signal)?),
         Err(e) => output::failure(format!("cannot serve: {e}")),
     }
 }
@@ -204,6 +210,9 @@ fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
         let why = "it had been told to go when the last host ended, and is not loaded again";
         host.events().tell(What::Unloaded, name, why);
         say!("{name}: {why}");
+    }
+    for file in memory.foreign() {
+        say!("the state folder holds {file}, which no host has made: it is left alone");
     }
     // A host that restores says what it leaves out.
     if restore == Restore::Nothing {

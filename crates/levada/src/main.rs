@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada`: the command.
 //!
-//! Exit status: 0 when what was asked for was done; 1 when it was not (the reason is on the error
-//! output); 2 when the command line is wrong; 130 when it was interrupted. A program that runs in a shield
-//! has its own.
+//! Exit status: 0 when what was asked for was done; else that of the error (`levada_host::Kind` defines them, and
+//! docs/guide-host.md lists them). A program that runs in a shield has its own.
 
 mod notify;
 #[macro_use]
@@ -50,7 +49,9 @@ mod waiting;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use levada_host::Kind;
 use output::Failure;
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
@@ -111,7 +112,7 @@ fn main() -> ExitCode {
                 // Where not even that can be written, the status has to do.
                 let _ = output::line(&failure.json().to_string());
             }
-            ExitCode::from(failure.status)
+            ExitCode::from(failure.exit_status())
         }
     }
 }
@@ -130,7 +131,15 @@ fn compiler_words() -> Option<Vec<OsString>> {
 
 /// Help, the version, or what is wrong with the command line.
 fn usage(e: &clap::Error) -> ExitCode {
-    let printed = e.print().and_then(|()| std::io::stdout().flush());
+    let text = e.render().to_string();
+    let printed = match output::plain(&text) {
+        Cow::Borrowed(_) => e.print().and_then(|()| std::io::stdout().flush()),
+        // What was typed, such as a file's name, would control the terminal.
+        Cow::Owned(shown) => {
+            output::say_text(&shown);
+            Ok(())
+        }
+    };
     if let Err(why) = printed
         && !e.use_stderr()
     {
@@ -138,12 +147,14 @@ fn usage(e: &clap::Error) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if e.use_stderr() && std::env::args_os().any(|a| a == "--json") {
-        let text = e.render().to_string();
         let first: Vec<&str> = text.lines().take_while(|l| !l.is_empty()).collect();
         let first: Vec<&str> = first.iter().map(|l| l.trim()).collect();
         let first = first.join(" ");
         let what = first.strip_prefix("error: ").unwrap_or(&first);
-        let _ = output::line(&Failure::new(what).json().to_string());
+        let _ = output::line(&Failure::new(what).kind(Kind::Usage).json().to_string());
     }
-    ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2))
+    match e.use_stderr() {
+        true => ExitCode::from(Kind::Usage.exit_status()),
+        false => ExitCode::SUCCESS,
+    }
 }

@@ -5,36 +5,34 @@ use crate::cli::Cli;
 use crate::output::{self, Failure, failure, failure_with};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use levada_host::Kind;
 use std::path::Path;
 use std::process::ExitCode;
 
 pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "levada", &mut text);
-    output::line(String::from_utf8_lossy(&text).trim_end())?;
+    output::raw_line(String::from_utf8_lossy(&text).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// How every command ends, as a section of its page.
-const EXIT_STATUS: &str = r#".SH "EXIT STATUS"
-.TP
-\fB0\fR
-what was asked for was done
-.TP
-\fB1\fR
-it was not; the reason is on the error output
-.TP
-\fB2\fR
-the command line is wrong
-.TP
-\fB130\fR
-interrupted (128 and the number of the signal: 143 when it was told to terminate)
-"#;
+/// How every command ends, as a section of its page: 0, and the table of errors.
+fn exit_status() -> String {
+    let mut text =
+        String::from(".SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\nwhat was asked for was done\n");
+    for kind in Kind::all() {
+        let (status, code) = (kind.exit_status(), kind.code());
+        let meaning = kind.meaning().replace('-', "\\-");
+        text += &format!(".TP\n\\fB{status}\\fR (\\fB{code}\\fR)\n{meaning}\n");
+    }
+    text + ".PP\nThe reason is on the error output; with \\fB\\-\\-json\\fR the word in parentheses is the field \
+            \\fBcode\\fR.\n"
+}
 
 /// The page with that section before its last one, the version.
 fn with_status(page: &str) -> String {
     let at = page.find(".SH VERSION\n").unwrap_or(page.len());
-    [&page[..at], EXIT_STATUS, &page[at..]].concat()
+    [&page[..at], &exit_status(), &page[at..]].concat()
 }
 
 pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
@@ -64,7 +62,7 @@ pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
                 }
             },
         };
-        output::line(String::from_utf8_lossy(&text).trim_end())?;
+        output::raw_line(String::from_utf8_lossy(&text).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     };
     if let Err(e) = std::fs::create_dir_all(dir) {

@@ -69,7 +69,7 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
     }
     match json {
         true => output::line(&as_json(&read, &mapped).to_string())?,
-        false => output::words(as_text(&read, &mapped).trim_end())?,
+        false => output::line(as_text(&read, &mapped).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
 }

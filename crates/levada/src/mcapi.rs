@@ -3,7 +3,7 @@
 //! apart: the first tells what is there, the difference how fast it goes.
 
 use crate::cli::{CleanArgs, LookArgs, McapiCommand, WatchArgs};
-use crate::output::{self, DIM, Failure, RED, failure, failure_with, paint, plural};
+use crate::output::{self, DIM, Failure, RED, failure, failure_with, paint, plain, plural};
 use levada_sys::mcapi::{self, Domain, Endpoint};
 use levada_sys::{Error, Status, ffi};
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ fn list(args: &LookArgs) -> Result<ExitCode, Failure> {
     let now = Look::now(&args.domains)?;
     match args.json {
         true => output::line(&to_json(&before, &now).to_string())?,
-        false => output::line(to_text(&before, &now).trim_end())?,
+        false => output::raw_line(to_text(&before, &now).trim_end())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -204,7 +204,7 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
             let text = to_text(&before, &now) + &leavers.text();
             match terminal {
                 true => redraw(&text)?,
-                false => output::line(&text)?,
+                false => output::raw_line(&text)?,
             }
         }
         before = now;
@@ -298,9 +298,9 @@ fn table(head: &[&str], rows: &[(bool, Vec<String>)]) -> String {
     let mut out = String::new();
     for (i, line) in text.lines().enumerate() {
         out += &match i {
-            0 => paint(DIM, line),
-            i if !rows[i - 1].0 => paint(RED, line),
-            _ => line.to_string(),
+            0 => paint(DIM, &plain(line)),
+            i if !rows[i - 1].0 => paint(RED, &plain(line)),
+            _ => plain(line).into_owned(),
         };
         out.push('\n');
     }

@@ -4,6 +4,7 @@
 
 use crate::streams;
 use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
+use levada_host::Kind;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -11,25 +12,27 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A line on the error output. Where nobody reads that, or there is no room, all goes on without.
+/// A line on the error output, in which nothing controls a terminal. Where nobody reads that, or there is no room, all
+/// goes on without.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stderr().lock(),
-            format_args!("{}\n", format_args!($($text)*)),
-        );
-    }};
+    ($($text:tt)*) => {
+        $crate::output::say_text(&$crate::output::plain(&format!("{}\n", format_args!($($text)*))))
+    };
 }
 
 /// The same without the line's end.
 macro_rules! say_on {
-    ($($text:tt)*) => {{
-        let _ = std::io::Write::write_fmt(&mut std::io::stderr().lock(), format_args!($($text)*));
-    }};
+    ($($text:tt)*) => { $crate::output::say_text(&$crate::output::plain(&format!($($text)*))) };
 }
 
-/// The usual status of a command that failed, and that of one whose status is otherwise a program's.
-const FAILED: u8 = 1;
+/// A line with colours ([`paint`]). What comes from outside is made [`plain`] first.
+macro_rules! say_painted {
+    ($($text:tt)*) => {
+        $crate::output::say_text(&format!("{}\n", format_args!($($text)*)))
+    };
+}
+
+/// The status of a command that failed, whose status is otherwise a program's.
 pub const OURS: u8 = 125;
 
 /// Why a command failed, and what to do about it.
@@ -41,8 +44,10 @@ pub struct Failure {
     pub diagnostics: Vec<Value>,
     /// What a load would have done to the promises, where that is why, as JSON.
     pub admission: Option<Box<Value>>,
-    /// The command's exit status.
-    pub status: u8,
+    /// Which sort of error it is.
+    pub kind: Kind,
+    /// The command's exit status, where it is not that of its kind.
+    pub status: Option<u8>,
 }
 
 impl Failure {
@@ -52,22 +57,30 @@ impl Failure {
             help: None,
             diagnostics: Vec::new(),
             admission: None,
-            status: FAILED,
+            kind: Kind::Failed,
+            status: None,
         }
     }
 
-    pub fn status(mut self, status: u8) -> Failure {
-        self.status = status;
+    pub fn kind(mut self, kind: Kind) -> Failure {
+        self.kind = kind;
         self
+    }
+
+    pub fn status(mut self, status: u8) -> Failure {
+        self.status = Some(status);
+        self
+    }
+
+    pub fn exit_status(&self) -> u8 {
+        self.status.unwrap_or(self.kind.exit_status())
     }
 
     /// Of a command whose status is otherwise a program's: as `env` and its kin have it for what is
     /// their own fault.
     pub fn of_ours(self) -> Failure {
-        match self.status {
-            FAILED => self.status(OURS),
-            _ => self,
-        }
+        let status = self.status.unwrap_or(OURS);
+        self.status(status)
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Failure {
@@ -91,6 +104,7 @@ impl Failure {
         }
         let mut said = json!({
             "outcome": "refused",
+            "code": self.kind.code(),
             "message": self.what,
             "help": self.help,
             "diagnostics": diagnostics,
@@ -125,6 +139,7 @@ impl From<levada_host::Refusal> for Failure {
     fn from(why: levada_host::Refusal) -> Failure {
         Failure {
             help: why.help,
+            kind: why.kind,
             ..Failure::new(why.what)
         }
     }
@@ -190,25 +205,18 @@ pub const BOLD: &str = "1";
 pub const DIM: &str = "2";
 
 pub fn error(what: &str, help: Option<&str>) {
-    say!("{}: {}", paint(RED, "error"), plain(what));
+    say_painted!("{}: {}", paint(RED, "error"), plain(what));
     if let Some(help) = help {
-        say!("  {}: {}", paint(BLUE, "help"), plain(help));
+        say_painted!("  {}: {}", paint(BLUE, "help"), plain(help));
     }
 }
 
-/// What somebody else has said, without what a terminal would take for a command.
-pub fn plain(text: &str) -> String {
-    let one = |c: char| match c {
-        '\n' | '\t' => c,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    };
-    text.chars().map(one).collect()
-}
+/// Text from outside, without what a terminal would take for a command.
+pub use levada_sys::escape::escaped as plain;
 
-/// A line, or several, in which there are others' words: names, units, why something failed.
-pub fn words(text: &str) -> Result<(), Failure> {
-    line(&plain(text))
+/// Writes to the error output as it is. Where nobody reads that, or there is no room, all goes on without.
+pub fn say_text(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// All diagnostics with their lines on the error output; what was written.
@@ -249,8 +257,13 @@ pub fn unit_of(count: u64, unit: &str) -> &str {
     }
 }
 
-/// Prints a line on the output.
+/// Prints a line, or several, on the output, in which nothing controls a terminal. A JSON text stays the same value.
 pub fn line(text: &str) -> Result<(), Failure> {
+    raw_line(&plain(text))
+}
+
+/// Prints a line as it is: a file's content, or what is painted. What comes from outside is made [`plain`] first.
+pub fn raw_line(text: &str) -> Result<(), Failure> {
     raw(format!("{text}\n").as_bytes())
 }
 
@@ -300,7 +313,7 @@ pub fn is_standard(path: &Path) -> bool {
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
     if is_standard(path) {
-        return line(String::from_utf8_lossy(bytes).trim_end());
+        return raw_line(String::from_utf8_lossy(bytes).trim_end());
     }
     if std::fs::metadata(path).is_ok_and(special) {
         let opened = File::options().write(true).open(path);
@@ -390,23 +403,4 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         put(&mut row.iter().map(String::as_str));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn others_words_control_no_terminal() {
-        let said = plain("\x1b[31mred\x1b]0;title\x07\r\u{9b}2J\n\tline");
-        assert!(
-            !said
-                .chars()
-                .any(|c| c.is_control() && c != '\n' && c != '\t')
-        );
-        assert!(
-            said.contains("red") && said.ends_with("\n\tline"),
-            "{said:?}"
-        );
-    }
 }

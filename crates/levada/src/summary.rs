@@ -2,10 +2,11 @@
 //! What a run did: how it ended, how much was done, how each core and each actor was used.
 
 use crate::output::{
-    BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,
+    self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,
 };
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::ir;
+use levada_host::Kind;
 use levada_sys::ffi::lvd_port_ref;
 use levada_sys::{ActorShape, App, ChannelCounters, Counters, Fault, Runtime};
 use serde_json::{Value, json};
@@ -14,8 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// The exit status where elements are left over and --strict was given.
-const UNCONSUMED: u8 = 14;
 /// How many channels with elements left over are listed; JSON has all.
 const UNCONSUMED_SHOWN_MAX: usize = 10;
 
@@ -179,7 +178,7 @@ impl Summary {
     pub fn exit_code(&self) -> ExitCode {
         match self.outcome {
             Outcome::Done if self.strict && !self.unconsumed.is_empty() => {
-                ExitCode::from(UNCONSUMED)
+                ExitCode::from(Kind::Unconsumed.exit_status())
             }
             Outcome::Done => ExitCode::SUCCESS,
             Outcome::Interrupted(signal) => ExitCode::from(128 + signal as u8),
@@ -215,7 +214,7 @@ impl Summary {
             true => paint(RED, "error"),
             false => paint(BLUE, "note"),
         };
-        say!("{mark}: elements were left over");
+        say_painted!("{mark}: elements were left over");
         for one in self.unconsumed.iter().take(UNCONSUMED_SHOWN_MAX) {
             let count = plural(one.elements as usize, "element");
             say!(
@@ -234,21 +233,22 @@ impl Summary {
     /// said.
     pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
         match &self.outcome {
-            Outcome::Fault(fault) => say_on!("{}", fault_report(network, fault)),
+            // With colours, and made plain by what renders it.
+            Outcome::Fault(fault) => output::say_text(&fault_report(network, fault)),
             Outcome::Deadlock(why) => {
                 let what = match self.idle {
                     Some(_) => "nothing ever fired, and nothing can",
                     None => "nothing can move any more",
                 };
-                say!("{}: {what}", paint(RED, "error"));
+                say_painted!("{}: {what}", paint(RED, "error"));
                 for line in why.lines() {
                     say!("  {line}");
                 }
-                say!("  {}: {}", paint(BLUE, "help"), deadlock_help(why));
+                say_painted!("  {}: {}", paint(BLUE, "help"), plain(deadlock_help(why)));
             }
-            Outcome::Failed(what) => say!("{}: {}", paint(RED, "error"), plain(what)),
+            Outcome::Failed(what) => say_painted!("{}: {}", paint(RED, "error"), plain(what)),
             Outcome::Interrupted(libc::SIGXCPU) => {
-                say!(
+                say_painted!(
                     "{}: the limit of CPU time is reached (ulimit -t)",
                     paint(RED, "error")
                 );
@@ -256,14 +256,17 @@ impl Summary {
             Outcome::Interrupted(_) | Outcome::Done => {}
         }
         if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {
-            say!("{}: nothing ever fired", paint(YELLOW, "warning"));
+            say_painted!("{}: nothing ever fired", paint(YELLOW, "warning"));
             for line in why.lines() {
                 say!("  {line}");
             }
         }
         if let (Outcome::Done, Some(file)) = (&self.outcome, &self.unwritten) {
-            let (mark, file) = (paint(YELLOW, "warning"), file.display());
-            say!("{mark}: nothing was written to {file}: is the input what the network reads?");
+            let file = file.display().to_string();
+            let (mark, file) = (paint(YELLOW, "warning"), plain(&file));
+            say_painted!(
+                "{mark}: nothing was written to {file}: is the input what the network reads?"
+            );
         }
         self.say_unconsumed();
         if brief {
@@ -277,10 +280,10 @@ impl Summary {
             Outcome::Failed(_) => (paint(RED, "failed"), " was stopped"),
         };
         let seconds = self.elapsed.as_secs_f64();
-        let network = paint(BOLD, &self.network);
+        let network = paint(BOLD, &plain(&self.network));
         match how {
-            "" => say!("{mark}: {network} in {seconds:.2} s"),
-            how => say!("{mark}: {network}{how} after {seconds:.2} s"),
+            "" => say_painted!("{mark}: {network} in {seconds:.2} s"),
+            how => say_painted!("{mark}: {network}{how} after {seconds:.2} s"),
         }
         if let Some((unit, done)) = &self.done {
             let (rate, count) = (self.rate(*done), unit_of(*done, unit));
@@ -320,7 +323,7 @@ impl Summary {
                 }
                 _ => String::new(),
             };
-            say!(
+            say_painted!(
                 "  {name:<9} {} {:3.0} % busy, {}{others}",
                 paint(DIM, &bar),
                 share * 100.0,

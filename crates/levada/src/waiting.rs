@@ -2,6 +2,7 @@
 //! What is said while a host checks and compiles what it is to load, where that takes its time: the compiler has no more of
 //! the cores than the workers leave, and where these are busy that is little.
 
+use crate::output::plain;
 use levada_host::api::types::HostInfo;
 use levada_host::client::Client;
 use std::io::{IsTerminal, Write};
@@ -33,6 +34,7 @@ impl Waiting {
             let mut pause = SOON;
             while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let line = line(&client, began.elapsed());
+                let line = plain(&line);
                 let _ = match terminal {
                     true => write!(err, "\r{line}\x1b[K"),
                     false => writeln!(err, "{line}"),

@@ -50,7 +50,7 @@ fn an_application_is_loaded_runs_and_ends_and_the_next_one_too() {
             .contains("done after")
     );
     host.run(&["unload", "second"])
-        .refuses(1, &["no application second", "there are Top"]);
+        .refuses(4, &["no application second", "there are Top"]);
     // One of the same name takes the place of what has ended.
     host.run(&["load", TOP, "--out", "x.txt"]).succeeds();
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(1));
@@ -194,9 +194,9 @@ fn who_is_paused_stands_still_and_the_others_do_not() {
         .to_string();
     host.run(&["move", "a", &actor, "1"]).succeeds();
     host.run(&["move", "a", &actor, "2"])
-        .refuses(1, &["no worker 2", "from 0 to 1"]);
+        .refuses(4, &["no worker 2", "from 0 to 1"]);
     host.run(&["move", "a", "nobody", "1"])
-        .refuses(1, &["a has no actor nobody"]);
+        .refuses(4, &["a has no actor nobody"]);
     let map = host.json(&["map"]);
     let placed: usize = map
         .as_array()
@@ -318,7 +318,10 @@ fn what_cannot_be_loaded_is_said_before_anything_is_touched() {
     ] {
         let mut all = vec!["load", "--socket", "h.sock"];
         all.extend(args);
-        host.place.run(&all).refuses(1, parts);
+        let run = host.place.run(&all);
+        // Wrong by itself, not to be asked for, taken, or too large.
+        assert!(matches!(run.code, Some(1 | 3 | 5 | 6)), "{run:#?}");
+        run.refuses(run.code.unwrap(), parts);
     }
     let all = host.json(&["list"]);
     assert_eq!(all.as_array().map(Vec::len), Some(1));
@@ -349,7 +352,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     // A folder is one host's, whatever its socket.
     host.place
         .run(&["host", "--socket", "other.sock", "--state", "state"])
-        .refuses(1, &["state: another host", "--state DIR"]);
+        .refuses(5, &["state: another host", "--state DIR"]);
     assert_eq!(host.place.list("state"), kept);
     let again = |mut host: Host, more: &[&str]| {
         host.child.kill().unwrap();
@@ -416,7 +419,7 @@ fn who_has_a_taken_name_is_told_how_to_give_another() {
         host.place
             .write("src/apps.toml", &named.collect::<String>());
         host.run(&["load", "src/apps.toml"]).refuses(
-            1,
+            5,
             &[
                 "a is loaded already",
                 "name = \"NAME\" in a manifest",
@@ -466,7 +469,9 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         ("[[application]\n", &["apps.toml", "[[application]]"]),
     ] {
         host.place.write("src/apps.toml", &manifest(last));
-        host.run(&["load", "src/apps.toml"]).refuses(1, parts);
+        let run = host.run(&["load", "src/apps.toml"]);
+        assert!(matches!(run.code, Some(1 | 3 | 6)), "{run:#?}");
+        run.refuses(run.code.unwrap(), parts);
         assert!(host.json(&["list"]).as_array().unwrap().is_empty());
     }
     host.place
@@ -502,7 +507,7 @@ fn a_manifest_is_loaded_whole_or_not_at_all() {
         .refuses(1, &["none.toml"]);
     host.place.write("src/empty.toml", "# None yet.\n");
     host.run(&["load", "src/empty.toml"])
-        .refuses(1, &["there is no application in the manifest"]);
+        .refuses(3, &["there is no application in the manifest"]);
     host.run(&["replace", "two", "src/apps.toml"]).refuses(
         1,
         &["a manifest may hold several", "replace each by itself"],
@@ -779,4 +784,240 @@ fn a_host_whose_applications_all_wait_sleeps() {
         };
         assert!((0..60).any(|_| seen()), "nobody looks");
     }
+}
+
+/// What a command that fails says with --json, and its status.
+fn code(run: &common::Run) -> (Option<i32>, Value) {
+    (run.code, run.json()["code"].clone())
+}
+
+#[test]
+fn errors_have_codes_and_exit_statuses() {
+    let host = Host::begin();
+    host.many("a");
+    let fails = |args: &[&str]| code(&host.run(&[args, &["--json"]].concat()));
+    let none = host.place.run(&["list", "--json", "--socket", "none.sock"]);
+    assert_eq!(code(&none), (Some(10), "no_host".into()));
+    let wrong = host.place.run(&["pause", "--json"]);
+    assert_eq!(code(&wrong), (Some(2), "usage".into()));
+    for (args, status, name) in [
+        (&["show", "b"][..], 4, "not_found"),
+        (&["move", "a", "nobody", "0"], 4, "not_found"),
+        (&["load", TOP, "--name=a", "--out=x"], 5, "conflict"),
+        (&["load", TOP, "--name=..", "--out=x"], 3, "invalid"),
+        (&["load", TOP, "--memory=1K", "--out=x"], 6, "limit"),
+        (&["load", "none.xdf"], 1, "failed"),
+    ] {
+        assert_eq!(fails(args), (Some(status), name.into()), "{args:?}");
+    }
+    for (path, status, name) in [
+        ("/applications/b", "404", "not_found"),
+        ("/x", "404", "not_found"),
+    ] {
+        let said = host.get(path);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+        assert!(said.contains(&format!("\"code\":\"{name}\"")), "{said}");
+    }
+    let said = host.post("/applications", "{\"x\": 1}");
+    assert!(said.contains("\"code\":\"invalid\""), "{said}");
+    // A host that is stopped is told to be.
+    // SAFETY: the child has not been waited for.
+    let kill = |signal| unsafe { libc::kill(host.child.id() as i32, signal) };
+    kill(libc::SIGSTOP);
+    let silent = host.run(&["list", "--within=0.3"]);
+    kill(libc::SIGCONT);
+    let stopped = format!("its process {} is stopped", host.child.id());
+    silent.refuses(8, &["has not answered within", &stopped, "kill -CONT"]);
+    // The names that there are, wherever they run.
+    let args = ["load", TOP, "--name=apart", "--isolate", "--out=y"];
+    host.run(&args).succeeds();
+    host.run(&["show", "b"]).refuses(4, &["there are a, apart"]);
+    host.run(&["load", TOP, "--name=-x", "--out=x"])
+        .refuses(3, &["a letter, digit or underscore first"]);
+}
+
+/// As on a disk that is full: a folder lies in the way.
+#[test]
+fn what_cannot_be_saved_is_told_and_tried_again() {
+    let host = Host::begin();
+    for name in ["a", "b", "c"] {
+        host.many(name);
+    }
+    let state = |name: &str| host.place.path(&format!("state/{name}"));
+    let block = |name: &str| {
+        let _ = std::fs::remove_file(state(name));
+        std::fs::create_dir(state(name)).unwrap();
+    };
+    block("a.json");
+    block(".b.json.new");
+    host.run(&["unload", "a", "--now"]).refuses(
+        9,
+        &[
+            "a is unloaded, but that could not be saved",
+            "when this host ends",
+        ],
+    );
+    let paused = host.run(&["pause", "b", "--json"]);
+    assert_eq!(code(&paused), (Some(9), "not_saved".into()));
+    assert!(host.seen("a").is_null() && host.seen("b")["state"] == "paused");
+    assert!(host.said().contains("the state cannot be written"));
+    // It cannot at the end, and the host says so.
+    let mut host = host;
+    let end = |host: &mut Host| {
+        // SAFETY: the child has not been waited for.
+        unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+        host.until_dead();
+        host.child.wait().unwrap().code()
+    };
+    let place = |host: &Host| host.place.path("state");
+    assert_eq!(end(&mut host), Some(9));
+    assert!(
+        host.said().contains("not saved as it is: "),
+        "{}",
+        host.said()
+    );
+    // Where it can be written until then, all is well.
+    let folder = place(&host);
+    for name in ["a.json", ".b.json.new"] {
+        std::fs::remove_dir(folder.join(name)).unwrap();
+    }
+    let mut host = host.again(&["--restore"]);
+    host.until("b", |a| a["state"] == "running");
+    host.until("c", |a| a["state"] == "running");
+    let text = std::fs::read(folder.join("b.json")).unwrap();
+    std::fs::remove_file(folder.join("b.json")).unwrap();
+    std::fs::create_dir(folder.join("b.json")).unwrap();
+    host.run(&["unload", "b", "--now"])
+        .refuses(9, &["could not be saved"]);
+    std::fs::remove_dir(folder.join("b.json")).unwrap();
+    std::fs::write(folder.join("b.json"), text).unwrap();
+    assert_eq!(end(&mut host), Some(0));
+    assert!(!folder.join("b.json").exists() && folder.join("c.json").exists());
+}
+
+/// As a program does that cleans folders of temporary files.
+#[test]
+fn a_socket_that_is_removed_is_made_again() {
+    let host = Host::begin();
+    host.many("a");
+    let answers = || host.run(&["list"]).code == Some(0);
+    for names in [&["h.sock"][..], &["h.sock", "h.sock.lock"]] {
+        for name in names {
+            std::fs::remove_file(host.place.path(name)).unwrap();
+        }
+        let start = Instant::now();
+        while !answers() || !host.place.exists("h.sock.lock") {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "no command finds it"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    assert_eq!(host.seen("a")["state"], "running");
+    assert!(
+        host.said()
+            .contains("h.sock was removed: this host listens there again")
+    );
+    // It is one host's still.
+    let second = host
+        .place
+        .run(&["host", "--socket=h.sock", "--state=other"]);
+    second.refuses(5, &["another host lives there"]);
+    // Where something else is, the host ends and says so.
+    let mut host = host;
+    host.place.write("h.new", "");
+    std::fs::rename(host.place.path("h.new"), host.place.path("h.sock")).unwrap();
+    host.until_dead();
+    assert!(
+        host.said().contains("no command can find this host"),
+        "{}",
+        host.said()
+    );
+    assert!(host.place.exists("h.sock"));
+}
+
+#[test]
+fn who_follows_events_hears_the_end_and_the_log_names_what_failed() {
+    let mut host = Host::begin();
+    let follow = host
+        .place
+        .command(&["events", "--follow", "--socket", "h.sock"]);
+    let mut follow = { follow }
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = std::io::BufReader::new(follow.stdout.take().unwrap());
+    host.bad("bad");
+    let mut line = String::new();
+    while !line.contains("failed") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0);
+    }
+    let said = host.said();
+    assert!(said.contains("bad has failed: division by zero"), "{said}");
+    assert!(
+        host.run(&["why", "bad"])
+            .succeeds()
+            .out
+            .contains("bad has failed: ")
+    );
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    host.until_dead();
+    let ended = follow.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("the host has ended"));
+}
+
+#[test]
+fn state_that_others_can_change_is_refused_and_what_it_says_is_escaped() {
+    use std::os::unix::fs::PermissionsExt;
+    let host = Host::begin();
+    host.many("a");
+    let mut host = host;
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    host.until_dead();
+    let folder = host.place.path("state");
+    let mode =
+        |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o720);
+    let second = host
+        .place
+        .run(&["host", "--socket=h.sock", "--state=state"]);
+    second.refuses(5, &["others can write there, too; make it yours alone"]);
+    mode(0o700);
+    host.place.write("state/a.held", "\u{1b}[2Jcleared\u{9b}1m");
+    host.place.write("state/\u{1b}[31m.json", "{}");
+    let host = host.again(&["--restore"]);
+    for args in [
+        &["list"][..],
+        &["why", "a"],
+        &["events"],
+        &["list", "--json"],
+    ] {
+        let out = host.run(args).succeeds().out.clone();
+        assert!(
+            out.contains("\\u001b[2Jcleared\\u009b1m"),
+            "{args:?}: {out}"
+        );
+    }
+    let said = host.said();
+    assert!(said.contains("\\u001b[2Jcleared\\u009b1m"), "{said}");
+    assert!(
+        said.contains("\\u001b[31m.json, which no host has made"),
+        "{said}"
+    );
+    assert!(
+        !said.contains('\u{1b}') && !said.contains('\u{9b}'),
+        "{said:?}"
+    );
+    // A message about a file of one line stays short.
+    host.place
+        .write("deep.toml", &format!("a={}", "[".repeat(50_000)));
+    let deep = host.run(&["load", "deep.toml"]);
+    deep.refuses(1, &["deep.toml"]);
+    assert!(deep.err.len() < 4000, "{}", deep.err.len());
 }

@@ -73,7 +73,7 @@ const HOPELESS: [&str; 2] = ["--rate", "1000000"];
 
 fn is_refused(run: &Run) {
     let numbers = "is to be promised 1000000.0 tick/s and would get ";
-    run.refuses(1, &["a promise would be broken", numbers, "--anyway"]);
+    run.refuses(7, &["a promise would be broken", numbers, "--anyway"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn who_is_resumed_where_it_was_left_is_judged_as_by_a_load() {
     }
     let numbers = "left is to be promised 30000.0 tick/s and would get ";
     host.run(&["resume", "left"])
-        .refuses(1, &["a promise would be broken", numbers]);
+        .refuses(7, &["a promise would be broken", numbers]);
     assert_eq!(host.seen("left")["state"], "held");
     host.run(&["unload", "b", "--now"]).succeeds();
     host.run(&["resume", "left"]).succeeds();
@@ -320,9 +320,9 @@ fn a_promise_that_nobody_can_keep_keeps_nobody_out() {
         load(&host, "Other", "one", &both),
         load(&host, "Other", "two", &both),
     ];
-    let refused = firsts.iter().find(|run| run.code == Some(1));
+    let refused = firsts.iter().find(|run| run.code == Some(7));
     let refused = refused.unwrap_or_else(|| panic!("{firsts:?}"));
-    refused.refuses(1, &["a promise would be broken: ", " now, and would get "]);
+    refused.refuses(7, &["a promise would be broken: ", " now, and would get "]);
     // The next host loads again what this one had accepted.
     let host = host.again(&["--restore"]);
     host.until("hasty", |a| a["state"] == "running");
@@ -345,7 +345,7 @@ fn firings_that_hold_up_a_promise_are_named() {
     }
     let short = load(&host, "Short", "short", &["--rate", "60"]);
     short.refuses(
-        1,
+        7,
         &[
             "short is to be promised 60.0 tick/s",
             "the firings of ",
@@ -381,7 +381,7 @@ fn what_has_counted_nothing_yet_keeps_its_promise() {
     let most = ["--placement", "places.toml", "--rate", "530", "--json"];
     load(&host, "Middle", "one", &most).succeeds();
     works("one");
-    load(&host, "Middle", "two", &most).refuses(1, &["a promise would be broken", "530.0 tick/s"]);
+    load(&host, "Middle", "two", &most).refuses(7, &["a promise would be broken", "530.0 tick/s"]);
     let beside = load(&host, "Short", "beside", &["--priority=-1", "--json"]);
     let admission = &beside.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{beside:?}");
@@ -419,7 +419,7 @@ fn what_is_paused_keeps_its_promise() {
     kept(&load(&host, "Long", "one", &promised));
     host.run(&["pause", "one"]).succeeds();
     load(&host, "Long", "two", &promised[..4])
-        .refuses(1, &["a promise would be broken", "0.950 tick/s"]);
+        .refuses(7, &["a promise would be broken", "0.950 tick/s"]);
     host.run(&["unload", "one", "--now"]).succeeds();
     kept(&load(&host, "Long", "two", &promised));
 }
@@ -476,7 +476,7 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
             then();
             assert!(!replaces.is_finished());
             let refused = replaces.join().unwrap();
-            refused.refuses(1, &["one goes on as it was"]);
+            refused.refuses(8, &["one goes on as it was"]);
         });
     };
     is_waiting("Middle", "700", &|| {
@@ -490,7 +490,7 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     load(&host, "Middle", "other", &["--rate", "700"]).succeeds();
     is_waiting("Middle", "700", &|| {
-        loads("700").refuses(1, &["a promise would be broken"]);
+        loads("700").refuses(7, &["a promise would be broken"]);
     });
     loads("700").succeeds();
     // What is promised to the old one stays so, whatever the new one is.
@@ -501,7 +501,7 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
     host.until("one", |a| a["progress"]["done"].as_u64() > Some(3));
     for network in ["Fresh", "Mute"] {
         is_waiting(network, "700", &|| {
-            loads("700").refuses(1, &["a promise would be broken"]);
+            loads("700").refuses(7, &["a promise would be broken"]);
         });
     }
 }
@@ -538,7 +538,7 @@ fn a_manifest_is_judged_as_one() {
     let radio = "radio was promised 100.0 tick/s, can have 100.0 tick/s now, and would get ";
     // Two and a half cores.
     let refused = manifest(&host, &[("Middle", 220.0, ""); 10]);
-    refused.refuses(1, &["error: a promise would be broken: ", "--anyway"]);
+    refused.refuses(7, &["error: a promise would be broken: ", "--anyway"]);
     let own = refused
         .err
         .matches(" is to be promised 220.0 tick/s and would get ");
@@ -547,12 +547,12 @@ fn a_manifest_is_judged_as_one() {
     assert_eq!(host.json(&["list"]).as_array().unwrap().len(), 1);
     // Those that go before it take it from another.
     let refused = manifest(&host, &[("Middle", 850.0, "priority = 1"); 2]);
-    refused.refuses(1, &["error: a promise would be broken: ", radio]);
+    refused.refuses(7, &["error: a promise would be broken: ", radio]);
     // One comes anyway: what the other does is held against it beside that.
     let hopeless = ("Middle", 5000.0, "anyway = true\npriority = -1");
     let refused = manifest(&host, &[hopeless, ("Middle", 5000.0, "priority = -2")]);
     refused.refuses(
-        1,
+        7,
         &["error: a promise would be broken: a1 is to be promised 5000.0 "],
     );
     let broken = told_of_all(&manifest(&host, &[hopeless, ("Middle", 100.0, "")]));
@@ -613,7 +613,7 @@ fn priorities_beyond_those_of_workers_are_the_nearest() {
         load(&host, "Short", name, &[&on_one[..], &promised].concat())
     };
     let nothing = "lower is to be promised 50.0 tick/s and would get 0.000 tick/s";
-    with("lower", "2").refuses(1, &[nothing]);
+    with("lower", "2").refuses(7, &[nothing]);
     let low = with("low", "3");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
@@ -640,7 +640,7 @@ fn a_share_leaves_the_rest_to_who_is_promised_it() {
         let promised = ["--rate", rate];
         load(&host, "Middle", name, &[&on_one[..], &promised].concat())
     };
-    with("lower", "750").refuses(1, &["lower is to be promised 750.0 tick/s and would get "]);
+    with("lower", "750").refuses(7, &["lower is to be promised 750.0 tick/s and would get "]);
     let low = with("low", "300");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");

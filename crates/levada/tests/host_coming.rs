@@ -50,7 +50,7 @@ const REPLACE: [&str; 3] = ["replace", "b", "src/p/Many.xdf"];
 fn refused(host: &Host, why: &str) {
     for what in [&REPLACE[..], &["pause", "b"]] {
         host.run(&[what, &["--within=0.1"]].concat())
-            .refuses(1, &[why, "try again, or wait longer"]);
+            .refuses(8, &[why, "try again, or wait longer"]);
     }
 }
 
@@ -80,19 +80,19 @@ fn who_is_to_be_restored_is_waited_for() {
     let why = "b is not loaded yet: it is to be loaded again";
     refused(&host, why);
     host.run(&["pause", "b", "--within=0.1"])
-        .refuses(1, &["levada resume b loads it at once"]);
+        .refuses(8, &["levada resume b loads it at once"]);
     let said = host.run(&["why", "b"]);
     let said: &Run = said.succeeds();
     assert!(said.out.contains("b is not loaded: is to be"), "{said:?}");
     host.run(&["pause", "a", "--within=0.1"])
-        .refuses(1, &["a is being loaded", "try again, or wait longer"]);
+        .refuses(8, &["a is being loaded", "try again, or wait longer"]);
     // Who is not wanted any more is not loaded.
     host.run(&["unload", "c"]).succeeds();
     waits(&host, || shut(&host, false));
     host.until("a", runs);
     assert!(host.seen("c").is_null());
     host.run(&["pause", "c"])
-        .refuses(1, &["no application c is loaded"]);
+        .refuses(4, &["no application c is loaded"]);
 }
 
 /// What is left and not to be loaded is told as such, and nobody waits for it.
@@ -110,7 +110,7 @@ fn who_is_not_loaded_again_is_told_as_such() {
     ];
     for command in commands {
         host.run(command).refuses(
-            1,
+            5,
             &[why, "levada resume b loads it, levada unload b forgets it"],
         );
     }
@@ -135,7 +135,7 @@ fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
         ("apart", "has not been loaded in the time that it has"),
     ] {
         host.run(&["resume", name, "--within=0.5"])
-            .refuses(1, &[why, "--within"]);
+            .refuses(8, &[why, "--within"]);
     }
     let resume = host.place.command(&["resume", "a", "--socket", "h.sock"]);
     let mut resumes = { resume }
@@ -209,7 +209,7 @@ fn who_has_not_begun_is_not_replaced_before() {
     let loaded = begins(&host, || {
         refused(&host, "b is being loaded");
         host.run(&["unload", "b", "--within=0.1"])
-            .refuses(1, &["b is being loaded"]);
+            .refuses(8, &["b is being loaded"]);
         waits(&host, || shut(&host, false));
     });
     loaded.succeeds();
@@ -236,12 +236,12 @@ fn who_is_being_replaced_goes_at_once_with_its_new_version() {
         host.until("b", |b| b["state"] == "draining");
         for what in ["pause", "unload", "resume"] {
             host.run(&[what, "b", "--within=0.1"])
-                .refuses(1, &["b is being replaced", "try again, or wait longer"]);
+                .refuses(8, &["b is being replaced", "try again, or wait longer"]);
         }
         host.run(&["unload", "b", "--now"]).succeeds();
         replaces.join().unwrap()
     });
-    replaced.refuses(1, &["b has ended before it was replaced"]);
+    replaced.refuses(5, &["b has ended before it was replaced"]);
     assert!(host.seen("b").is_null());
     assert!(!host.place.exists("state/b.json"));
 }
@@ -256,7 +256,7 @@ fn who_has_the_name_since_is_not_taken_back() {
         assert_eq!(host.seen("b")["state"], "running");
         shut(&host, false);
     });
-    loaded.refuses(1, &["b has been unloaded before it began"]);
+    loaded.refuses(5, &["b has been unloaded before it began"]);
     assert!(host.seen("a").is_null());
     let number = host.until("b", runs)["number"].clone();
     host.run(&REPLACE).succeeds();
@@ -292,7 +292,7 @@ fn who_is_paused_and_unloaded_amid_its_manifest_is_not_loaded() {
             shut(&host, false);
             load.join().unwrap()
         });
-        loaded.refuses(1, &["b has been unloaded before it began"]);
+        loaded.refuses(5, &["b has been unloaded before it began"]);
         assert_eq!(host.json(&["list"]), serde_json::json!([]));
         assert_eq!(kept(&host), [""; 0]);
     }
@@ -324,7 +324,7 @@ fn who_replaces_a_new_version_has_what_that_is_given() {
         assert_eq!(host.until("b", runs)["priority"], 3, "{more:?}");
         let why = "other.txt: the application b writes that file";
         host.run(&["load", "src/p/Many.xdf", "--name=c", "--out=other.txt"])
-            .refuses(1, &[why]);
+            .refuses(5, &[why]);
         host.run(&["unload", "b", "--now"]).succeeds();
     }
 }
@@ -353,10 +353,10 @@ fn a_file_is_given_to_one_alone() {
             let other = ["load", "src/p/Many.xdf", "--name=c", "--out=out.txt"];
             host.run(&other).succeeds();
             assert!(!first.is_finished() && !second.is_finished());
-            first.join().unwrap().refuses(1, &["b goes on as it was"]);
+            first.join().unwrap().refuses(8, &["b goes on as it was"]);
             second.join().unwrap()
         });
-        second.refuses(1, &["out.txt: the application c writes that file"]);
+        second.refuses(5, &["out.txt: the application c writes that file"]);
         for name in ["b", "c"] {
             host.run(&["unload", name, "--now"]).succeeds();
         }
@@ -461,7 +461,7 @@ fn who_takes_over_after_all_is_remembered() {
     shut(&host, true);
     host.run(&["replace", "a", "gate2.so", "--priority=3", "--within=0.1"])
         .refuses(
-            1,
+            8,
             &["a goes on as it was, and was not replaced in the time that its process had"],
         );
     shut(&host, false);

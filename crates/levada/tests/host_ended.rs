@@ -86,7 +86,7 @@ fn who_only_yields_or_does_not_look_can_be_ended() {
                 host.until("a", |a| a["state"] == "draining");
                 unload();
                 let replaced = replaces.join().unwrap();
-                replaced.refuses(1, &["a has ended before it was replaced"]);
+                replaced.refuses(5, &["a has ended before it was replaced"]);
             });
         }
     }
@@ -232,7 +232,7 @@ fn who_is_paused_in_a_call_is_held_behind_it() {
     for all in ["a", "ab", "abc"] {
         let next = &all[all.len() - 1..];
         host.run(&["pause", "a", "--within=0.5"]).refuses(
-            1,
+            8,
             &[
                 "a is paused, but it has not come to where it can be held within 500ms: main ",
                 "levada unload a --now",
@@ -261,7 +261,7 @@ fn who_is_paused_in_a_call_is_held_behind_it() {
     }
     // Ended while it is paused there, it is not waited for.
     host.run(&["pause", "a", "--within=0.3"])
-        .refuses(1, &["a is paused, but"]);
+        .refuses(8, &["a is paused, but"]);
     assert_eq!(host.json(&["unload", "a", "--now"])["outcome"], "stopped");
 }
 

@@ -74,20 +74,20 @@ fn nothing_else_is_on_its_core() {
     let own = own.to_string();
     let why = format!("worker {own} is for alone alone");
     host.run(&["move", "a", "source", &own])
-        .refuses(1, &["source cannot be moved", &why]);
+        .refuses(5, &["source cannot be moved", &why]);
     // Of two workers one is for all.
     load(&host, "more", &["--exclusive"])
-        .refuses(1, &["no core for more alone: of 2 workers 1 is for all"]);
+        .refuses(6, &["no core for more alone: of 2 workers 1 is for all"]);
     // A new version has the same core, and nothing comes between.
     for _ in 0..3 {
         host.run(&["replace", "alone", MANY]).succeeds();
         assert_eq!(host.seen("alone")["exclusive"].to_string(), own);
         works(&host, "alone");
         host.run(&["move", "a", "source", &own])
-            .refuses(1, &["move"]);
+            .refuses(5, &["move"]);
     }
     host.run(&["replace", "a", MANY, "--exclusive"])
-        .refuses(1, &["no core for a alone: of 2 workers 1 is for all"]);
+        .refuses(6, &["no core for a alone: of 2 workers 1 is for all"]);
     host.run(&["unload", "alone", "--now"]).succeeds();
     // The core is for all again, and the others come to it.
     host.run(&["move", "a", "source", &own]).succeeds();
@@ -132,7 +132,7 @@ fn nothing_isolated_is_on_its_core() {
         let worker = own.to_string();
         let why = format!("worker {worker} is for alone alone");
         host.run(&["move", "apart", "source", &worker])
-            .refuses(1, &["source cannot be moved", &why]);
+            .refuses(5, &["source cannot be moved", &why]);
         // A new version has the same core, and nothing comes between.
         host.run(&["replace", "alone", MANY]).succeeds();
         assert_eq!(host.seen("alone")["exclusive"], own);
@@ -231,12 +231,12 @@ fn who_fails_or_ends_gives_its_core_back() {
 #[test]
 fn what_cannot_be_alone_is_refused() {
     let host = Host::begin();
-    load(&host, "x", &["--exclusive", "--isolate"]).refuses(1, &["isolated", "--exclusive"]);
+    load(&host, "x", &["--exclusive", "--isolate"]).refuses(3, &["isolated", "--exclusive"]);
     host.place.write("main.c", "int main(void) { return 0; }\n");
     let compile = ["cc", "--hosted", "main.c", "-o", "main.so"];
     host.place.run(&compile).succeeds();
     host.run(&["load", "main.so", "--exclusive"])
-        .refuses(1, &["a C program", "--exclusive"]);
+        .refuses(3, &["a C program", "--exclusive"]);
     host.place.write(
         "both.toml",
         &format!(
@@ -365,7 +365,7 @@ fn where_all_cores_are_kept_it_is_refused() {
     let stays = || std::thread::sleep(Duration::from_millis(1500));
     stays();
     load(&host, "alone", &["--exclusive"]).refuses(
-        1,
+        5,
         &[
             "no core could be emptied for alone",
             "one computes there, or sleeps",
@@ -383,7 +383,7 @@ fn where_all_cores_are_kept_it_is_refused() {
         alone.join().unwrap()
     });
     refused.refuses(
-        1,
+        5,
         &[
             "no core could be emptied for alone",
             "one computes",

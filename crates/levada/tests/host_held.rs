@@ -369,7 +369,7 @@ fn who_was_told_to_go_is_not_loaded_again() {
             host.until(name, |a| a["firings"].as_u64() > Some(9));
             let mut unload = vec!["unload", name, "--within=0.1"];
             unload.extend((how == "--now").then_some(how));
-            host.run(&unload).refuses(1, &["still after 100ms"]);
+            host.run(&unload).refuses(8, &["still after 100ms"]);
         }
         host.many("stays");
         // SAFETY: the child has not been waited for.
@@ -405,7 +405,7 @@ fn who_was_told_to_go_is_not_loaded_again() {
         let mut load = vec!["load", "src/p/Ring.xdf", "--name", name];
         load.extend(isolate.then_some("--isolate"));
         host.run(&load).succeeds();
-        host.run(&["unload", name]).refuses(1, &["no source"]);
+        host.run(&["unload", name]).refuses(5, &["no source"]);
     }
     host.child.kill().unwrap();
     host = host.again(&["--restore=all"]);

@@ -81,14 +81,14 @@ fn who_was_let_go_on_is_not_paused_for_the_next_host() {
         take(&host, "begun");
         host.place.write("lasts", "");
         host.run(&["pause", "a", "--within=0.1"]).refuses(
-            1,
+            8,
             &["a is paused, but it has not come to where it can be held"],
         );
         assert_eq!(remembered(&host)["paused"], true);
         host.place.write("go", "");
         host.until("a", |a| a["state"] == "ending");
         host.run(&["resume", "a"])
-            .refuses(1, &["a has ended, or is about to"]);
+            .refuses(5, &["a has ended, or is about to"]);
         assert_eq!(remembered(&host)["paused"], false);
         let place = killed(host);
         std::fs::remove_file(place.path("lasts")).unwrap();
@@ -161,7 +161,7 @@ fn a_new_version_whose_turn_has_not_come_is_remembered() {
         assert_eq!(remembered(&host)["paused"], true);
         // Its own turn has not come by that.
         host.run(&["resume", "a"])
-            .refuses(1, &["a has ended, or is about to"]);
+            .refuses(5, &["a has ended, or is about to"]);
         assert_eq!(remembered(&host)["paused"], true);
         resumed_in_the_end(&host);
         assert_eq!(remembered(&host)["paused"], false);
@@ -181,7 +181,7 @@ fn takes_long(host: &Host, more: &[&str]) {
     host.place.write("lasts", "");
     let args = ["replace", "a", "next.so", "--within=1"];
     let why = "a has heard that it is to leave, and takes long";
-    host.run(&args).refuses(1, &[why, "resume it"]);
+    host.run(&args).refuses(8, &[why, "resume it"]);
 }
 
 fn resumed_in_the_end(host: &Host) {
@@ -203,7 +203,7 @@ fn who_ends_while_its_new_version_is_stuck_has_ended() {
     take(&host, "begun");
     host.place.write("shut", "");
     host.run(&["replace", "a", "next.so", "--within=0.1"])
-        .refuses(1, &["a constructor of the new shared object"]);
+        .refuses(8, &["a constructor of the new shared object"]);
     host.place.write("go", "");
     host.until("a", |a| a["state"] == "ended");
     // It is forgotten with the new one, which ends as its process does.
@@ -220,7 +220,7 @@ fn who_is_unloaded_leaves_no_version_behind() {
     let host = lasting();
     takes_long(&host, &[]);
     host.run(&["unload", "a", "--now", "--within=0.05"])
-        .refuses(1, &["a is ending still"]);
+        .refuses(8, &["a is ending still"]);
     // One that waits for that end, and one that comes after it.
     for waits in [true, false] {
         std::thread::scope(|scope| {
@@ -239,7 +239,7 @@ fn who_is_unloaded_leaves_no_version_behind() {
         if waits {
             takes_long(&host, &[]);
             host.run(&["unload", "a", "--now", "--within=0.05"])
-                .refuses(1, &["a is ending still"]);
+                .refuses(8, &["a is ending still"]);
         }
     }
     takes_long(&host, &[]);
@@ -268,12 +268,12 @@ fn who_goes_while_it_is_replaced_does_not_come_again() {
             let replaces = scope.spawn(|| host.run(&["replace", "a", "lasts.so"]));
             host.until("a", |a| a["state"] == "ending");
             host.run(&["unload", "a", "--now", "--within=0.05"])
-                .refuses(1, &["a is ending still"]);
+                .refuses(8, &["a is ending still"]);
             std::fs::remove_file(host.place.path("lasts")).unwrap();
             replaces
                 .join()
                 .unwrap()
-                .refuses(1, &["a has been unloaded before it began"]);
+                .refuses(5, &["a has been unloaded before it began"]);
         });
         assert!(!host.place.exists("state/a.json"));
         host.run(&["unload", "a"]).succeeds();
@@ -295,7 +295,7 @@ fn who_is_taken_away_amid_its_restore_stays_so() {
         std::fs::remove_file(host.place.path("shut")).unwrap();
         // Whatever its restore has to say of it has been said.
         host.run(&["pause", "a"])
-            .refuses(1, &["no application a is loaded"]);
+            .refuses(4, &["no application a is loaded"]);
         assert!(host.seen("a").is_null());
         assert!(!host.place.exists("state/a.json"));
         assert!(!host.said().contains("cannot be loaded again"));

@@ -178,7 +178,7 @@ fn a_new_version_takes_over_between_two_elements() {
         let wrong = host.run(&["replace", "a", "src/p/None.xdf"]);
         wrong.refuses(1, &["there is no file"]);
         host.run(&["replace", "nobody", "src/p/Copy.xdf"])
-            .refuses(1, &["no application nobody"]);
+            .refuses(4, &["no application nobody"]);
         host.until("a", |a| a["firings"].as_u64() > Some(500));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         writer.join().unwrap()
@@ -592,7 +592,7 @@ fn who_comes_between_is_told_in_words() {
     };
     load(&["--paused"]).succeeds();
     host.run(&["pause", "x"]).refuses(
-        1,
+        5,
         &["x cannot be paused: x has not begun yet", "levada resume x"],
     );
     host.run(&["unload", "x", "--now"]).succeeds();

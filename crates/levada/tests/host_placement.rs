@@ -94,7 +94,7 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
         );
     }
     let told = load(&host, "a", &["--placement", "/dev/zero"]);
-    let refused = told.code == Some(1) && told.err.contains("/dev/zero: it is no file");
+    let refused = told.code == Some(3) && told.err.contains("/dev/zero: it is no file");
     assert!(refused, "{told:?}");
     let told = load(&host, "a", &["--placement", "nowhere.toml"]);
     assert!(told.err.contains("nowhere.toml"), "{told:?}");
@@ -167,9 +167,9 @@ fn who_is_moved_by_hand_stays_until_it_is_freed() {
     host.run(&["replace", "a", MANY, "--no-fuse"]).succeeds();
     assert!(all_there("a"), "{:?}", seats(&host, "a"));
     host.run(&["move", "a", "source", "99"])
-        .refuses(1, &["there is no worker 99"]);
+        .refuses(4, &["there is no worker 99"]);
     host.run(&["move", "a", "nobody", "--free"])
-        .refuses(1, &["no actor nobody"]);
+        .refuses(4, &["no actor nobody"]);
     host.run(&["move", "a", "source"]).refuses(2, &["WORKER"]);
     host.run(&["move", "a", "source", "1", "--free"])
         .refuses(2, &["--free"]);

@@ -117,7 +117,7 @@ fn one_that_waits_is_paused_and_stopped() {
     assert_eq!(host.seen("waits")["state"], "paused");
     host.run(&["resume", "waits"]).succeeds();
     host.run(&["unload", "waits", "--within=0.2"])
-        .refuses(1, &["draining still"]);
+        .refuses(8, &["draining still"]);
     let ended = host.json(&["unload", "waits", "--now"]);
     assert_eq!(ended["outcome"], "stopped");
     let start = Instant::now();
@@ -143,7 +143,7 @@ fn what_is_for_networks_is_refused() {
     let top = common::host::TOP;
     place
         .run(&["load", top, "--socket=h.sock", "--", "x"])
-        .refuses(1, &["takes no arguments", "--set"]);
+        .refuses(3, &["takes no arguments", "--set"]);
     place
         .run(&["graph", "libwork.so"])
         .refuses(1, &["libwork.so is a shared object", "levada load"]);
@@ -265,17 +265,17 @@ fn a_new_version_takes_over_between_two_elements() {
     }
     // Paused it cannot leave; a network is none; who ends when he is asked is unloaded so.
     host.run(&["pause", "c"]).succeeds();
-    with(&["replace", "c", "copies.so"], &[]).refuses(1, &["is paused", "resume it first"]);
+    with(&["replace", "c", "copies.so"], &[]).refuses(5, &["is paused", "resume it first"]);
     host.run(&["resume", "c"]).succeeds();
     host.run(&["replace", "c", common::host::TOP]).refuses(
-        1,
+        3,
         &["c is a C program, and its new version would be a network"],
     );
     assert_eq!(host.json(&["unload", "c"])["outcome"], "done");
     // Who does not ask goes on as he was, and can be replaced by none.
     with(&["load", "copies.so", "--name", "deaf"], &["deaf"]).succeeds();
     with(&["replace", "deaf", "copies.so", "--within", "0.2"], &[]).refuses(
-        1,
+        8,
         &["deaf goes on as it was", "has not asked", "lvd_app_drains"],
     );
     assert_eq!(host.seen("deaf")["state"], "running");
@@ -509,7 +509,7 @@ fn an_isolated_one_whose_constructor_does_not_return_is_refused() {
     let host = Host::begin_in(place);
     let load = ["load", "stays.so", "--name=stays", "--isolate"];
     host.run(&[&load[..], &["--within=2"]].concat()).refuses(
-        1,
+        8,
         &["stays has not been loaded in the time", "a constructor"],
     );
     assert!(host.seen("stays").is_null());
@@ -535,7 +535,7 @@ fn a_constructor_that_does_not_return_ends_no_old_version() {
         .succeeds();
     let process = host.seen("a")["isolated"].as_i64().unwrap();
     host.run(&["replace", "a", "stays.so", "--within=1"])
-        .refuses(1, &["a goes on as it was", "a constructor", "--now"]);
+        .refuses(8, &["a goes on as it was", "a constructor", "--now"]);
     let count = || std::fs::read_to_string(host.place.path("count")).unwrap();
     let before = count();
     let start = Instant::now();
@@ -553,7 +553,7 @@ fn a_program_that_may_not_have_enough_is_told_what_helps() {
     let host = Host::begin_in(programs());
     let load = ["load", "libwork.so", "--name=small", "--memory=1"];
     let refused = host.run(&load);
-    refused.refuses(1, &["small claims", "allow it more with --memory"]);
+    refused.refuses(6, &["small claims", "allow it more with --memory"]);
     assert!(
         !refused.err.contains("channels (bufferSize)"),
         "{refused:?}"
@@ -652,7 +652,7 @@ fn a_program_whose_constructor_or_destructor_does_harm_is_refused_and_ends_nobod
     for (number, (.., told)) in all.iter().enumerate() {
         let file = format!("harms{number}.so");
         let load = ["load", &file, "--within=2"];
-        host.run(&load).refuses(1, &[told]);
+        host.run(&load).refuses(8, &[told]);
         assert!(host.seen(&format!("harms{number}")).is_null());
     }
     assert_eq!(host.seen("net")["state"], "running");

@@ -176,7 +176,7 @@ fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
     let load = ["load", "src/p/Few.xdf", "--name", "more"];
     let much = [&load[..], &["--rate", "10000000"]].concat();
     host.run(&much).refuses(
-        1,
+        7,
         &["a promise would be broken", "10000000.0 tick/s", "--anyway"],
     );
     host.run(&[&load[..], &["--rate", "10"]].concat())

@@ -47,7 +47,7 @@ impl State {
     fn keeps(&self, name: &str, lives: impl Fn() -> bool) -> Option<Refusal> {
         let refusal = |why: &str, help: String| {
             let what = format!("{name} {why}");
-            Some(Refusal::new(Kind::Conflict, what).help(help))
+            Some(Refusal::new(Kind::Timeout, what).help(help))
         };
         let again = "try again, or wait longer".to_string();
         match self.now.iter().find(|n| n.0 == name) {

@@ -28,29 +28,17 @@ pub(super) type Answer<T> = Result<Json<T>, Failed>;
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
-        let told = STATUS.iter().find(|s| Some(s.0) == self.kind);
-        let status = told.map_or(StatusCode::INTERNAL_SERVER_ERROR, |s| s.1);
+        let status = self.kind.and_then(Kind::http_status);
+        let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, Json(self)).into_response()
-    }
-}
-
-/// How each kind of refusal is told.
-const STATUS: [(Kind, StatusCode); 4] = [
-    (Kind::Wrong, StatusCode::BAD_REQUEST),
-    (Kind::Unknown, StatusCode::NOT_FOUND),
-    (Kind::Conflict, StatusCode::CONFLICT),
-    (Kind::Limit, StatusCode::INSUFFICIENT_STORAGE),
-];
-
-impl Kind {
-    pub(crate) fn of(status: StatusCode) -> Option<Kind> {
-        STATUS.iter().find(|s| s.1 == status).map(|s| s.0)
     }
 }
 
 pub(super) fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
     let failed = Failed {
         error: what.into(),
+        kind: Some(Kind::of_http_status(status.as_u16())),
         ..Failed::default()
     };
     (status, Json(failed)).into_response()
@@ -64,6 +52,7 @@ pub(super) fn full(what: String, help: &str) -> Response {
     let failed = Failed {
         error: what,
         help: Some(help.to_string()),
+        kind: Some(Kind::Busy),
         ..Failed::default()
     };
     let again = [(header::RETRY_AFTER, HeaderValue::from_static(AGAIN))];

@@ -196,7 +196,7 @@ impl Isolated {
             self.name
         );
         let help = "--within SECONDS gives it more";
-        Refusal::new(Kind::Conflict, what).help(help).into()
+        Refusal::new(Kind::Timeout, what).help(help).into()
     }
 
     /// It is loaded, and shall run. On a busy machine that takes no time of its own, but waits for its turn as the load
@@ -244,7 +244,7 @@ impl Isolated {
 
     /// Who does not answer since its process has ended is told to have ended, and who is stopped to be so.
     pub(super) fn explained(&self, failed: Failed) -> Failed {
-        if failed.kind.is_some() {
+        if !failed.unanswered {
             return failed;
         }
         // A connection that breaks is the end of its process, which is seen soon. Who was silent has had all the time that
@@ -324,7 +324,7 @@ impl Isolated {
             match client.get::<Details>(&self.address("")) {
                 Ok(details) => return self.seen(details, befores),
                 // Its process has ended, and that is seen soon.
-                Err(failed) if failed.kind.is_none() && !failed.silent => {
+                Err(failed) if failed.unanswered && !failed.silent => {
                     self.until_over(ANSWERS);
                 }
                 Err(_) => {}

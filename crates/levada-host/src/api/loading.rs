@@ -250,7 +250,8 @@ fn place_all(
         .collect();
     Ok(memory.keep_all(&all).map_err(|e| {
         let what = format!("what is loaded cannot be remembered: {e}");
-        Refusal::new(Kind::Limit, what).help("name another folder with levada host --state DIR")
+        Refusal::new(Kind::Limit, what)
+            .help("make room there, or name another folder with levada host --state DIR")
     })?)
 }
 
@@ -338,7 +339,8 @@ fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
                 }
             }
         }
-        Some(memory) => memory.forget_all(&numbered(loaded).collect::<Vec<_>>()),
+        // It is told on the host's error output, where nothing else is to be told than why it was not loaded.
+        Some(memory) => drop(memory.forget_all(&numbered(loaded).collect::<Vec<_>>())),
         None => {}
     }
     for (loaded, _) in loaded {

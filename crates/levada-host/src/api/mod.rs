@@ -177,13 +177,16 @@ async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
             ..Details::default()
         })
     };
+    // One that is restored at this moment is in one of these places or in another, but it may go on between two looks.
+    let show = move |served: &Served| show(served).or_else(|_: Failed| show(served));
     Ok(Json(aside(&served, show).await?))
 }
 
 /// Take away all applications that have ended or failed
-#[utoipa::path(delete, path = "/applications", responses((status = 200, body = Vec<Unloaded>)))]
+#[utoipa::path(delete, path = "/applications", responses((status = 200, body = Vec<Unloaded>),
+    (status = 507, body = Failed, description = "All are unloaded, and that cannot be saved of one of them")))]
 async fn unload_all_ended(Of(served): Shared) -> Answer<Vec<Unloaded>> {
-    let gone = aside(&served, |served| Ok(unload_ended(served))).await?;
+    let gone = aside(&served, unload_ended).await?;
     Ok(Json(gone))
 }
 
@@ -191,7 +194,7 @@ async fn unload_all_ended(Of(served): Shared) -> Answer<Vec<Unloaded>> {
 #[utoipa::path(delete, path = "/applications/{name}", params(("name" = String, Path), UnloadQuery),
     responses((status = 200, body = Unloaded), (status = 400, body = Failed), (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It is draining still, or cannot be drained"),
-    (status = 507, body = Failed, description = "Too many wait")))]
+    (status = 507, body = Failed, description = "It is unloaded, and that cannot be saved; or too many wait")))]
 async fn unload(
     Of(served): Shared,
     At(name): At<String>,
@@ -331,7 +334,7 @@ async fn why(
         }
         if let Some(why) = not_loaded(served, &name) {
             return Ok(Why {
-                application: name,
+                application: name.clone(),
                 text: why.what + "\n",
             });
         }
@@ -341,14 +344,20 @@ async fn why(
             (Some(hosted), _) => hosted.why() + &turns::text(served, hosted),
             (None, Some(ended)) => match &ended.outcome {
                 Outcome::Deadlock(why) => why.clone(),
-                other => format!("{name} has ended: {}\n", other.text()),
+                other if other.is_good() => format!("{name} has ended: {}\n", other.text()),
+                other => format!("{name} has failed: {}\n", other.text()),
             },
             (None, None) => String::new(),
         };
         Ok(Why {
-            application: name,
+            application: name.clone(),
             text,
         })
+    };
+    let why = move |served: &Served| match why(served) {
+        // As with `show`.
+        Err(failed) if failed.kind == Some(Kind::Unknown) => why(served),
+        done => done,
     };
     let why = match within {
         Some(_) => aside_for_long(&served, why).await,
@@ -437,6 +446,7 @@ async fn events(
         place.give_back();
     }
     let (mut sender, channel) = Channel::<Bytes>::new(16);
+    let mut ending = served.followers.ending();
     tokio::spawn(async move {
         // Whoever has gone is not written to any more.
         for event in &kept {
@@ -445,7 +455,13 @@ async fn events(
             }
         }
         loop {
-            let next = match tokio::time::timeout(HEARTBEAT, then.recv()).await {
+            let next = tokio::select! {
+                biased;
+                next = tokio::time::timeout(HEARTBEAT, then.recv()) => next,
+                // All that has happened has been told: this is a whole answer.
+                _ = ending.wait_for(|ends| *ends) => return,
+            };
+            let next = match next {
                 Ok(Ok(event)) => line(&Line::Event(event)),
                 Ok(Err(RecvError::Lagged(missed))) => line(&Line::Missed(Missed::of(missed))),
                 Ok(Err(RecvError::Closed)) => return,

@@ -34,7 +34,8 @@ impl Change {
 
     fn not_remembered(self, why: &std::io::Error) -> Refusal {
         let what = format!("it is {}d, but that is not remembered: {why}", self.word());
-        Refusal::new(Kind::Limit, what)
+        Refusal::new(Kind::NotSaved, what)
+            .help("it is tried again with each change, and when this host ends")
     }
 }
 

@@ -158,7 +158,7 @@ fn both(
         if left.is_zero() {
             let what = "has taken too long: does it read from a pipe, or does a constructor of a C program not \
                         return? --within allows more";
-            return Err(Refusal::new(Kind::Conflict, what));
+            return Err(Refusal::new(Kind::Timeout, what));
         }
         // A negative number is passed over.
         let want = |open: bool, fd: RawFd, events| libc::pollfd {
@@ -388,7 +388,7 @@ pub fn prepare(
         help: refused.help,
         diagnostics: refused.diagnostics,
         text,
-        kind: Some(Kind::Wrong),
+        kind: Some(Kind::Failed),
         ..Failed::default()
     })
 }
@@ -481,7 +481,7 @@ mod tests {
             preparing.run(&mut command, None, Duration::from_secs(2))
         });
         assert!(why.what.contains("too long"), "{why}");
-        assert_eq!(why.kind, Kind::Conflict);
+        assert_eq!(why.kind, Kind::Timeout);
         let place = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {

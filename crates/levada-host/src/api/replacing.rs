@@ -123,7 +123,10 @@ impl<'a> Asked<'a> {
         let (mut kept, mut entered) = (Ok(()), Ok(()));
         let paused = ready.request.paused;
         let journal = served.memory.as_ref().map(|memory| memory.journal());
-        let replaces = served.memory.as_ref().map(|memory| memory.replaces(name));
+        let replaces = served
+            .memory
+            .as_ref()
+            .map(|memory| memory.replaces(name, &ready.request));
         let next = self.load_next(&ready);
         let takes_over = |new: &Hosted, held| {
             ready.request.paused = held;
@@ -132,10 +135,10 @@ impl<'a> Asked<'a> {
                 entered = std::env::set_current_dir(&ready.request.directory);
             }
             if let Some(memory) = &served.memory {
-                kept = memory.keep(name, new.number, &ready.request);
-                // Who has unloaded it before had nothing to forget.
+                kept = memory.keep_version(name, new.number, &ready.request);
+                // Who has unloaded it before had nothing to forget, and is told that it goes.
                 if new.goes() {
-                    memory.forget(name, new.number);
+                    let _ = memory.forget(name, new.number);
                 }
             }
             // Not before the next host would load it, and not the one before it.
@@ -215,7 +218,9 @@ impl<'a> Asked<'a> {
         let asked = request.clone();
         let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
             // Until it is remembered: the new version may end at once.
-            let _replaces = memory.as_ref().map(|memory| memory.replaces(&of.name));
+            let _replaces = memory
+                .as_ref()
+                .map(|memory| memory.replaces(&of.name, &request));
             let replaced = replace();
             let comes = match &replaced {
                 Ok(_) => false,
@@ -281,7 +286,8 @@ fn not_entered(folder: &Path, e: &std::io::Error) -> Refusal {
 
 fn not_kept(e: std::io::Error) -> Refusal {
     Refusal::new(
-        Kind::Limit,
+        Kind::NotSaved,
         format!("it runs, but what the next host knows is the version before it: {e}"),
     )
+    .help("it is tried again with each change, and when this host ends")
 }

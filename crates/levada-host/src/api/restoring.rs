@@ -9,6 +9,7 @@ use crate::events::What;
 use crate::journal::Journal;
 use crate::refusal::{Kind, Refusal};
 use crate::state::{Memory, Restore};
+use levada_sys::escape::escaped;
 use std::io::Write;
 use std::time::Duration;
 
@@ -97,7 +98,13 @@ fn load_left(
         let apart = request.isolate;
         load_them(served, vec![request], None, why)?;
         if apart {
-            memory.release(name);
+            memory.release(name).map_err(|e| {
+                let what = format!(
+                    "{name} runs, but it could not be saved that it is held back no more: {e}"
+                );
+                Refusal::new(Kind::NotSaved, what)
+                    .help("it is tried again with each change, and when this host ends")
+            })?;
         }
         Ok(())
     };
@@ -167,7 +174,9 @@ fn left_help(name: &str) -> String {
 
 /// Says so where whoever looks after the host looks first.
 fn tell_left_out(served: &Served, event: What, name: &str, why: &str) {
-    served.host.events().tell(event, name, why);
-    let help = left_help(name);
-    let _ = writeln!(std::io::stderr().lock(), "{name}: {why} ({help})");
+    served.host.events().tell_followers(event, name, why);
+    let line = format!("{name}: {why} ({})\n", left_help(name));
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(escaped(&line).as_bytes());
 }

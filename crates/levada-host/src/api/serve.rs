@@ -6,9 +6,12 @@ use super::follow::Place;
 use super::prepare::Client;
 use super::socket::Socket;
 use super::{Served, router};
+use crate::refusal::Refusal;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use levada_sys::escape::escaped;
+use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +41,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         .build()?;
     let listener = socket.listener.try_clone()?;
     listener.set_nonblocking(true)?;
-    runtime.block_on(async move {
+    let done = runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
         // Before anybody is served, who then waits for what is to come.
         if let Some(all) = super::restoring::to_restore(&served) {
@@ -48,31 +51,46 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         let preparing = served.clone();
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let (ends, ending) = watch::channel(());
-        tokio::select! {
-            () = accept(listener, served, &places, &ending) => {}
-            () = end.notified() => {}
-        }
+        let done = tokio::select! {
+            done = accept(socket, listener, served, &places, &ending) => done,
+            () = end.notified() => Ok(()),
+        };
         preparing.preparing.end();
         drop(ends);
-        let all = places.acquire_many(CONNECTIONS as u32);
+        let all = async {
+            tokio::join!(
+                places.acquire_many(CONNECTIONS as u32),
+                preparing.followers.end()
+            )
+        };
         drop(tokio::time::timeout(LAST, all).await);
-        Ok::<(), std::io::Error>(())
+        Ok::<_, std::io::Error>(done)
     })?;
     runtime.shutdown_background();
-    Ok(())
+    done
 }
 
 /// Each connection has one of `places`, and comes to its end when `ending` does: at once, or with the answer to what it
 /// has asked.
 async fn accept(
-    listener: tokio::net::UnixListener,
+    socket: &Socket,
+    mut listener: tokio::net::UnixListener,
     served: Arc<Served>,
     places: &Arc<Semaphore>,
     ending: &watch::Receiver<()>,
-) {
+) -> std::io::Result<()> {
     let router = router(served);
+    let mut renewed = Box::pin(socket.renewed());
     loop {
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            anew = &mut renewed => {
+                listener = heard_at(socket, anew)?;
+                renewed = Box::pin(socket.renewed());
+                continue;
+            }
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(_) => {
                 // Too many files are open: some will be closed.
@@ -125,6 +143,25 @@ async fn accept(
     }
 }
 
+/// The socket was removed by another program, and is there again; or cannot be, and commands find this host no more.
+fn heard_at(
+    socket: &Socket,
+    anew: Result<std::os::unix::net::UnixListener, Refusal>,
+) -> std::io::Result<tokio::net::UnixListener> {
+    let path = socket.path().map(|path| path.display().to_string());
+    let path = path.unwrap_or_default();
+    let anew = anew.map_err(|e| {
+        let what = format!("the socket was removed, and no command can find this host: {e}");
+        std::io::Error::other(what)
+    })?;
+    let line = format!("{path} was removed: this host listens there again\n");
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(escaped(&line).as_bytes());
+    anew.set_nonblocking(true)?;
+    tokio::net::UnixListener::from_std(anew)
+}
+
 /// Waits until a client has gone, and what it has sent until then has been read. What is done for it may go on.
 async fn has_gone(client: Option<Client>) {
     match client {
@@ -137,7 +174,7 @@ async fn has_gone(client: Option<Client>) {
 /// Says so without waiting: a client that does not read must not hold up the others.
 fn turn_away(stream: &tokio::net::UnixStream) {
     let body = "{\"error\":\"the host has too many connections\",\
-                \"help\":\"close some, or try again later\"}";
+                \"help\":\"close some, or try again later\",\"code\":\"busy\"}";
     let text = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: \
          {}\r\nretry-after: {AGAIN}\r\nconnection: close\r\n\r\n{body}",

@@ -59,11 +59,20 @@ impl Served {
 
     /// All applications, in short.
     pub(super) fn applications(&self) -> Vec<Application> {
+        // One that is restored at this moment goes from one list to the other, or back: it is in one of these.
+        let before = self.left_out();
         let (here, isolated) = self.seen();
         let mut all: Vec<Application> = here.iter().map(Application::from).collect();
         all.extend(details_of(&isolated).map(|details| details.application));
         all.sort_by_key(|a| a.number);
-        all.extend(self.left_out());
+        let mut left = self.left_out();
+        let gone = before
+            .into_iter()
+            .filter(|a| !left.iter().any(|l| l.name == a.name));
+        left.extend(gone.collect::<Vec<_>>());
+        left.sort_by(|a, b| a.name.cmp(&b.name));
+        left.retain(|l| !all.iter().any(|a| a.name == l.name));
+        all.extend(left);
         all
     }
 

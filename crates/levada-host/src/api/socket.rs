@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The socket that a host listens on: where it usually is, who may use it, and one host a socket.
 
+mod folder_watch;
 mod lock;
 
 use crate::forked::{keep_from_children, listens};
+use crate::lock::lock as locked;
 use crate::refusal::{Kind, Refusal};
+use folder_watch::FolderWatch;
+use levada_files::check_way_to;
 use lock::Lock;
 pub(crate) use lock::lock_of_another;
 use std::ffi::CString;
 use std::io::ErrorKind;
-use std::os::fd::{FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// `$XDG_RUNTIME_DIR/levada/host.sock`, or `/run/levada/host.sock` for root.
 pub fn usual_path() -> Result<PathBuf, Refusal> {
@@ -35,9 +40,22 @@ pub fn usual_path() -> Result<PathBuf, Refusal> {
 /// A socket that is listened on, and taken away in the end.
 pub struct Socket {
     pub(super) listener: UnixListener,
-    path: Option<PathBuf>,
+    place: Option<Place>,
+}
+
+/// Where a socket is that this host has made.
+struct Place {
+    path: PathBuf,
+    /// The group that may use it, too.
+    group: Option<u32>,
+    bound: Mutex<Bound>,
+}
+
+struct Bound {
+    /// The device and the number of the file that it is now.
+    file: (u64, u64),
     /// Held as long as this host lives, whatever ends it.
-    _lock: Option<Lock>,
+    lock: Lock,
 }
 
 fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
@@ -65,57 +83,44 @@ impl Socket {
     /// taken away; a live one is left alone.
     pub fn bind(path: &Path, group: Option<&str>) -> Result<Socket, Refusal> {
         let group = group.map(group_number).transpose()?;
-        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            let mode = if group.is_some() { 0o755 } else { 0o700 };
-            // Its own folder, but none above that: where those are not, the name is wrong.
-            match std::fs::DirBuilder::new().mode(mode).create(folder) {
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                made => made
-                    .map_err(|e| cannot(folder, e).help("name another place with --socket PATH"))?,
-            }
-        }
-        if let Some(group) = group {
-            lets_in(path.parent(), group)?;
-        }
-        let mut lock = Lock::of(path)?;
-        match std::fs::symlink_metadata(path) {
-            Ok(there) if !there.file_type().is_socket() => {
-                return Err(cannot(path, "there is something that is no socket")
-                    .help("name another place with --socket PATH"));
-            }
-            Ok(_) if listens(path) => {
-                return Err(cannot(path, "something else listens there")
-                    .help("name another socket with --socket PATH"));
-            }
-            Ok(_) => std::fs::remove_file(path).map_err(|e| cannot(path, e))?,
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(cannot(path, e)),
-        }
-        // Nobody may connect between its making and its mode.
-        // SAFETY: has no preconditions; no other thread makes files now.
-        let before = unsafe { libc::umask(0o177) };
-        let bound = UnixListener::bind(path);
-        // SAFETY: as above.
-        unsafe { libc::umask(before) };
-        let listener = bound.map_err(|e| cannot(path, e))?;
-        if let Some(group) = group {
-            let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-            // SAFETY: the name is terminated.
-            if unsafe { libc::chown(name.as_ptr(), u32::MAX, group) } != 0 {
-                let why = std::io::Error::last_os_error();
-                let _ = std::fs::remove_file(path);
-                return Err(cannot(path, format!("cannot be given to the group: {why}")));
-            }
-            let mode = std::fs::Permissions::from_mode(0o660);
-            std::fs::set_permissions(path, mode).map_err(|e| cannot(path, e))?;
-        }
-        lock.serves();
+        // A name that is not whole may be shorter, and leads elsewhere where an application leaves this folder.
+        let path = &std::path::absolute(path).map_err(|e| cannot(path, e))?;
+        let (listener, bound) = listen(path, group)?;
+        let place = Place {
+            path: path.clone(),
+            group,
+            bound: Mutex::new(bound),
+        };
         Ok(Socket {
             listener,
-            // A name that is not whole may be shorter, and leads elsewhere where an application leaves this folder.
-            path: Some(std::path::absolute(path).map_err(|e| cannot(path, e))?),
-            _lock: Some(lock),
+            place: Some(place),
         })
+    }
+
+    /// Waits until the socket is not there any more, or its lock, and listens there again. It ends with an error when that
+    /// cannot be, since no command would find this host then.
+    pub(super) async fn renewed(&self) -> Result<UnixListener, Refusal> {
+        let Some(place) = &self.place else {
+            return std::future::pending().await;
+        };
+        let Some(folder) = place.path.parent() else {
+            return std::future::pending().await;
+        };
+        loop {
+            // Before it is looked: what goes from then on is heard of.
+            let watch = FolderWatch::new(folder);
+            if let Some(listener) = place.renew()? {
+                return Ok(listener);
+            }
+            let changed = match &watch {
+                Ok(watch) => watch.changed().await,
+                // Without a watch nothing is known of it, as with a folder of another file system.
+                Err(_) => std::future::pending().await,
+            };
+            if changed.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// The socket that systemd listens on for us (LISTEN_FDS), if it does.
@@ -166,27 +171,146 @@ impl Socket {
         }
         Ok(Socket {
             listener,
-            path: None,
-            _lock: None,
+            place: None,
         })
     }
 
     /// Where it is, if it is ours.
     pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.place.as_ref().map(|place| place.path.as_path())
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            let own = std::fs::symlink_metadata(path).map(|m| m.uid());
-            // SAFETY: has no preconditions.
-            if own.is_ok_and(|uid| uid == unsafe { libc::geteuid() }) {
-                let _ = std::fs::remove_file(path);
-            }
+        if let Some(place) = &self.place
+            && there(&place.path) == Some(locked(&place.bound).file)
+        {
+            let _ = std::fs::remove_file(&place.path);
         }
     }
+}
+
+impl Place {
+    /// Listens there again, if the socket or its lock have gone.
+    fn renew(&self) -> Result<Option<UnixListener>, Refusal> {
+        let mut bound = locked(&self.bound);
+        match there(&self.path) {
+            Some(file) if file == bound.file => {
+                if !bound.lock.is_there() {
+                    bound.lock = Lock::of(&self.path)?;
+                    bound.lock.serves();
+                }
+                return Ok(None);
+            }
+            Some(_) => return Err(cannot(&self.path, "something else is there now")),
+            None => {}
+        }
+        if bound.lock.is_there() {
+            let (listener, file) = bind(&self.path, self.group)?;
+            bound.file = file;
+            return Ok(Some(listener));
+        }
+        let (listener, anew) = listen(&self.path, self.group)?;
+        *bound = anew;
+        Ok(Some(listener))
+    }
+}
+
+/// The device and the number of what is there.
+fn there(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// Listens there, where nobody else does.
+fn listen(path: &Path, group: Option<u32>) -> Result<(UnixListener, Bound), Refusal> {
+    if let Some(folder) = path.parent() {
+        let mode = if group.is_some() { 0o755 } else { 0o700 };
+        // Its own folder, but none above that: where those are not, the name is wrong.
+        match std::fs::DirBuilder::new().mode(mode).create(folder) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            made => {
+                made.map_err(|e| cannot(folder, e).help("name another place with --socket PATH"))?
+            }
+        }
+        // Who can put another socket there is told what commands are meant to tell this host.
+        check_way_to(folder, group).map_err(|e| {
+            cannot(path, e).help("name a socket in a folder of your own with --socket PATH")
+        })?;
+    }
+    if let Some(group) = group {
+        lets_in(path.parent(), group)?;
+    }
+    let mut lock = Lock::of(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => {
+            return Err(cannot(path, "there is something that is no socket")
+                .help("name another place with --socket PATH"));
+        }
+        Ok(_) if listens(path) => {
+            return Err(cannot(path, "something else listens there")
+                .help("name another socket with --socket PATH"));
+        }
+        Ok(_) => std::fs::remove_file(path).map_err(|e| cannot(path, e))?,
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) => return Err(cannot(path, e)),
+    }
+    let (listener, file) = bind(path, group)?;
+    lock.serves();
+    Ok((listener, Bound { file, lock }))
+}
+
+/// A socket there, for this user and the group alone; and which file it is.
+fn bind(path: &Path, group: Option<u32>) -> Result<(UnixListener, (u64, u64)), Refusal> {
+    // It says what is wrong with a path that is too long.
+    SocketAddr::from_pathname(path).map_err(|e| cannot(path, e))?;
+    let failed = || cannot(path, std::io::Error::last_os_error());
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: has no preconditions.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if fd < 0 {
+        return Err(failed());
+    }
+    // SAFETY: it is new, and ours.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // The file has the mode of its socket: so nobody may connect between its making and its mode.
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::fchmod(fd, 0o600) } != 0 {
+        return Err(failed());
+    }
+    // SAFETY: all zeros are an address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is there, as large as is said, and its path is terminated.
+    if unsafe { libc::bind(fd, (&raw const address).cast(), size) } != 0 {
+        return Err(failed());
+    }
+    let file = there(path).ok_or_else(failed)?;
+    if let Some(group) = group {
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        // SAFETY: the name is terminated.
+        let given = unsafe {
+            libc::chown(name.as_ptr(), u32::MAX, group) == 0
+                && libc::chmod(name.as_ptr(), 0o660) == 0
+        };
+        if !given {
+            let why = std::io::Error::last_os_error();
+            let _ = std::fs::remove_file(path);
+            return Err(cannot(path, format!("cannot be given to the group: {why}")));
+        }
+    }
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::listen(socket.as_raw_fd(), libc::SOMAXCONN) } != 0 {
+        let why = failed();
+        let _ = std::fs::remove_file(path);
+        return Err(why);
+    }
+    Ok((UnixListener::from(socket), file))
 }
 
 /// A socket that the group may use is of no use where the group cannot get to.
@@ -229,6 +353,7 @@ fn group_number(name: &str) -> Result<u32, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_folder_of_a_socket_is_made_and_none_above_it() {

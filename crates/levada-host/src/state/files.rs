@@ -5,10 +5,15 @@
 use crate::api::types::LoadRequest;
 use crate::halves;
 use crate::journal::held;
+use crate::load::check_name;
+use levada_files::{create_private, read_private};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// No file of a state folder is larger: a request has at most 1 MiB.
+pub(super) const MAX_BYTES: u64 = 16 << 20;
 
 /// What is changed of several files, which a next host finishes if it finds it.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -31,10 +36,7 @@ impl Change {
             write_request(folder, request)?;
         }
         for name in &self.forget {
-            match std::fs::remove_file(folder.join(kept(name))) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
+            remove_whole(folder, &kept(name))?;
         }
         match several {
             true => std::fs::remove_file(folder.join(CHANGE)),
@@ -47,7 +49,7 @@ impl Change {
         let names = self.keep.iter().filter_map(|r| r.name.as_deref());
         let files = names.map(|name| {
             let file = kept(name);
-            let text = std::fs::read(folder.join(&file)).ok();
+            let text = read_private(&folder.join(&file), MAX_BYTES).ok();
             (file, text)
         });
         files.collect()
@@ -57,28 +59,13 @@ impl Change {
 /// A file, and what was in it; none: there was no such file.
 pub(super) type Before = (String, Option<Vec<u8>>);
 
-/// Of what a change was to keep nothing is left, where it could not be made: what an earlier host has kept of the same
-/// names is there as it was.
-pub(super) fn take_back(folder: &Path, before: Vec<Before>) {
-    for (file, was) in before {
-        if std::fs::read(folder.join(&file)).ok() == was {
-            continue;
-        }
-        let _ = match was {
-            Some(text) => write_whole(folder, &file, &text),
-            None => std::fs::remove_file(folder.join(&file)),
-        };
-    }
-    let _ = std::fs::remove_file(folder.join(CHANGE));
-}
-
 /// Makes the change in whose midst the host before was ended.
 pub(super) fn finish(folder: &Path) -> std::io::Result<()> {
-    let text = match std::fs::read(folder.join(CHANGE)) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        text => text?,
-    };
     let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
+    let text = match read_private(&folder.join(CHANGE), MAX_BYTES) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        text => text.map_err(named)?,
+    };
     let change: Change = serde_json::from_slice(&text).map_err(|e| {
         let what = format!(
             "{CHANGE} is damaged ({e}): it says what the last host was about to load or unload together; once it is \
@@ -109,7 +96,7 @@ pub(super) fn write_request(folder: &Path, request: &LoadRequest) -> std::io::Re
 pub(super) fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
     // A name does not begin with a dot, so this is nobody's.
     let new = folder.join(format!(".{name}.new"));
-    let written = File::create(&new).and_then(|mut file| {
+    let written = create_private(&new).and_then(|mut file| {
         file.write_all(text)?;
         file.sync_all()
     });
@@ -132,10 +119,55 @@ pub(super) fn going(name: &str) -> String {
     format!("{name}.going")
 }
 
-/// Takes away what is kept of one; that it was to go last, so that it is known as long as it matters.
-pub(super) fn forget_file(folder: &Path, name: &str) {
-    let _ = std::fs::remove_file(folder.join(kept(name)));
-    let _ = std::fs::remove_file(folder.join(going(name)));
+/// The file that says how the two versions were loaded of an application that is being replaced.
+pub(super) fn replacing(name: &str) -> String {
+    format!("{name}.replacing")
+}
+
+/// Of a host that was killed while it replaced something: what either version has written and not completed is removed.
+pub(super) fn forget_replacing(folder: &Path) {
+    let mut halves = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if file
+            .strip_suffix(".replacing")
+            .is_none_or(|name| check_name(name).is_err())
+        {
+            continue;
+        }
+        let text = read_private(&entry.path(), MAX_BYTES).unwrap_or_default();
+        let both: Vec<LoadRequest> = serde_json::from_slice(&text).unwrap_or_default();
+        halves.extend(both.iter().filter_map(halves::output_of));
+        let _ = remove_whole(folder, &file);
+    }
+    halves::remove_all_soon(halves);
+}
+
+/// The file is not there.
+pub(super) fn remove_whole(folder: &Path, name: &str) -> std::io::Result<()> {
+    let path = folder.join(name);
+    // A file system that may only be read refuses also what there is nothing of.
+    let not_there = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    if std::fs::symlink_metadata(&path).is_err_and(|e| not_there(&e)) {
+        return Ok(());
+    }
+    match std::fs::remove_file(path) {
+        Err(e) if !not_there(&e) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The files that are kept of one, in the order in which they go: that it was to go last, so that it is known as long as
+/// it matters.
+pub(super) fn all_of(name: &str) -> [String; 3] {
+    [kept(name), held(name), going(name)]
+}
+
+/// Takes away what is kept of one.
+fn forget_file(folder: &Path, name: &str) {
+    for file in all_of(name) {
+        let _ = remove_whole(folder, &file);
+    }
 }
 
 /// Forgets all that had been told to go: their names.
@@ -143,12 +175,12 @@ pub(super) fn forget_gone(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
     let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
+    let names = names.filter(|name| check_name(name).is_ok());
     let (mut gone, mut halves) = (Vec::new(), Vec::new());
     for name in names.collect::<Vec<_>>() {
         let was_kept = folder.join(kept(&name)).exists();
         halves.extend(output_of(folder, &name));
         forget_file(folder, &name);
-        let _ = std::fs::remove_file(folder.join(held(&name)));
         gone.extend(was_kept.then_some(name));
     }
     halves::remove_all_soon(halves);
@@ -158,23 +190,28 @@ pub(super) fn forget_gone(folder: &Path) -> Vec<String> {
 
 /// Where one that is kept wrote, if that is a file.
 pub(super) fn output_of(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let text = std::fs::read(folder.join(kept(name))).unwrap_or_default();
+    let text = read_private(&folder.join(kept(name)), MAX_BYTES).unwrap_or_default();
     let request = serde_json::from_slice(&text).ok();
     Vec::from_iter(request.and_then(|r| halves::output_of(&r)))
 }
 
-/// The names of all that are kept; halves that a killed host had begun to keep are removed.
-pub(super) fn tidy(folder: &Path) -> Vec<String> {
+/// The names of all that are kept, and those of files that no host has made; halves that a killed host had begun to
+/// keep are removed.
+pub(super) fn tidy(folder: &Path) -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut names = Vec::new();
+    let (mut names, mut foreign) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         if file.starts_with('.') && file.ends_with(".new") {
             let _ = std::fs::remove_file(entry.path());
         } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
-            names.push(name.to_string());
+            match check_name(name) {
+                Ok(()) => names.push(name.to_string()),
+                Err(_) => foreign.push(file),
+            }
         }
     }
     names.sort();
-    names
+    foreign.sort();
+    (names, foreign)
 }

@@ -9,7 +9,6 @@ use crate::output::{self, Failure, plural};
 use levada_host::Verdict;
 use levada_host::api::types::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
 use serde_json::json;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub fn load(args: &LoadArgs) -> Done {
@@ -97,7 +96,7 @@ pub fn replace(args: &ReplaceArgs) -> Done {
         &json!(request),
         |made: &Details| {
             for what in &made.anew {
-                let _ = writeln!(std::io::stderr().lock(), "note: {what}");
+                say!("note: {what}");
             }
             loaded(made).replacen("loaded", "replaced", 1)
         },
@@ -112,12 +111,12 @@ pub(super) fn loaded_all(all: &[Details]) -> String {
     let mut noted = Vec::new();
     for made in all {
         // Warnings are shown as `levada check` shows them.
-        let _ = std::io::stderr().lock().write_all(made.text.as_bytes());
+        say_on!("{}", made.text);
         let admission = made.admission.iter();
         let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
         // The same words of several are said once.
         if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
-            let _ = writeln!(std::io::stderr().lock(), "note: {}", a.text);
+            say!("note: {}", a.text);
             noted.push(&a.text);
         }
     }

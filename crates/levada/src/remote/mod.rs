@@ -22,13 +22,13 @@ pub use words::realtime;
 use crate::cli::AtArgs;
 use crate::output::{self, Failure};
 use crate::waiting::Waiting;
+use levada_host::Kind;
 use levada_host::api::socket;
 use levada_host::api::types::{Failed, WITHIN};
 use levada_host::client::{Client, Method, encoded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,10 +37,11 @@ type Done = Result<ExitCode, Failure>;
 impl From<Failed> for Failure {
     /// What was found in the sources is shown where it was found, before the rest is told.
     fn from(failed: Failed) -> Failure {
-        let _ = std::io::stderr().lock().write_all(failed.text.as_bytes());
+        say_on!("{}", failed.text);
         Failure {
             help: failed.help,
             admission: failed.admission.map(|a| Box::new(json!(a))),
+            kind: failed.kind.unwrap_or(Kind::Internal),
             ..Failure::new(failed.error).found(failed.diagnostics)
         }
     }
@@ -113,7 +114,7 @@ fn told<T: Serialize + DeserializeOwned>(
         Failure::new(format!("the host says what is not understood: {e}"))
             .help("is it of another version? --json shows what it says")
     })?;
-    output::words(words(&answer).trim_end())?;
+    output::line(words(&answer).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 

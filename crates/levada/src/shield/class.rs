@@ -3,7 +3,7 @@
 //! make nice values void, groups that may not run real-time programs, deadlines that need cores apart.
 
 use crate::cli::RaiseArgs;
-use crate::output::{DIM, Failure, failure_with, paint};
+use crate::output::{DIM, Failure, failure_with, paint, plain};
 use levada_cores::record::Entry;
 use levada_cores::{Machine, Shield, realtime};
 use std::io;
@@ -27,7 +27,7 @@ pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failu
     }
     if !args.quiet {
         for note in notes {
-            say!("{} {note}", paint(DIM, "shield:"));
+            say_painted!("{} {}", paint(DIM, "shield:"), plain(&note));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! What a shield says of itself: what was on the cores, how much work that was, where it went, and what
 //! stays; at the end, who came and was sent away.
 
-use crate::output::{DIM, paint, plural};
+use crate::output::{DIM, paint, plain, plural};
 use levada_cores::shield::cores;
 use levada_cores::{CoreSet, Load, Raised, Restored, Topology};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub fn raised(
     topology: &Topology,
     lightest: Option<u32>,
 ) {
-    let say = |text: String| say!("{} {text}", paint(DIM, "shield:"));
+    let say = |text: String| say_painted!("{} {}", paint(DIM, "shield:"), plain(&text));
     let mut by = format!("{} by {}", cores(shield), raised.rung.sentence());
     if let Some((rung, why)) = raised.reasons.last() {
         by += &format!("; no {}: {why}", rung.name());
@@ -117,7 +117,7 @@ pub fn raised(
 /// Before that: a host's threads are not all that it has on a core.
 pub fn left(said: &[String]) {
     for one in said {
-        say!("{} {one}", paint(DIM, "shield:"));
+        say_painted!("{} {}", paint(DIM, "shield:"), plain(one));
     }
 }
 

@@ -4,7 +4,7 @@
 //! process's end.
 
 use super::{Plan, class, report};
-use crate::output::{self, DIM, Failure, failure, paint};
+use crate::output::{self, DIM, Failure, failure, paint, plain};
 use levada_cores::Shield;
 use levada_cores::guard::{News, Urgent, wait};
 use std::ffi::{CString, OsStr};
@@ -265,7 +265,7 @@ impl Program {
 
 fn say(plan: &Plan, text: &str) {
     if !plan.args.quiet {
-        say!("{} {text}", paint(DIM, "shield:"));
+        say_painted!("{} {}", paint(DIM, "shield:"), plain(text));
     }
 }
 

@@ -48,7 +48,7 @@ pub fn stats(client: &Client) -> Result<Stats, Failed> {
 fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
     let details: Option<Details> = match client.get(&one(&name, "")) {
         Ok(details) => Some(details),
-        Err(failed) if failed.kind.is_none() => return None,
+        Err(failed) if failed.unanswered => return None,
         // It may go between two questions.
         Err(_) => None,
     };

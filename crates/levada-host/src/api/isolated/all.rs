@@ -201,6 +201,10 @@ impl Beside for AllIsolated {
         self.loads_but(None)
     }
 
+    fn names(&self) -> Vec<String> {
+        self.all().values().map(|i| i.name.clone()).collect()
+    }
+
     fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
         let mut all: Vec<(u64, u32)> = self.living().map(|i| (i.number, i.process)).collect();
         let ours: BTreeSet<u32> = all.iter().map(|(_, process)| *process).collect();

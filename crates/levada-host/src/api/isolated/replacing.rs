@@ -194,7 +194,7 @@ impl Isolated {
             "levada list shows whether it is replaced after all; levada unload {} --now ends it",
             self.name
         );
-        Refusal::new(Kind::Conflict, what).help(help).into()
+        Refusal::new(Kind::Timeout, what).help(help).into()
     }
 }
 

@@ -102,6 +102,16 @@ impl Lock {
         }
     }
 
+    /// Whether its file is there still: else it locks nobody out.
+    pub fn is_there(&self) -> bool {
+        let same = || -> std::io::Result<bool> {
+            let own = self.file.file.metadata()?;
+            let there = std::fs::symlink_metadata(&self.path)?;
+            Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
+        };
+        same().unwrap_or(false)
+    }
+
     /// From now on there is a socket of it.
     pub fn serves(&mut self) {
         self.of_nothing = false;

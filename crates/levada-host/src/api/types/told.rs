@@ -259,11 +259,35 @@ pub struct Failed {
     /// What it would have done to the promises, where that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Box<Admission>>,
-    #[serde(skip)]
+    /// Which sort of error it is, as the guide's table of errors names it.
+    #[serde(
+        rename = "code",
+        default,
+        serialize_with = "code::serialize",
+        deserialize_with = "code::deserialize"
+    )]
+    #[schema(value_type = String)]
     pub kind: Option<Kind>,
+    /// It is no answer: the client says it, since it has none.
+    #[serde(skip)]
+    pub unanswered: bool,
     /// Nothing was heard in all the time that there was for an answer.
     #[serde(skip)]
     pub silent: bool,
+}
+
+/// A [`Kind`] as its code. One of another version is none of ours.
+mod code {
+    use crate::refusal::Kind;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(kind: &Option<Kind>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(kind.unwrap_or(Kind::Internal).code())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Kind>, D::Error> {
+        Ok(Kind::of_code(&String::deserialize(from)?))
+    }
 }
 
 impl Failed {
