@@ -364,7 +364,7 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
         let place = killed(host);
         place
             .run(&["list", "--socket=h.sock"])
-            .refuses(1, &["no host lives"]);
+            .refuses(10, &["no host lives"]);
         if how == "fork" {
             // Whoever waits for an answer learns that there is none.
             client
