@@ -17,7 +17,7 @@ extern "C" {
 
 /* The layout of everything that inline functions in these headers touch. Compiled networks and the
  * shared library's soname carry it; a program and a library that disagree refuse each other. */
-#define LVD_LAYOUT 7u
+#define LVD_LAYOUT 8u
 
 /* The spacing that keeps two writers off each other's cache lines. Twice the usual line, since
  * processors fetch lines in pairs. */
