@@ -472,7 +472,8 @@ end
         .lines()
         .filter(|l| l.starts_with("note"))
         .collect();
-    // a and b, b and c, d and e cannot both hold; d and e read another input than the others.
+    // a and b, b and c, d and e cannot both hold; d and e read another input than the others, and the
+    // action without a tag is tried before all, and reads that of d and e.
     let expected = [
         "note[order]: nothing orders `a` and `d`",
         "note[order]: nothing orders `a` and `e`",
@@ -480,6 +481,15 @@ end
         "note[order]: nothing orders `b` and `e`",
         "note[order]: nothing orders `c` and `d`",
         "note[order]: nothing orders `c` and `e`",
+        "note[time]: whether `a` or `d` fires depends on when `In` comes",
+        "note[time]: whether `a` or `e` fires depends on when `In` comes",
+        "note[time]: whether `b` or `d` fires depends on when `In` comes",
+        "note[time]: whether `b` or `e` fires depends on when `In` comes",
+        "note[time]: whether `c` or `d` fires depends on when `In` comes",
+        "note[time]: whether `c` or `e` fires depends on when `In` comes",
+        "note[time]: whether an action without a tag or `a` fires depends on when `B` comes",
+        "note[time]: whether an action without a tag or `b` fires depends on when `B` comes",
+        "note[time]: whether an action without a tag or `c` fires depends on when `B` comes",
         "note[width]: this is int, and may not fit uint(size=5)",
         "note[width]: this is uint(size=14), and may not fit uint(size=13)",
     ];
@@ -492,39 +502,121 @@ end
             .as_array()
             .unwrap()
             .len(),
-        8
+        17
     );
     assert_eq!(run.json()["warnings"], 0);
 }
 
-/// Which of two actions fires must not depend on what has come in time: where it does, it is told. Tried
-/// on a check that forgets guards that exclude one another, and on one that forgets how many are taken.
+/// A priority of two tags of which one names the other, too, orders more than these two actions, and a
+/// tag that two actions share cannot order them.
 #[test]
-fn what_depends_on_time_is_noted_for_who_asks() {
+fn a_priority_is_proposed_only_where_it_orders_just_these_actions() {
     let place = Place::new(&[(
         TOP,
         "package p;
-actor Top () int Kind, int Data ==> :
-  begin_: action Kind:[k], Data:[d] repeat 4 ==> guard k > 9 end
-  other: action Kind:[k] ==> end
-  fine: action Kind:[k] ==> guard k <= 9 end
-  data: action Data:[d] ==> end
-  both: action Kind:[k], Data:[d] repeat 4 ==> end
-  any: action Kind:[k], Data:[d] ==> end
-  priority begin_ > other; begin_ > fine; begin_ > data; begin_ > both > any; end
+actor Top () int In ==> :
+  b: action In:[x] ==> guard x > 3 end
+  b: action In:[x] ==> end
+  c.x: action In:[x] ==> end
+  c.y: action In:[x] ==> end
+  c: action In:[x] ==> end
+  priority b > c; c.x > c.y; end
 end
 ",
     )]);
     let run = place.run(&["check", "src", "--notes"]);
     let err = &run.succeeds().err;
-    let notes: Vec<&str> = err
-        .lines()
-        .filter(|l| l.starts_with("note[time]"))
-        .collect();
+    let helps: Vec<&str> = err.lines().filter(|l| l.contains("help:")).collect();
+    let tags =
+        "  = help: give each a tag that names no other action, and order these by a `priority`";
+    assert_eq!(helps, [tags; 3], "{run:#?}");
+    place.write(TOP, "package p;\nactor Top () int In ==> :\n  a: action In:[x] ==> end\n  a.b: action In:[x] ==> end\nend\n");
+    let run = place.run(&["check", "src", "--notes"]);
+    assert!(
+        run.succeeds()
+            .err
+            .contains("say so: `priority a > a.b; end`"),
+        "{run:#?}"
+    );
+}
+
+/// Which of two actions fires must not depend on what has come in time: where it does, it is told. An
+/// action that needs what the next one does not need is found with a guard and without, on one input and
+/// on several, where a schedule or `@schedule_outputs` is in the way; guards that exclude one another and
+/// inputs that the next action needs as well are left out.
+#[test]
+fn what_depends_on_time_is_noted_for_who_asks() {
+    let notes = |ports: &str, body: &str| {
+        let text = format!("package p;\nactor Top () {ports} :\n{body}end\n");
+        let place = Place::new(&[(TOP, &text)]);
+        assert_eq!(place.run(&["check", "src"]).succeeds().err, "");
+        let run = place.run(&["check", "src", "--notes"]);
+        let lines = run.succeeds().err.lines();
+        let time = lines.filter_map(|l| l.strip_prefix("note[time]: whether "));
+        time.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found = notes(
+        "int Kind, int Data ==>",
+        "  begin_: action Kind:[k], Data:[d] repeat 4 ==> guard k > 9 end
+  other: action Kind:[k] ==> end
+  fine: action Kind:[k] ==> guard k <= 9 end
+  data: action Data:[d] ==> end
+  both: action Kind:[k], Data:[d] repeat 4 ==> end
+  any: action Kind:[k], Data:[d] ==> end
+  more: action Kind:[k], Data:[d] repeat 5 ==> end
+  priority begin_ > other; begin_ > fine; begin_ > data; begin_ > both > any; both > more; end
+",
+    );
+    let of_begin =
+        |b: &str, port: &str| format!("`begin_` or `{b}` fires depends on when `{port}` comes");
     let expected = [
-        "note[time]: whether `begin_` or `other` fires depends on when `Data` comes",
-        "note[time]: whether `begin_` or `any` fires depends on when `Data` comes",
+        of_begin("other", "Data"),
+        of_begin("any", "Data"),
+        of_begin("data", "Kind"),
     ];
-    assert_eq!(notes, expected, "{run:#?}");
-    assert_eq!(place.run(&["check", "src"]).succeeds().err, "");
+    for one in expected {
+        assert!(found.contains(&one), "{one}: {found:#?}");
+    }
+    let both = "`both` or `any` fires depends on when `Data` comes";
+    assert!(found.iter().any(|n| n == both), "{found:#?}");
+    for never in [
+        "`begin_` or `fine`",
+        "`both` or `more`",
+        "`begin_` or `both`",
+    ] {
+        assert!(!found.iter().any(|n| n.starts_with(never)), "{found:#?}");
+    }
+
+    let several = |body: &str| notes("int A, int B ==> int Out", body);
+    let on_one = "  five: action A:[x] repeat 5 ==> end\n  one: action A:[x] ==> end\n  priority five > one; end\n";
+    assert_eq!(
+        several(on_one),
+        ["`five` or `one` fires depends on when `A` comes"]
+    );
+    let on_two = "  two: action A:[x], B:[y] ==> end\n  one: action A:[x] ==> end\n  priority two > one; end\n";
+    assert_eq!(
+        several(on_two),
+        ["`two` or `one` fires depends on when `B` comes"]
+    );
+    let merge = "  a: action A:[x] ==> end\n  b: action B:[x] ==> end\n";
+    assert_eq!(
+        several(merge),
+        ["`a` or `b` fires depends on when `A` comes"]
+    );
+    // The one that is tried first needs less: the other never fires, at whatever time.
+    let less = "  one: action A:[x] ==> end\n  five: action A:[x] repeat 5 ==> end\n  priority one > five; end\n";
+    assert_eq!(several(less), [""; 0]);
+    let in_turn = format!("{merge}  schedule fsm s: s (a) --> t; t (b) --> s; end\n");
+    assert_eq!(several(&in_turn), [""; 0]);
+    let outside = format!("{in_turn}  action B:[x] ==> end\n");
+    assert_eq!(
+        several(&outside),
+        ["an action without a tag or `a` fires depends on when `B` comes"]
+    );
+    let room = "  @schedule_outputs full: action A:[x] ==> Out:[x] end\n  free: action A:[x] ==> end\n  priority full > free; end\n";
+    assert_eq!(
+        several(room),
+        ["`full` or `free` fires depends on when `Out` has room"]
+    );
+    assert_eq!(several(&room.replace("@schedule_outputs ", "")), [""; 0]);
 }

@@ -2,10 +2,9 @@
 //! What the language leaves open, and Levada has chosen: notes for whoever asks. Programs that were
 //! tested elsewhere may rely on another choice.
 
-use super::Checker;
-use super::effects::{Event, walk_expr};
 use super::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
 use super::types::Ty;
+use super::{Checker, order};
 use crate::diag::Diagnostic;
 use crate::ir::{BinOp, UnOp, Value};
 use crate::operators::smallest;
@@ -14,7 +13,7 @@ use std::collections::BTreeSet;
 impl Checker<'_> {
     /// Two tagged actions that may both fire, of which no priority says which goes first. `below` are
     /// those that each one goes before by a row of priorities.
-    pub(super) fn unordered(&mut self, actor: &Actor, below: &[BTreeSet<usize>]) {
+    pub(super) fn unordered<'a>(&mut self, actor: &'a Actor, below: &[BTreeSet<usize>]) {
         let mut told = BTreeSet::new();
         let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
         for group in &groups(actor) {
@@ -28,48 +27,62 @@ impl Checker<'_> {
                     if ordered || exclude(first, second) || !told.insert((a, b)) {
                         continue;
                     }
-                    let name = |x: &Action| x.tag.clone().unwrap_or_default();
-                    let (x, y) = (name(first), name(second));
+                    let tag = |x: &'a Action| x.tag.as_deref().unwrap_or_default();
+                    let (x, y) = (tag(first), tag(second));
                     let diag = Diagnostic::note("order", format!("nothing orders `{x}` and `{y}`"))
                         .label(
                             second.span,
                             "where both may fire, the one that is written first does",
                         )
                         .label(first.span, "this one")
-                        .help(format!("say so: `priority {x} > {y}; end`"));
+                        .help(match orders_only(actor, a, b) {
+                            true => format!("say so: `priority {x} > {y}; end`"),
+                            false => {
+                                "give each a tag that names no other action, and order these by a \
+                                      `priority`"
+                                    .into()
+                            }
+                        });
                     self.diags.push(diag);
                 }
             }
         }
     }
 
-    /// An action that waits for more than what its guard looks at, while one behind it takes just that:
-    /// which of the two fires depends on what has come in time.
-    pub(super) fn hasty(&mut self, actor: &Actor, below: &[BTreeSet<usize>]) {
+    /// Two actions of which the first that is tried needs elements, or room, that the second does not:
+    /// while they are missing the second fires. Which of the two fires depends on the time at which they
+    /// come, so the actor's result may differ from run to run. `tried` are the actions in the order in
+    /// which they are tried, without a schedule.
+    pub(super) fn time_dependent(&mut self, actor: &Actor, tried: &[usize]) {
         let mut told = BTreeSet::new();
-        let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
-        for group in &groups(actor) {
-            for (&a, &b) in group.iter().flat_map(|a| group.iter().map(move |b| (a, b))) {
-                let (first, second) = (&actor.actions[a], &actor.actions[b]);
-                if !before[a].contains(&b) || exclude(first, second) || !told.insert((a, b)) {
-                    continue;
+        for group in &tried_groups(actor, tried) {
+            for (i, &a) in group.iter().enumerate() {
+                for &b in &group[i + 1..] {
+                    let (first, second) = (&actor.actions[a], &actor.actions[b]);
+                    let Some(lack) = lacks(actor, first, second) else {
+                        continue;
+                    };
+                    if exclude(first, second) || !told.insert((a, b)) {
+                        continue;
+                    }
+                    let (x, y) = (named(first), named(second));
+                    let (when, missing) = match lack {
+                        Lack::Elements(port) => (
+                            format!("`{port}` comes"),
+                            format!("this one fires while {x} lacks elements of `{port}`"),
+                        ),
+                        Lack::Room(port) => (
+                            format!("`{port}` has room"),
+                            format!("this one fires while {x} lacks room on `{port}`"),
+                        ),
+                    };
+                    let message = format!("whether {x} or {y} fires depends on when {when}");
+                    let diag = Diagnostic::note("time", message)
+                        .label(second.span, missing)
+                        .label(first.span, "though this one is tried first")
+                        .help(format!("give {y} a guard that excludes that of {x}"));
+                    self.diags.push(diag);
                 }
-                let Some(late) = waits_where(first, second) else {
-                    continue;
-                };
-                let name = |x: &Action| x.tag.clone().unwrap_or_default();
-                let (x, y, port) = (name(first), name(second), &actor.inputs[late].name);
-                let diag = Diagnostic::note(
-                    "time",
-                    format!("whether `{x}` or `{y}` fires depends on when `{port}` comes"),
-                )
-                .label(
-                    second.span,
-                    format!("this one fires while `{x}` lacks elements of `{port}`"),
-                )
-                .label(first.span, "though the guard of this one holds")
-                .help(format!("give `{y}` a guard that excludes that of `{x}`"));
-                self.diags.push(diag);
             }
         }
     }
@@ -112,6 +125,17 @@ impl Checker<'_> {
     }
 }
 
+/// Whether a priority of the tags of `a` over `b` orders these two and no others.
+fn orders_only(actor: &Actor, a: usize, b: usize) -> bool {
+    let tag = |x: usize| actor.actions[x].tag.as_deref().unwrap_or_default();
+    let count = |of: &str, but: usize| {
+        let others = (0..actor.actions.len()).filter(|&x| x != but);
+        others.filter(|&x| order::matches(of, tag(x))).count()
+    };
+    // `a.b > a` orders no action before itself.
+    tag(a) != tag(b) && count(tag(a), b) == 1 && count(tag(b), a) == 1
+}
+
 /// The actions that are chosen among, of each state.
 fn groups(actor: &Actor) -> Vec<Vec<usize>> {
     let Some(fsm) = &actor.fsm else {
@@ -122,25 +146,46 @@ fn groups(actor: &Actor) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The input that `a` lacks where `b` fires, which takes all that the guard of `a` looks at.
-fn waits_where(a: &Action, b: &Action) -> Option<usize> {
+/// The same in the order in which they are tried, with those outside of the schedule, which are tried
+/// first in each state.
+fn tried_groups(actor: &Actor, tried: &[usize]) -> Vec<Vec<usize>> {
+    if actor.fsm.is_none() {
+        return vec![tried.to_vec()];
+    }
+    let untagged = |a: &&usize| actor.actions[**a].tag.is_none();
+    let outside: Vec<usize> = tried.iter().filter(untagged).copied().collect();
+    let rows = groups(actor).into_iter();
+    rows.map(|row| outside.iter().copied().chain(row).collect())
+        .collect()
+}
+
+/// How a message calls an action.
+fn named(action: &Action) -> String {
+    match &action.tag {
+        Some(tag) => format!("`{tag}`"),
+        None => "an action without a tag".into(),
+    }
+}
+
+/// What an action may lack where another one fires: the name of a port.
+enum Lack<'a> {
+    Elements(&'a str),
+    Room(&'a str),
+}
+
+/// What `a` may lack where `b` can fire. Room is part of the firing condition only with
+/// `@schedule_outputs`.
+fn lacks<'a>(actor: &'a Actor, a: &Action, b: &Action) -> Option<Lack<'a>> {
     let takes = |x: &Action, port: usize| {
         let of = x.inputs.iter().filter(|i| i.port == port);
         of.map(|i| i.vars.len() * i.repeat as usize).sum::<usize>()
     };
-    let mut looks = BTreeSet::new();
-    for guard in &a.guards {
-        walk_expr(guard, &mut |event| {
-            if let Event::Read(Var::Local(l)) = event
-                && let Some((port, ..)) = element(a, l)
-            {
-                looks.insert(port);
-            }
-        });
-    }
-    let decided = !looks.is_empty() && looks.iter().all(|&p| takes(b, p) >= takes(a, p));
     let mut ports = a.inputs.iter().map(|i| i.port);
-    decided.then(|| ports.find(|&p| takes(b, p) < takes(a, p)))?
+    if let Some(port) = ports.find(|&p| takes(b, p) < takes(a, p)) {
+        return Some(Lack::Elements(&actor.inputs[port].name));
+    }
+    let output = a.outputs.first().filter(|_| a.schedule_outputs)?;
+    Some(Lack::Room(&actor.outputs[output.port].name))
 }
 
 /// All that `from` goes before.

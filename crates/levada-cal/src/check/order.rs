@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
             Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(exp, actor, &rank)),
         };
         self.unordered(actor, &below);
-        self.hasty(actor, &below);
+        self.time_dependent(actor, &sorted);
         actor.outside = match actor.fsm {
             None => sorted,
             Some(_) => sorted
