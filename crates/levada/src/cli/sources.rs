@@ -45,7 +45,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE:LINE:COLUMN", conflicts_with = "paths", value_parser = place)]
     pub explain: Option<Place>,
     /// Also note where the language leaves something open, and what Levada does there: which of two
-    /// actions goes first, and values that may not fit an odd width
+    /// actions goes first, where that depends on the time at which elements come, and values that may
+    /// not fit an odd width
     #[arg(long, conflicts_with = "explain")]
     pub notes: bool,
     /// Print what was found as JSON
