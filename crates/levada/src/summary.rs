@@ -24,7 +24,8 @@ pub enum Outcome {
     /// By this signal.
     Interrupted(i32),
     Deadlock(String),
-    Fault(Fault),
+    /// With the columns of the expression that failed.
+    Fault(Fault, Columns),
     Failed(String),
 }
 
@@ -171,7 +172,10 @@ impl Summary {
     pub fn fault(fault: Fault) -> Outcome {
         match fault.actor.is_empty() {
             true => Outcome::Failed(fault.message),
-            false => Outcome::Fault(placed(fault)),
+            false => {
+                let (fault, columns) = placed(fault);
+                Outcome::Fault(fault, columns)
+            }
         }
     }
 
@@ -234,7 +238,9 @@ impl Summary {
     pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
         match &self.outcome {
             // With colours, and made plain by what renders it.
-            Outcome::Fault(fault) => output::say_text(&fault_report(network, fault)),
+            Outcome::Fault(fault, columns) => {
+                output::say_text(&fault_report(network, fault, *columns));
+            }
             Outcome::Deadlock(why) => {
                 let what = match self.idle {
                     Some(_) => "nothing ever fired, and nothing can",
@@ -276,7 +282,7 @@ impl Summary {
             Outcome::Done => (paint(GREEN, "done"), ""),
             Outcome::Interrupted(_) => (paint(RED, "interrupted"), " was stopped"),
             Outcome::Deadlock(_) => (paint(RED, "deadlock"), " was stopped"),
-            Outcome::Fault(_) => (paint(RED, "fault"), " was stopped"),
+            Outcome::Fault(..) => (paint(RED, "fault"), " was stopped"),
             Outcome::Failed(_) => (paint(RED, "failed"), " was stopped"),
         };
         let seconds = self.elapsed.as_secs_f64();
@@ -408,7 +414,7 @@ impl Summary {
                 Outcome::Done => "done",
                 Outcome::Interrupted(_) => "interrupted",
                 Outcome::Deadlock(_) => "deadlock",
-                Outcome::Fault(_) => "fault",
+                Outcome::Fault(..) => "fault",
                 Outcome::Failed(_) => "failed",
             },
             "seconds": self.elapsed.as_secs_f64(),
@@ -445,11 +451,15 @@ impl Summary {
             });
         }
         match &self.outcome {
-            Outcome::Fault(f) => {
+            Outcome::Fault(f, columns) => {
                 out["fault"] = json!({
                     "kind": f.kind, "actor": f.actor, "action": f.action, "file": f.file,
                     "line": f.line, "message": f.message,
                 });
+                if let Some((first, last)) = columns {
+                    out["fault"]["column"] = (*first).into();
+                    out["fault"]["last_column"] = (*last).into();
+                }
             }
             Outcome::Deadlock(why) => out["why"] = why.as_str().into(),
             Outcome::Failed(why) => out["why"] = why.as_str().into(),
@@ -536,8 +546,29 @@ fn deadlock_help(why: &str) -> &'static str {
     }
 }
 
-/// Where several actors run as one, the place is part of the message: ", at FILE:LINE".
-fn placed(mut fault: Fault) -> Fault {
+/// The first and the last column of an expression, in characters, counted from one.
+type Columns = Option<(u32, u32)>;
+
+/// What a fault's message says of the columns behind its last comma: "at column 3", or "columns 3 to 7".
+fn columns_of(message: &str) -> Option<(&str, (u32, u32))> {
+    let (rest, place) = message.rsplit_once(", ")?;
+    let place = place.strip_prefix("at ").unwrap_or(place);
+    if let Some(column) = place.strip_prefix("column ") {
+        let column = column.parse().ok()?;
+        return Some((rest, (column, column)));
+    }
+    let (first, last) = place.strip_prefix("columns ")?.split_once(" to ")?;
+    Some((rest, (first.parse().ok()?, last.parse().ok()?)))
+}
+
+/// The place of the expression that failed is part of the message: ", at columns 3 to 7"; where several
+/// actors run as one, ", at FILE:LINE, columns 3 to 7".
+fn placed(mut fault: Fault) -> (Fault, Columns) {
+    let columns = columns_of(&fault.message).map(|(rest, columns)| (rest.to_owned(), columns));
+    let columns = columns.map(|(rest, columns)| {
+        fault.message = rest;
+        columns
+    });
     let place = fault.message.rsplit_once(", at ").and_then(|(what, at)| {
         let (file, line) = at.rsplit_once(':')?;
         Some((what.to_string(), file.to_string(), line.parse().ok()?))
@@ -547,11 +578,11 @@ fn placed(mut fault: Fault) -> Fault {
         fault.file = file;
         fault.line = line;
     }
-    fault
+    (fault, columns)
 }
 
-/// The fault with its source line.
-fn fault_report(network: Option<&ir::Network>, fault: &Fault) -> String {
+/// The fault with its source line, in which the expression that failed is marked, or else all of it.
+fn fault_report(network: Option<&ir::Network>, fault: &Fault, columns: Columns) -> String {
     let mut sources = Sources::new();
     let mut diags = Diagnostics::new();
     let known = network.and_then(|n| n.files.iter().find(|f| f.path == fault.file));
@@ -570,10 +601,20 @@ fn fault_report(network: Option<&ir::Network>, fault: &Fault) -> String {
             .sum();
         let line = text[start..].lines().next().unwrap_or("");
         let indent = line.len() - line.trim_start().len();
+        let end = line.trim_end().len().max(indent);
+        // Where the character of this number begins.
+        let place = |number: u32| {
+            let mut places = line.char_indices().map(|(at, _)| at);
+            places.nth(number as usize).unwrap_or(line.len())
+        };
+        let (first, last) = match columns {
+            Some((first, last)) => (place(first.saturating_sub(1)), place(last)),
+            None => (indent, end),
+        };
         let span = ir::Span {
             file,
-            start: (start + indent) as u32,
-            end: (start + line.trim_end().len()).max(start + indent) as u32,
+            start: (start + first) as u32,
+            end: (start + last.max(first)) as u32,
         };
         diag = diag.label(span, where_);
     } else {

@@ -552,10 +552,23 @@ fn with_body(body: &str) -> Place {
 
 #[test]
 fn faults_name_actor_action_and_line_and_show_it() {
-    for (body, said) in [
-        ("a[x] := x;", "index 8 of a list of 8"),
-        ("a[0] := 100 / (x - 5);", "division by zero"),
-        ("a[0] := x mod (x - 5);", "division by zero"),
+    for (body, said, fails) in [
+        ("a[x] := x;", "index 8 of a list of 8", "x"),
+        (
+            "a[0] := 100 / (x - 5);",
+            "division by zero",
+            "100 / (x - 5)",
+        ),
+        (
+            "a[0] := x mod (x - 5);",
+            "division by zero",
+            "x mod (x - 5)",
+        ),
+        (
+            "println(\"\u{e4} \" + a[x + 1]);",
+            "index 8 of a list of 8",
+            "x + 1",
+        ),
     ] {
         let place = with_body(body);
         // Also where it runs as one with the source.
@@ -566,6 +579,7 @@ fn faults_name_actor_action_and_line_and_show_it() {
         ] {
             let run = place.run(&[&["run", TOP], &options[..]].concat());
             run.refuses(1, &[said, "src/p/Bad.cal:7", body, "step", "bad"]);
+            assert_eq!(marked(&run.err), fails, "{}", run.err);
         }
         let run = place.run(&["run", TOP, "--no-fuse", "--json"]);
         run.refuses(1, &["in action step of actor bad"]);
@@ -573,7 +587,32 @@ fn faults_name_actor_action_and_line_and_show_it() {
         assert_eq!(json["outcome"], "fault");
         assert_eq!(json["fault"]["line"], 7);
         assert_eq!(json["fault"]["action"], "step");
+        let source = std::fs::read_to_string(place.path("src/p/Bad.cal")).unwrap();
+        let line: Vec<char> = source.lines().nth(6).unwrap().chars().collect();
+        let column = |name: &str| json["fault"][name].as_u64().unwrap() as usize;
+        let expression = &line[column("column") - 1..column("last_column")];
+        assert_eq!(expression.iter().collect::<String>(), fails);
+        assert!(
+            !json["fault"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("column")
+        );
     }
+}
+
+/// What the first row of carets in a report stands below.
+fn marked(report: &str) -> String {
+    let lines: Vec<&str> = report.lines().collect();
+    let row = lines
+        .iter()
+        .position(|l| l.contains('^'))
+        .expect("a row of carets");
+    let carets = lines[row].chars().enumerate().filter(|(_, c)| *c == '^');
+    let columns: Vec<usize> = carets.map(|(i, _)| i).collect();
+    let (first, last) = (columns[0], columns[columns.len() - 1]);
+    let above = lines[row - 1].chars();
+    above.skip(first).take(last - first + 1).collect()
 }
 
 #[test]
@@ -665,12 +704,13 @@ fn an_endless_action_after_another_is_the_one_that_is_named() {
 
 #[test]
 fn a_fault_in_a_guard_names_its_action() {
-    for (guard, said) in [
-        ("m[i] = 3", "index 5 of a list of 3"),
-        ("7 / z = 3", "division by zero"),
-        ("7 mod z = 3", "division by zero"),
+    for (guard, said, fails) in [
+        ("m[i] = 3", "index 5 of a list of 3", "i"),
+        ("7 / z = 3", "division by zero", "7 / z"),
+        ("7 mod z = 3", "division by zero", "7 mod z"),
     ] {
         let run = ends_in_two(guard, "i := 0;");
+        assert_eq!(marked(&run.err), fails, "{}", run.err);
         run.refuses(1, &[said, "src/p/Two.cal:7", "action two of actor Two"]);
     }
 }

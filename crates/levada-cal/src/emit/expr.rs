@@ -417,12 +417,13 @@ impl<'a, 'w> Code<'a, 'w> {
             } else {
                 ""
             };
-            let line = self.w.lines.line(e.span);
-            let text = if e.span.file == self.file {
-                format!("levada_divisor_{u}{width}(self, {}, {line}u)", y.text)
-            } else {
-                let at = string_literal(&format!("{}:{line}", self.w.lines.path(e.span)));
-                format!("levada_divisor_at_{u}{width}(self, {}, {at})", y.text)
+            let text = match self.fault_place(e) {
+                FaultPlace::Here(at) => {
+                    format!("levada_divisor_{u}{width}(self, {}, {at})", y.text)
+                }
+                FaultPlace::Elsewhere(at) => {
+                    format!("levada_divisor_at_{u}{width}(self, {}, {at})", y.text)
+                }
             };
             y = X::primary(text, ct, y.range);
         }
@@ -704,6 +705,26 @@ impl<'a, 'w> Code<'a, 'w> {
         string_literal(&format!("{}:{}", lines.path(span), lines.line(span)))
     }
 
+    /// The place of an expression that may fail, as arguments in C.
+    fn fault_place(&self, e: &Expr) -> FaultPlace {
+        let (lines, span) = (&self.w.lines, e.span);
+        let (line, (first, last)) = (lines.line(span), lines.columns(span));
+        if span.file == self.file {
+            // Two columns in one number.
+            let columns = first | last << 16;
+            return FaultPlace::Here(format!("{line}u, {columns:#x}u"));
+        }
+        let columns = match first {
+            0 => String::new(),
+            _ if first == last => format!(", column {first}"),
+            _ => format!(", columns {first} to {last}"),
+        };
+        FaultPlace::Elsewhere(string_literal(&format!(
+            "{}:{line}{columns}",
+            lines.path(span)
+        )))
+    }
+
     fn place_where(&mut self, p: &Place, outside: Outside) -> String {
         let base = match p.var {
             VarRef::Global(g) => self.class.homes[g].text(),
@@ -744,21 +765,19 @@ impl<'a, 'w> Code<'a, 'w> {
             return x;
         }
         self.class.count_check();
-        let line = self.w.lines.line(i.span);
         let text = if outside == Outside::IsNearest {
             format!(
                 "levada_near(self, {}, {n}u, {})",
                 wide(&x),
                 self.place_of(i)
             )
-        } else if i.span.file == self.file {
-            format!("levada_index(self, {}, {n}u, {line}u)", wide(&x))
         } else {
-            format!(
-                "levada_index_at(self, {}, {n}u, {})",
-                wide(&x),
-                self.place_of(i)
-            )
+            match self.fault_place(i) {
+                FaultPlace::Here(at) => format!("levada_index(self, {}, {n}u, {at})", wide(&x)),
+                FaultPlace::Elsewhere(at) => {
+                    format!("levada_index_at(self, {}, {n}u, {at})", wide(&x))
+                }
+            }
         };
         X::primary(text, Ct::U64, inside)
     }
@@ -769,6 +788,12 @@ impl<'a, 'w> Code<'a, 'w> {
         let n = dimensions(&p.ty).iter().map(|n| u64::from(*n)).product();
         (innermost(ty), n)
     }
+}
+
+/// The place of a fault as arguments in C: a line and columns of the action's file, or a text.
+enum FaultPlace {
+    Here(String),
+    Elsewhere(String),
 }
 
 /// What becomes of an index outside of its list.

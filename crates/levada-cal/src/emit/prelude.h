@@ -128,8 +128,30 @@ LEVADA_INLINE const char *levada_in_native(lvd_actor *self, const char *name) {
 
 /* ---- Checks. A negative index is a huge one. */
 
-LEVADA_INLINE size_t levada_index(lvd_actor *self, int64_t i, uint32_t n, uint32_t line) {
-  lvd_check_index(self, (uint64_t)i, n, line);
+/* `columns` are the first and the last one of an expression in its line, the last one in the upper half;
+ * 0: not known. */
+static LVD_COLD LEVADA_UNUSED const char *levada_columns(char text[48], uint32_t columns) {
+  unsigned first = columns & 0xffff, last = columns >> 16;
+  text[0] = '\0';
+  if (first && first == last) snprintf(text, 48, ", at column %u", first);
+  if (first && first != last) snprintf(text, 48, ", at columns %u to %u", first, last);
+  return text;
+}
+static LVD_NORETURN LVD_COLD LEVADA_UNUSED void
+levada_index_fails(lvd_actor *self, int64_t i, uint32_t n, uint32_t line, uint32_t columns) {
+  char at[48];
+  lvd_actor_fail(self, LVD_FAULT_INDEX, line, "index %lld of a list of %lu%s", (long long)i,
+                 (unsigned long)n, levada_columns(at, columns));
+}
+static LVD_NORETURN LVD_COLD LEVADA_UNUSED void
+levada_divisor_fails(lvd_actor *self, uint32_t line, uint32_t columns) {
+  char at[48];
+  lvd_actor_fail(self, LVD_FAULT_DIVISION, line, "division by zero%s",
+                 levada_columns(at, columns));
+}
+LEVADA_INLINE size_t levada_index(lvd_actor *self, int64_t i, uint32_t n, uint32_t line,
+                                  uint32_t columns) {
+  if (LVD_UNLIKELY((uint64_t)i >= n)) levada_index_fails(self, i, n, line, columns);
   return (size_t)i;
 }
 /* The same in code of another file than the action's: the place is part of the message. */
@@ -216,12 +238,12 @@ LEVADA_INLINE void levada_copy(void *to, const void *from, size_t n) {
   /* The least number divided by -1 is itself. */                                                  \
   LEVADA_INLINE T levada_div_##name(T a, T b) { return b == -1 ? (T)(0 - (U)a) : (T)(a / b); }     \
   LEVADA_INLINE T levada_mod_##name(T a, T b) { return b == -1 ? 0 : (T)(a % b); }                 \
-  LEVADA_INLINE T levada_divisor_##name(lvd_actor *self, T b, uint32_t line) {                     \
-    lvd_check_divisor(self, b != 0, line);                                                         \
+  LEVADA_INLINE T levada_divisor_##name(lvd_actor *self, T b, uint32_t line, uint32_t columns) {   \
+    if (LVD_UNLIKELY(b == 0)) levada_divisor_fails(self, line, columns);                           \
     return b;                                                                                      \
   }                                                                                                \
-  LEVADA_INLINE U levada_divisor_u##name(lvd_actor *self, U b, uint32_t line) {                    \
-    lvd_check_divisor(self, b != 0, line);                                                         \
+  LEVADA_INLINE U levada_divisor_u##name(lvd_actor *self, U b, uint32_t line, uint32_t columns) {  \
+    if (LVD_UNLIKELY(b == 0)) levada_divisor_fails(self, line, columns);                           \
     return b;                                                                                      \
   }                                                                                                \
   LEVADA_INLINE T levada_divisor_at_##name(lvd_actor *self, T b, const char *at) {                 \

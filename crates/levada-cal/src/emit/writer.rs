@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Where the lines of the source files begin.
 pub struct Lines<'a> {
-    files: Vec<(&'a str, Vec<u32>)>,
+    files: Vec<(&'a SourceFile, Vec<u32>)>,
 }
 
 impl<'a> Lines<'a> {
@@ -19,10 +19,7 @@ impl<'a> Lines<'a> {
                 .collect()
         };
         Lines {
-            files: files
-                .iter()
-                .map(|f| (f.path.as_str(), starts(&f.text)))
-                .collect(),
+            files: files.iter().map(|f| (f, starts(&f.text))).collect(),
         }
     }
 
@@ -34,7 +31,29 @@ impl<'a> Lines<'a> {
     }
 
     pub fn path(&self, span: Span) -> &'a str {
-        self.files.get(span.file as usize).map_or("", |f| f.0)
+        let file = self.files.get(span.file as usize);
+        file.map_or("", |f| f.0.path.as_str())
+    }
+
+    /// The first and the last column of a span in its first line, in characters, counted from one; 0 where
+    /// the line is too long for columns to be of use.
+    pub fn columns(&self, span: Span) -> (u32, u32) {
+        let Some((file, starts)) = self.files.get(span.file as usize) else {
+            return (0, 0);
+        };
+        let line = starts.partition_point(|s| *s <= span.start);
+        let start = starts[line.saturating_sub(1)] as usize;
+        let end = starts.get(line).map_or(file.text.len(), |&s| s as usize);
+        if span.end as usize > start + MAX_COLUMNS {
+            return (0, 0);
+        }
+        let text = file.text.get(start..end).unwrap_or("").trim_end();
+        let before = |at: u32| {
+            let places = text.char_indices().map(|(i, _)| start + i);
+            places.take_while(|&place| place < at as usize).count() as u32
+        };
+        let first = before(span.start) + 1;
+        (first, before(span.end).max(first))
     }
 }
 
