@@ -288,6 +288,14 @@ pub fn binary(
     (a, left): (Value, &Expr),
     (b, right): (Value, &Expr),
 ) -> Result<Value, NoValue> {
+    if let (BinOp::Add, Value::List(_), Value::List(_)) = (op, &a, &b) {
+        let behind = (convert(a, &left.machine, machine), convert(b, &right.machine, machine));
+        let (Value::List(mut all), Value::List(more)) = behind else {
+            return Err(NoValue::NotScalars);
+        };
+        all.extend(more);
+        return Ok(Value::List(all));
+    }
     if matches!(a, Value::List(_)) || matches!(b, Value::List(_)) {
         return Err(NoValue::NotScalars);
     }

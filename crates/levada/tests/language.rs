@@ -83,6 +83,108 @@ end
     );
 }
 
+/// `+` puts one list behind another, and a list is printed, or put into a string, with brackets.
+#[test]
+fn lists_are_joined_and_printed() {
+    prints(
+        "package p;
+actor Top () ==> :
+  int v[3] := [1, 2, 3];
+  // Attributes stand in either order.
+  List(size=4, type: int) fib := [0, 1] + [2, 3];
+  int fixed[5] = [i : for int i in 1 .. 3] + [9, 10];
+  float f[2] := [0.5, 2];
+  int m[2][2] := [[1, 2], [3, 4]];
+  String texts[2] := [\"a\", \"b\"];
+  String s;
+  bool done := false;
+  function twice(int x) --> List(type: int, size=2) : [x, x * 2] end
+  procedure show(int list[5]) begin println(list + [list[0]]); end
+  action ==> guard not done, \"\" + v = \"[1, 2, 3]\" do
+    done := true;
+    println(v);
+    println(\"v \" + v + \"!\" + fixed);
+    print(m);
+    println([true, v[0] > 1]);
+    println(fib + v);
+    println(f + v + [1.5]);
+    println(m + [[7, 8]]);
+    fib := twice(v[1]) + twice(v[2]);
+    println(fib);
+    fib := [fib[3]] + [fib[0], 7, 8];
+    s := \"kept \" + fib + \".\";
+    println(s + texts);
+    v := [9] + [8];
+    println(v);
+    show(fib + [5]);
+    println(#(v + fib));
+  end
+end
+",
+        "[1, 2, 3]\nv [1, 2, 3]![1, 2, 3, 9, 10]\n[[1, 2], [3, 4]][true, false]\n[0, 1, 2, 3, 1, 2, 3]\n\
+         [0.500000, 2.000000, 1.000000, 2.000000, 3.000000, 1.500000]\n[[1, 2], [3, 4], [7, 8]]\n\
+         [2, 4, 3, 6]\n[6, 2, 7, 8].[a, b]\n[9, 8, 3]\n[6, 2, 7, 8, 5, 6]\n7\n"
+            .replace("[6, 2, 7, 8].", "kept [6, 2, 7, 8].")
+            .as_str(),
+    );
+}
+
+#[test]
+fn joined_lists_are_sent() {
+    let pair = "package p;
+actor Pair () int In ==> int(size=8) Out :
+  action In:[x] repeat 2 ==> Out:[[100] + x + [x[0] + 300]] repeat 4 end
+end
+";
+    let show = "package p;\nactor Show () int(size=8) In ==> :\n  action In:[x] repeat 4 ==> do println(x); end\nend\n";
+    let place = place(
+        &[COUNT, ("Pair", pair), ("Show", show)],
+        &[
+            ("count", "p.Count", &[("last", "4")]),
+            ("pair", "p.Pair", &[]),
+            ("show", "p.Show", &[]),
+        ],
+        &[("count.Out", "pair.In"), ("pair.Out", "show.In")],
+    );
+    network_prints(&place, &["[100, 1, 2, 45]", "[100, 3, 4, 47]"]);
+}
+
+/// Generated programs have long sums, conditions and rows of `elsif`.
+#[test]
+fn long_expressions_are_computed() {
+    let sum = |of: &str, sign: &str, n: usize| vec![of; n].join(sign);
+    let taps: Vec<String> = (0..512).map(|i| format!("tap[{i}] * {i}")).collect();
+    let elsif: String = (2..1000)
+        .map(|i| format!(" elsif x = {i} then println(\"is {i}\");"))
+        .collect();
+    let text = format!(
+        "package p;
+actor Top () ==> :
+  int x := 1;
+  int tap[512] := [i mod 7 : for int i in 0 .. 511];
+  float f := 0.5;
+  bool done := false;
+  action ==> guard not done, {and} do
+    done := true;
+    println(({sum}) + \" \" + ({floats}) + \" \" + ({xor}) + \" \" + ({fir}));
+    x := 999;
+    if x = 1 then println(\"is 1\");{elsif} end
+    println({texts});
+  end
+end
+",
+        and = sum("x = 1", " and ", 600),
+        sum = sum("x", " + ", 4001),
+        floats = sum("f", " + ", 1000),
+        xor = sum("x", " ^ ", 1001),
+        fir = taps.join(" + "),
+        texts = sum("x", " + \"\" + ", 500),
+    );
+    let fir: i64 = (0..512).map(|i| i % 7 * i).sum();
+    let expected = format!("4001 500.000000 1 {fir}\nis 999\n{}\n", "999".repeat(500));
+    prints(&text, &expected);
+}
+
 #[test]
 fn variables_wrap_in_the_bits_of_c_that_hold_them() {
     prints(

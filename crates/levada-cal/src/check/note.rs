@@ -393,6 +393,7 @@ fn binary_rule(op: BinOp, a: &Ty, b: &Ty) -> String {
         Add | Sub | Mul | Div if is_float(a) || is_float(b) => {
             format!("{form} has {joined}")
         }
+        Add if a.is_list() => format!("{form} is one list behind the other"),
         Add => format!("{form} has {joined}, and one bit more"),
         Sub => match operators::join(a, b) {
             Some(Ty::Int { signed: false, .. }) => {

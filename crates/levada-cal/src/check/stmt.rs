@@ -213,13 +213,6 @@ impl<'a> Checker<'a> {
         for arg in args {
             flatten(arg, &mut parts);
         }
-        for part in &parts {
-            if part.ty.is_list() {
-                let message = format!("`{}` prints no lists", name.text);
-                self.error("type", part.span, message, format!("this is {}", part.ty));
-                return None;
-            }
-        }
         Some(StmtKind::Print { parts, newline })
     }
 }

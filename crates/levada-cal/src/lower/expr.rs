@@ -16,6 +16,14 @@ pub(super) fn load(place: Place) -> Expr {
     }
 }
 
+pub(super) fn string(text: &str, span: Span) -> Expr {
+    Expr {
+        kind: ir::ExprKind::Const(Value::String(text.into())),
+        ty: Type::String,
+        span,
+    }
+}
+
 pub(super) fn int(value: i64, span: Span) -> Expr {
     let ty = Type::Int {
         bits: 32,
@@ -102,6 +110,11 @@ impl<'a> Lowerer<'a> {
             ExprKind::Binary(op @ (BinOp::And | BinOp::Or), a, b) => {
                 return self.lazy(build, *op, a, b, span);
             }
+            ExprKind::Binary(BinOp::Add, a, b) if a.ty.is_list() || b.ty.is_list() => {
+                let left = self.text(build, a);
+                let right = self.text(build, b);
+                ir::ExprKind::Binary(BinOp::Add, Box::new(left), Box::new(right))
+            }
             ExprKind::Binary(op, a, b) => {
                 let left = self.scalar(build, a);
                 let right = self.scalar(build, b);
@@ -132,7 +145,7 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The same value, computed now and kept in a variable.
-    fn kept(&mut self, build: &mut Build<'a>, name: &str, value: Expr) -> Expr {
+    pub(super) fn kept(&mut self, build: &mut Build<'a>, name: &str, value: Expr) -> Expr {
         let made = build.temporary(name, value.ty.clone(), value.span);
         let place = Place {
             var: VarRef::Local(made),

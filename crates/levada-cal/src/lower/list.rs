@@ -13,7 +13,7 @@ use crate::operators::types::held;
 /// A constant list up to this size is stored element by element rather than copied from a table.
 const FEW: usize = 4;
 
-fn whole(var: VarRef, ty: Type, span: Span) -> Place {
+pub(super) fn whole(var: VarRef, ty: Type, span: Span) -> Place {
     Place {
         var,
         indices: Vec::new(),
@@ -22,7 +22,7 @@ fn whole(var: VarRef, ty: Type, span: Span) -> Place {
     }
 }
 
-fn element(list: &Place, index: Expr) -> Place {
+pub(super) fn element(list: &Place, index: Expr) -> Place {
     let ty = match &list.ty {
         Type::List { elem, .. } => elem.as_ref().clone(),
         other => other.clone(),
@@ -37,7 +37,7 @@ fn element(list: &Place, index: Expr) -> Place {
     }
 }
 
-fn len(ty: &Type) -> u32 {
+pub(super) fn len(ty: &Type) -> u32 {
     match ty {
         Type::List { len, .. } => *len,
         _ => 1,
@@ -105,9 +105,8 @@ impl<'a> Lowerer<'a> {
     fn constant_list(&self, expr: &hir::Expr) -> Option<Value> {
         match &expr.kind {
             ExprKind::Const(value) => Some(value.clone()),
-            ExprKind::List { generators, .. } => {
-                let locals = generators.iter().map(|g| g.var + 1).max().unwrap_or(0);
-                let mut most = locals;
+            ExprKind::List { .. } | ExprKind::Binary(BinOp::Add, ..) => {
+                let mut most = 0;
                 effects::walk_expr(expr, &mut |event| {
                     if let Event::Read(Var::Local(id)) = event {
                         most = most.max(id + 1);
@@ -212,6 +211,17 @@ impl<'a> Lowerer<'a> {
             }
             ExprKind::If { arms, otherwise } => self.fill_choice(build, to, arms, otherwise, span),
             ExprKind::Call(id, args) => self.fill_call(build, to, *id, args, span),
+            ExprKind::Binary(BinOp::Add, a, b) => {
+                if let Some(constant) = self.constant_list(value) {
+                    let ty = value.machine.to_ir();
+                    let var = self.table("table", ty.clone(), constant, span);
+                    let from = whole(var, ty, span);
+                    build.push(StmtKind::Copy { to, from }, span);
+                    return;
+                }
+                self.fill(build, to.clone(), a);
+                self.fill_behind(build, &to, len(&a.machine.to_ir()), b);
+            }
             _ => {}
         }
     }
@@ -274,6 +284,42 @@ impl<'a> Lowerer<'a> {
             body,
         };
         build.push(kind, span);
+    }
+
+    /// Puts the list `value` behind the first `before` elements of `to`.
+    fn fill_behind(
+        &mut self,
+        build: &mut Build<'a>,
+        to: &Place,
+        before: u32,
+        value: &'a hir::Expr,
+    ) {
+        let span = value.span;
+        let from = self.list_place(build, value, None);
+        let ty = Type::Int {
+            bits: 32,
+            signed: true,
+        };
+        let var = build.temporary("i", ty.clone(), span);
+        let counter = load(whole(VarRef::Local(var), ty, span));
+        let behind = binary(BinOp::Add, counter.clone(), int(i64::from(before), span));
+        let (to, from) = (element(to, behind), element(&from, counter));
+        let kind = match &from.ty {
+            Type::List { .. } => StmtKind::Copy { to, from },
+            _ => StmtKind::Assign(to, load(from)),
+        };
+        let last = int(i64::from(len(&value.machine.to_ir())) - 1, span);
+        let body = vec![Stmt { kind, span }];
+        let from = int(0, span);
+        build.push(
+            StmtKind::For {
+                var,
+                from,
+                to: last,
+                body,
+            },
+            span,
+        );
     }
 
     fn fill_choice(

@@ -8,6 +8,7 @@
 mod expr;
 mod list;
 mod stmt;
+mod text;
 
 use crate::check::effects::{self, Effects, Event};
 use crate::check::hir::{self, ProcBody, Var};

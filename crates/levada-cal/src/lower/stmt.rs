@@ -63,17 +63,7 @@ impl<'a> Lowerer<'a> {
             hir::StmtKind::If { arms, otherwise } => self.choose(build, arms, otherwise, span),
             hir::StmtKind::While(cond, body) => self.while_(build, cond, body, span),
             hir::StmtKind::Print { parts, newline } => {
-                let mut shown = Vec::with_capacity(parts.len());
-                for part in parts {
-                    shown.push(printable(self.scalar(build, part), part));
-                }
-                build.push(
-                    StmtKind::Print {
-                        parts: shown,
-                        newline: *newline,
-                    },
-                    span,
-                );
+                self.print(build, parts, *newline, span);
             }
         }
     }

@@ -126,7 +126,11 @@ pub fn binary(op: ir::BinOp, a: &Ty, b: &Ty) -> Result<Ty, String> {
             joined()?;
             Ty::Bool
         }
-        Add if *a == Ty::String && !b.is_list() || *b == Ty::String && !a.is_list() => Ty::String,
+        Add if *a == Ty::String || *b == Ty::String => Ty::String,
+        // One list behind the other.
+        Add if a.is_list() && b.is_list() => {
+            chained(a, b).ok_or_else(|| format!("cannot join {a} and {b}"))?
+        }
         Add | Sub | Mul | Div if floats => {
             want(is_scalar_number, "numbers")?;
             joined()?
@@ -208,9 +212,24 @@ fn promoted_with_sign(ty: &Ty) -> Ty {
     }
 }
 
+/// The type of a list behind another one.
+fn chained(a: &Ty, b: &Ty) -> Option<Ty> {
+    let (Ty::List { elem: e, len: m }, Ty::List { elem: f, len: n }) = (a, b) else {
+        return None;
+    };
+    let len = match m.zip(*n) {
+        Some((m, n)) => Some(m.checked_add(n)?),
+        None => None,
+    };
+    Some(Ty::list(join(e, f)?, len))
+}
+
 /// The machine type of `a op b`: `rule` is its rule type, the others are machine types.
 pub fn binary_machine(op: ir::BinOp, rule: &Ty, a: &Ty, b: &Ty) -> Ty {
     use ir::BinOp::*;
+    if rule.is_list() {
+        return chained(a, b).unwrap_or_else(|| rule.clone());
+    }
     if let Ty::Float { .. } = rule {
         return promoted(rule.clone());
     }
