@@ -4,25 +4,48 @@
 //! Where lines break is the writer's choice and stays as it is, as do comments. Each line is indented
 //! by what it lies in: two spaces for each construct around it that began on an earlier line. Between
 //! words stand single spaces, or none; between lines one empty line at the most. The tokens are the
-//! same before and after, and so the program is.
+//! same before and after, and so the program is. Lines end as most of them did, and a byte order mark
+//! stays.
 
 use crate::diag::Diagnostic;
+use crate::encoding;
 use crate::lex::{self, SyntaxKind as K};
 use crate::parse;
 use crate::syntax::{SyntaxElement, SyntaxNode, SyntaxToken};
 use std::collections::BTreeSet;
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// `text`, formatted; what is wrong with it where it cannot be read (as source file number `file`).
 pub fn format(file: u32, text: &str) -> Result<String, Vec<Diagnostic>> {
-    let parsed = parse::parse(file, text);
+    let end = encoding::line_end(text);
+    let mark = text.starts_with(BYTE_ORDER_MARK);
+    // Errors are shown in the text as it is, with line feeds for lone carriage returns.
+    let text = encoding::line_feeds(text.to_owned());
+    let parsed = parse::parse(file, &text);
     if !parsed.errors.is_empty() {
         return Err(parsed.errors);
     }
-    let root = parsed.syntax();
-    let formatted = Formatter::new(text).all(&root);
+    let (text, parsed) = match text.contains('\r') {
+        false => (text, parsed),
+        true => {
+            let text = text.replace("\r\n", "\n");
+            let parsed = parse::parse(file, &text);
+            (text, parsed)
+        }
+    };
+    let mut formatted = Formatter::new(&text).all(&parsed.syntax());
     // The tokens decide what a program means: nothing is given back that has others.
-    match words(text) == words(&formatted) {
-        true => Ok(formatted),
+    match words(&text) == words(&formatted) {
+        true => {
+            if end != "\n" {
+                formatted = formatted.replace('\n', end);
+            }
+            if mark {
+                formatted.insert(0, BYTE_ORDER_MARK);
+            }
+            Ok(formatted)
+        }
         false => Err(vec![Diagnostic::error(
             "format",
             "this file cannot be formatted without changing it",
@@ -391,10 +414,15 @@ end
             assert_eq!(squeeze(&again), squeeze(formatted));
             assert_eq!(format(0, &again).unwrap(), again);
         }
-        assert_eq!(
-            format(0, &formatted.replace('\n', "\r\n")).unwrap(),
-            formatted
-        );
+        for end in ["\r\n", "\r"] {
+            let text = formatted.replace('\n', end);
+            assert_eq!(format(0, &text).unwrap(), text);
+            let marked = format!("{BYTE_ORDER_MARK}{text}");
+            assert_eq!(format(0, &marked).unwrap(), marked);
+        }
+        // As most lines end.
+        let mixed = formatted.replacen('\n', "\r\n", 3);
+        assert_eq!(format(0, &mixed).unwrap(), formatted);
     }
 
     #[test]

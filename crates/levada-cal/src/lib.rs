@@ -7,6 +7,7 @@ pub mod classify;
 pub mod compile;
 pub mod cpp;
 pub mod emit;
+pub mod encoding;
 pub mod eval;
 pub mod format;
 pub mod fuse;

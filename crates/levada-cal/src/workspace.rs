@@ -5,7 +5,7 @@ use crate::ast;
 use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::index::Index;
-use crate::{ir, library, lower, parse, seen};
+use crate::{encoding, ir, library, lower, parse, seen};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
@@ -119,7 +119,7 @@ impl Workspace {
         {
             Some(text) => text,
             None => match read_source(path) {
-                Ok(bytes) => decode(bytes).into(),
+                Ok(bytes) => encoding::line_feeds(encoding::decode(&bytes).0).into(),
                 Err(error) => {
                     let message = format!("cannot read {}: {error}", Sources::display_path(path));
                     diags.push(Diagnostic::error("read", message));
@@ -448,12 +448,6 @@ pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
     );
     let help = "an actor and a network of one folder need two names: rename one of the files";
     Some(Diagnostic::error("ambiguous-class", message).help(help))
-}
-
-/// Old files are in Latin-1: what is no UTF-8 is read as that.
-fn decode(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| error.into_bytes().iter().map(|&b| char::from(b)).collect())
 }
 
 /// The folder from which `path` lies where its package says, if it does.

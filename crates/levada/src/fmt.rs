@@ -5,7 +5,7 @@ use crate::cli::FmtArgs;
 use crate::output::{self, Failure, failure_with, plural};
 use crate::sources;
 use levada_cal::diag::{Diagnostics, Sources};
-use levada_cal::{format, workspace};
+use levada_cal::{encoding, format, workspace};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
@@ -103,19 +103,13 @@ fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
-/// Old files are in Latin-1, and stay so.
+/// The bytes of the file, formatted, stored as it was.
 fn formatted(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ()> {
-    let utf8 = std::str::from_utf8(bytes);
-    let text: String = match utf8 {
-        Ok(text) => text.to_owned(),
-        Err(_) => bytes.iter().map(|&b| char::from(b)).collect(),
-    };
+    let (text, stored) = encoding::decode(bytes);
     let mut sources = Sources::new();
-    let file = sources.add(name, text.as_str());
+    let file = sources.add(name, encoding::line_feeds(text.clone()));
     match format::format(file, &text) {
-        Ok(done) if utf8.is_ok() => Ok(done.into_bytes()),
-        // Every letter of it was a byte.
-        Ok(done) => Ok(done.chars().map(|c| c as u8).collect()),
+        Ok(done) => Ok(encoding::encode(&done, stored)),
         Err(errors) => {
             let mut diags = Diagnostics::new();
             diags.extend(errors);

@@ -89,6 +89,43 @@ fn the_input_goes_to_the_output() {
     assert!(said.contains("<stdin>:1:"), "{said}");
 }
 
+/// A file keeps its encoding, its byte order mark and the ends of its lines.
+#[test]
+fn files_stay_as_they_are_stored() {
+    let utf16 =
+        |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    type Store<'a> = &'a dyn Fn(&str) -> Vec<u8>;
+    let ways: [Store; 5] = [
+        &|text| text.replace('\n', "\r\n").into_bytes(),
+        &|text| text.replace('\n', "\r").into_bytes(),
+        &|text| format!("\u{feff}{text}").into_bytes(),
+        &|text| utf16(&format!("\u{feff}{}", text.replace('\n', "\r\n"))),
+        &|text| {
+            text.replace("said", "s\u{e4}id")
+                .chars()
+                .map(|c| c as u8)
+                .collect()
+        },
+    ];
+    for (i, store) in ways.iter().enumerate() {
+        let place = Place::new(&[("p/A.cal", "")]);
+        std::fs::write(place.path("p/A.cal"), store(UGLY)).unwrap();
+        place.run(&["fmt", "p/A.cal"]).succeeds();
+        assert_eq!(
+            std::fs::read(place.path("p/A.cal")).unwrap(),
+            store(NICE),
+            "{i}"
+        );
+        place.run(&["fmt", "--check", "p/A.cal"]).succeeds();
+        place.run(&["check", "p/A.cal"]).succeeds();
+    }
+    // A line that ends with a carriage return is a line of its own in what is reported.
+    let place = Place::new(&[("A.cal", "actor A () ==> :\r  // first\r  int x := ;\rend\r")]);
+    for command in ["fmt", "check"] {
+        place.run(&[command, "A.cal"]).refuses(1, &["A.cal:3:12"]);
+    }
+}
+
 #[test]
 fn files_that_cannot_be_are_left_alone() {
     let bad = "actor  A () ==> :\n int x := ;\nend\n";

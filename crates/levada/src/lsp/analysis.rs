@@ -6,6 +6,7 @@ use crate::check::Projects;
 use levada_cal::check::note;
 use levada_cal::check::types::Ty;
 use levada_cal::diag::{self, Diagnostics, Severity, Sources};
+use levada_cal::encoding;
 use levada_cal::index::Index;
 use levada_cal::ir::Span;
 use levada_cal::workspace::{Workspace, read_source};
@@ -65,7 +66,7 @@ impl World {
             Some((_, text)) => Some(text.clone()),
             None => read_source(path)
                 .ok()
-                .map(|bytes| String::from_utf8_lossy(&bytes).into()),
+                .map(|bytes| encoding::line_feeds(encoding::decode(&bytes).0).into()),
         }
     }
 
