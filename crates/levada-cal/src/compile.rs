@@ -353,6 +353,10 @@ fn jobs_of(natives: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Option<PathBuf
 
 /// The C text alone (`levada build --emit c`).
 pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
+    crate::on_large_stack(|| emit_fused(net, options))
+}
+
+fn emit_fused(net: &ir::Network, options: &Options) -> emit::Emitted {
     let settings = emit::Options {
         checks: options.checks,
         lenient: options.lenient,

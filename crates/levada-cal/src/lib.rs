@@ -32,4 +32,13 @@ pub mod syntax;
 pub mod workspace;
 pub mod xdf;
 
+/// Bytes of stack for what nests as deeply as the parser allows; they are taken from the system as they
+/// are touched.
+const STACK: usize = 128 << 20;
+
+/// Runs `work` with a stack that holds the recursion over the deepest program that the parser accepts.
+pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK / 2, STACK, work)
+}
+
 pub use levada_diag as diag;

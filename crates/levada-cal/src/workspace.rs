@@ -5,7 +5,7 @@ use crate::ast;
 use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::index::Index;
-use crate::{encoding, ir, library, lower, parse, seen};
+use crate::{encoding, ir, library, lower, on_large_stack, parse, seen};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
@@ -188,6 +188,10 @@ impl Workspace {
     pub fn check_file(&mut self, path: &Path, diags: &mut Diagnostics) {
         diags.extend(rivals_of(path));
         let Some(loaded) = self.load(path, diags) else {
+        on_large_stack(|| self.check_one(path, diags));
+    }
+
+    fn check_one(&mut self, path: &Path, diags: &mut Diagnostics) {
             return;
         };
         let file = loaded.ast.clone();
@@ -259,6 +263,10 @@ impl Workspace {
         let library = self.actor_library(class, ir::Span::default(), diags)?;
         let file = library.get(class)?;
         let entity = file.entity.as_ref()?;
+        on_large_stack(|| self.interface_of(class, diags))
+    }
+
+    fn interface_of(&mut self, class: &str, diags: &mut Diagnostics) -> Option<Interface> {
         let port = |p: &ast::Port| PortDecl {
             name: p.name.text.clone(),
             span: p.name.span,
@@ -295,6 +303,16 @@ impl Workspace {
         let mut params = params.to_vec();
         params.sort_by(|a, b| a.0.cmp(&b.0));
         let key = format!("{class} {params:?}");
+    ) -> Option<Arc<ir::Actor>> {
+        on_large_stack(|| self.instance(class, params, at, diags))
+    }
+
+    fn instance(
+        &mut self,
+        class: &str,
+        params: &[(String, ir::Value)],
+        at: ir::Span,
+        diags: &mut Diagnostics,
         if let Some(Some(actor)) = self.actors.get(&key) {
             return Some(actor.clone());
         }

@@ -105,6 +105,10 @@ impl Compiler {
             return Err(cc.failing(&out));
         }
         cc.version = String::from_utf8_lossy(&out.stdout).into_owned();
+        // GCC has no such limit, and not this flag; a row of `elsif` nests as many blocks.
+        if cc.version.contains("clang") {
+            cc.flags.push("-fbracket-depth=16384".into());
+        }
         Ok(cc)
     }
 

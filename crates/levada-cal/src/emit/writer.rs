@@ -57,6 +57,12 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Columns are counted up to this byte of a line.
+const MAX_COLUMNS: usize = u16::MAX as usize;
+
+/// Deeper rows are indented no further: a long row of `elsif` would be mostly spaces.
+const MAX_INDENT: usize = 40;
+
 pub struct Writer<'a> {
     pub text: String,
     pub lines: &'a Lines<'a>,
@@ -93,7 +99,7 @@ impl<'a> Writer<'a> {
                 } else {
                     self.indent
                 };
-                for _ in 0..depth {
+                for _ in 0..depth.min(MAX_INDENT) {
                     self.text.push_str("  ");
                 }
             }

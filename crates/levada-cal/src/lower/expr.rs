@@ -8,6 +8,9 @@ use crate::eval;
 use crate::ir::{self, BinOp, Expr, Place, Span, Type, Value, VarRef};
 use crate::operators::{self, types::held, value::is_comparison};
 
+/// So many operations in a row stand in one expression.
+const MAX_CHAIN: u32 = 64;
+
 pub(super) fn load(place: Place) -> Expr {
     Expr {
         ty: place.ty.clone(),
@@ -116,8 +119,9 @@ impl<'a> Lowerer<'a> {
                 ir::ExprKind::Binary(BinOp::Add, Box::new(left), Box::new(right))
             }
             ExprKind::Binary(op, a, b) => {
-                let left = self.scalar(build, a);
+                let (left, length) = self.chained(build, a);
                 let right = self.scalar(build, b);
+                self.length = length + 1;
                 let (left, right) = match &ty {
                     // Constants are rounded to what is computed in.
                     Type::Float { .. } => (constant_as(left, &ty), constant_as(right, &ty)),
@@ -142,6 +146,20 @@ impl<'a> Lowerer<'a> {
             ExprKind::List { .. } | ExprKind::Error => ir::ExprKind::Const(Value::Int(0)),
         };
         Expr { kind, ty, span }
+    }
+
+    /// The left side of an operation, and of how many operations, each with the one before it on its left,
+    /// its value is the result. Many are computed in parts, each kept in a variable: C compilers limit the
+    /// depth of parentheses.
+    fn chained(&mut self, build: &mut Build<'a>, left: &'a hir::Expr) -> (Expr, u32) {
+        let value = self.scalar(build, left);
+        match &left.kind {
+            ExprKind::Binary(..) if left.ty == Ty::String || self.length < MAX_CHAIN => {
+                (value, self.length)
+            }
+            ExprKind::Binary(..) => (self.kept(build, "part", value), 0),
+            _ => (value, 0),
+        }
     }
 
     /// The same value, computed now and kept in a variable.
@@ -178,8 +196,9 @@ impl<'a> Lowerer<'a> {
         b: &'a hir::Expr,
         span: Span,
     ) -> Expr {
-        let left = self.scalar(build, a);
+        let (left, length) = self.chained(build, a);
         let (right, stmts) = self.aside(build, |me, build| me.scalar(build, b));
+        self.length = length + 1;
         if stmts.is_empty() {
             let kind = ir::ExprKind::Binary(op, Box::new(left), Box::new(right));
             return Expr {

@@ -29,6 +29,7 @@ pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
         proc_ids: HashMap::new(),
         procs: Vec::new(),
         global_names: HashSet::new(),
+        length: 0,
     };
     lowerer.keep_used();
     let actions = lowerer.actions(&actor.actions, "action", sources);
@@ -63,6 +64,8 @@ struct Lowerer<'a> {
     proc_ids: HashMap<hir::ProcId, usize>,
     procs: Vec<ir::Proc>,
     global_names: HashSet<String>,
+    /// Of how many operations in a row the expression that was made last is the result.
+    length: u32,
 }
 
 /// A body being made: its variables, and where the next statement goes.

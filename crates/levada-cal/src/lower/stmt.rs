@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statements.
 
-use super::expr::{coerce, int, load, printable};
+use super::expr::{coerce, int, load};
 use super::{Build, Lowerer};
 use crate::check::effects;
 use crate::check::hir::{self, Var};
