@@ -19,6 +19,8 @@ pub enum Stop {
     /// parameter without a value.
     NotConstant(Span),
     TooMuchWork(Span),
+    /// It depends on what is wrong, and has been reported.
+    Reported,
     /// It would fail when run.
     Fault(Span, String),
 }
@@ -125,7 +127,7 @@ impl<'a> Evaluator<'a> {
                 self.list(items, generators, &elem, env, &mut out)?;
                 Ok(Value::List(out))
             }
-            ExprKind::Error => Err(Stop::NotConstant(expr.span)),
+            ExprKind::Error => Err(Stop::Reported),
         }
     }
 
@@ -166,6 +168,9 @@ impl<'a> Evaluator<'a> {
         let mut value = match place.var {
             Var::Global(id) => {
                 let global = &self.globals[id];
+                if let Some(stop) = &global.no_value {
+                    return Err(stop.clone());
+                }
                 global
                     .value
                     .as_ref()
@@ -289,7 +294,10 @@ pub fn binary(
     (b, right): (Value, &Expr),
 ) -> Result<Value, NoValue> {
     if let (BinOp::Add, Value::List(_), Value::List(_)) = (op, &a, &b) {
-        let behind = (convert(a, &left.machine, machine), convert(b, &right.machine, machine));
+        let behind = (
+            convert(a, &left.machine, machine),
+            convert(b, &right.machine, machine),
+        );
         let (Value::List(mut all), Value::List(more)) = behind else {
             return Err(NoValue::NotScalars);
         };

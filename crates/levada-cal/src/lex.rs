@@ -20,6 +20,9 @@ pub enum SyntaxKind {
 
     #[regex(r"[A-Za-z_][A-Za-z_0-9]*")]
     Ident,
+    /// A word with letters that names cannot have.
+    #[regex(r"[\p{XID_Start}_]\p{XID_Continue}*", priority = 1)]
+    ForeignIdent,
     #[regex(r"[0-9][0-9A-Za-z_]*")]
     Int,
     #[regex(r"[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?")]
@@ -280,7 +283,7 @@ impl SyntaxKind {
     pub fn describe(self) -> &'static str {
         use SyntaxKind::*;
         match self {
-            Ident => "a name",
+            Ident | ForeignIdent => "a name",
             Int | Real => "a number",
             Str => "a string",
             FatArrow => "`==>`",

@@ -28,6 +28,8 @@ pub struct Interface {
     pub outputs: Vec<PortDecl>,
     pub params: Vec<ParamDecl>,
     pub span: ir::Span,
+    /// Its file has syntax errors: ports and parameters may be missing.
+    pub broken: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -186,12 +188,12 @@ impl Workspace {
     /// Parse and type-check one file (without parameter values); reports every error. A file that
     /// lies below no source root brings its own: the folder that its package says it is in.
     pub fn check_file(&mut self, path: &Path, diags: &mut Diagnostics) {
-        diags.extend(rivals_of(path));
-        let Some(loaded) = self.load(path, diags) else {
         on_large_stack(|| self.check_one(path, diags));
     }
 
     fn check_one(&mut self, path: &Path, diags: &mut Diagnostics) {
+        diags.extend(rivals_of(path));
+        let Some(loaded) = self.load(path, diags) else {
             return;
         };
         let file = loaded.ast.clone();
@@ -201,7 +203,7 @@ impl Workspace {
             "" => entity.name.text.clone(),
             package => format!("{package}.{}", entity.name.text),
         };
-        check_place(path, &file, entity, diags);
+        let misplaced = !check_place(path, &file, entity, diags);
         let mut roots = self.roots.clone();
         if !roots.iter().any(|root| path.starts_with(root)) {
             roots.extend(root_of(path, package));
@@ -209,6 +211,7 @@ impl Workspace {
         let library = self.closure(&roots, &class, file.clone(), diags);
         let mut checker = Checker::new(&library, Params::Open);
         checker.notes = self.index.as_ref().map(|_| Box::default());
+        checker.misplaced = misplaced;
         match library.get_key_value(&class) {
             Some((class, _)) if entity.is_actor => {
                 checker.actor(class);
@@ -260,13 +263,13 @@ impl Workspace {
 
     /// Ports and parameters of an actor class.
     pub fn interface(&mut self, class: &str, diags: &mut Diagnostics) -> Option<Interface> {
-        let library = self.actor_library(class, ir::Span::default(), diags)?;
-        let file = library.get(class)?;
-        let entity = file.entity.as_ref()?;
         on_large_stack(|| self.interface_of(class, diags))
     }
 
     fn interface_of(&mut self, class: &str, diags: &mut Diagnostics) -> Option<Interface> {
+        let library = self.actor_library(class, ir::Span::default(), diags)?;
+        let file = library.get(class)?;
+        let entity = file.entity.as_ref()?;
         let port = |p: &ast::Port| PortDecl {
             name: p.name.text.clone(),
             span: p.name.span,
@@ -288,6 +291,7 @@ impl Workspace {
                 })
                 .collect(),
             span: entity.name.span,
+            broken: file.broken,
         })
     }
 
@@ -300,10 +304,6 @@ impl Workspace {
         at: ir::Span,
         diags: &mut Diagnostics,
     ) -> Option<Arc<ir::Actor>> {
-        let mut params = params.to_vec();
-        params.sort_by(|a, b| a.0.cmp(&b.0));
-        let key = format!("{class} {params:?}");
-    ) -> Option<Arc<ir::Actor>> {
         on_large_stack(|| self.instance(class, params, at, diags))
     }
 
@@ -313,6 +313,10 @@ impl Workspace {
         params: &[(String, ir::Value)],
         at: ir::Span,
         diags: &mut Diagnostics,
+    ) -> Option<Arc<ir::Actor>> {
+        let mut params = params.to_vec();
+        params.sort_by(|a, b| a.0.cmp(&b.0));
+        let key = format!("{class} {params:?}");
         if let Some(Some(actor)) = self.actors.get(&key) {
             return Some(actor.clone());
         }
@@ -480,13 +484,18 @@ fn root_of(path: &Path, package: &str) -> Option<PathBuf> {
     Some(folder.to_owned())
 }
 
-/// A class is found by its name: the file and its folder must bear it.
-fn check_place(path: &Path, file: &ast::File, entity: &ast::Entity, diags: &mut Diagnostics) {
+/// A class is found by its name: the file and its folder must bear it. Whether the folder does.
+fn check_place(
+    path: &Path,
+    file: &ast::File,
+    entity: &ast::Entity,
+    diags: &mut Diagnostics,
+) -> bool {
     let stem = path
         .file_stem()
         .and_then(|s| s.to_str())
         .unwrap_or_default();
-    if !entity.name.text.is_empty() && entity.name.text != stem {
+    if !entity.name.text.is_empty() && entity.name.text != stem && !file.broken {
         let message = format!("`{}` is in a file named {stem}.cal", entity.name.text);
         let diag = Diagnostic::error("class", message)
             .label(entity.name.span, "this name")
@@ -503,5 +512,7 @@ fn check_place(path: &Path, file: &ast::File, entity: &ast::Entity, diags: &mut 
             .label(package.span, "this package")
             .help(format!("the file belongs into a folder {folder}"));
         diags.push(diag);
+        return false;
     }
+    true
 }

@@ -701,3 +701,119 @@ fn the_source_root_is_found_from_a_path() {
     );
     assert!(locate(Path::new("a.txt")).unwrap_err().contains("neither"));
 }
+
+/// One mistake in a network, or in the head of a class that it uses, is one error, whatever depends on what
+/// is wrong, and nothing else is reported.
+#[test]
+fn one_mistake_is_one_error() {
+    let gain = |params: &[(&str, String)]| instance("gain", "p.Gain", params);
+    let variable = |name: &str| format!("<Expr kind=\"Var\" name=\"{name}\"/>");
+    let wires = wire("source.Out", "gain.In", "") + &wire("gain.Out", "sink.In", "");
+    let top = |instances: &[&str], wires: &str| xdf(&(instances.concat() + wires));
+    let right = top(&[&source(), &gain(&[]), &sink()], &wires);
+    let gone =
+        instance("gain", "p.Gone", &[("factor", int(2))]) + &instance("other", "p.Gone", &[]);
+    let twice = source() + &instance("source", "p.Sink", &[]);
+    let named = gain(&[("factor", variable("gone")), ("loud", variable("gone"))]);
+    let odd = "<Decl kind=\"Variable\" name=\"k\"><Type name=\"foo\"/>".to_owned()
+        + &int(3)
+        + "</Decl>\n";
+    let cases = [
+        (
+            "unknown-class",
+            top(&[&source(), &gone, &sink()], &wires),
+            None,
+        ),
+        (
+            "unknown-instance",
+            right.replace("src=\"gain\"", "src=\"gian\""),
+            None,
+        ),
+        (
+            "unknown-port",
+            right.replace(
+                "dst=\"gain\" dst-port=\"In\"",
+                "dst=\"gain\" dst-port=\"Inn\"",
+            ),
+            None,
+        ),
+        (
+            "duplicate-name",
+            top(&[&twice, &gain(&[]), &sink()], &wires),
+            None,
+        ),
+        (
+            "unknown-name",
+            top(&[&source(), &named, &sink()], &wires),
+            None,
+        ),
+        (
+            "unknown-type",
+            top(
+                &[
+                    &odd,
+                    &source(),
+                    &gain(&[("factor", variable("k"))]),
+                    &sink(),
+                ],
+                &wires,
+            ),
+            None,
+        ),
+        (
+            "parameter",
+            top(
+                &[
+                    &source(),
+                    &gain(&[(
+                        "factor",
+                        "<Expr kind=\"Literal\" literal-kind=\"Boolean\" \
+                           value=\"true\"/>"
+                            .into(),
+                    )]),
+                    &sink(),
+                ],
+                &wires,
+            ),
+            Some((":\n", ":\n  int v[factor]; int w[#v + factor];\n")),
+        ),
+        (
+            "size",
+            top(&[&source(), &gain(&[("factor", int(-1))]), &sink()], &wires),
+            Some((":\n", ":\n  int v[factor]; int w[#v];\n")),
+        ),
+        ("malformed-xml", right.replace("</Instance>", ""), None),
+        ("syntax", right.clone(), Some((":\n", ":\n  int v 3];\n"))),
+        (
+            "type",
+            right.clone(),
+            Some((":\n", ":\n  int v = true; int w[v];\n")),
+        ),
+        (
+            "syntax",
+            right,
+            Some(("int(size=8) In", "foo In, int(size=8) Other")),
+        ),
+    ];
+    let (_, class) = ACTORS
+        .iter()
+        .find(|(path, _)| *path == "p/Gain.cal")
+        .unwrap();
+    for (i, (code, top, change)) in cases.iter().enumerate() {
+        let text = match change {
+            Some((from, to)) => class.replacen(from, to, 1),
+            None => class.to_string(),
+        };
+        let files = [("p/Top.xdf", top.as_str()), ("p/Gain.cal", text.as_str())];
+        let (net, said) = load(&format!("one-{i}"), &files, &[]);
+        assert!(net.is_none(), "{i}: {said}");
+        let heads: Vec<&str> = said
+            .lines()
+            .filter(|l| l.starts_with("error") || l.starts_with("warning"))
+            .collect();
+        assert!(
+            heads.len() == 1 && heads[0].starts_with(&format!("error[{code}]")),
+            "{i}: {said}"
+        );
+    }
+}

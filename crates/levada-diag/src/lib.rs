@@ -96,11 +96,35 @@ impl Diagnostic {
         self
     }
 
+    /// The same is found at another place: it is shown, too, unless there are many. The first label is the
+    /// place that comes first.
+    pub fn also_at(&mut self, span: Span) {
+        let Some(first) = self.labels.first_mut() else {
+            return;
+        };
+        let mut later = span;
+        if first.span.file == span.file && span.start < first.span.start {
+            later = std::mem::replace(&mut first.span, span);
+        }
+        if self.labels.len() <= MAX_ALSO {
+            self.labels.push(Label {
+                span: later,
+                text: "and here".into(),
+            });
+        }
+    }
+
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help = Some(text.into());
         self
     }
 }
+
+/// So many findings are compared with a new one that may be the same.
+const MAX_COMPARED: usize = 1000;
+
+/// A finding that is made at many places shows at most so many of them beside the first.
+const MAX_ALSO: usize = 3;
 
 /// Where a diagnostic sorts: by its first label, those without a place first.
 fn sort_key(diag: &Diagnostic) -> (u32, u32, u32) {
@@ -140,6 +164,24 @@ impl Diagnostics {
         {
             self.errors += usize::from(diag.severity == Severity::Error);
             self.found.push(diag);
+        }
+    }
+
+    /// The same, but where the same was found elsewhere in this file, it is one finding with several places.
+    pub fn push_once(&mut self, diag: Diagnostic) {
+        let Some(place) = diag.labels.first().map(|l| l.span) else {
+            return self.push(diag);
+        };
+        let same = |d: &&mut Diagnostic| {
+            let file = d.labels.first().map(|l| l.span.file);
+            d.code == diag.code && d.message == diag.message && file == Some(place.file)
+        };
+        let before = self.found.iter_mut().take(MAX_COMPARED).find(same);
+        match before {
+            // It may be checked again.
+            Some(before) if before.labels.iter().any(|l| l.span == place) => {}
+            Some(before) => before.also_at(place),
+            None => self.push(diag),
         }
     }
 

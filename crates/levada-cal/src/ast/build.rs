@@ -7,11 +7,17 @@ use crate::ir;
 use crate::lex::SyntaxKind as K;
 use crate::syntax::{SyntaxNode, SyntaxToken};
 
-/// Builds the plain tree of source file number `file`; what is wrong with single tokens (a number
-/// too large, a string's escapes) goes to `diags`.
+/// Builds the plain tree of source file number `file`. `diags` holds the syntax errors; what is wrong
+/// with single tokens (a number too large, a string's escapes) is added.
 pub fn build(file: u32, root: &SyntaxNode, diags: &mut Vec<Diagnostic>) -> File {
+    let broken = !diags.is_empty();
     let mut builder = Builder { file, diags };
-    builder.file(root)
+    let read = builder.file(root);
+    File {
+        broken,
+        flawed: !diags.is_empty(),
+        ..read
+    }
 }
 
 struct Builder<'d> {
@@ -114,6 +120,8 @@ impl Builder<'_> {
             imports,
             qualified,
             entity,
+            broken: false,
+            flawed: false,
         }
     }
 
@@ -629,7 +637,20 @@ impl Builder<'_> {
         let inner = &text[1..text.len() - 1];
         let mut out = String::with_capacity(inner.len());
         let mut chars = inner.char_indices();
-        while let Some((_, c)) = chars.next() {
+        while let Some((at, c)) = chars.next() {
+            if c == '\0' {
+                let start = u32::from(token.text_range().start()) + 1 + at as u32;
+                let span = Span {
+                    file: self.file,
+                    start,
+                    end: start + 1,
+                };
+                let diag = Diagnostic::error("string", "a string cannot hold the character NUL")
+                    .label(span, "here")
+                    .help("strings end at a NUL, as in C: remove it");
+                self.diags.push(diag);
+                continue;
+            }
             if c != '\\' {
                 out.push(c);
                 continue;

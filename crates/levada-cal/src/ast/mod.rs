@@ -25,6 +25,10 @@ pub struct File {
     /// All names with dots in expressions and statements: of units, perhaps.
     pub qualified: Vec<String>,
     pub entity: Option<Entity>,
+    /// It has syntax errors: what else seems to be wrong with it may follow from them.
+    pub broken: bool,
+    /// It has these, or wrong numbers or strings.
+    pub flawed: bool,
 }
 
 /// `import a.b.Unit.name;` or `import a.b.Unit.*;`

@@ -46,7 +46,7 @@ impl<'a> Checker<'a> {
             let checked = self.action(entity, &actor, action);
             actor.initializers.push(checked);
         }
-        self.order(ast, &mut actor);
+        self.order(entity, &mut actor);
         if ast::has_annotation(&ast.annotations, "native") {
             actor.native = Some(self.native(class, ast));
         }
@@ -56,6 +56,7 @@ impl<'a> Checker<'a> {
         self.note_entity(ast.name.span, entity);
         self.note_order(ast);
         self.finish_notes();
+        self.only_syntax();
         actor.globals = std::mem::take(&mut self.globals);
         actor.procs = std::mem::take(&mut self.procs);
         Some(actor)
@@ -190,6 +191,7 @@ impl<'a> Checker<'a> {
     /// The port a pattern names; complains if there is none, or if it is named twice.
     fn port(
         &mut self,
+        entity: EntityId,
         ports: &[hir::Port],
         others: &[hir::Port],
         name: &ast::Ident,
@@ -207,7 +209,7 @@ impl<'a> Checker<'a> {
                         ports.iter().map(|p| format!("`{}`", p.name)).collect();
                     diag = diag.help(format!("the {kind} ports are {}", names.join(", ")));
                 }
-                self.diags.push(diag);
+                self.missing(entity, kind, name, diag);
             }
             return None;
         };
@@ -224,13 +226,13 @@ impl<'a> Checker<'a> {
         Some(port)
     }
 
-    fn repeat(&mut self, body: &mut Body<'a>, repeat: Option<&'a ast::Expr>) -> u32 {
-        match repeat {
-            None => 1,
-            Some(expr) => self
-                .size(body, expr, "the count of `repeat`", MAX_REPEAT)
-                .map_or(1, |n| n as u32),
-        }
+    /// The count, and whether it is not known: it depends on a parameter, or was reported as wrong.
+    fn repeat(&mut self, body: &mut Body<'a>, repeat: Option<&'a ast::Expr>) -> (u32, bool) {
+        let Some(expr) = repeat else {
+            return (1, false);
+        };
+        let count = self.size(body, expr, "the count of `repeat`", MAX_REPEAT);
+        (count.map_or(1, |n| n as u32), self.open || count.is_none())
     }
 
     fn inputs(
@@ -244,10 +246,10 @@ impl<'a> Checker<'a> {
         for pattern in patterns {
             // A count cannot depend on what is read.
             let mut outside = Body::new(body.entity);
-            let repeat = self.repeat(&mut outside, pattern.repeat.as_ref());
+            let (repeat, open) = self.repeat(&mut outside, pattern.repeat.as_ref());
             self.unused_locals(&outside, usize::MAX);
-            let open = pattern.repeat.is_some() && self.open;
             let port = self.port(
+                body.entity,
                 &actor.inputs,
                 &actor.outputs,
                 &pattern.port,
@@ -297,8 +299,9 @@ impl<'a> Checker<'a> {
         let mut seen = HashMap::new();
         let mut out = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            let repeat = self.repeat(body, pattern.repeat.as_ref());
+            let (repeat, open) = self.repeat(body, pattern.repeat.as_ref());
             let port = self.port(
+                body.entity,
                 &actor.outputs,
                 &actor.inputs,
                 &pattern.port,
@@ -307,7 +310,6 @@ impl<'a> Checker<'a> {
             );
             let elem = port.map_or(Ty::Unknown, |p| actor.outputs[p].ty.clone());
             let values: Vec<Expr> = pattern.values.iter().map(|v| self.expr(body, v)).collect();
-            let open = self.open && pattern.repeat.is_some();
             for value in &values {
                 self.output_value(value, &elem, pattern.repeat.is_some(), repeat, open);
             }
@@ -348,7 +350,9 @@ impl<'a> Checker<'a> {
                 }
             }
             // `repeat 1` with a plain value.
-            _ if repeat == 1 => self.wants(value, elem, "this port's element"),
+            _ if repeat == 1 => {
+                self.wants(value, elem, "this port's element");
+            }
             other => {
                 let message = format!("`repeat {repeat}` needs a list of {repeat}");
                 self.error("type", value.span, message, format!("this is {other}"));

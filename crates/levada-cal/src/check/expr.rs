@@ -73,7 +73,8 @@ impl<'a> Checker<'a> {
                     left = self.binary(*op, *at, left, right);
                     self.note_binary(*op, &operands, &left);
                 }
-                left
+                // With the parentheses around it, where it has them.
+                Expr { span, ..left }
             }
             ast::ExprKind::If { arms, otherwise } => self.if_expr(body, arms, otherwise, span),
             ast::ExprKind::List { items, generators } => self.list(body, items, generators, span),

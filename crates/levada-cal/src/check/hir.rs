@@ -5,6 +5,7 @@
 //! are not yet split into what is pure and what needs statements.
 
 use super::types::Ty;
+use crate::eval::Stop;
 use crate::ir::{self, BinOp, Span, UnOp, Value};
 
 pub type GlobalId = usize;
@@ -109,6 +110,8 @@ pub struct Global {
     pub is_param: bool,
     pub init: Option<GlobalInit>,
     pub value: Option<Value>,
+    /// Why a constant has no value: an error that was reported, or too much work at compile time.
+    pub no_value: Option<Stop>,
 }
 
 #[derive(Clone, Debug)]

@@ -64,6 +64,8 @@ pub struct Checker<'a> {
     open: bool,
     /// The actor is checked for its own sake, not to be run: what is not used is mentioned.
     reviewing: bool,
+    /// The file does not lie where its package says, so that the units that it imports are not found.
+    pub misplaced: bool,
     /// How many unknown names there were.
     unknown: usize,
     /// What is kept for the index, where somebody wants one.
@@ -123,6 +125,7 @@ impl<'a> Checker<'a> {
             given_at: at,
             open,
             reviewing: open,
+            misplaced: false,
             unknown: 0,
             notes: None,
         }
@@ -142,6 +145,15 @@ impl<'a> Checker<'a> {
             self.note_entity(self.scopes[entity].ast.name.span, entity);
             self.finish_notes();
         }
+        self.only_syntax();
+    }
+
+    /// Where a file that is needed has syntax errors, no others are reported: most would follow from them,
+    /// since what was not understood is missing.
+    fn only_syntax(&mut self) {
+        if self.known.values().any(|file| file.broken) {
+            self.diags.clear();
+        }
     }
 
     /// The parameters of an actor.
@@ -153,6 +165,7 @@ impl<'a> Checker<'a> {
         let ids: Vec<GlobalId> = (0..count)
             .filter_map(|i| self.global(entity, scope::Item::Param(i)))
             .collect();
+        self.only_syntax();
         ids.into_iter().map(|id| self.globals[id].clone()).collect()
     }
 

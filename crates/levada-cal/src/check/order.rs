@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The order in which actions are tried: tags, priorities and schedules.
 
-use super::{Checker, hir};
+use super::{Checker, EntityId, hir};
 use crate::ast;
 use crate::diag::Diagnostic;
 use crate::ir;
@@ -26,8 +26,9 @@ fn reached(transitions: &[Vec<ir::Transition>], initial: usize) -> BTreeSet<usiz
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn order(&mut self, ast: &'a ast::Entity, actor: &mut hir::Actor) {
-        let (sorted, below) = self.by_priority(ast, actor);
+    pub(super) fn order(&mut self, entity: EntityId, actor: &mut hir::Actor) {
+        let ast = self.scopes[entity].ast;
+        let (sorted, below) = self.by_priority(entity, actor);
         let mut rank = vec![0; actor.actions.len()];
         for (i, &action) in sorted.iter().enumerate() {
             rank[action] = i;
@@ -44,8 +45,8 @@ impl<'a> Checker<'a> {
         }
         actor.fsm = match ast.schedules.first() {
             None => None,
-            Some(ast::Schedule::Fsm(fsm)) => Some(self.fsm(fsm, actor, &rank)),
-            Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(exp, actor, &rank)),
+            Some(ast::Schedule::Fsm(fsm)) => Some(self.fsm(entity, fsm, actor, &rank)),
+            Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(entity, exp, actor, &rank)),
         };
         self.unordered(actor, &below);
         self.time_dependent(actor, &sorted);
@@ -66,16 +67,25 @@ impl<'a> Checker<'a> {
     }
 
     /// The actions that a tag names; complains when there are none.
-    fn tagged(&mut self, actor: &hir::Actor, tag: &ast::Path) -> Vec<usize> {
+    fn tagged(&mut self, entity: EntityId, actor: &hir::Actor, tag: &ast::Path) -> Vec<usize> {
         let actions = actor.actions.iter().enumerate();
         let found: Vec<usize> = actions
             .filter(|(_, a)| a.tag.as_ref().is_some_and(|full| matches(&tag.text, full)))
             .map(|(i, _)| i)
             .collect();
-        if found.is_empty() && !tag.text.is_empty() {
-            let diag = Diagnostic::error("tag", format!("there is no action `{}`", tag.text))
+        if found.is_empty() {
+            let mut diag = Diagnostic::error("tag", format!("there is no action `{}`", tag.text))
                 .label(tag.span, "no action has this tag");
-            self.diags.push(diag);
+            let first = actor.initializers.iter().find(|a| {
+                let full = a.tag.as_ref();
+                full.is_some_and(|full| matches(&tag.text, full))
+            });
+            if let Some(first) = first {
+                diag = diag
+                    .label(first.span, "this one fires before the schedule begins")
+                    .help("an `initialize` action has no part in schedules and priorities");
+            }
+            self.missing(entity, "action", tag, diag);
         }
         found
     }
@@ -84,13 +94,17 @@ impl<'a> Checker<'a> {
     /// actions that each one goes before by a row of priorities.
     fn by_priority(
         &mut self,
-        ast: &'a ast::Entity,
+        entity: EntityId,
         actor: &hir::Actor,
     ) -> (Vec<usize>, Vec<BTreeSet<usize>>) {
+        let ast = self.scopes[entity].ast;
         let count = actor.actions.len();
         let mut below: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); count];
         for row in &ast.priorities {
-            let groups: Vec<Vec<usize>> = row.iter().map(|tag| self.tagged(actor, tag)).collect();
+            let groups: Vec<Vec<usize>> = row
+                .iter()
+                .map(|tag| self.tagged(entity, actor, tag))
+                .collect();
             for tags in row.windows(2).filter(|t| t[0].text == t[1].text) {
                 let diag = Diagnostic::error("priority", "the priorities go in a circle")
                     .label(tags[1].span, "this tag would come before itself")
@@ -159,7 +173,16 @@ impl<'a> Checker<'a> {
         self.diags.push(diag);
     }
 
-    fn fsm(&mut self, fsm: &'a ast::Fsm, actor: &hir::Actor, rank: &[usize]) -> ir::Fsm {
+    fn fsm(
+        &mut self,
+        entity: EntityId,
+        fsm: &'a ast::Fsm,
+        actor: &hir::Actor,
+        rank: &[usize],
+    ) -> ir::Fsm {
+        // What is wrong here may be why an action or a state seems not to be in use.
+        let mut unclear = false;
+        let mut unused = Vec::new();
         let mut states: Vec<String> = Vec::new();
         let mut number: HashMap<&str, usize> = HashMap::new();
         for transition in &fsm.transitions {
@@ -186,7 +209,7 @@ impl<'a> Checker<'a> {
                         let diag = Diagnostic::warning("state", message)
                             .label(state.span, "the actor stops here for good")
                             .help("is the name spelled right?");
-                        self.diags.push(diag);
+                        unused.push(diag);
                         states.len() - 1
                     }
                 },
@@ -199,7 +222,9 @@ impl<'a> Checker<'a> {
                     from
                 }
             };
-            for action in self.tagged(actor, &transition.tag) {
+            let tagged = self.tagged(entity, actor, &transition.tag);
+            unclear |= tagged.is_empty();
+            for action in tagged {
                 in_use[action] = true;
                 if let Some(before) = taken.insert((from, action), transition.tag.span) {
                     let message = format!(
@@ -226,8 +251,9 @@ impl<'a> Checker<'a> {
                     let diag = Diagnostic::error("state", message)
                         .label(fsm.name.span, "no transition leaves it")
                         .help("a schedule begins in one of its states");
-                    self.diags.push(diag);
+                    self.missing(entity, "state", &fsm.name, diag);
                 }
+                unclear = true;
                 0
             });
         let reached = reached(&transitions, initial);
@@ -245,7 +271,10 @@ impl<'a> Checker<'a> {
             };
             let diag = Diagnostic::warning("unused", format!("action `{tag}` never fires"))
                 .label(checked.span, why);
-            self.diags.push(diag);
+            unused.push(diag);
+        }
+        if !unclear {
+            self.diags.extend(unused);
         }
         for row in &mut transitions {
             row.sort_by_key(|t| rank[t.action]);
@@ -259,13 +288,19 @@ impl<'a> Checker<'a> {
 
     /// A regular expression over tags as a state machine. A state is the set of places in the
     /// expression that may have been matched last; the first state is before all of them.
-    fn regexp(&mut self, exp: &'a ast::RegExp, actor: &hir::Actor, rank: &[usize]) -> ir::Fsm {
+    fn regexp(
+        &mut self,
+        entity: EntityId,
+        exp: &'a ast::RegExp,
+        actor: &hir::Actor,
+        rank: &[usize],
+    ) -> ir::Fsm {
         let mut places = Places::default();
         let whole = places.add(exp);
         let actions: Vec<Vec<usize>> = places
             .tags
             .iter()
-            .map(|tag| self.tagged(actor, tag))
+            .map(|tag| self.tagged(entity, actor, tag))
             .collect();
         let mut states: Vec<(String, BTreeSet<usize>)> = vec![("start".into(), whole.first)];
         let mut known: HashMap<BTreeSet<usize>, usize> = HashMap::new();

@@ -25,14 +25,22 @@ pub struct Scope<'a> {
     imported: HashMap<&'a str, EntityId>,
     /// `import unit.*;`
     units: Vec<EntityId>,
-    /// Its imports are being looked at.
-    open: bool,
     /// An import failed: a name that is missing may be one of those.
     incomplete: bool,
     /// What is wrong with imports: an error as soon as a name is missing.
     failed: Vec<Diagnostic>,
+    /// What was found to be missing and reported, by what it would be, with its place in the list of
+    /// what was reported; each is an error once.
+    missing: HashMap<String, usize>,
     pub globals: HashMap<Item, Option<hir::GlobalId>>,
     pub procs: HashMap<Item, hir::ProcId>,
+}
+
+impl Scope<'_> {
+    fn failed(&mut self, diag: Diagnostic) {
+        self.incomplete = true;
+        self.failed.push(diag);
+    }
 }
 
 pub enum Found {
@@ -60,16 +68,15 @@ impl<'a> Checker<'a> {
             names,
             imported: HashMap::new(),
             units: Vec::new(),
-            open: true,
             incomplete: false,
             failed: Vec::new(),
+            missing: HashMap::new(),
             globals: HashMap::new(),
             procs: HashMap::new(),
         });
         for import in &file.imports {
             self.import(id, import);
         }
-        self.scopes[id].open = false;
         Some(id)
     }
 
@@ -125,16 +132,18 @@ impl<'a> Checker<'a> {
             return;
         }
         let Some(unit) = self.entity(class) else {
-            self.scopes[into].incomplete = true;
-            // A file that cannot be read at all has had its own complaint.
-            if !self.known.contains_key(class) {
+            // A file that cannot be read at all has had its own complaint, and from a wrong folder no
+            // unit is found.
+            if self.known.contains_key(class) || self.misplaced {
+                self.scopes[into].incomplete = true;
+            } else {
                 let mut diag = Diagnostic::error("import", format!("there is no unit `{class}`"))
                     .label(import.path.span, "not found in any source root");
                 diag.help = Some(match self.known.contains_key(path) {
                     true => format!("write `import {path}.*;`"),
                     false => "a unit a.b.U lives in a/b/U.cal below a source root".into(),
                 });
-                self.scopes[into].failed.push(diag);
+                self.scopes[into].failed(diag);
             }
             return;
         };
@@ -143,14 +152,7 @@ impl<'a> Checker<'a> {
             let diag = Diagnostic::error("import", format!("`{class}` is an actor"))
                 .label(import.path.span, "only units can be imported")
                 .help("move what both need into a unit");
-            self.scopes[into].failed.push(diag);
-            return;
-        }
-        if scope.open {
-            let diag = Diagnostic::error("import", format!("`{class}` imports itself"))
-                .label(import.path.span, "the circle closes here")
-                .help("move what both need into a third unit");
-            self.diags.push(diag);
+            self.scopes[into].failed(diag);
             return;
         }
         match name {
@@ -168,7 +170,7 @@ impl<'a> Checker<'a> {
                 let diag = Diagnostic::error("import", format!("`{class}` has no `{name}`"))
                     .label(import.path.span, "not declared there")
                     .label(self.scopes[unit].ast.name.span, "in this unit");
-                self.scopes[into].failed.push(diag);
+                self.scopes[into].failed(diag);
             }
         }
     }
@@ -242,10 +244,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let scope = &mut self.scopes[body.entity];
-        scope
-            .failed
-            .drain(..)
-            .for_each(|diag| self.diags.push(diag));
+        self.diags.append(&mut scope.failed);
         if scope.incomplete {
             return;
         }
@@ -264,7 +263,29 @@ impl<'a> Checker<'a> {
                 diag = diag.help(format!("did you mean `{near}`?"));
             }
         }
-        self.diags.push(diag);
+        self.missing(body.entity, what, path, diag);
+    }
+
+    /// Reports that an actor or unit lacks what it names. What is missing in several places is one error.
+    pub(super) fn missing(
+        &mut self,
+        entity: EntityId,
+        what: &str,
+        name: &ast::Ident,
+        diag: Diagnostic,
+    ) {
+        let scope = &mut self.scopes[entity];
+        if name.text.is_empty() {
+            return;
+        }
+        let key = format!("{what} {}", name.text);
+        match scope.missing.get(&key) {
+            None => {
+                scope.missing.insert(key, self.diags.len());
+                self.diags.push(diag);
+            }
+            Some(&before) => self.diags[before].also_at(name.span),
+        }
     }
 }
 

@@ -49,7 +49,8 @@ impl Checker<'_> {
     /// Where there are errors, what is unused may only be spelled wrong elsewhere.
     pub(super) fn unused(&mut self, entity: EntityId) {
         let mut found = std::mem::take(&mut self.unused);
-        if !self.reviewing || self.diags.iter().any(|d| d.severity == Severity::Error) {
+        let flawed = self.known.values().any(|file| file.flawed);
+        if !self.reviewing || flawed || self.diags.iter().any(|d| d.severity == Severity::Error) {
             return;
         }
         let scope = &self.scopes[entity];

@@ -156,17 +156,32 @@ impl<'a> Checker<'a> {
                     .label(span, "this is not known")
             }
             Stop::TooMuchWork(_) => {
-                Diagnostic::error("constant", format!("{what} takes too long to compute"))
-                    .label(at, "gave up after millions of steps")
+                Diagnostic::error("constant", format!("{what} takes too long to compute")).label(
+                    at,
+                    "gave up after millions of steps, or calls that nest too deeply",
+                )
             }
+            Stop::Reported => return,
             Stop::Fault(span, why) => {
                 let diag = Diagnostic::error("constant", format!("{what} cannot be computed"))
                     .label(span, why);
-                if span == at {
-                    diag
-                } else {
-                    diag.label(at, "needed here")
+                let diag = match span == at {
+                    true => diag,
+                    false => diag.label(at, "needed here"),
+                };
+                // A warning of the same takes its place.
+                let within = |d: &&mut Diagnostic| {
+                    let place = d.labels[0].span;
+                    d.code == "zero"
+                        && place.file == span.file
+                        && place.start >= span.start
+                        && place.end <= span.end
+                };
+                if let Some(warning) = self.diags.iter_mut().rev().find(within) {
+                    *warning = diag;
+                    return;
                 }
+                diag
             }
         };
         self.diags.push(diag);
@@ -224,6 +239,7 @@ impl<'a> Checker<'a> {
             is_param,
             init: None,
             value: None,
+            no_value: None,
         };
         if let Some(given) = is_param
             .then(|| self.given.get(&decl.name.text).cloned())
@@ -240,6 +256,7 @@ impl<'a> Checker<'a> {
                     global.value = Some(value);
                 }
                 None => {
+                    global.no_value = Some(Stop::Reported);
                     let message = format!("this value does not fit parameter `{}`", decl.name.text);
                     self.parameter_error(decl, message, format!("it wants {ty}"));
                 }
@@ -248,17 +265,23 @@ impl<'a> Checker<'a> {
         }
         if let Some(init) = &decl.init {
             let value = self.expr(&mut body, &init.value);
-            self.wants(&value, &ty, "this variable");
+            let fits = self.wants(&value, &ty, "this variable");
             let small = ty.scalars().is_none_or(|n| n <= MAX_CONSTANT_SCALARS);
-            if small && value.ty.is_known() {
+            if !fits || !value.ty.is_known() || !ty.is_known() {
+                global.no_value = Some(Stop::Reported);
+            } else if small {
                 match self.value(&value, body.locals.len(), true) {
                     Ok(Some(got)) => {
                         global.value =
                             Some(eval::fit(eval::convert(got, &value.machine, &ty), &ty));
                     }
+                    Ok(None) => {}
                     // It is computed when an instance is made instead, and may fail there.
-                    Ok(None) | Err(Stop::TooMuchWork(_)) => {}
-                    Err(stop) => self.stopped(stop, init.value.span, "this value"),
+                    Err(stop @ Stop::TooMuchWork(_)) => global.no_value = Some(stop),
+                    Err(stop) => {
+                        self.stopped(stop, init.value.span, "this value");
+                        global.no_value = Some(Stop::Reported);
+                    }
                 }
             }
             self.unused_locals(&body, usize::MAX);
@@ -267,6 +290,7 @@ impl<'a> Checker<'a> {
                 locals: body.locals,
             });
         } else if is_param && !self.open {
+            global.no_value = Some(Stop::Reported);
             let message = format!("parameter `{}` needs a value", decl.name.text);
             self.parameter_error(decl, message, "it has no default".into());
         }
@@ -340,15 +364,22 @@ impl<'a> Checker<'a> {
             let ty = self.declared(body, decl);
             let value = decl.init.as_ref().map(|init| {
                 let value = self.expr(body, &init.value);
-                self.wants(&value, &ty, "this variable");
-                value
+                let fits = self.wants(&value, &ty, "this variable");
+                (value, init.constant && !fits)
             });
             let id = self.local(body, decl, ty.clone(), "a local variable");
-            let Some(value) = value else { continue };
-            if ty.scalars().is_some_and(|n| n <= 4096)
-                && value.ty.is_known()
-                && let Ok(Some(got)) = self.value(&value, body.locals.len(), false)
-            {
+            let Some((value, wrong)) = value else {
+                continue;
+            };
+            let small = ty.scalars().is_some_and(|n| n <= 4096) && value.ty.is_known();
+            let known = match small {
+                true => self.value(&value, body.locals.len(), false),
+                false => Ok(None),
+            };
+            if wrong || value.ty == Ty::Unknown || matches!(known, Err(Stop::Reported)) {
+                // What depends on its value is not reported again.
+                body.locals[id].ty = Ty::Unknown;
+            } else if let Ok(Some(got)) = known {
                 let got = eval::fit(eval::convert(got, &value.machine, &ty), &ty);
                 body.locals[id].value = Some(got);
             }
@@ -437,6 +468,10 @@ impl<'a> Checker<'a> {
                 let inits = self.locals(&mut body, &function.locals);
                 let Some(value) = &function.body else {
                     self.no_body(&function.name, "function", ": value");
+                    self.procs[id].body = ProcBody::Function {
+                        inits,
+                        result: super::expr::error_expr(function.span),
+                    };
                     return;
                 };
                 let value = self.expr(&mut body, value);
@@ -478,12 +513,12 @@ impl<'a> Checker<'a> {
 
     // Conversions.
 
-    /// Complains unless the value may be given where `ty` is wanted.
-    pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) {
+    /// Whether the value may be given where `ty` is wanted; if not, it is reported.
+    pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) -> bool {
         if operators::converts(&given(&value.ty, &value.machine), ty) {
             self.note_given(value, ty, what);
             self.odd_width(value, ty);
-            return;
+            return true;
         }
         let message = format!("{what} is {ty}, and {} does not convert to it", value.ty);
         let mut diag =
@@ -498,6 +533,7 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         self.diags.push(diag);
+        false
     }
 }
 

@@ -115,7 +115,10 @@ impl Parser<'_> {
                 Diagnostic::error("syntax", "nothing may follow the end of the actor or unit")
                     .label(self.current_span(), "this is behind its `end`")
                     .help("there may be one `end` too many before it");
-            self.report(diag);
+            // An error before it may be the reason.
+            if self.errors.is_empty() {
+                self.report(diag);
+            }
             // What follows is still looked at for errors of its own.
             self.start(K::Error);
             self.members();
@@ -214,18 +217,27 @@ impl Parser<'_> {
         self.ports();
         if !self.eat(K::Colon) {
             self.expect(K::Colon);
-            self.skip_until(|p| p.at(K::Colon) || p.at_declaration());
+            // That of `type:` is another one.
+            let in_type = |p: &Self| p.previous_text() == "type";
+            self.skip_until(|p| (p.at(K::Colon) && !in_type(p)) || p.at_declaration());
             self.eat(K::Colon);
         }
+        self.quiet &= self.previous() != K::Colon;
         self.members();
         let help = "something before it may lack its `end`: `else if` needs one of its own, `elsif` does not";
+        self.quiet |= !self.errors.is_empty();
         self.expect_for(K::KwEnd, Some(help));
         self.finish();
     }
 
     fn ports(&mut self) {
         self.start(K::Ports);
-        while begins_type(self.current()) || self.at(K::At) {
+        // `foo x` was meant as a port; the type is complained about.
+        let begins = |p: &Self| {
+            let named = p.at(K::Ident) && matches!(p.nth(1), K::Ident);
+            begins_type(p.current()) || p.at(K::At) || named
+        };
+        while begins(self) {
             self.start(K::Port);
             self.annotations();
             self.type_();
@@ -234,7 +246,7 @@ impl Parser<'_> {
             if !self.eat(K::Comma) {
                 break;
             }
-            if !(begins_type(self.current()) || self.at(K::At)) {
+            if !begins(self) {
                 self.unexpected("a port", Some("a port reads `int(size=8) Name`"));
             }
         }
@@ -245,6 +257,10 @@ impl Parser<'_> {
     fn members(&mut self) {
         while !matches!(self.current(), K::KwEnd | K::Eof) {
             let before = self.at;
+            let begins = self.at_member() || (self.at(K::Ident) && self.nth(1) == K::Ident);
+            if self.at_declaration() || (begins && matches!(self.previous(), K::Semi | K::KwEnd)) {
+                self.quiet = false;
+            }
             self.member();
             if self.at == before {
                 self.misplaced_member();
@@ -253,6 +269,8 @@ impl Parser<'_> {
     }
 
     fn misplaced_member(&mut self) {
+        // It may be what is left of a declaration with an error.
+        self.quiet |= !self.errors.is_empty();
         self.unexpected(
             "an action, a function, a procedure or a variable",
             match self.current() {
@@ -265,11 +283,8 @@ impl Parser<'_> {
         );
         self.start(K::Error);
         self.bump();
-        while !matches!(self.current(), K::Semi | K::KwEnd | K::Eof) && !self.at_member() {
-            self.bump();
-        }
-        self.eat(K::Semi);
         self.finish();
+        self.skip_to_declaration(|p| p.previous() == K::Semi && p.at_member());
     }
 
     fn member(&mut self) {
@@ -331,11 +346,18 @@ impl Parser<'_> {
                     K::LParen,
                     Some("a list type reads `List(type: int, size=8)`"),
                 ) {
+                    // In either order.
+                    let size_first = self.at_word("size");
+                    if size_first {
+                        self.list_size();
+                        self.expect(K::Comma);
+                    }
                     self.type_word("type", K::Colon);
                     self.nested(|p| p.type_());
-                    self.expect(K::Comma);
-                    self.type_word("size", K::Eq);
-                    self.expression();
+                    if !size_first {
+                        self.expect(K::Comma);
+                        self.list_size();
+                    }
                     self.expect(K::RParen);
                 }
             }
@@ -361,6 +383,11 @@ impl Parser<'_> {
             _ => self.unexpected("a type", None),
         }
         self.finish();
+    }
+
+    fn list_size(&mut self) {
+        self.type_word("size", K::Eq);
+        self.expression();
     }
 
     /// `size=` or `type:` in a type.
@@ -450,6 +477,7 @@ impl Parser<'_> {
     }
 
     fn function(&mut self, mark: rowan::Checkpoint) {
+        let errors = self.errors.len();
         self.start_at(mark, K::Function);
         self.bump();
         self.name();
@@ -463,11 +491,12 @@ impl Parser<'_> {
         if self.eat(K::Colon) {
             self.expression();
         }
-        self.end_of("function");
+        self.end_of("function", errors);
         self.finish();
     }
 
     fn procedure(&mut self, mark: rowan::Checkpoint) {
+        let errors = self.errors.len();
         self.start_at(mark, K::Procedure);
         self.bump();
         self.name();
@@ -476,19 +505,22 @@ impl Parser<'_> {
         if self.eat(K::KwBegin) {
             self.block();
         }
-        self.end_of("procedure");
+        self.end_of("procedure", errors);
         self.finish();
     }
 
-    /// The `end` of something; when it is not there, the next declaration or an `end` is found.
-    fn end_of(&mut self, what: &str) {
+    /// The `end` of something; when it is not there, the next declaration or an `end` is found. `errors` is
+    /// how many there were when it began.
+    fn end_of(&mut self, what: &str, errors: usize) {
         if self.eat(K::KwEnd) {
             return;
         }
+        // An error since it began may be the reason.
+        self.quiet |= self.errors.len() > errors;
         let help = format!("the {what} goes on until its `end`");
         self.expect_for(K::KwEnd, Some(&help));
         if !self.at_declaration() {
-            self.skip_until(|p| p.at(K::KwEnd) || p.at_declaration());
+            self.skip_to_declaration(|_| false);
             self.eat(K::KwEnd);
         }
     }
@@ -496,6 +528,7 @@ impl Parser<'_> {
     // Actions.
 
     fn action(&mut self, mark: rowan::Checkpoint) {
+        let errors = self.errors.len();
         let initialize = self.at(K::KwInitialize);
         self.start_at(mark, if initialize { K::Initialize } else { K::Action });
         self.bump();
@@ -531,7 +564,7 @@ impl Parser<'_> {
         if self.eat(K::KwDo) {
             self.block();
         }
-        self.end_of("action");
+        self.end_of("action", errors);
         self.finish();
     }
 
@@ -584,6 +617,7 @@ impl Parser<'_> {
     // The schedule.
 
     fn schedule(&mut self) {
+        let errors = self.errors.len();
         self.start(K::Schedule);
         self.bump();
         if self.at_word("regexp") {
@@ -595,7 +629,7 @@ impl Parser<'_> {
             self.expect(K::Colon);
             self.transitions();
         }
-        self.end_of("schedule");
+        self.end_of("schedule", errors);
         self.finish();
     }
 
@@ -610,19 +644,21 @@ impl Parser<'_> {
     }
 
     fn local_fsm(&mut self) {
+        let errors = self.errors.len();
         self.start(K::LocalFsm);
         self.bump();
         self.expect_fsm();
         self.name();
         self.expect(K::Colon);
         self.transitions();
-        self.end_of("schedule");
+        self.end_of("schedule", errors);
         self.finish();
     }
 
     fn transitions(&mut self) {
         while !matches!(self.current(), K::KwEnd | K::Eof) && !self.at_declaration() {
             let before = self.at;
+            self.settle();
             self.transition();
             if self.at == before {
                 self.start(K::Error);
@@ -690,7 +726,9 @@ impl Parser<'_> {
             let mut length = 1;
             while self.eat(K::Pipe) {
                 length += 1;
-                self.check_chain(length, "schedule");
+                if self.too_long(length, "schedule") {
+                    break;
+                }
                 self.regexp_sequence();
             }
             self.finish();
@@ -702,7 +740,9 @@ impl Parser<'_> {
         let mut length = 0;
         while matches!(self.current(), K::Ident | K::LParen) {
             length += 1;
-            self.check_chain(length, "schedule");
+            if self.too_long(length, "schedule") {
+                break;
+            }
             self.regexp_item();
         }
         if length == 0 {
@@ -732,9 +772,11 @@ impl Parser<'_> {
     }
 
     fn priority(&mut self) {
+        let errors = self.errors.len();
         self.start(K::Priority);
         self.bump();
         while self.at(K::Ident) {
+            self.settle();
             self.start(K::Inequality);
             self.path();
             if !self.at(K::Gt) {
@@ -752,7 +794,7 @@ impl Parser<'_> {
             }
             self.finish();
         }
-        self.end_of("priority");
+        self.end_of("priority", errors);
         self.finish();
     }
 }

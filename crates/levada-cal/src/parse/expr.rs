@@ -24,7 +24,9 @@ fn precedence(kind: K) -> Option<u8> {
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) {
+        let beside = std::mem::take(&mut self.peak);
         self.nested(|p| p.binary(1));
+        self.peak = beside.max(self.height);
     }
 
     /// Operators that bind at least as tightly as `min`. A row of equally tight ones is one flat
@@ -32,12 +34,12 @@ impl Parser<'_> {
     fn binary(&mut self, min: u8) {
         let mark = self.mark();
         self.unary();
+        let mut height = self.height;
         // Each turn wraps all so far in a looser operator; there are only so many levels.
         let mut level = u8::MAX;
         while let Some(found) = precedence(self.current()).filter(|&p| p >= min && p < level) {
             level = found;
             self.start_at(mark, K::BinaryExpr);
-            let mut length = 1;
             while precedence(self.current()) == Some(level) {
                 if self.at(K::EqEq) {
                     let diag = Diagnostic::error("syntax", "CAL compares with one `=`")
@@ -45,13 +47,16 @@ impl Parser<'_> {
                         .help("assignment is `:=`, so `=` cannot be mistaken for it");
                     self.report(diag);
                 }
+                if self.too_long(height + 1, "expression") {
+                    break;
+                }
                 self.bump();
-                length += 1;
-                self.check_chain(length, "expression");
                 self.nested(|p| p.binary(level + 1));
+                height = height.max(self.height) + 1;
             }
             self.finish();
         }
+        self.height = height;
     }
 
     fn unary(&mut self) {
@@ -66,6 +71,12 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) {
+        let beside = std::mem::take(&mut self.peak);
+        self.primary_of();
+        self.height = std::mem::replace(&mut self.peak, beside);
+    }
+
+    fn primary_of(&mut self) {
         match self.current() {
             K::Int | K::Real | K::Str | K::OpenStr | K::KwTrue | K::KwFalse => {
                 self.start(K::Literal);
@@ -177,7 +188,9 @@ impl Parser<'_> {
         let mut length = 1;
         while self.at(K::KwElsif) {
             length += 1;
-            self.check_chain(length, "row of `elsif`");
+            if self.too_long(length, "row of `elsif`") {
+                break;
+            }
             self.bump();
             self.expression();
             self.expect(K::KwThen);

@@ -2,7 +2,8 @@
 //! The parser: tokens to a lossless tree, by recursive descent.
 //!
 //! It never gives up: what does not fit becomes an [`SyntaxKind::Error`] node, is reported once,
-//! and the parser goes on at the next statement, action or declaration.
+//! and the parser goes on at the next statement, action or declaration. Until then it reports nothing
+//! else ("panic mode"), since that would follow from the first error.
 
 mod decl;
 mod expr;
@@ -14,11 +15,13 @@ use crate::lex::{self, SyntaxKind};
 use crate::syntax::{Cal, SyntaxNode};
 use SyntaxKind as K;
 use rowan::{Checkpoint, GreenNode, GreenNodeBuilder, Language};
+use std::collections::HashSet;
 
 /// How deeply expressions and statements may nest.
 pub const MAX_NESTING: u32 = 128;
-/// How many operands a chain of operators, or branches an `if`, may have.
-pub const MAX_CHAIN: u32 = 400;
+/// How many operators may apply to one another's results, as in a sum, and how many branches an `if` may
+/// have. What is generated has long ones; the stack of [`crate::on_large_stack`] holds them.
+pub const MAX_CHAIN: u32 = 4096;
 
 pub struct Parse {
     green: GreenNode,
@@ -53,11 +56,19 @@ pub fn parse(file: u32, text: &str) -> Parse {
         emitted: 0,
         builder: GreenNodeBuilder::new(),
         errors: Vec::new(),
-        last_error: None,
         depth: 0,
-        gave_up: false,
+        quiet: false,
+        hopeless: false,
+        ends_in_comment: false,
+        height: 0,
+        peak: 0,
+        foreign: HashSet::new(),
     };
-    parser.complain_about_tokens();
+    let last = parser.tokens.len().checked_sub(1);
+    if let Some(diag) = last.and_then(|i| parser.bad_token(i).filter(|d| d.code == "comment")) {
+        parser.errors.push(diag);
+        parser.ends_in_comment = true;
+    }
     parser.file();
     Parse {
         green: parser.builder.finish(),
@@ -78,18 +89,30 @@ struct Parser<'t> {
     emitted: usize,
     builder: GreenNodeBuilder<'static>,
     errors: Vec<Diagnostic>,
-    last_error: Option<usize>,
     depth: u32,
-    gave_up: bool,
+    /// An error was reported, and what is found now may follow from it.
+    quiet: bool,
+    /// The nesting went too deep to be followed: nothing that comes is in its place.
+    hopeless: bool,
+    ends_in_comment: bool,
+    /// How many operators of the expression read last apply to one another's results, and the most of
+    /// those expressions that stand in the same list, call or the like.
+    height: u32,
+    peak: u32,
+    /// Words with letters that no name can have, which were reported.
+    foreign: HashSet<&'t str>,
 }
 
 impl<'t> Parser<'t> {
     // Looking.
 
     fn nth(&self, n: usize) -> K {
-        self.solid
-            .get(self.at + n)
-            .map_or(K::Eof, |&i| self.tokens[i].0)
+        match self.solid.get(self.at + n).map(|&i| self.tokens[i].0) {
+            None => K::Eof,
+            // It stands where a name does.
+            Some(K::ForeignIdent) => K::Ident,
+            Some(kind) => kind,
+        }
     }
 
     fn current(&self) -> K {
@@ -172,7 +195,11 @@ impl<'t> Parser<'t> {
             return;
         }
         self.flush();
-        let (kind, text) = self.tokens[self.emitted];
+        self.check_token(self.emitted);
+        let (kind, text) = match self.tokens[self.emitted] {
+            (K::ForeignIdent, text) => (K::Ident, text),
+            token => token,
+        };
         self.builder.token(Cal::kind_to_raw(kind), text);
         self.emitted += 1;
         self.at += 1;
@@ -188,12 +215,57 @@ impl<'t> Parser<'t> {
 
     // Complaining.
 
-    /// One complaint a token is enough.
+    /// Reports an error unless it may follow from one that was reported: until [`Parser::settle`] all
+    /// others do. If the next token is wrong by itself, that is the error.
     fn report(&mut self, diag: Diagnostic) {
-        if self.last_error != Some(self.at) {
-            self.last_error = Some(self.at);
-            self.errors.push(diag);
+        let open_comment = self.at(K::Eof) && self.ends_in_comment;
+        if self.quiet || self.hopeless || open_comment {
+            return;
         }
+        self.quiet = true;
+        let next = self.solid.get(self.at).filter(|_| diag.code == "syntax");
+        let bad = next.and_then(|&i| self.bad_token(i));
+        self.errors.push(bad.unwrap_or(diag));
+    }
+
+    /// The token before the next one.
+    fn previous(&self) -> K {
+        let before = self.at.checked_sub(1).and_then(|i| self.solid.get(i));
+        before.map_or(K::Eof, |&i| self.tokens[i].0)
+    }
+
+    fn previous_text(&self) -> &'t str {
+        let before = self.at.checked_sub(1).and_then(|i| self.solid.get(i));
+        before.map_or("", |&i| self.tokens[i].1)
+    }
+
+    /// Takes note that a statement or the like begins here. Behind the end of the one before it, an error
+    /// does not follow from those before.
+    fn settle(&mut self) {
+        let clean = matches!(
+            self.previous(),
+            K::Semi | K::KwEnd | K::KwDo | K::KwThen | K::KwElse | K::KwBegin | K::KwPriority
+        );
+        if clean || self.at_declaration() {
+            self.quiet = false;
+        }
+    }
+
+    /// Skips what belongs to nothing: up to the next declaration, or to an `end`, `else` or `elsif` of what
+    /// is around it, or to a place where `stop` holds.
+    fn skip_to_declaration(&mut self, stop: impl Fn(&Parser<'t>) -> bool) {
+        self.start(K::Error);
+        let mut open = 0;
+        while !self.at(K::Eof) && !self.at_declaration() && !stop(self) {
+            match self.current() {
+                K::KwIf | K::KwForeach | K::KwWhile => open += 1,
+                K::KwEnd | K::KwElse | K::KwElsif if open == 0 => break,
+                K::KwEnd => open -= 1,
+                _ => {}
+            }
+            self.bump();
+        }
+        self.finish();
     }
 
     /// How the next token reads in a message.
@@ -201,7 +273,7 @@ impl<'t> Parser<'t> {
         let kind = self.current();
         match kind {
             K::Eof => "the end of the file".into(),
-            K::Ident => format!("the name `{}`", self.current_text()),
+            K::Ident | K::ForeignIdent => format!("the name `{}`", self.current_text()),
             K::Int | K::Real => format!("the number `{}`", self.current_text()),
             K::Str | K::OpenStr => "a string".into(),
             _ if kind.is_keyword() => format!("the keyword `{}`", self.current_text()),
@@ -254,8 +326,7 @@ impl<'t> Parser<'t> {
     /// Runs `inner` one level deeper, or skips to the end of the statement when it is too deep.
     fn nested(&mut self, inner: impl FnOnce(&mut Self)) {
         if self.depth >= MAX_NESTING {
-            if !self.gave_up {
-                self.gave_up = true;
+            if !self.hopeless {
                 let diag = Diagnostic::error("nesting", "this is nested too deeply")
                     .label(
                         self.current_span(),
@@ -264,9 +335,8 @@ impl<'t> Parser<'t> {
                     .help("name parts of it with variables, functions or procedures");
                 self.errors.push(diag);
             }
-            self.last_error = Some(self.at);
+            self.hopeless = true;
             self.skip_until(|p| matches!(p.current(), K::Semi) || p.at_declaration());
-            self.last_error = Some(self.at);
             return;
         }
         self.depth += 1;
@@ -274,36 +344,57 @@ impl<'t> Parser<'t> {
         self.depth -= 1;
     }
 
-    /// A chain of operators or branches that grows past all use.
-    fn check_chain(&mut self, length: u32, what: &str) {
-        if length == MAX_CHAIN + 1 {
+    /// Whether a chain of operators or branches is too long: then the rest of it is skipped, since the
+    /// stages behind this one could not hold it.
+    fn too_long(&mut self, length: u32, what: &str) -> bool {
+        if length <= MAX_CHAIN {
+            return false;
+        }
+        if !self.hopeless {
             let diag = Diagnostic::error("nesting", format!("this {what} is too long"))
                 .label(self.current_span(), format!("more than {MAX_CHAIN} parts"))
                 .help("split it into several");
             self.errors.push(diag);
         }
+        self.hopeless = true;
+        self.skip_until(|p| p.at(K::Semi) || p.at_declaration());
+        true
     }
 
-    /// Pieces that are no tokens of the language at all.
-    fn complain_about_tokens(&mut self) {
-        for (i, &(kind, text)) in self.tokens.iter().enumerate() {
-            let span = self.span(self.starts[i], self.starts[i + 1]);
-            let diag = match kind {
-                K::OpenComment => Diagnostic::error("comment", "this comment never ends")
-                    .label(self.span(span.start, span.start + 2), "it starts here")
-                    .help("close it with `*/`"),
-                K::OpenStr => Diagnostic::error("string", "this string never ends")
-                    .label(span, "it ends with its line")
-                    .help("close it with the quote it starts with; a new line is written `\\n`"),
-                K::Unknown => Diagnostic::error(
-                    "character",
-                    format!("CAL has no use for `{}`", text.escape_debug()),
-                )
-                .label(span, "remove this"),
-                _ => continue,
-            };
-            self.errors.push(diag);
+    /// What is wrong with token number `i` by itself.
+    fn bad_token(&self, i: usize) -> Option<Diagnostic> {
+        let (kind, text) = self.tokens[i];
+        let span = self.span(self.starts[i], self.starts[i + 1]);
+        Some(match kind {
+            K::OpenComment => Diagnostic::error("comment", "this comment never ends")
+                .label(self.span(span.start, span.start + 2), "it starts here")
+                .help("close it with `*/`"),
+            K::OpenStr => Diagnostic::error("string", "this string never ends")
+                .label(span, "it ends with its line")
+                .help("close it with the quote it starts with; a new line is written `\\n`"),
+            K::ForeignIdent => {
+                let message = format!("the name `{text}` has letters that no name can have");
+                Diagnostic::error("character", message)
+                    .label(span, "names consist of A to Z, a to z, 0 to 9 and _")
+            }
+            K::Unknown => Diagnostic::error(
+                "character",
+                format!("CAL has no use for `{}`", text.escape_debug()),
+            )
+            .label(span, "remove this"),
+            _ => return None,
+        })
+    }
+
+    /// Reports what is wrong with the next token by itself. A word with foreign letters is a name for all
+    /// that follows, and is reported once.
+    fn check_token(&mut self, i: usize) {
+        let foreign = self.tokens[i].0 == K::ForeignIdent;
+        let known = foreign && !self.foreign.insert(self.tokens[i].1);
+        if let Some(diag) = self.bad_token(i).filter(|_| !known) {
+            self.report(diag);
         }
+        self.quiet |= matches!(self.tokens[i].0, K::OpenStr | K::Unknown);
     }
 
     // Names.
@@ -337,7 +428,6 @@ impl<'t> Parser<'t> {
             );
             if like_a_name {
                 self.bump();
-                self.last_error = Some(self.at);
             }
         } else {
             self.unexpected("a name", help);

@@ -22,6 +22,7 @@ impl Parser<'_> {
     pub(super) fn block(&mut self) {
         self.start(K::Block);
         while !self.at_block_end() {
+            self.settle();
             if self.at_statement() {
                 self.nested(|p| p.statement());
             } else {
@@ -46,13 +47,8 @@ impl Parser<'_> {
             self.eat(K::Semi);
             return;
         }
-        self.start(K::Error);
-        self.bump();
-        while !self.at_block_end() && !self.at_statement() && !self.at(K::Semi) {
-            self.bump();
-        }
+        self.skip_to_declaration(|p| p.at(K::Semi));
         self.eat(K::Semi);
-        self.finish();
     }
 
     fn statement(&mut self) {
@@ -98,7 +94,7 @@ impl Parser<'_> {
         } else {
             let help = "a statement assigns (`x := 1;`) or calls (`p(x);`)";
             self.unexpected("`:=` or `(`", Some(help));
-            self.skip_until(|p| p.at(K::Semi) || p.at_block_end());
+            self.skip_to_declaration(|p| p.at(K::Semi));
             self.eat(K::Semi);
             self.finish();
             return;
@@ -147,7 +143,9 @@ impl Parser<'_> {
         let mut length = 1;
         while self.at(K::KwElsif) {
             length += 1;
-            self.check_chain(length, "row of `elsif`");
+            if self.too_long(length, "row of `elsif`") {
+                break;
+            }
             self.start(K::Elsif);
             self.bump();
             self.expression();

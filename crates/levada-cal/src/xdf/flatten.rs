@@ -270,7 +270,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             None => Diagnostic::error(error.code, error.message),
         };
         let diag = diag.label(error.span, "");
-        self.loader.diags.push(diag);
+        self.loader.diags.push_once(diag);
     }
 
     fn node(&mut self, shown: String) -> NodeId {

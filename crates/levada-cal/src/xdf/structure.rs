@@ -26,6 +26,8 @@ pub struct Face {
     pub outputs: Vec<(String, Span)>,
     /// Name, whether it may be left out, place.
     pub params: Vec<(String, bool, Span)>,
+    /// Ports and parameters may be missing, for errors that have been reported.
+    pub broken: bool,
 }
 
 impl Face {
@@ -112,6 +114,7 @@ impl<'a> Loader<'a> {
                 .iter()
                 .map(|p| (p.name.clone(), p.has_default, p.span))
                 .collect(),
+            broken: interface.broken,
         })
     }
 
@@ -124,7 +127,7 @@ impl<'a> Loader<'a> {
             .map(|r| crate::diag::Sources::display_path(r))
             .map(|r| if r.is_empty() { ".".to_string() } else { r })
             .collect();
-        self.diags.push(
+        self.diags.push_once(
             Diagnostic::error(
                 "unknown-class",
                 format!("no actor or network is called {}", name.text),
@@ -144,7 +147,7 @@ impl<'a> Loader<'a> {
     fn error(&mut self, code: &'static str, span: Span, message: String, help: Option<String>) {
         let mut diag = Diagnostic::error(code, message).label(span, "");
         diag.help = help;
-        self.diags.push(diag);
+        self.diags.push_once(diag);
     }
 
     /// Everything about the network at `path` that holds for all values of its parameters.
@@ -179,7 +182,13 @@ impl<'a> Loader<'a> {
             for (_, value) in &instance.params {
                 self.names(value, &known);
             }
-            faces.entry(&instance.id.text).or_insert(face);
+            let id = instance.id.text.as_str();
+            // Which of two with one name is meant is not known; that has been reported.
+            let face = match faces.contains_key(id) {
+                true => None,
+                false => face,
+            };
+            faces.insert(id, face);
         }
         self.connections(xdf, &faces);
         if let Some(index) = &mut self.ws.index {
@@ -223,6 +232,9 @@ impl<'a> Loader<'a> {
     }
 
     fn parameters(&mut self, instance: &Instance, face: &Face) {
+        if face.broken {
+            return;
+        }
         let mut given: HashSet<&str> = HashSet::new();
         for (name, _) in &instance.params {
             if !face.params.iter().any(|(n, ..)| *n == name.text) {
@@ -307,6 +319,7 @@ impl<'a> Loader<'a> {
             }
             // Its class has been reported.
             Some(None) => false,
+            Some(Some(face)) if face.broken => true,
             Some(Some(face)) => {
                 let (ports, others, kind, other) = match source {
                     true => (&face.outputs, &face.inputs, "output", "input"),
@@ -340,12 +353,14 @@ impl<'a> Loader<'a> {
         }
         let mut written: HashMap<Key, &Connection> = HashMap::new();
         let mut read: HashSet<Key> = HashSet::new();
+        let mut wrong = false;
         for connection in &xdf.connections {
             let from = self.end(xdf, faces, &connection.from, true);
             let to = self.end(xdf, faces, &connection.to, false);
             if from {
                 read.insert(key(&connection.from));
             }
+            wrong |= !from || !to;
             if !to {
                 continue;
             }
@@ -361,8 +376,13 @@ impl<'a> Loader<'a> {
                 );
             }
         }
+        // A port that seems to have no connection may be the one that is named wrong in one.
+        if wrong {
+            return;
+        }
         for instance in &xdf.instances {
-            let Some(Some(face)) = faces.get(instance.id.text.as_str()) else {
+            let face = faces.get(instance.id.text.as_str());
+            let Some(face) = face.into_iter().flatten().find(|face| !face.broken) else {
                 continue;
             };
             let id = instance.id.text.as_str();
@@ -427,6 +447,7 @@ fn network_face(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> Face {
             .iter()
             .map(|p| (p.name.text.clone(), p.value.is_some(), p.name.span))
             .collect(),
+        broken: false,
         network: Some((path, xdf)),
     }
 }
