@@ -17,7 +17,7 @@ use crate::natives::OptionNames;
 use crate::workspace::read_source;
 use crate::{cpp, emit, fuse, includes, ir, native_actors, seen};
 use cache::{Scratch, keep, prune};
-pub use cache::{cache_dir, clean_cache, is_kept, make_private};
+pub use cache::{cache_dir, clean_cache, has_seal, is_kept, make_private, seal};
 use compiler::{Compiler, hex};
 pub use compiler::{for_this_processor, may_fork, processor, touches_each_page, wrapped};
 use sha2::Digest;
@@ -39,6 +39,8 @@ pub struct Options {
     pub any_sizes: Option<u64>,
     /// Merge static actors that are connected into one.
     pub fuse: bool,
+    /// All C is in one file, however much it is.
+    pub one_file: bool,
     /// C files with native functions.
     pub natives: Vec<PathBuf>,
     /// The C compiler; else `$CC`, else `cc`.
@@ -60,6 +62,7 @@ impl Default for Options {
             lenient: false,
             any_sizes: None,
             fuse: false,
+            one_file: false,
             natives: Vec::new(),
             cc: None,
             forking: None,
@@ -278,8 +281,14 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     }
     let work = Scratch::new(&cache)?;
     let mut jobs = Vec::new();
+    // Networks and actors have names of their users': they have a folder of their own.
+    let network = work.0.join("network");
+    fs::create_dir(&network).map_err(|why| CompileError::Cache {
+        path: cache.clone(),
+        why,
+    })?;
     for f in &emitted.files {
-        let path = work.0.join(&f.name);
+        let path = network.join(&f.name);
         write(&path, &f.text)?;
         jobs.push((path, None));
     }
@@ -357,11 +366,17 @@ pub fn emit_c(net: &ir::Network, options: &Options) -> emit::Emitted {
 }
 
 fn emit_fused(net: &ir::Network, options: &Options) -> emit::Emitted {
+    let usual = emit::Options::default();
     let settings = emit::Options {
         checks: options.checks,
         lenient: options.lenient,
         any_sizes: options.any_sizes,
-        ..emit::Options::default()
+        split: if options.one_file {
+            usize::MAX
+        } else {
+            usual.split
+        },
+        ..usual
     };
     let (stand_ins, warnings) = native_actors::stand_ins(net, options);
     let net = stand_ins.as_ref().unwrap_or(net);

@@ -2,6 +2,7 @@
 //! `levada build`: a network as C, as a shared object, or as a program that holds the runtime too.
 
 use crate::cli::{BuildArgs, Emit};
+use crate::made::{self, Kind};
 use crate::network::{self, Loaded};
 use crate::output::{self, Failure, failure, failure_with};
 use levada_cal::natives::OptionNames;
@@ -24,8 +25,11 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         Emit::So => PathBuf::from(format!("{short}.so")),
         Emit::Exe => PathBuf::from(short),
     });
+    // A folder takes C in several files, one for each actor class where there is much of it.
+    let folder = args.emit == Emit::C && args.output.is_some() && is_folder(&output);
     if let Ok(there) = std::fs::metadata(&output)
         && !there.is_file()
+        && !folder
     {
         let what = match there.is_dir() {
             true => "is a folder",
@@ -42,11 +46,22 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
             "name the file with -o FILE",
         );
     }
+    if args.emit != Emit::C {
+        made::check(&output, Kind::Object)?;
+    }
     let made = match args.emit {
-        Emit::C => write_c(&compile::emit_c(&loaded.network, &options), &output)?,
+        Emit::C => {
+            let one_file = !folder;
+            let options = compile::Options {
+                one_file,
+                ..options
+            };
+            let emitted = compile::emit_c(&loaded.network, &options);
+            write_c(&emitted, &output, folder)?
+        }
         Emit::So => {
             let object = network::compile(&mut loaded, &options)?.object;
-            output::copy_file(&object, &output)?;
+            made::copy_object(&object, &output)?;
             vec![output.clone()]
         }
         Emit::Exe => {
@@ -79,23 +94,27 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One file under the name that was asked for; a large network comes in several, beside it.
-fn write_c(emitted: &emit::Emitted, output: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut made = Vec::new();
-    for (i, file) in emitted.files.iter().enumerate() {
-        let path = match (emitted.files.len(), i) {
-            (1, _) => output.to_path_buf(),
-            _ if output::is_standard(output) => {
-                return failure_with(
-                    format!("the network becomes {} C files", emitted.files.len()),
-                    "name the first with -o FILE; the others are put beside it",
-                );
-            }
-            // They name each other, so they keep their names.
-            _ => output.with_file_name(&file.name),
-        };
-        output::write_file(&path, file.text.as_bytes())?;
-        made.push(path);
+/// Whether `-o` names a folder: one that is there, or by a `/` at the end.
+fn is_folder(output: &Path) -> bool {
+    output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// All in the file that was named, or in files of their own names in the folder that was named. Nothing
+/// is written unless all can be.
+fn write_c(emitted: &emit::Emitted, output: &Path, folder: bool) -> Result<Vec<PathBuf>, Failure> {
+    if folder && let Err(e) = std::fs::create_dir_all(output) {
+        return failure(format!("cannot make the folder {}: {e}", output.display()));
+    }
+    let path = |file: &emit::File| match folder {
+        true => output.join(&file.name),
+        false => output.to_path_buf(),
+    };
+    let made: Vec<PathBuf> = emitted.files.iter().map(path).collect();
+    for path in &made {
+        made::check(path, Kind::C)?;
+    }
+    for (path, file) in made.iter().zip(&emitted.files) {
+        made::write(path, file.text.as_bytes(), Kind::C)?;
     }
     Ok(made)
 }
@@ -117,19 +136,21 @@ fn program(
     names: &OptionNames,
     output: &Path,
 ) -> Result<(), Failure> {
-    let output = &output::followed(output);
-    let partial = output::partial_name(output);
-    let work = partial.with_extension("d");
+    let cannot = |e| Failure::new(format!("cannot make {}: {e}", output.display()));
+    let scratch = made::Work::beside(&output::followed(output)).map_err(cannot)?;
+    let (work, partial) = (&scratch.0, scratch.0.join("program"));
     let made = (|| {
-        std::fs::create_dir(&work)?;
         headers::write(&work.join("include"))?;
         let library = work.join("liblevada.a");
         std::fs::write(&library, LIBRARY)?;
         let emitted = compile::emit_c(&loaded.network, options);
         let mut sources = vec![work.join("main.c")];
         std::fs::write(&sources[0], format!("{}{MAIN}", accepted(names)))?;
+        // Networks and actors have names of their users': they have a folder of their own.
+        let network = work.join("network");
+        std::fs::create_dir(&network)?;
         for file in &emitted.files {
-            let path = work.join(&file.name);
+            let path = network.join(&file.name);
             std::fs::write(&path, &file.text)?;
             if path.extension().is_some_and(|e| e == "c") {
                 sources.push(path);
@@ -140,7 +161,7 @@ fn program(
         let of_users = texts.map(std::fs::read_to_string);
         let of_users = of_users.collect::<Result<Vec<_>, _>>()?;
         for built_in in natives::built_in(&emitted.natives, &of_users) {
-            natives::write(built_in, &work)?;
+            natives::write(built_in, work)?;
             sources.push(work.join(built_in.file));
         }
         let mut cpp = None;
@@ -196,9 +217,8 @@ fn program(
             .arg(&partial)
             .output()
     })();
-    let _ = std::fs::remove_dir_all(&work);
-    let done = match made {
-        Err(e) => failure(format!("cannot make {}: {e}", output.display())),
+    match made {
+        Err(e) => Err(cannot(e)),
         Ok(out) if !out.status.success() || !partial.is_file() => failure_with(
             format!(
                 "the C compiler cannot make {}:\n{}",
@@ -207,13 +227,6 @@ fn program(
             ),
             "see whether there is room on the disk; levada doctor looks at the compiler",
         ),
-        Ok(_) => match std::fs::rename(&partial, output) {
-            Ok(()) => Ok(()),
-            Err(e) => failure(format!("cannot write {}: {e}", output.display())),
-        },
-    };
-    if done.is_err() {
-        let _ = std::fs::remove_file(&partial);
+        Ok(_) => made::move_object(&partial, output),
     }
-    done
 }

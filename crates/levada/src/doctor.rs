@@ -9,6 +9,7 @@ use crate::mcapi_limits;
 use crate::output::{self, Failure, GREEN, RED, YELLOW, paint, plain};
 use crate::realtime;
 use serde_json::json;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -275,9 +276,14 @@ fn c_packages() -> &'static str {
 fn cache() -> Finding {
     let folder = levada_cal::compile::cache_dir();
     let shown = folder.display().to_string();
-    let probe = folder.join(format!("probe.{}", std::process::id()));
-    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&probe, b"x"));
-    let _ = std::fs::remove_file(&probe);
+    let probe = folder.join("probe");
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| crate::output::partial(&probe))
+        .and_then(|(mut file, probe)| {
+            let written = file.write_all(b"x");
+            let _ = std::fs::remove_file(probe);
+            written
+        });
     match written {
         Ok(()) => ok("cache", shown),
         Err(e) => not(

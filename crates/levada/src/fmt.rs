@@ -91,16 +91,8 @@ fn one(file: &Path, check: bool) -> Result<bool, Option<Failure>> {
 /// The new file takes the old one's place at once, and its permissions.
 fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let file = output::followed(file);
-    let partial = output::partial_name(&file);
-    let written = std::fs::metadata(&file).and_then(|old| {
-        std::fs::write(&partial, bytes)?;
-        std::fs::set_permissions(&partial, old.permissions())?;
-        std::fs::rename(&partial, &file)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    written
+    let old = std::fs::metadata(&file)?;
+    output::replace(&file, bytes, Some(old.permissions()))
 }
 
 /// The bytes of the file, formatted, stored as it was.

@@ -3,6 +3,7 @@
 //! picture of a run.
 
 use crate::cli::GraphArgs;
+use crate::made::{self, Kind};
 use crate::network;
 use crate::output::{self, Failure, failure_with};
 use levada_cal::graph::{Graph, Measured, Net, Node, svg, unspecialised};
@@ -20,13 +21,17 @@ pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
             "name a file",
         );
     }
+    for (file, kind) in [(&args.svg, Kind::Svg), (&args.dot, Kind::Dot)] {
+        file.as_deref()
+            .map_or(Ok(()), |file| made::check(file, kind))?;
+    }
     let loaded = network::load(&args.network)?;
     let graph = Graph::new(&loaded.network);
     if let Some(file) = &args.svg {
-        output::write_file(file, svg(&graph).as_bytes())?;
+        made::write(file, svg(&graph).as_bytes(), Kind::Svg)?;
     }
     if let Some(file) = &args.dot {
-        output::write_file(file, graph.dot().as_bytes())?;
+        made::write(file, graph.dot().as_bytes(), Kind::Dot)?;
     }
     if args.json {
         let mut statistics = graph.statistics();

@@ -23,6 +23,7 @@ mod host;
 mod interrupt;
 mod looks;
 mod lsp;
+mod made;
 mod manual;
 mod map;
 mod mcapi;

@@ -2,6 +2,7 @@
 //! Completions and manual pages, both made from the definition of the command line.
 
 use crate::cli::Cli;
+use crate::made::{self, Kind};
 use crate::output::{self, Failure, failure, failure_with};
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -68,12 +69,18 @@ pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
     if let Err(e) = std::fs::create_dir_all(dir) {
         return failure(format!("cannot make the folder {}: {e}", dir.display()));
     }
-    output::write_file(&dir.join("levada.1"), &page(&command, "levada")?)?;
+    let mut pages = vec![(dir.join("levada.1"), page(&command, "levada")?)];
     for sub in command.get_subcommands() {
         if sub.get_name() != "help" && !sub.is_hide_set() {
             let name = format!("levada-{}", sub.get_name());
-            output::write_file(&dir.join(format!("{name}.1")), &page(sub, &name)?)?;
+            pages.push((dir.join(format!("{name}.1")), page(sub, &name)?));
         }
+    }
+    for (file, _) in &pages {
+        made::check(file, Kind::Roff)?;
+    }
+    for (file, text) in &pages {
+        made::write(file, text, Kind::Roff)?;
     }
     Ok(ExitCode::SUCCESS)
 }

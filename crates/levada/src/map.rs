@@ -3,6 +3,7 @@
 //! described in a file, and says which rates are to be expected.
 
 use crate::cli::{MapArgs, SimulateArgs};
+use crate::made::{self, Kind};
 use crate::output::{self, Failure, failure_with, table};
 use crate::record::text_of;
 use crate::remote;
@@ -65,7 +66,7 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
     }?;
     if let Some(file) = &args.write {
         let text = placement_text(&read.mix, &mapped[0].placement);
-        output::write_file(file, text.as_bytes())?;
+        made::write(file, text.as_bytes(), Kind::Toml)?;
     }
     match json {
         true => output::line(&as_json(&read, &mapped).to_string())?,

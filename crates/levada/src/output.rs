@@ -7,7 +7,7 @@ use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
 use levada_host::Kind;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -308,8 +308,9 @@ pub fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Writes a file under a name of its own first, so that the final name never holds half of it. What
-/// is no ordinary file (a device, a pipe) is written to, not replaced; `-` is the output.
+/// Writes a file, whatever is there: only for what a user or a C compiler's caller has named to be replaced, and
+/// for the cache; else see `made`. It has a name of its own first, so that the final name never holds half of it.
+/// What is no ordinary file (a device, a pipe) is written to, not replaced; `-` is the output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
     if is_standard(path) {
@@ -322,30 +323,22 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             Err(e) => failure(format!("cannot write {}: {e}", path.display())),
         };
     }
-    let path = &followed(path);
-    let partial = partial_name(path);
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    match written {
+    match replace(&followed(path), bytes, None) {
         Ok(()) => Ok(()),
-        Err(e) => {
-            let _ = std::fs::remove_file(&partial);
-            failure(format!("cannot write {}: {e}", path.display()))
-        }
+        Err(e) => failure(format!("cannot write {}: {e}", path.display())),
     }
 }
 
-/// Copies a file in the same way; its permissions come along.
-pub fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
-    let to = &followed(to);
-    let partial = partial_name(to);
-    let copied = std::fs::copy(from, &partial).and_then(|_| std::fs::rename(&partial, to));
-    match copied {
-        Ok(()) => Ok(()),
-        Err(e) => {
-            let _ = std::fs::remove_file(&partial);
-            failure(format!("cannot write {}: {e}", to.display()))
+/// Gives a file this content, at once.
+pub fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> io::Result<()> {
+    let (mut file, partial) = partial(path)?;
+    let written = file.write_all(bytes).and_then(|()| {
+        if let Some(mode) = mode {
+            file.set_permissions(mode)?;
         }
-    }
+        std::fs::rename(&partial, path)
+    });
+    written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
 }
 
 /// Where a link leads, so that the link stays: the file there is the one that is replaced.
@@ -356,10 +349,27 @@ pub fn followed(path: &Path) -> PathBuf {
     }
 }
 
-pub fn partial_name(path: &Path) -> PathBuf {
+/// The number of names that are tried for a new file.
+pub const NAMES: u32 = 1000;
+
+/// Name number `n` of this process for what becomes `path`.
+pub fn partial_name(path: &Path, n: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
+    name.push(format!(".{}-{n}.part", std::process::id()));
     path.with_file_name(name)
+}
+
+/// A new file beside `path`, which is to become it.
+pub fn partial(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut n = 0;
+    loop {
+        let partial = partial_name(path, n);
+        match File::options().write(true).create_new(true).open(&partial) {
+            Ok(file) => return Ok((file, partial)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < NAMES => n += 1,
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// 1234567 as "1 234 567".

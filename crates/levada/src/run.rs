@@ -12,6 +12,7 @@ use crate::given::Where;
 use crate::graph;
 use crate::interrupt::Interrupt;
 use crate::looks::Looks;
+use crate::made::{self, Kind};
 use crate::network;
 use crate::output::{self, Failure, failure, failure_with};
 use crate::play::{self, Viewer};
@@ -102,7 +103,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
         let picture = graph::of_run(&summary.network, &made.network, counters, elapsed);
-        match output::write_file(file, picture.as_bytes()) {
+        match made::write(file, picture.as_bytes(), Kind::Svg) {
             Err(e) if summary.outcome.is_done() => summary.outcome = Outcome::Failed(e.what),
             Err(e) => output::error(&e.what, None),
             Ok(()) => {}
@@ -117,7 +118,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             &summary.counters,
             (start, elapsed),
         );
-        if let Err(e) = output::write_file(file, text.as_bytes()) {
+        if let Err(e) = made::write(file, text.as_bytes(), Kind::Toml) {
             summary.outcome = Outcome::Failed(e.what);
         }
     }
@@ -152,9 +153,13 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.play {
         play::viewer()?;
     }
-    for (option, file) in [("--graph", &args.graph), ("--record", &args.record)] {
+    for (option, file, kind) in [
+        ("--graph", &args.graph, Kind::Svg),
+        ("--record", &args.record, Kind::Toml),
+    ] {
         if let Some(file) = file {
             given::writable(option, file, Where::Here)?;
+            made::check(file, kind)?;
         }
     }
     let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);

@@ -3,6 +3,7 @@
 
 use crate::cc::{self, toolchain};
 use crate::cli::TranslateArgs;
+use crate::made::{self, Kind};
 use crate::output::{self, Failure, failure, failure_with};
 use crate::streams;
 use levada_fork::emit::Style;
@@ -59,7 +60,7 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
 fn print(path: &Path, text: &[u8]) -> Result<ExitCode, Failure> {
     match output::is_standard(path) {
         true => output::raw(text)?,
-        false => output::write_file(path, text)?,
+        false => made::write(path, text, Kind::C)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -166,7 +166,7 @@ fn graph_draws_svg_and_dot() {
     let run = place.run(&["graph", TOP, "--svg", "a.svg", "--dot", "a.dot", "--json"]);
     assert_eq!(run.succeeds().json()["actors"], 2);
     let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
-    assert!(svg.contains("source") && svg.ends_with("</svg>\n"));
+    assert!(svg.contains("source") && svg.contains("\n</svg>\n<!-- Made by Levada: "));
     let dot = std::fs::read_to_string(place.path("a.dot")).unwrap();
     assert!(dot.contains("n0:o0 -> n1:i0"));
     // A dash is the output, not a file of that name.
@@ -708,4 +708,141 @@ fn the_time_that_other_programs_took_is_told() {
         .map(|c| c["others_share"].as_f64().unwrap_or(-1.0))
         .collect();
     assert!(shares.iter().any(|share| *share > 0.1), "{json}");
+}
+
+/// Whatever Levada writes, what it did not make stays, and what it made is made again.
+#[test]
+fn no_file_is_replaced_that_was_not_made_here() {
+    let place = numbers();
+    let own = "/* mine */\n";
+    place.write("man/other.1", own);
+    place.write("x.c", "int main(void) { return 0; }\n");
+    let before = std::fs::read_to_string(place.path("x.c")).unwrap();
+    let why = "was not made by Levada, or was changed since; it is not replaced";
+    for (file, args) in [
+        ("Top.c", &["build", TOP, "--emit", "c"][..]),
+        ("Top.so", &["build", TOP, "--emit", "so"]),
+        ("Top", &["build", TOP]),
+        ("named", &["build", TOP, "-o", "named"]),
+        ("linked", &["build", TOP, "--emit", "c", "-o", "link"]),
+        ("a.svg", &["graph", TOP, "--svg", "a.svg"]),
+        ("a.dot", &["graph", TOP, "--dot", "a.dot"]),
+        ("b.svg", &["run", TOP, "--graph", "b.svg"]),
+        ("b.toml", &["run", TOP, "--record", "b.toml"]),
+        ("y.c", &["translate", "x.c", "-o", "y.c"]),
+        ("man/levada.1", &["man", "--dir", "man"]),
+    ] {
+        place.write(file, own);
+        if file == "linked" {
+            std::os::unix::fs::symlink("linked", place.path("link")).unwrap();
+        }
+        let files = (place.list("."), place.list("man"));
+        let run = place.run(args);
+        run.refuses(1, &[why, "remove it, or name another"]);
+        assert!(
+            run.out.is_empty(),
+            "a run begins, or a result is told: {run:?}"
+        );
+        assert_eq!(std::fs::read_to_string(place.path(file)).unwrap(), own);
+        assert_eq!((place.list("."), place.list("man")), files, "{args:?}");
+    }
+    // A source is not its own output.
+    let run = place.run(&["translate", "x.c", "-o", "x.c"]);
+    run.refuses(1, &["x.c was not made by Levada"]);
+    assert_eq!(std::fs::read_to_string(place.path("x.c")).unwrap(), before);
+    // A link that leads nowhere is not replaced either.
+    std::os::unix::fs::symlink("nowhere", place.path("lost")).unwrap();
+    let run = place.run(&["build", TOP, "--emit", "c", "-o", "lost"]);
+    run.refuses(1, &["lost is a link that leads nowhere"]);
+    assert!(place.path("lost").is_symlink());
+
+    // An empty file may become one, and all that was made may be made again until it is changed.
+    place.write("made/c", "");
+    for args in [
+        &["build", TOP, "--emit", "c", "-o", "made/c"][..],
+        &["build", TOP, "--emit", "so", "-o", "made/so"],
+        &["build", TOP, "-o", "made/exe"],
+        &["graph", TOP, "--svg", "made/svg"],
+        &["graph", TOP, "--dot", "made/dot"],
+        &["run", TOP, "--graph", "made/run"],
+        &["run", TOP, "--record", "made/record"],
+        &["translate", "x.c", "-o", "made/translated"],
+        &["man", "--dir", "made/man"],
+    ] {
+        place.run(args).succeeds();
+        place.run(args).succeeds();
+        let name = args[args.len() - 1];
+        let file = match name {
+            "made/man" => "made/man/levada-run.1",
+            name => name,
+        };
+        let mut text = std::fs::read(place.path(file)).unwrap();
+        text[0] ^= 1;
+        std::fs::write(place.path(file), &text).unwrap();
+        place.run(args).refuses(1, &[why]);
+        assert_eq!(std::fs::read(place.path(file)).unwrap(), text);
+    }
+}
+
+/// A network with much C is one file where a file is named, and several in a folder that is.
+#[test]
+fn much_c_goes_where_it_was_asked_for() {
+    let place = numbers();
+    let actions: String = (0..400)
+        .map(|i| {
+            format!(
+                "  a{i}: action In:[x] ==> Out:[v] guard s = {i} do v := v + x * {i}; s := (s + {}) \
+                 mod 400; end\n",
+                i % 7 + 1
+            )
+        })
+        .collect();
+    let large = format!(
+        "package p;\nactor Large () int In ==> int Out :\n  int s := 0; int v := 0;\n{actions}end\n"
+    );
+    place.write("src/p/Large.cal", &large);
+    let network = network(
+        &[
+            ("source", "p.Source", &[]),
+            ("large", "p.Large", &[]),
+            ("print", "p.Print", &[]),
+        ],
+        &[("source.Out", "large.In"), ("large.Out", "print.In")],
+    );
+    place.write(TOP, &network);
+    let own = "/* mine */\n";
+    place.write("d/p_Print.c", own);
+    let emit = |output: &str| place.run(&["build", TOP, "--emit", "c", "-o", output]);
+    emit("d/o.c").succeeds();
+    assert_eq!(place.list("d"), ["o.c", "p_Print.c"]);
+    let one = std::fs::read_to_string(place.path("d/o.c")).unwrap();
+    assert!(one.len() > 500_000 && one.contains("levada_network"));
+    let run = emit("-");
+    assert!(
+        one.starts_with(run.succeeds().out.trim_end()),
+        "the same text"
+    );
+
+    // Of several files none is written where one cannot be.
+    emit("d").refuses(1, &["d/p_Print.c was not made by Levada"]);
+    assert_eq!(place.list("d"), ["o.c", "p_Print.c"]);
+    let json = place.run(&["build", TOP, "--emit", "c", "-o", "e/", "--json"]);
+    let mut made: Vec<String> = json.succeeds().json()["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f.as_str().unwrap().trim_start_matches("e/").to_string())
+        .collect();
+    made.sort();
+    assert_eq!(place.list("e"), made);
+    assert!(
+        made.len() > 2 && made.contains(&"Top.c".to_string()),
+        "{made:?}"
+    );
+    emit("e").succeeds();
+    assert_eq!(place.list("e"), made);
+    assert_eq!(
+        std::fs::read_to_string(place.path("d/p_Print.c")).unwrap(),
+        own
+    );
 }

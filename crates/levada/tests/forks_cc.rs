@@ -156,6 +156,8 @@ fn preprocessed_texts() {
         "{text}"
     );
     assert!(text.contains("\"main.c\""));
+    let own = levada(&["cc", "-Iinc", "-E", "main.c", "-o", "./main.c"], folder);
+    assert!(!own.status.success() && read("main.c") == FORKS);
     cc(&["-Iinc", "-E", "main.c", "-o", "main.i"], folder);
     cc(&["main.i", "-Iinc", "two.c", "-o", "five"], folder);
     runs("five", folder);

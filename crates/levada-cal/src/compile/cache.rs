@@ -64,16 +64,29 @@ pub fn clean_cache(dir: &Path) -> io::Result<u64> {
 /// Puts what was made into the cache, with the hash of its content behind it: one that a crash of the
 /// machine has torn is made anew, so nobody need wait for the disk.
 pub fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
-    let seal = || -> io::Result<()> {
-        let hash = Sha256::digest(fs::read(made)?);
-        let mut file = fs::File::options().append(true).open(made)?;
-        file.write_all(&hash)?;
-        fs::rename(made, kept)
-    };
-    seal().map_err(|why| CompileError::File {
+    let sealed = seal(made).and_then(|()| fs::rename(made, kept));
+    sealed.map_err(|why| CompileError::File {
         path: kept.to_path_buf(),
         why,
     })
+}
+
+/// Appends the hash of its content to a file.
+pub fn seal(made: &Path) -> io::Result<()> {
+    let hash = Sha256::digest(fs::read(made)?);
+    fs::File::options()
+        .append(true)
+        .open(made)?
+        .write_all(&hash)
+}
+
+/// Does this end with the hash of all before it?
+pub fn has_seal(bytes: &[u8]) -> bool {
+    let size = <Sha256 as Digest>::output_size();
+    bytes.len() > size && {
+        let (content, hash) = bytes.split_at(bytes.len() - size);
+        Sha256::digest(content)[..] == *hash
+    }
 }
 
 /// An object that [`compile`] has told of: is it in the cache still, as it was kept?
@@ -90,14 +103,7 @@ const OBJECT_MAX_BYTES: u64 = 4 << 30;
 
 /// Is it there, this user's alone, and as it was kept?
 pub fn is_sound(kept: &Path) -> bool {
-    let Ok(bytes) = read_private(kept, OBJECT_MAX_BYTES) else {
-        return false;
-    };
-    let size = <Sha256 as Digest>::output_size();
-    bytes.len() > size && {
-        let (content, hash) = bytes.split_at(bytes.len() - size);
-        Sha256::digest(content)[..] == *hash
-    }
+    read_private(kept, OBJECT_MAX_BYTES).is_ok_and(|bytes| has_seal(&bytes))
 }
 
 pub fn touch(path: &Path) {
@@ -107,11 +113,16 @@ pub fn touch(path: &Path) {
     }
 }
 
+/// Has Levada put this file here? The user may have named a folder in which there is more.
 fn is_ours(path: &Path) -> bool {
-    matches!(
-        path.extension().and_then(|e| e.to_str()),
-        Some("so" | "o" | "c" | "measured" | "prepared" | "undeclared")
-    )
+    let text = |part: Option<&'_ std::ffi::OsStr>| part.and_then(|p| p.to_str()).map(str::to_owned);
+    let stem = text(path.file_stem()).unwrap_or_default();
+    let is_hash = stem.len() >= 40 && stem.bytes().all(|b| b.is_ascii_hexdigit());
+    match text(path.extension()).as_deref() {
+        Some("so" | "o" | "measured" | "prepared" | "undeclared") => is_hash,
+        Some("c") => stem.starts_with("refused-"),
+        _ => false,
+    }
 }
 
 /// The cache may grow to this, and nothing that was used a short while ago goes.
@@ -174,7 +185,7 @@ impl Scratch {
     }
 
     pub fn keep(&self) -> PathBuf {
-        let kept = self.0.with_file_name("refused");
+        let kept = self.0.with_file_name("tmp-refused");
         let _ = fs::remove_dir_all(&kept);
         match fs::rename(&self.0, &kept) {
             Ok(()) => kept,

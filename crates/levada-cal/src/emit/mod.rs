@@ -209,8 +209,13 @@ fn join_files(
         });
     }
     let text = format!("{}\n{externs}{tables}", head("The connections"));
+    // An actor may have the network's name.
+    let mut name = short.to_string();
+    while classes.iter().any(|(_, prefix)| *prefix == name) {
+        name += "_network";
+    }
     files.push(File {
-        name: format!("{short}.c"),
+        name: format!("{name}.c"),
         text: renumber(text),
     });
     files

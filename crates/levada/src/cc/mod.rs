@@ -21,7 +21,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -571,7 +571,15 @@ impl Session<'_> {
 
     fn print(&self, text: &[u8]) -> Result<ExitCode, Failure> {
         match self.line.output.as_deref().filter(|o| *o != "-") {
-            Some(path) => output::write_file(Path::new(path), text)?,
+            Some(path) => {
+                let file = Path::new(path);
+                let is = |input: &Input| same_file(Path::new(&input.path), file);
+                if self.line.inputs.iter().any(is) {
+                    let what = format!("{} is the input, and the output", file.display());
+                    return failure_with(what, "name another file with -o");
+                }
+                output::write_file(file, text)?;
+            }
             None => output::raw(text)?,
         }
         Ok(ExitCode::SUCCESS)
@@ -650,6 +658,11 @@ impl Session<'_> {
             false => failure("the C compiler cannot write the dependencies"),
         }
     }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    let id = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    id(a).is_ok_and(|a| id(b).is_ok_and(|b| a == b))
 }
 
 /// How a program ended, as the shell tells it.

@@ -20,7 +20,8 @@ pub enum Emit {
 pub struct BuildArgs {
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Where to [default: the network's name in the current folder]
+    /// Where to [default: the network's name in the current folder]. C goes into several files if this is a folder.
+    /// Only a file that Levada made is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub output: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "exe")]

@@ -4,7 +4,8 @@
 use super::words::{core, share};
 use super::{Done, client, say};
 use crate::cli::AtArgs;
-use crate::output::{self, Failure, plural, table};
+use crate::made::{self, Kind};
+use crate::output::{Failure, plural, table};
 use levada_host::api::types::Worker;
 use levada_host::client::Method;
 use levada_map::text::placement_text;
@@ -54,7 +55,7 @@ pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
         let all = client(at)?.text(Method::GET, "/map", &Value::Null)?;
         let all: Vec<Worker> = serde_json::from_str(&all)
             .map_err(|e| Failure::new(format!("the host says what is not understood: {e}")))?;
-        output::write_file(file, placement(&all).as_bytes())?;
+        made::write(file, placement(&all).as_bytes(), Kind::Toml)?;
     }
     say(
         at,
