@@ -142,7 +142,7 @@ format: ## format everything
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 	git ls-files '*.cal' | grep -v /tests/ | xargs cargo run -q -p levada -- fmt
 
-bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcapi, window, shield, map, apps, leases or standing, JSON=file, PLOT=folder, QUICK=1, DOCS=1, CORPUS=DIR, APPS="NETWORK,in=FILE ..."
+bench: ## measure beside peers; SUITE=channel, pipeline, cal, stream, fork, mcapi, window, shield, map, apps, leases, standing or growth, JSON=file, PLOT=folder, QUICK=1, DOCS=1, CORPUS=DIR, APPS="NETWORK,in=FILE ..."
 	@scripts/need cc g++ cmake cargo python3
 	@echo "Building Levada as it is installed (some minutes, the first time)"
 	@cargo build --release -p levada

@@ -35,6 +35,7 @@ def network(name, xdf, path, *options):
     """Compiles a network to a shared object; returns its path."""
     out = BUILD / "networks" / f"{name}.so"
     out.parent.mkdir(parents=True, exist_ok=True)
+    out.unlink(missing_ok=True)
     command = [levada(), "build", "--emit", "so", "-o", out, "-I", path, *options, xdf]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:

@@ -92,6 +92,7 @@ def rates():
 def record(session, name, what, workers, *options):
     """The description of one run."""
     path = folder() / f"{name}-{workers}.toml"
+    path.unlink(missing_ok=True)
     session.call([peers.levada(), "run", *what, "--workers", workers, "--no-progress", "--record", path, *options], {})
     return path
 
@@ -99,6 +100,7 @@ def record(session, name, what, workers, *options):
 def kept(session, name, what, workers, strategy):
     """A run under the placement of that strategy: the rate that the simulator gives it, in shares of what it had."""
     place = folder() / f"{name}-{workers}-{strategy}.toml"
+    place.unlink(missing_ok=True)
     session.call(simulate(record(session, name, what, workers), "--strategy", strategy, "--write", place), {})
 
     def adjust(_, __):

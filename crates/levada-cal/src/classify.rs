@@ -81,6 +81,35 @@ pub struct Steps {
     pub back: usize,
 }
 
+/// What `n` firings move in all, where each moves one of these, which go on at `back` after the last one.
+pub fn moved(rates: &[u32], back: usize, n: u64) -> u64 {
+    let sum = |rates: &[u32]| rates.iter().map(|r| u64::from(*r)).sum::<u64>();
+    match usize::try_from(n) {
+        Ok(n) if n <= rates.len() => sum(&rates[..n]),
+        _ => {
+            let cycle = (rates.len() - back) as u64;
+            let (rounds, rest) = ((n - back as u64) / cycle, (n - back as u64) % cycle);
+            let whole = sum(&rates[back..]).saturating_mul(rounds);
+            whole.saturating_add(sum(&rates[..back]) + sum(&rates[back..back + rest as usize]))
+        }
+    }
+}
+
+/// The most firings that move no more than `room`; `None`: any number.
+pub fn most_firings(rates: &[u32], back: usize, room: u64) -> Option<u64> {
+    let before = moved(rates, back, back as u64);
+    let cycle = moved(&rates[back..], 0, (rates.len() - back) as u64);
+    let mut n = match room.checked_sub(before) {
+        Some(_) if cycle == 0 => return None,
+        Some(rest) => back as u64 + rest / cycle * (rates.len() - back) as u64,
+        None => 0,
+    };
+    while moved(rates, back, n + 1) <= room {
+        n += 1;
+    }
+    Some(n)
+}
+
 /// The steps of a static or cyclo-static actor.
 pub fn steps(actor: &Actor) -> Option<Steps> {
     let Some(fsm) = &actor.fsm else {

@@ -5,6 +5,7 @@ pub mod ast;
 pub mod check;
 pub mod classify;
 pub mod compile;
+mod components;
 pub mod cpp;
 pub mod emit;
 pub mod encoding;

@@ -212,6 +212,7 @@ impl Workspace {
         let mut checker = Checker::new(&library, Params::Open);
         checker.notes = self.index.as_ref().map(|_| Box::default());
         checker.misplaced = misplaced;
+        checker.remarks = diags.keeps_notes();
         match library.get_key_value(&class) {
             Some((class, _)) if entity.is_actor => {
                 checker.actor(class);
@@ -344,8 +345,9 @@ impl Workspace {
     ) -> Option<crate::check::hir::Actor> {
         let (class, file) = library.get_key_value(class)?;
         let entity = file.entity.as_ref()?;
+        let known: HashSet<&str> = entity.params.iter().map(|p| p.name.text.as_str()).collect();
         for (name, _) in params {
-            if !entity.params.iter().any(|p| p.name.text == *name) {
+            if !known.contains(name.as_str()) {
                 let names: Vec<&str> = entity.params.iter().map(|p| p.name.text.as_str()).collect();
                 let help = match names.is_empty() {
                     true => format!("`{class}` has no parameters"),
@@ -361,6 +363,7 @@ impl Workspace {
             }
         }
         let mut checker = Checker::new(library, Params::Given { values: params, at });
+        checker.remarks = diags.keeps_notes();
         let actor = checker.actor(class);
         diags.extend(checker.diags);
         actor

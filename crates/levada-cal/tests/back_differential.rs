@@ -67,9 +67,9 @@ fn network(program: &random::Program, name: &str, dir: &Path) -> Result<Network,
     // The emitter would do so with a warning; the interpreter must see the same sizes.
     for c in &mut net.channels {
         let from = &net.instances[c.from.instance].actor;
-        let mut most = emit::burst(from, c.from.port, false);
+        let mut most = emit::Bursts::of(from).outputs[c.from.port];
         for e in &c.to {
-            most = most.max(emit::burst(&net.instances[e.instance].actor, e.port, true));
+            most = most.max(emit::Bursts::of(&net.instances[e.instance].actor).inputs[e.port]);
         }
         let size = emit::size_of(&from.outputs[c.from.port].ty);
         let usual = emit::default_capacity(size, most);

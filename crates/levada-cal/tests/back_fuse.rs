@@ -5,7 +5,7 @@ mod back_support;
 
 use back_support::{alone, network};
 use levada_cal::classify::{Class, classify};
-use levada_cal::emit::burst;
+use levada_cal::emit::Bursts;
 use levada_cal::fuse::fuse;
 use levada_cal::interp::{Machine, Options, Outcome};
 use levada_cal::ir::Network;
@@ -340,7 +340,13 @@ fn no_row_is_changed_whatever_room_there_is() {
                 let ends = [c.from, c.to[0]];
                 let ports = ends.iter().zip([false, true]);
                 let most = ports
-                    .map(|(e, to)| burst(&net.instances[e.instance].actor, e.port, to))
+                    .map(|(e, to)| {
+                        let bursts = Bursts::of(&net.instances[e.instance].actor);
+                        match to {
+                            true => bursts.inputs[e.port],
+                            false => bursts.outputs[e.port],
+                        }
+                    })
                     .max();
                 c.capacity = Some((size + k as u32 % 3).max(most.unwrap_or(1)));
             }

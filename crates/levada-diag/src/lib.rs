@@ -153,6 +153,11 @@ impl Diagnostics {
         self.notes = true;
     }
 
+    /// Whether notes are kept: else none need be looked for.
+    pub fn keeps_notes(&self) -> bool {
+        self.notes
+    }
+
     pub fn push(&mut self, diag: Diagnostic) {
         if diag.severity == Severity::Note && !self.notes {
             return;

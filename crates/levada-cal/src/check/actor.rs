@@ -263,7 +263,7 @@ impl<'a> Checker<'a> {
             };
             let mut vars = Vec::with_capacity(pattern.vars.len());
             for name in &pattern.vars {
-                if let Some(&(_, id)) = body.names.iter().find(|(n, _)| *n == name.text) {
+                if let Some(id) = body.names.outermost(&name.text) {
                     self.duplicate(name, body.locals[id].span);
                 }
                 let local = hir::Local {

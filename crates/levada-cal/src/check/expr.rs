@@ -521,12 +521,8 @@ impl<'a> Checker<'a> {
         ty: Ty,
     ) -> hir::LocalId {
         let name = decl.name.text.as_str();
-        let before = body
-            .names
-            .iter()
-            .rev()
-            .find(|(n, _)| *n == name && !n.is_empty());
-        if let Some(&(_, id)) = before {
+        let before = body.names.innermost(name).filter(|_| !name.is_empty());
+        if let Some(id) = before {
             let diag = Diagnostic::warning("shadow", format!("`{name}` hides another `{name}`"))
                 .label(decl.name.span, "within this loop")
                 .label(body.locals[id].span, "the other one");

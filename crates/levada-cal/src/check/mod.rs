@@ -9,6 +9,7 @@ mod actor;
 pub mod effects;
 mod expr;
 pub mod hir;
+mod names;
 pub mod note;
 mod open;
 mod order;
@@ -23,6 +24,7 @@ use crate::diag::Diagnostic;
 use crate::eval::{Evaluator, Stop};
 use crate::ir::{Span, Value};
 use hir::{GlobalId, LocalId, ProcId};
+use names::Names;
 use scope::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,13 +72,15 @@ pub struct Checker<'a> {
     unknown: usize,
     /// What is kept for the index, where somebody wants one.
     pub notes: Option<Box<note::Notes>>,
+    /// Notes (`Severity::Note`) of what the language leaves open are wanted.
+    pub remarks: bool,
 }
 
 /// A row of statements or an expression being checked: where it stands and what it can see.
 struct Body<'a> {
     entity: EntityId,
     locals: Vec<hir::Local>,
-    names: Vec<(&'a str, LocalId)>,
+    names: Names<'a>,
     /// Inside of a size, a variable stands for its initial value.
     in_size: bool,
     calls: Vec<(ProcId, Span)>,
@@ -88,7 +92,7 @@ impl<'a> Body<'a> {
         Body {
             entity,
             locals: Vec::new(),
-            names: Vec::new(),
+            names: Names::default(),
             in_size: false,
             calls: Vec::new(),
             mentioned: unused::Mentioned::default(),
@@ -98,7 +102,7 @@ impl<'a> Body<'a> {
     fn declare(&mut self, name: &'a str, local: hir::Local) -> LocalId {
         self.locals.push(local);
         let id = self.locals.len() - 1;
-        self.names.push((name, id));
+        self.names.push(name, id);
         id
     }
 }
@@ -128,6 +132,7 @@ impl<'a> Checker<'a> {
             misplaced: false,
             unknown: 0,
             notes: None,
+            remarks: false,
         }
     }
 

@@ -7,6 +7,21 @@ use crate::diag::Diagnostic;
 use crate::ir;
 use std::collections::{BTreeSet, HashMap};
 
+/// The actions that each tag names: those with this tag, and those of which it is the first part.
+type Tags = HashMap<String, Vec<usize>>;
+
+fn tags(actor: &hir::Actor) -> Tags {
+    let mut tags = Tags::new();
+    for (i, action) in actor.actions.iter().enumerate() {
+        let Some(full) = &action.tag else { continue };
+        let ends = full.match_indices('.').map(|(at, _)| at);
+        for end in ends.chain([full.len()]) {
+            tags.entry(full[..end].to_string()).or_default().push(i);
+        }
+    }
+    tags
+}
+
 /// Whether `tag` names an action tagged `full`: it is the same or its first part.
 pub(super) fn matches(tag: &str, full: &str) -> bool {
     full.strip_prefix(tag)
@@ -28,7 +43,8 @@ fn reached(transitions: &[Vec<ir::Transition>], initial: usize) -> BTreeSet<usiz
 impl<'a> Checker<'a> {
     pub(super) fn order(&mut self, entity: EntityId, actor: &mut hir::Actor) {
         let ast = self.scopes[entity].ast;
-        let (sorted, below) = self.by_priority(entity, actor);
+        let tags = tags(actor);
+        let (sorted, below) = self.by_priority(entity, actor, &tags);
         let mut rank = vec![0; actor.actions.len()];
         for (i, &action) in sorted.iter().enumerate() {
             rank[action] = i;
@@ -45,11 +61,16 @@ impl<'a> Checker<'a> {
         }
         actor.fsm = match ast.schedules.first() {
             None => None,
-            Some(ast::Schedule::Fsm(fsm)) => Some(self.fsm(entity, fsm, actor, &rank)),
-            Some(ast::Schedule::RegExp { exp, .. }) => Some(self.regexp(entity, exp, actor, &rank)),
+            Some(ast::Schedule::Fsm(fsm)) => Some(self.fsm(entity, fsm, actor, &tags, &rank)),
+            Some(ast::Schedule::RegExp { exp, .. }) => {
+                Some(self.regexp(entity, exp, actor, &tags, &rank))
+            }
         };
-        self.unordered(actor, &below);
-        self.time_dependent(actor, &sorted);
+        // Each of them compares all pairs of actions.
+        if self.remarks {
+            self.unordered(actor, &below);
+            self.time_dependent(actor, &sorted);
+        }
         actor.outside = match actor.fsm {
             None => sorted,
             Some(_) => sorted
@@ -67,13 +88,15 @@ impl<'a> Checker<'a> {
     }
 
     /// The actions that a tag names; complains when there are none.
-    fn tagged(&mut self, entity: EntityId, actor: &hir::Actor, tag: &ast::Path) -> Vec<usize> {
-        let actions = actor.actions.iter().enumerate();
-        let found: Vec<usize> = actions
-            .filter(|(_, a)| a.tag.as_ref().is_some_and(|full| matches(&tag.text, full)))
-            .map(|(i, _)| i)
-            .collect();
-        if found.is_empty() {
+    fn tagged(
+        &mut self,
+        entity: EntityId,
+        actor: &hir::Actor,
+        tags: &Tags,
+        tag: &ast::Path,
+    ) -> Vec<usize> {
+        let found = tags.get(tag.text.as_str()).cloned().unwrap_or_default();
+        if found.is_empty() && !tag.text.is_empty() {
             let mut diag = Diagnostic::error("tag", format!("there is no action `{}`", tag.text))
                 .label(tag.span, "no action has this tag");
             let first = actor.initializers.iter().find(|a| {
@@ -96,6 +119,7 @@ impl<'a> Checker<'a> {
         &mut self,
         entity: EntityId,
         actor: &hir::Actor,
+        tags: &Tags,
     ) -> (Vec<usize>, Vec<BTreeSet<usize>>) {
         let ast = self.scopes[entity].ast;
         let count = actor.actions.len();
@@ -103,7 +127,7 @@ impl<'a> Checker<'a> {
         for row in &ast.priorities {
             let groups: Vec<Vec<usize>> = row
                 .iter()
-                .map(|tag| self.tagged(entity, actor, tag))
+                .map(|tag| self.tagged(entity, actor, tags, tag))
                 .collect();
             for tags in row.windows(2).filter(|t| t[0].text == t[1].text) {
                 let diag = Diagnostic::error("priority", "the priorities go in a circle")
@@ -178,6 +202,7 @@ impl<'a> Checker<'a> {
         entity: EntityId,
         fsm: &'a ast::Fsm,
         actor: &hir::Actor,
+        tags: &Tags,
         rank: &[usize],
     ) -> ir::Fsm {
         // What is wrong here may be why an action or a state seems not to be in use.
@@ -222,7 +247,7 @@ impl<'a> Checker<'a> {
                     from
                 }
             };
-            let tagged = self.tagged(entity, actor, &transition.tag);
+            let tagged = self.tagged(entity, actor, tags, &transition.tag);
             unclear |= tagged.is_empty();
             for action in tagged {
                 in_use[action] = true;
@@ -293,6 +318,7 @@ impl<'a> Checker<'a> {
         entity: EntityId,
         exp: &'a ast::RegExp,
         actor: &hir::Actor,
+        tags: &Tags,
         rank: &[usize],
     ) -> ir::Fsm {
         let mut places = Places::default();
@@ -300,7 +326,7 @@ impl<'a> Checker<'a> {
         let actions: Vec<Vec<usize>> = places
             .tags
             .iter()
-            .map(|tag| self.tagged(entity, actor, tag))
+            .map(|tag| self.tagged(entity, actor, tags, tag))
             .collect();
         let mut states: Vec<(String, BTreeSet<usize>)> = vec![("start".into(), whole.first)];
         let mut known: HashMap<BTreeSet<usize>, usize> = HashMap::new();

@@ -25,6 +25,8 @@ pub struct Scope<'a> {
     imported: HashMap<&'a str, EntityId>,
     /// `import unit.*;`
     units: Vec<EntityId>,
+    /// All names of those units, each with the first that has it.
+    of_units: HashMap<&'a str, EntityId>,
     /// An import failed: a name that is missing may be one of those.
     incomplete: bool,
     /// What is wrong with imports: an error as soon as a name is missing.
@@ -68,6 +70,7 @@ impl<'a> Checker<'a> {
             names,
             imported: HashMap::new(),
             units: Vec::new(),
+            of_units: HashMap::new(),
             incomplete: false,
             failed: Vec::new(),
             missing: HashMap::new(),
@@ -159,7 +162,12 @@ impl<'a> Checker<'a> {
             None => {
                 self.note_import(import, unit, None);
                 if !self.scopes[into].units.contains(&unit) {
-                    self.scopes[into].units.push(unit);
+                    let names: Vec<&str> = self.scopes[unit].names.keys().copied().collect();
+                    let scope = &mut self.scopes[into];
+                    scope.units.push(unit);
+                    for name in names {
+                        scope.of_units.entry(name).or_insert(unit);
+                    }
                 }
             }
             Some(name) if scope.names.contains_key(name) => {
@@ -191,7 +199,7 @@ impl<'a> Checker<'a> {
         if let Some((class, name)) = name.rsplit_once('.') {
             return self.lookup_qualified(body.entity, class, name);
         }
-        if let Some(&(_, id)) = body.names.iter().rev().find(|(n, _)| *n == name) {
+        if let Some(id) = body.names.innermost(name) {
             return Some(Found::Local(id));
         }
         let scope = &self.scopes[body.entity];
@@ -204,7 +212,7 @@ impl<'a> Checker<'a> {
             .imported
             .get(name)
             .and_then(from_unit)
-            .or_else(|| scope.units.iter().find_map(from_unit))
+            .or_else(|| scope.of_units.get(name).and_then(from_unit))
     }
 
     /// `a.b.Unit.name`, or `Unit.name` of the same package or of an import.
@@ -229,7 +237,7 @@ impl<'a> Checker<'a> {
     /// All names that `body` can see: to guess what was meant.
     fn visible(&self, body: &Body<'a>) -> Vec<&'a str> {
         let scope = &self.scopes[body.entity];
-        let mut names: Vec<&str> = body.names.iter().map(|(n, _)| *n).collect();
+        let mut names: Vec<&str> = body.names.iter().collect();
         names.extend(scope.names.keys());
         names.extend(scope.imported.keys());
         for &unit in &scope.units {

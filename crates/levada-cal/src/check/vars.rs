@@ -335,11 +335,9 @@ impl<'a> Checker<'a> {
         ty: Ty,
         what: &str,
     ) -> LocalId {
-        let before = body
-            .names
-            .iter()
-            .find(|(n, _)| *n == decl.name.text && !n.is_empty());
-        if let Some(&(_, id)) = before {
+        let name = decl.name.text.as_str();
+        let before = body.names.outermost(name).filter(|_| !name.is_empty());
+        if let Some(id) = before {
             self.duplicate(&decl.name, body.locals[id].span);
         }
         let local = hir::Local {

@@ -10,13 +10,17 @@ use super::writer::{Names, Writer, comment, string_literal};
 use crate::ir::*;
 use crate::operators::Scalar;
 use crate::ranges::{Range, dimensions, hidden_param, innermost, walk};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
 
 /// Elements that an action takes from or puts to each of its ports, in the order of the patterns.
 pub fn rates(patterns: impl Iterator<Item = (usize, u32)>) -> Vec<(usize, u32)> {
     let mut rates: Vec<(usize, u32)> = Vec::new();
+    let mut at = BTreeMap::new();
     for (port, n) in patterns {
-        match rates.iter_mut().find(|r| r.0 == port) {
-            Some(r) => r.1 += n,
+        let at = *at.entry(port).or_insert(rates.len());
+        match rates.get_mut(at) {
+            Some(rate) => rate.1 += n,
             None => rates.push((port, n)),
         }
     }
@@ -53,6 +57,11 @@ const LANES: usize = 8;
 /// does a loop whose turns are not known.
 pub fn weight(a: &Action) -> usize {
     weigh(a, &|_| MUCH)
+}
+
+/// The part of the weight that the statements of the body have.
+pub fn body_weight(a: &Action) -> usize {
+    size(&a.body.stmts, &|_| MUCH)
 }
 
 fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
@@ -279,8 +288,9 @@ impl<'a> Class<'a> {
                 env,
                 proc: Some(*i),
                 file: self.actor.span.file,
-                read_after: Vec::new(),
+                read_after: HashSet::new(),
                 in_map: false,
+                mentioned: OnceCell::new(),
             };
             for l in 0..p.params {
                 if matches!(p.body.locals[l].ty, Type::List { .. }) && !self.writes(*i, l) {
@@ -428,6 +438,7 @@ impl<'a> Class<'a> {
             file: self.actor.span.file,
             read_after,
             in_map: false,
+            mentioned: OnceCell::new(),
         }
     }
 
@@ -490,8 +501,9 @@ impl<'a> Class<'a> {
                         env: self.ranges.enter(body),
                         proc: None,
                         file: self.actor.span.file,
-                        read_after: Vec::new(),
+                        read_after: HashSet::new(),
                         in_map: false,
+                        mentioned: OnceCell::new(),
                     };
                     code.declare(0, &[]);
                     code.stmts(&body.stmts);

@@ -6,12 +6,14 @@ use super::course::Course;
 use super::inline::inlined;
 use super::large::{Large, large};
 use super::ranked;
+use super::round::Round;
 use super::value::{c_type, const_type};
 use super::walk::Walk;
 use super::writer::Names;
 use crate::ir::*;
 use crate::ranges::{Ranges, hidden_param, walk};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Where a state variable or constant lives.
@@ -60,6 +62,11 @@ pub struct Class<'a> {
     pub walks: Rc<Vec<Walk>>,
     /// Which list parameters each procedure writes.
     written: Vec<Vec<bool>>,
+    prints: bool,
+    /// The search through all states of an actor with actions outside of the schedule.
+    pub(super) whole: Rc<OnceCell<Round>>,
+    /// Which actions have a loop of their own, for a schedule.
+    pub(super) own_loops: Rc<OnceCell<Vec<bool>>>,
     /// Lists among the variables of bodies that are too large for a stack.
     pub large: Rc<Vec<Large<'a>>>,
     temporaries: Rc<Cell<u32>>,
@@ -149,6 +156,9 @@ impl<'a> Class<'a> {
             large: Rc::new(large(actor, &mut members)),
             temporaries: Rc::default(),
             checked: Rc::default(),
+            prints: prints(actor),
+            whole: Rc::default(),
+            own_loops: Rc::default(),
             prefix,
         };
         class.courses = Rc::new(class.plan());
@@ -193,7 +203,7 @@ impl<'a> Class<'a> {
     }
 
     pub fn prints(&self) -> bool {
-        prints(self.actor)
+        self.prints
     }
 
     /// At so many places among their parameters natives may be given strings that are put together.
@@ -431,20 +441,32 @@ fn written_params(actor: &Actor) -> Vec<Vec<bool>> {
         .iter()
         .map(|p| vec![p.native; p.body.locals.len()])
         .collect();
-    loop {
-        let mut next = written.clone();
-        for (p, proc) in actor.procs.iter().enumerate() {
-            mentions(&proc.body.stmts, &|q, i| written[q][i], &mut |v, w| {
-                if let (VarRef::Local(l), true) = (v, w) {
-                    next[p][l] = true;
-                }
-            });
-        }
-        if next == written {
-            return written;
-        }
-        written = next;
+    // Which lists each procedure writes itself, and those that it is given and hands on: by who takes them.
+    let mut open = Vec::new();
+    let mut given: HashMap<(usize, usize), Vec<(usize, usize)>> = HashMap::new();
+    for (p, proc) in actor.procs.iter().enumerate() {
+        let to = Cell::new(None);
+        let hands_on = |q: usize, i: usize| {
+            to.set(Some((q, i)));
+            false
+        };
+        mentions(&proc.body.stmts, &hands_on, &mut |v, writes| {
+            let to = to.take();
+            let VarRef::Local(l) = v else { return };
+            match to {
+                Some((q, i)) if written[q][i] => open.push((p, l)),
+                Some(to) => given.entry(to).or_default().push((p, l)),
+                None if writes => open.push((p, l)),
+                None => {}
+            }
+        });
     }
+    while let Some((p, l)) = open.pop() {
+        if !std::mem::replace(&mut written[p][l], true) {
+            open.extend(given.get(&(p, l)).into_iter().flatten());
+        }
+    }
+    written
 }
 
 /// The variables that procedures use which stay functions.

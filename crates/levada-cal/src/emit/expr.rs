@@ -19,6 +19,8 @@ use crate::ir::*;
 use crate::operators::types::compared_in;
 use crate::operators::value::{Scalar, convert};
 use crate::ranges::{Env, I32, I64, Range, U32, dimensions, exact, exact_unary, innermost, is_int};
+use std::cell::OnceCell;
+use std::collections::HashSet;
 
 /// A local variable in C.
 #[derive(Clone, Debug)]
@@ -42,9 +44,11 @@ pub struct Code<'a, 'w> {
     /// The file that a fault's line is taken to be in.
     pub file: u32,
     /// Locals that are read after the statements: an action's outputs.
-    pub read_after: Vec<usize>,
+    pub read_after: HashSet<usize>,
     /// In a loop that only computes elements.
     pub in_map: bool,
+    /// How often the body mentions each local, once that was asked for.
+    pub mentioned: OnceCell<Vec<usize>>,
 }
 
 impl<'a, 'w> Code<'a, 'w> {

@@ -8,6 +8,7 @@ use super::class::Class;
 use super::inline::calls;
 use super::value::{c_type, size_of};
 use super::writer::{Names, Writer};
+use crate::components::components;
 use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param};
 
@@ -62,27 +63,23 @@ pub fn large<'a>(actor: &'a Actor, members: &mut Names) -> Vec<Large<'a>> {
             look(body, 0);
         }
     }
+    let called: Vec<Vec<usize>> = (actor.procs.iter())
+        .map(|p| {
+            let mut all = Vec::new();
+            calls(&p.body, &mut |q| all.push(q));
+            all
+        })
+        .collect();
+    let component = components(called.len(), |p| called[p].iter().copied());
+    // Directly, or through others in its component.
+    let recurs = |p: usize| called[p].iter().any(|q| component[*q] == component[p]);
     for (i, p) in actor.procs.iter().enumerate() {
-        if !p.native && !reaches(actor, i) {
+        if !p.native && !recurs(i) {
             // The parameters belong to who calls, and what comes back in a list, too.
             look(&p.body, p.params + usize::from(hidden_param(p)));
         }
     }
     found
-}
-
-/// Does it call itself, directly or not?
-fn reaches(actor: &Actor, from: usize) -> bool {
-    let mut seen = vec![false; actor.procs.len()];
-    let mut open = vec![from];
-    while let Some(p) = open.pop() {
-        calls(&actor.procs[p].body, &mut |q| {
-            if !std::mem::replace(&mut seen[q], true) {
-                open.push(q);
-            }
-        });
-    }
-    seen[from]
 }
 
 impl<'a> Class<'a> {

@@ -37,7 +37,7 @@ use crate::diag::Diagnostic;
 use crate::ir::*;
 use crate::signature::Signature;
 use class::Class;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use writer::{Lines, Names, Writer, comment, string_literal};
 
@@ -99,15 +99,13 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     let lines = Lines::new(&net.files);
     let mut classes: Vec<(Arc<Actor>, String)> = Vec::new();
     let mut names = Names::default();
+    let mut known = HashMap::new();
     let mut class_of = Vec::new();
     for i in &net.instances {
-        let at = classes
-            .iter()
-            .position(|(a, _)| Arc::ptr_eq(a, &i.actor))
-            .unwrap_or_else(|| {
-                classes.push((i.actor.clone(), names.fresh(&i.actor.name)));
-                classes.len() - 1
-            });
+        let at = *known.entry(Arc::as_ptr(&i.actor)).or_insert(classes.len());
+        if at == classes.len() {
+            classes.push((i.actor.clone(), names.fresh(&i.actor.name)));
+        }
         class_of.push(at);
     }
     let mut declared = BTreeMap::new();
@@ -139,7 +137,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
             continue;
         }
         let class = Class::new(actor, prefix.clone(), options);
-        let file = format!("{}.c", net.name.rsplit('.').next().unwrap_or("network"));
+        let file = format!("{}.c", short_name(net));
         let mut w = Writer::new(&file, &lines);
         // Each section begins at a row that is known only when they are joined.
         class.emit(&mut w);
@@ -160,6 +158,11 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
     }
 }
 
+/// The network's name without its package.
+fn short_name(net: &Network) -> &str {
+    net.name.rsplit('.').next().unwrap_or("network")
+}
+
 fn join_files(
     net: &Network,
     classes: &[(Arc<Actor>, String)],
@@ -175,7 +178,7 @@ fn join_files(
             env!("CARGO_PKG_VERSION")
         )
     };
-    let short = net.name.rsplit('.').next().unwrap_or("network");
+    let short = short_name(net);
     let total: usize = texts.iter().map(String::len).sum();
     if total <= options.split || texts.len() < 2 {
         let mut text = head("All actors");
@@ -256,14 +259,29 @@ fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
     least + ((x ^ (x >> 31)) % span) as u32
 }
 
-/// The largest number of elements one firing takes from or puts to a port.
-pub fn burst(actor: &Actor, port: usize, input: bool) -> u32 {
-    let all = actor.actions.iter().chain(&actor.initializers);
-    all.flat_map(|a| if input { consumed(a) } else { produced(a) })
-        .filter(|(p, _)| *p == port)
-        .map(|(_, n)| n)
-        .max()
-        .unwrap_or(0)
+/// The largest number of elements one firing takes from each input and puts to each output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    pub inputs: Vec<u32>,
+    pub outputs: Vec<u32>,
+}
+
+impl Bursts {
+    pub fn of(actor: &Actor) -> Bursts {
+        let mut most = Bursts {
+            inputs: vec![0; actor.inputs.len()],
+            outputs: vec![0; actor.outputs.len()],
+        };
+        for a in actor.actions.iter().chain(&actor.initializers) {
+            for (port, n) in consumed(a) {
+                most.inputs[port] = most.inputs[port].max(n);
+            }
+            for (port, n) in produced(a) {
+                most.outputs[port] = most.outputs[port].max(n);
+            }
+        }
+        most
+    }
 }
 
 fn network_tables(
@@ -295,6 +313,8 @@ fn network_tables(
         let native = actor.native.as_ref();
         t.extend(native.and_then(|n| native::params(n, &format!("levada_params_{k}"))));
     }
+    let bursts: Vec<Bursts> = classes.iter().map(|(a, _)| Bursts::of(a)).collect();
+    let bursts = |instance: usize| &bursts[class_of[instance]];
     let mut channels = Vec::new();
     for (k, c) in net.channels.iter().enumerate() {
         let from = &net.instances[c.from.instance];
@@ -374,7 +394,10 @@ fn network_tables(
                     "static const lvd_port_ref levada_to_{k}[] = {{{{{}, {}}}}};\n",
                     to.0, to.1
                 );
-                let most = burst(&inst.actor, p, input);
+                let most = match input {
+                    true => bursts(i).inputs[p],
+                    false => bursts(i).outputs[p],
+                };
                 let capacity = default_capacity(size, most);
                 channels.push(format!(
                     "  {{{{{}, {}}}, 1, levada_to_{k}, {size}, {capacity}, 0}},\n",

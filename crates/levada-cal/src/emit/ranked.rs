@@ -6,6 +6,7 @@
 use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
 use crate::ir::*;
 use crate::ranges::walk;
+use std::collections::BTreeMap;
 
 /// More scalars than this gain nothing from being copied in and out.
 const REGISTERS: usize = 16;
@@ -26,21 +27,25 @@ pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
     chosen
 }
 
+/// How often each variable is mentioned, of those that are.
+type Uses = BTreeMap<usize, usize>;
+
 fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
     // What a procedure mentions counts for the action that it is written out in.
-    let in_procs: Vec<Vec<usize>> = (actor.procs.iter())
+    let in_procs: Vec<Uses> = (actor.procs.iter())
         .map(|p| {
-            let mut own = vec![0; actor.globals.len()];
+            let mut own = Uses::new();
             in_stmts(&p.body.stmts, &mut own, &[]);
             own
         })
         .collect();
-    let calls: Vec<&[usize]> = (in_procs.iter().zip(inlined))
-        .map(|(uses, inlined)| if *inlined { &uses[..] } else { &[] })
+    let calls: Vec<Option<&Uses>> = (in_procs.iter().zip(inlined))
+        .map(|(uses, inlined)| inlined.then_some(uses))
         .collect();
+    let again = come_again(actor);
     let mut all = vec![0; actor.globals.len()];
     for (id, action) in actor.actions.iter().enumerate() {
-        let mut own = vec![0; actor.globals.len()];
+        let mut own = Uses::new();
         in_stmts(&action.guard.body.stmts, &mut own, &calls);
         in_stmts(&action.body.stmts, &mut own, &calls);
         let values = action.outputs.iter().flat_map(|o| &o.values);
@@ -51,25 +56,36 @@ fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
         for e in scalars.chain(&action.guard.conditions) {
             walk(e, &mut |e| in_expr(e, &mut own, &calls));
         }
-        let times = if comes_again(actor, id) { OFTEN } else { 1 };
-        for (all, own) in all.iter_mut().zip(own) {
-            *all += own * times;
+        let times = if again[id] { OFTEN } else { 1 };
+        for (g, own) in own {
+            all[g] += own * times;
         }
     }
     all
 }
 
-fn comes_again(actor: &Actor, id: ActionId) -> bool {
-    let stays =
-        |(s, list): (usize, &Vec<Transition>)| list.iter().any(|t| t.action == id && t.to == s);
-    actor.outside.contains(&id)
-        || (actor.fsm.iter()).any(|f| f.transitions.iter().enumerate().any(stays))
+/// The actions that are outside of the schedule, or leave a state as it is.
+fn come_again(actor: &Actor) -> Vec<bool> {
+    let mut again = vec![false; actor.actions.len()];
+    for id in &actor.outside {
+        again[*id] = true;
+    }
+    let states = actor
+        .fsm
+        .iter()
+        .flat_map(|f| f.transitions.iter().enumerate());
+    for (s, list) in states {
+        for t in list.iter().filter(|t| t.to == s) {
+            again[t.action] = true;
+        }
+    }
+    again
 }
 
-fn in_stmts(stmts: &[Stmt], uses: &mut [usize], calls: &[&[usize]]) {
+fn in_stmts(stmts: &[Stmt], uses: &mut Uses, calls: &[Option<&Uses>]) {
     mentions(stmts, &|_, _| false, &mut |v, _| {
         if let VarRef::Global(g) = v {
-            uses[g] += 1;
+            *uses.entry(g).or_default() += 1;
         }
     });
     any_stmt(stmts, &mut |s| {
@@ -85,10 +101,10 @@ fn in_stmts(stmts: &[Stmt], uses: &mut [usize], calls: &[&[usize]]) {
     });
 }
 
-fn in_expr(e: &Expr, uses: &mut [usize], calls: &[&[usize]]) {
+fn in_expr(e: &Expr, uses: &mut Uses, calls: &[Option<&Uses>]) {
     expr_mentions(e, &|_, _| false, &mut |v, _| {
         if let VarRef::Global(g) = v {
-            uses[g] += 1;
+            *uses.entry(g).or_default() += 1;
         }
     });
     if let ExprKind::Call(p, _) = e.kind {
@@ -96,8 +112,8 @@ fn in_expr(e: &Expr, uses: &mut [usize], calls: &[&[usize]]) {
     }
 }
 
-fn in_proc(p: usize, uses: &mut [usize], calls: &[&[usize]]) {
-    for (uses, more) in uses.iter_mut().zip(calls.get(p).copied().unwrap_or(&[])) {
-        *uses += more;
+fn in_proc(p: usize, uses: &mut Uses, calls: &[Option<&Uses>]) {
+    for (g, more) in calls.get(p).copied().flatten().into_iter().flatten() {
+        *uses.entry(*g).or_default() += more;
     }
 }

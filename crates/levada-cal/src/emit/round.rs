@@ -19,34 +19,36 @@ pub struct Round {
 impl Round {
     /// A search through these, in this order, after a look for what all of them need.
     pub fn new(actor: &Actor, ids: &[ActionId], common: &[(usize, u32)]) -> Round {
-        let inputs = (0..actor.inputs.len()).map(|port| {
-            let shared = common.iter().find(|c| c.0 == port).map(|c| c.1);
-            let mut looks = u32::from(shared.is_some());
-            let mut most = 0;
-            for id in ids {
-                for (_, n) in consumed(&actor.actions[*id]).iter().filter(|c| c.0 == port) {
-                    looks += u32::from(shared.is_none_or(|s| *n > s));
-                    most = most.max(*n);
-                }
-            }
-            (looks > 1).then_some(most)
-        });
+        let mut looks = vec![0; actor.inputs.len()];
+        let mut shared = vec![None; actor.inputs.len()];
+        for (port, n) in common {
+            (looks[*port], shared[*port]) = (1, Some(*n));
+        }
         // An action without room ends the search, except with `@schedule_outputs`.
-        let outputs = (0..actor.outputs.len()).map(|port| {
-            let (mut again, mut goes_on, mut most) = (false, false, 0);
-            for id in ids {
-                let action = &actor.actions[*id];
-                for (_, n) in produced(action).iter().filter(|p| p.0 == port) {
-                    again |= goes_on;
-                    goes_on |= action.schedule_outputs;
-                    most = most.max(*n);
-                }
+        let (mut again, mut goes_on) = (
+            vec![false; actor.outputs.len()],
+            vec![false; actor.outputs.len()],
+        );
+        let (mut takes, mut puts) = (vec![0; actor.inputs.len()], vec![0; actor.outputs.len()]);
+        for id in ids {
+            let action = &actor.actions[*id];
+            for (port, n) in consumed(action) {
+                looks[port] += u32::from(shared[port].is_none_or(|s| n > s));
+                takes[port] = n.max(takes[port]);
             }
-            again.then_some(most)
-        });
+            for (port, n) in produced(action) {
+                again[port] |= goes_on[port];
+                goes_on[port] |= action.schedule_outputs;
+                puts[port] = n.max(puts[port]);
+            }
+        }
+        let inputs = looks.iter().zip(takes);
+        let outputs = again.iter().zip(puts);
         Round {
-            inputs: inputs.collect(),
-            outputs: outputs.collect(),
+            inputs: inputs
+                .map(|(looks, most)| (*looks > 1).then_some(most))
+                .collect(),
+            outputs: outputs.map(|(again, most)| again.then_some(most)).collect(),
         }
     }
 }

@@ -27,6 +27,7 @@ use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;
 use crate::ranges::walk;
+use std::collections::HashMap;
 
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
 const SLICE: u32 = 256;
@@ -47,7 +48,8 @@ enum Next {
 /// What is known where an action is tried.
 type Known<'k> = (
     &'k Round,
-    &'k [(usize, u32)],
+    // The elements that are there, by port.
+    &'k HashMap<usize, u32>,
     // If it may fire again at once: what is tried before it.
     Option<&'k [ActionId]>,
     // The course that begins with it, and where that ends.
@@ -103,13 +105,13 @@ impl<'a> Class<'a> {
         let dispatch = a.fsm.is_some() && !a.outside.is_empty();
         let state_number = |s: usize| starts + s;
         let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
-        let whole = self.whole_round();
+        let (whole, none) = (self.whole_round(), HashMap::new());
 
         if starts > 0 || states > 1 || dispatch {
             w.put("");
             if dispatch {
                 w.put("lvd_again: ;");
-                self.begin(w, &whole);
+                self.begin(w, whole);
             }
             w.put("switch (S->lvd_state) {");
             for i in 0..starts {
@@ -175,7 +177,7 @@ impl<'a> Class<'a> {
                 // What comes after it in a state has no say: the next round begins here, too.
                 let before = &a.outside[..k];
                 let again = self.fires_again(*id, before).then_some(before);
-                self.attempt(w, *id, (&whole, &[], again, None), &skip, &wait, &|w| {
+                self.attempt(w, *id, (whole, &none, again, None), &skip, &wait, &|w| {
                     self.fired(w, *id, &Next::Again(None))
                 });
                 w.put(&format!("{skip}: ;"));
@@ -195,7 +197,7 @@ impl<'a> Class<'a> {
                     .iter()
                     .map(|t| (t.action, Next::Again(Some(t.to))))
                     .collect();
-                self.emit_state_of(w, s, state_number(s), &list, Some(&whole));
+                self.emit_state_of(w, s, state_number(s), &list, Some(whole));
             }
         } else if let Some(fsm) = &a.fsm {
             for s in 0..states {
@@ -316,23 +318,29 @@ impl<'a> Class<'a> {
         }
 
         // Elements that all of them need are looked at once.
+        let ids: Vec<_> = list.iter().map(|(id, _)| *id).collect();
         let mut common: Vec<(usize, u32)> = Vec::new();
-        if let Some((first, rest)) = list.split_first() {
-            for (port, n) in consumed(&a.actions[first.0]) {
-                let least = rest.iter().try_fold(n, |n, (id, _)| {
-                    let needs = consumed(&a.actions[*id]);
-                    needs.iter().find(|r| r.0 == port).map(|r| n.min(r.1))
+        if let Some((first, rest)) = ids.split_first() {
+            common = consumed(&a.actions[*first]);
+            for id in rest {
+                let needs: HashMap<usize, u32> = consumed(&a.actions[*id]).into_iter().collect();
+                common.retain_mut(|(port, n)| match needs.get(port) {
+                    Some(m) => {
+                        *n = *m.min(n);
+                        true
+                    }
+                    None => false,
                 });
-                if let Some(n) = least {
-                    common.push((port, n));
+                if common.is_empty() {
+                    break;
                 }
             }
         }
+        let there = common.iter().copied().collect();
         let own;
         let round = match begun {
             Some(round) => round,
             None => {
-                let ids: Vec<_> = list.iter().map(|(id, _)| *id).collect();
                 own = Round::new(a, &ids, &common);
                 self.begin(w, &own);
                 &own
@@ -343,10 +351,10 @@ impl<'a> Class<'a> {
         }
         for (k, (id, next)) in list.iter().enumerate() {
             let skip = format!("lvd_{s}_{k}");
-            let before: Vec<_> = list[..k].iter().map(|b| b.0).collect();
+            let before = &ids[..k];
             let again = matches!(next, Next::State(to) if *to == s)
                 && !(k == 0 && looped)
-                && self.fires_again(*id, &before);
+                && self.fires_again(*id, before);
             let course = self.course_of(s, *id).map(|k| {
                 let to = self.courses[k].to;
                 let end = match next {
@@ -355,7 +363,7 @@ impl<'a> Class<'a> {
                 };
                 (k, end)
             });
-            let known = (round, &common[..], again.then_some(&before[..]), course);
+            let known = (round, &there, again.then_some(before), course);
             self.attempt(w, *id, known, &skip, &wait, &|w| self.fired(w, *id, next));
             w.put(&format!("{skip}: LEVADA_UNUSED;"));
         }
@@ -424,7 +432,8 @@ impl<'a> Class<'a> {
         for (port, n) in consumed(action) {
             self.look_for_elements(w, &round, port, n, &wait);
         }
-        let known = (&round, &consumed(action)[..], None, None);
+        let there = consumed(action).into_iter().collect();
+        let known = (&round, &there, None, None);
         self.attempt(w, id, known, skip, &wait, fired);
     }
 
@@ -442,7 +451,7 @@ impl<'a> Class<'a> {
         let action = self.all_actions().nth(id).expect("an action");
         w.put(&format!("/* {} */", comment(&action.name)));
         for (port, n) in consumed(action) {
-            if !known.iter().any(|(p, m)| *p == port && *m >= n) {
+            if known.get(&port).is_none_or(|there| *there < n) {
                 let skip = format!("goto {skip};");
                 self.look_for_elements(w, round, port, n, &|w| w.put(&skip));
             }
@@ -581,19 +590,21 @@ impl<'a> Class<'a> {
         w.put("/* Nothing outside of the schedule wants to fire. */");
         w.put(&format!("if ({}) {{", asked.join(" && ")));
         // This is a round of its own.
-        self.begin(w, &self.whole_round());
+        self.begin(w, self.whole_round());
         w.put(&format!("goto {};", self.label(s)));
         w.put("}");
     }
 
     /// With actions outside of the schedule a search goes through these and on through a state's.
-    fn whole_round(&self) -> Round {
-        let a = self.actor;
-        let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
-        let ids: Vec<_> = (a.outside.iter().copied())
-            .chain(transitions.map(|t| t.action))
-            .collect();
-        Round::new(a, &ids, &[])
+    fn whole_round(&self) -> &Round {
+        self.whole.get_or_init(|| {
+            let a = self.actor;
+            let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
+            let ids: Vec<_> = (a.outside.iter().copied())
+                .chain(transitions.map(|t| t.action))
+                .collect();
+            Round::new(a, &ids, &[])
+        })
     }
 
     fn arguments(&self, action: &Action, outputs: bool, each: &str) -> String {
@@ -630,20 +641,26 @@ impl<'a> Class<'a> {
         }
         match &a.fsm {
             None => a.outside == [id],
-            Some(f) => {
-                a.outside.is_empty()
-                    && f.transitions
-                        .iter()
-                        .enumerate()
-                        .any(|(s, list)| match &list[..] {
-                            [t, rest @ ..] if t.action == id && t.to == s => {
-                                // Another may follow where this one leaves off for lack of room.
-                                rest.is_empty() || action.schedule_outputs
-                            }
-                            _ => false,
-                        })
+            Some(f) => self.own_loops.get_or_init(|| self.looped(f))[id],
+        }
+    }
+
+    /// The actions that are the first one of a state, and lead back to it.
+    fn looped(&self, fsm: &Fsm) -> Vec<bool> {
+        let a = self.actor;
+        let mut looped = vec![false; a.actions.len()];
+        if !a.outside.is_empty() {
+            return looped;
+        }
+        for (s, list) in fsm.transitions.iter().enumerate() {
+            if let [t, rest @ ..] = &list[..]
+                && t.to == s
+            {
+                // Another may follow where this one leaves off for lack of room.
+                looped[t.action] |= rest.is_empty() || a.actions[t.action].schedule_outputs;
             }
         }
+        looped
     }
 
     fn emit_loops(&self, w: &mut Writer<'a>) {

@@ -6,6 +6,7 @@ use super::expr::{Code, LocalHome};
 use super::value::{Ct, c_type, lie_alike, rounds, size_of};
 use crate::ir::*;
 use crate::ranges::{I32, I64, Range, dimensions, innermost, is_int};
+use std::collections::HashSet;
 
 impl<'a, 'w> Code<'a, 'w> {
     pub fn stmts(&mut self, stmts: &'a [Stmt]) {
@@ -218,14 +219,23 @@ impl<'a, 'w> Code<'a, 'w> {
 
     /// Is the variable mentioned nowhere but in this loop?
     fn only_in(&self, var: usize, s: &Stmt) -> bool {
-        let count = |stmts: &[Stmt]| {
-            let mut n = 0;
+        let count = |stmts: &[Stmt], counts: &mut dyn FnMut(usize)| {
             mentions(stmts, &|_, _| false, &mut |v, _| {
-                n += usize::from(v == VarRef::Local(var))
+                if let VarRef::Local(l) = v {
+                    counts(l);
+                }
             });
-            n
         };
-        count(&self.body.stmts) == count(std::slice::from_ref(s)) && !self.locals[var].read_only
+        let in_body = self.mentioned.get_or_init(|| {
+            let mut all = vec![0; self.body.locals.len()];
+            count(&self.body.stmts, &mut |l| all[l] += 1);
+            all
+        });
+        let mut here = 0;
+        count(std::slice::from_ref(s), &mut |l| {
+            here += usize::from(l == var)
+        });
+        in_body[var] == here && !self.locals[var].read_only
     }
 
     /// All parts are computed before any is printed: one that fails leaves no half of a line.
@@ -285,6 +295,9 @@ impl<'a, 'w> Code<'a, 'w> {
     /// Declares the locals from `first` on, but for those in `placed`, which are there already.
     pub fn declare(&mut self, first: usize, placed: &[usize]) {
         let used = used_locals(self.body);
+        let placed: HashSet<usize> = placed.iter().copied().collect();
+        let counts = loop_vars(self.body);
+        let spans = use_spans(self.body);
         for (l, used) in used.iter().enumerate().skip(first) {
             if placed.contains(&l) || !used {
                 continue;
@@ -297,7 +310,9 @@ impl<'a, 'w> Code<'a, 'w> {
                         .iter()
                         .map(|n| u64::from(*n))
                         .product();
-                    let zero = self.needs_zero(l);
+                    let uses = spans[l].map_or(&[][..], |(from, to)| &self.body.stmts[from..=to]);
+                    let read = self.read_after.contains(&l);
+                    let zero = needs_zero_for(uses, self.body, l, read);
                     if let Some(member) = self.class.member_of(self.body, l) {
                         let text = *innermost(&local.ty) == Type::String;
                         self.in_state(c, &name, member, n, zero, text);
@@ -313,7 +328,7 @@ impl<'a, 'w> Code<'a, 'w> {
                     format!("{c} {name}[{}]{zero};", n.max(1))
                 }
                 Type::String => format!("{c}{name} = \"\";"),
-                _ if only_loop_var(self.body, l) => format!("{c} {name} LEVADA_UNUSED = 0;"),
+                _ if counts.contains(&l) => format!("{c} {name} LEVADA_UNUSED = 0;"),
                 _ => format!("{c} {name} = 0;"),
             };
             self.w.put(&text);
@@ -324,12 +339,17 @@ impl<'a, 'w> Code<'a, 'w> {
 /// Must a local list be zero at the start, or is all of it written before any of it is read? What
 /// comes after the body may read it.
 pub fn needs_zero(body: &Body, l: usize, read_after: bool) -> bool {
+    needs_zero_for(&body.stmts, body, l, read_after)
+}
+
+/// The same of a list that only these statements of the body mention.
+fn needs_zero_for(stmts: &[Stmt], body: &Body, l: usize, read_after: bool) -> bool {
     let search = Search {
         local: l,
         dims: dimensions(&body.locals[l].ty),
         read_after,
     };
-    match search.first_use(&body.stmts, &mut Vec::new()) {
+    match search.first_use(stmts, &mut Vec::new()) {
         Use::None => search.read_after,
         Use::Fills => false,
         Use::Reads => true,
@@ -358,11 +378,29 @@ pub fn locals_of(names: Vec<String>) -> Vec<LocalHome> {
     names.into_iter().map(home).collect()
 }
 
-fn only_loop_var(body: &Body, l: usize) -> bool {
-    any_stmt(
-        &body.stmts,
-        &mut |s| matches!(s.kind, StmtKind::For { var, .. } if var == l),
-    )
+/// The variables that loops count with.
+fn loop_vars(body: &Body) -> HashSet<usize> {
+    let mut vars = HashSet::new();
+    any_stmt(&body.stmts, &mut |s| {
+        if let StmtKind::For { var, .. } = s.kind {
+            vars.insert(var);
+        }
+        false
+    });
+    vars
+}
+
+/// The first and the last of the body's statements that mention each local.
+fn use_spans(body: &Body) -> Vec<Option<(usize, usize)>> {
+    let mut spans = vec![None; body.locals.len()];
+    for (at, s) in body.stmts.iter().enumerate() {
+        mentions(std::slice::from_ref(s), &|_, _| false, &mut |v, _| {
+            if let VarRef::Local(l) = v {
+                spans[l].get_or_insert((at, at)).1 = at;
+            }
+        });
+    }
+    spans
 }
 
 pub fn used_locals(body: &Body) -> Vec<bool> {

@@ -2,7 +2,7 @@
 //! Text of a C file as it grows: indentation, `#line`, and names that C accepts.
 
 use crate::ir::{SourceFile, Span};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Where the lines of the source files begin.
@@ -232,6 +232,8 @@ const RESERVED: &[&str] = &[
 #[derive(Default)]
 pub struct Names {
     used: HashSet<String>,
+    /// How many times a name was wanted that was used already.
+    again: HashMap<String, u32>,
 }
 
 impl Names {
@@ -253,9 +255,9 @@ impl Names {
             base.push('_');
         }
         let mut name = base.clone();
-        let mut n = 1;
         while !self.used.insert(name.clone()) {
-            n += 1;
+            let n = self.again.entry(base.clone()).or_insert(1);
+            *n += 1;
             name = format!("{base}_{n}");
         }
         name

@@ -11,13 +11,16 @@ use super::moves::Moves;
 use super::schedule::{Firing, Schedule};
 use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
 use crate::classify::Step;
-use crate::emit::{is_light, needs_zero, weight};
+use crate::emit::{body_weight, is_light, needs_zero, weight};
 use crate::ir::*;
 use crate::ranges::innermost;
 
 /// The merged actor, if it is small; no round takes or gives more than `enough` on a port.
 pub fn merge(members: &[Member], schedule: &Schedule, enough: u32) -> Option<Actor> {
     let merger = Merger::new(members, schedule);
+    if merger.is_heavy() {
+        return None;
+    }
     let mut actions: Vec<Action> = schedule.phases.iter().map(|p| merger.phase(p)).collect();
     let mut fsm = None;
     if actions.len() == 1 {
@@ -25,13 +28,6 @@ pub fn merge(members: &[Member], schedule: &Schedule, enough: u32) -> Option<Act
             return None;
         }
     } else {
-        let each = members.iter().flat_map(|m| {
-            let used = m.steps.list.iter().flat_map(|s| &s.candidates);
-            used.map(|id| weight(&m.actor.actions[*id]))
-        });
-        if each.sum::<usize>() > WEIGHT {
-            return None;
-        }
         let n = actions.len();
         let to = |k: usize| if k + 1 < n { k + 1 } else { schedule.back };
         let mut transitions: Vec<Vec<Transition>> = (0..n)
@@ -315,6 +311,28 @@ impl<'a> Merger<'a> {
             globals: before(|a| a.globals.len()),
             procs: before(|a| a.procs.len()),
             buffers,
+        }
+    }
+
+    /// Is it clear beforehand that the result would be too large? What all actions weigh together is exact
+    /// for several phases; of a single one, the bodies are a part.
+    fn is_heavy(&self) -> bool {
+        let used = |m: &'a Member<'a>| {
+            let each = m.steps.list.iter().flat_map(|s| &s.candidates);
+            each.map(|id| &m.actor.actions[*id])
+        };
+        match &self.schedule.phases[..] {
+            [phase] => {
+                let fired = phase.iter().flat_map(|f| {
+                    let step = self.step(f).candidates.iter();
+                    step.map(|id| &self.members[f.member].actor.actions[*id])
+                });
+                fired.map(body_weight).sum::<usize>() > ONCE
+            }
+            _ => {
+                let all = self.members.iter().flat_map(used);
+                all.map(weight).sum::<usize>() > WEIGHT
+            }
         }
     }
 

@@ -24,52 +24,58 @@
 //!
 //! The merged instance is called `a+b`, its action `a.x+b.y`.
 
+mod around;
 mod lasting;
 mod merge;
 mod moves;
 mod schedule;
 
-use crate::classify::{Step, Steps, rates, steps};
-use crate::emit::{burst, default_capacity, is_light, size_of, weight};
+use crate::classify::{Step, Steps};
+use crate::emit::{default_capacity, size_of};
 use crate::ir::*;
+use around::{Around, Facts};
 use merge::merge;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The network with its small static chains merged.
 pub fn fuse(net: &Network) -> Network {
-    let next = successors(net);
-    let mut seen = vec![false; next.len()];
+    let around = Around::new(net);
+    let mut follows = vec![false; around.next.len()];
+    for to in around.next.iter().flatten() {
+        follows[*to] = true;
+    }
+    let mut seen = vec![false; around.next.len()];
     let mut plans = Vec::new();
-    // A row begins where nobody comes before; what is on a loop is left alone.
-    for head in (0..next.len()).filter(|i| !next.contains(&Some(*i))) {
+    // A row begins with an actor that is no other's next one; a cycle of such links is left alone.
+    for head in (0..around.next.len()).filter(|i| !follows[*i]) {
         let mut row = vec![head];
-        while let Some(to) = next[row[row.len() - 1]].filter(|to| !seen[*to]) {
+        while let Some(to) = around.next[row[row.len() - 1]].filter(|to| !seen[*to]) {
             seen[to] = true;
             row.push(to);
         }
-        plans.extend(divide(net, &row));
+        plans.extend(divide(&around, &row));
     }
-    replace(net, plans)
+    replace(&around, plans)
 }
 
 /// No chain is longer than this.
 const LONGEST: usize = 16;
 
 /// The chains of a row that leave the fewest actors.
-fn divide(net: &Network, row: &[usize]) -> Vec<Plan> {
+fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
     // For what begins at each place of the row: how many actors it becomes, and its first chain.
     let mut best: Vec<(usize, Option<Plan>)> = vec![(0, None)];
     for at in (0..row.len()).rev() {
-        let rest = |n: usize, best: &[(usize, Option<Plan>)]| best[row.len() - at - n].0 + 1;
-        let mut mine = (rest(1, &best), None);
-        for n in 2..=(row.len() - at).min(LONGEST) {
-            if rest(n, &best) <= mine.0
-                && let Some(plan) = plan(net, &row[at..at + n])
-            {
-                mine = (rest(n, &best), Some(plan));
-            }
-        }
-        best.push(mine);
+        let left = |n: usize| best[row.len() - at - n].0 + 1;
+        // The best first, and of equals the longest: the first one that can be is taken.
+        let mut lengths: Vec<usize> = (2..=(row.len() - at).min(LONGEST)).collect();
+        lengths.retain(|n| left(*n) <= left(1));
+        lengths.sort_by_key(|n| (left(*n), LONGEST - n));
+        let mut plans = lengths.iter().map(|n| plan(around, &row[at..at + n]));
+        let first = plans.find_map(|plan| plan);
+        let n = first.as_ref().map_or(1, |plan| plan.chain.len());
+        best.push((left(n), first));
     }
     let mut plans = Vec::new();
     while let Some((_, plan)) = best.pop() {
@@ -102,11 +108,12 @@ struct Link {
 struct Member<'a> {
     name: &'a str,
     actor: &'a Actor,
-    steps: Steps,
+    facts: &'a Facts,
+    steps: &'a Steps,
     /// Its one action has a guard.
     guarded: bool,
     /// The links to the next member.
-    links: Vec<Link>,
+    links: &'a [Link],
 }
 
 /// A chain and what it becomes.
@@ -118,116 +125,77 @@ struct Plan {
 }
 
 /// The instance that each one feeds alone, if that is fed by it alone.
-fn successors(net: &Network) -> Vec<Option<usize>> {
+fn successors(net: &Network, outs: &[Vec<usize>], ins: &[Vec<usize>]) -> Vec<Option<usize>> {
     (0..net.instances.len())
         .map(|i| {
-            let mut out = net.channels.iter().filter(|c| c.from.instance == i);
+            let out = || outs[i].iter().map(|k| &net.channels[*k]);
             let only = |c: &Channel| match &c.to[..] {
                 [to] => Some(to.instance),
                 _ => None,
             };
-            let to = only(out.next()?)?;
-            let alone = out.all(|c| only(c) == Some(to));
-            let into = net.channels.iter();
-            let into = into.filter(|c| c.to.iter().any(|t| t.instance == to));
-            let mut fed = 0;
-            let fed_alone = into.inspect(|_| fed += 1).all(|c| c.from.instance == i);
+            let to = only(out().next()?)?;
+            let alone = out().all(|c| only(c) == Some(to));
+            let mut into = ins[to].iter().map(|k| &net.channels[*k]);
+            let fed_alone = into.all(|c| c.from.instance == i);
             let (a, b) = (&net.instances[i].actor, &net.instances[to].actor);
             // Every port of both sides is connected.
-            let all = fed == b.inputs.len() && fed == a.outputs.len();
+            let all = ins[to].len() == b.inputs.len() && outs[i].len() == a.outputs.len();
             (alone && fed_alone && all && to != i).then_some(to)
         })
         .collect()
 }
 
-fn member<'a>(net: &'a Network, chain: &[usize], k: usize) -> Option<Member<'a>> {
+fn member<'a>(around: &'a Around, chain: &[usize], k: usize) -> Option<Member<'a>> {
     let i = chain[k];
-    let actor = &*net.instances[i].actor;
-    let guarded = k == 0
-        && actor.fsm.is_none()
-        && actor.outside == [0]
-        && !actor.actions[0].guard.conditions.is_empty();
-    let steps = if guarded {
-        let list = vec![Step {
-            candidates: vec![0],
-            rates: rates(actor, &actor.actions[0]),
-        }];
-        Steps { list, back: 0 }
-    } else {
-        steps(actor)?
-    };
-    let used = steps.list.iter().flat_map(|s| &s.candidates);
-    let plain = |id: &usize| {
-        let a = &actor.actions[*id];
-        weight(a) < 120 && !a.schedule_outputs
-    };
+    let facts = &*around.facts[i];
     let (first, last) = (k == 0, k + 1 == chain.len());
-    let starts = |a: &Action| {
-        is_light(a) && (first || a.inputs.is_empty()) && (last || a.outputs.is_empty())
+    let (steps, guarded) = match &facts.guarded {
+        Some(guarded) if first => (guarded, true),
+        _ => (facts.steps.as_ref()?, false),
     };
-    if !{ used }.all(plain)
-        || actor.procs.iter().any(|p| p.effects || p.native)
-        || crate::emit::prints(actor)
-        || !actor.initializers.iter().all(starts)
-    {
-        return None;
-    }
-    let mut links = Vec::new();
-    if !last {
-        let channels = net.channels.iter().enumerate();
-        for (channel, c) in channels.filter(|(_, c)| c.from.instance == i) {
-            links.push(Link {
-                channel,
-                out_port: c.from.port,
-                in_port: c.to[0].port,
-            });
-        }
-    }
-    Some(Member {
-        name: &net.instances[i].name,
-        actor,
+    let starts = facts.starts
+        && (first || !facts.starts_with_inputs)
+        && (last || !facts.starts_with_outputs);
+    starts.then_some(Member {
+        name: &around.net.instances[i].name,
+        actor: &around.net.instances[i].actor,
+        facts,
         steps,
         guarded,
-        links,
+        links: if last { &[] } else { &around.links[i] },
     })
 }
 
 /// The capacity that a channel will have.
-fn capacity(net: &Network, c: &Channel) -> u32 {
+fn capacity_of(net: &Network, facts: &[Rc<Facts>], c: &Channel) -> u32 {
     let from = &net.instances[c.from.instance].actor;
-    let mut most = burst(from, c.from.port, false);
+    let mut most = facts[c.from.instance].bursts.outputs[c.from.port];
     for e in &c.to {
-        most = most.max(burst(&net.instances[e.instance].actor, e.port, true));
+        most = most.max(facts[e.instance].bursts.inputs[e.port]);
     }
     let usual = default_capacity(size_of(&from.outputs[c.from.port].ty), most);
     c.capacity.map_or(usual, |n| n.max(most).max(1))
 }
 
 /// What this chain becomes, if it may be merged.
-fn plan(net: &Network, chain: &[usize]) -> Option<Plan> {
-    let members: Option<Vec<Member>> = (0..chain.len()).map(|k| member(net, chain, k)).collect();
-    let members = members?;
+fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
+    let head = chain[0];
+    // It is on no cycle.
+    if around.component[*chain.last()?] == around.component[head] {
+        return None;
+    }
+    let members = (0..chain.len()).map(|k| member(around, chain, k));
+    let members: Vec<Member> = members.collect::<Option<_>>()?;
     let (first, last) = (&members[0], members.last()?);
     // One that waits for its first elements must not keep another from giving its own.
-    let waits = first
-        .actor
-        .initializers
-        .iter()
-        .any(|a| !a.inputs.is_empty());
-    let gives = last
-        .actor
-        .initializers
-        .iter()
-        .any(|a| !a.outputs.is_empty());
-    if waits && gives {
+    if first.facts.starts_with_inputs && last.facts.starts_with_outputs {
         return None;
     }
     let numbers: Vec<schedule::Member> = (0..members.len())
         .map(|k| {
-            let before = if k > 0 {
-                &members[k - 1].links[..]
-            } else {
-                &[]
+            let before = match k {
+                0 => &[],
+                k => members[k - 1].links,
             };
             let list = &members[k].steps.list;
             let takes = |s: &Step| before.iter().map(|l| s.rates.inputs[l.in_port]).collect();
@@ -245,11 +213,7 @@ fn plan(net: &Network, chain: &[usize]) -> Option<Plan> {
     let schedule = schedule::schedule(&numbers)?;
     let capacities: Vec<Vec<u32>> = members
         .iter()
-        .map(|m| {
-            let each = m.links.iter();
-            each.map(|l| capacity(net, &net.channels[l.channel]))
-                .collect()
-        })
+        .map(|m| m.links.iter().map(|l| around.capacity[l.channel]).collect())
         .collect();
     let fits = schedule
         .links
@@ -259,15 +223,14 @@ fn plan(net: &Network, chain: &[usize]) -> Option<Plan> {
     if !{ fits }.all(|(link, c)| link.most <= *c && link.length <= ELEMENTS) {
         return None;
     }
-    let room = room(net, chain, &members, &numbers, &schedule, &capacities)?;
+    let room = room(around, chain, &members, &numbers, &schedule, &capacities)?;
 
     // What a round may take from each port outside, and give to it.
-    let outer = |end: fn(&Channel, usize) -> bool, i: usize| {
-        let mine = net.channels.iter().filter(move |c| end(c, i));
-        mine.map(|c| capacity(net, c)).min().unwrap_or(u32::MAX)
+    let outer = |channels: &[usize]| {
+        let mine = channels.iter().map(|k| around.capacity[*k]);
+        mine.min().unwrap_or(u32::MAX)
     };
-    let enough = outer(|c, i| c.to.iter().any(|t| t.instance == i), chain[0]);
-    let enough = enough.min(outer(|c, i| c.from.instance == i, *chain.last()?));
+    let enough = outer(&around.ins[head]).min(outer(&around.outs[*chain.last()?]));
     let actor = merge(&members, &schedule, enough)?;
     let chain = chain.to_vec();
     Some(Plan { chain, actor, room })
@@ -275,89 +238,47 @@ fn plan(net: &Network, chain: &[usize]) -> Option<Plan> {
 
 /// Where the room goes that the channels of a chain have: `None` if it cannot be told.
 fn room(
-    net: &Network,
+    around: &Around,
     chain: &[usize],
     members: &[Member],
     numbers: &[schedule::Member],
     schedule: &schedule::Schedule,
     capacities: &[Vec<u32>],
 ) -> Option<Option<(usize, u32)>> {
-    if reach(net, *chain.last()?, chain[0]) {
-        return None;
-    }
-    let side = before(net, chain);
-    if side.as_ref().is_some_and(|side| is_quiet(net, side)) {
+    let quiet_before = around.quiet_before[chain[0]];
+    if quiet_before == Some(true) {
         return Some(None);
     }
     // One channel of one consumer whose every firing takes the same leaves no doubt, if it is large
     // enough for its two ends: then nothing but the chain's end can hold it up.
-    let all = net.channels.iter().enumerate();
-    let mut into = all.filter(|(_, c)| c.to.iter().any(|t| t.instance == chain[0]));
-    if let (Some((channel, c)), None) = (into.next(), into.next())
+    if let [channel] = around.ins[chain[0]][..]
+        && let c = &around.net.channels[channel]
         && let [to] = c.to[..]
     {
         let mut takes = members[0].steps.list.iter();
         let n = takes.next()?.rates.inputs[to.port];
-        let from = &net.instances[c.from.instance].actor;
-        let size = capacity(net, c);
-        let least = burst(from, c.from.port, false) + burst(members[0].actor, to.port, true) - 1;
-        if size >= least
+        let from = &around.facts[c.from.instance].bursts;
+        let size = around.capacity[channel];
+        let both = from.outputs[c.from.port] + members[0].facts.bursts.inputs[to.port];
+        if size >= both.saturating_sub(1)
             && takes.all(|s| s.rates.inputs[to.port] == n)
             && let Some(lead) = schedule::lead(numbers, schedule, capacities)
+            && let Some(size) = n.checked_mul(lead).and_then(|more| size.checked_add(more))
         {
-            return Some(Some((channel, size + n * lead)));
+            return Some(Some((channel, size)));
         }
     }
-    side.map(|_| None)
+    quiet_before.map(|_| None)
 }
 
-/// Does what these actors do show only in what they put? Reading a file does not show.
-fn is_quiet(net: &Network, side: &[usize]) -> bool {
-    side.iter().all(|i| {
-        let actor = &net.instances[*i].actor;
-        let native = actor.procs.iter().any(|p| p.native) && !actor.inputs.is_empty();
-        !native && !crate::emit::prints(actor)
-    })
-}
-
-/// Does a way lead from one instance to another?
-fn reach(net: &Network, from: usize, to: usize) -> bool {
-    let mut seen = vec![false; net.instances.len()];
-    let mut open = vec![from];
-    while let Some(i) = open.pop() {
-        if i == to {
-            return true;
-        }
-        if std::mem::replace(&mut seen[i], true) {
-            continue;
-        }
-        let next = net.channels.iter().filter(|c| c.from.instance == i);
-        open.extend(next.flat_map(|c| c.to.iter().map(|t| t.instance)));
-    }
-    false
-}
-
-/// All that is connected to the beginning of a chain, whichever way the elements go, if its end is
-/// not among it.
-fn before(net: &Network, chain: &[usize]) -> Option<Vec<usize>> {
-    let mut side = vec![chain[0]];
-    let mut at = 0;
-    while at < side.len() {
-        let i = side[at];
-        for c in net.channels.iter().filter(|c| c.from.instance != chain[0]) {
-            let ends = || std::iter::once(&c.from).chain(&c.to).map(|e| e.instance);
-            if ends().any(|e| e == i) {
-                let new: Vec<usize> = ends().filter(|e| !side.contains(e)).collect();
-                side.extend(new);
-            }
-        }
-        at += 1;
-    }
-    (!side.contains(&chain[1])).then_some(side)
+/// Does what this actor does show in more than what it puts? Reading a file does not show.
+fn is_noisy(actor: &Actor, prints: bool) -> bool {
+    prints || actor.procs.iter().any(|p| p.native) && !actor.inputs.is_empty()
 }
 
 /// The network with each chain as one instance, in the place of its first.
-fn replace(net: &Network, plans: Vec<Plan>) -> Network {
+fn replace(around: &Around, plans: Vec<Plan>) -> Network {
+    let net = around.net;
     let mut channels = net.channels.clone();
     let mut instances: Vec<Option<Instance>> = net.instances.iter().cloned().map(Some).collect();
     // The instance that each one is part of now.
@@ -375,10 +296,8 @@ fn replace(net: &Network, plans: Vec<Plan>) -> Network {
             priority: parts.map(|i| i.priority).max().unwrap_or(0),
         });
         // What is around keeps the size that it would have had.
-        for (c, was) in channels.iter_mut().zip(&net.channels) {
-            if c.from.instance == last || c.to.iter().any(|t| t.instance == head) {
-                c.capacity.get_or_insert(capacity(net, was));
-            }
+        for k in around.outs[last].iter().chain(&around.ins[head]) {
+            channels[*k].capacity.get_or_insert(around.capacity[*k]);
         }
         if let Some((channel, n)) = plan.room {
             channels[channel].capacity = Some(n);

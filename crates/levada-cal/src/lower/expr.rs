@@ -305,7 +305,7 @@ impl<'a> Lowerer<'a> {
 
     /// A constant list of the actor.
     pub(super) fn table(&mut self, name: &str, ty: Type, value: Value, span: Span) -> VarRef {
-        let name = super::unique(&mut self.global_names, name);
+        let name = self.global_names.name(name);
         self.globals.push(ir::Var {
             name,
             ty,

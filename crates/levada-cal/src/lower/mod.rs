@@ -28,7 +28,7 @@ pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
         global_ids: HashMap::new(),
         proc_ids: HashMap::new(),
         procs: Vec::new(),
-        global_names: HashSet::new(),
+        global_names: Unique::default(),
         length: 0,
     };
     lowerer.keep_used();
@@ -63,7 +63,7 @@ struct Lowerer<'a> {
     global_ids: HashMap<hir::GlobalId, usize>,
     proc_ids: HashMap<hir::ProcId, usize>,
     procs: Vec<ir::Proc>,
-    global_names: HashSet<String>,
+    global_names: Unique,
     /// Of how many operations in a row the expression that was made last is the result.
     length: u32,
 }
@@ -72,7 +72,7 @@ struct Lowerer<'a> {
 struct Build<'a> {
     source: &'a [hir::Local],
     locals: Vec<ir::Local>,
-    names: HashSet<String>,
+    names: Unique,
     /// Where a variable of the source is by now.
     places: HashMap<hir::LocalId, ir::VarRef>,
     out: Vec<ir::Stmt>,
@@ -83,14 +83,14 @@ impl<'a> Build<'a> {
         Build {
             source,
             locals: Vec::new(),
-            names: HashSet::new(),
+            names: Unique::default(),
             places: HashMap::new(),
             out: Vec::new(),
         }
     }
 
     fn temporary(&mut self, name: &str, ty: ir::Type, span: Span) -> usize {
-        let name = unique(&mut self.names, name);
+        let name = self.names.name(name);
         self.locals.push(ir::Local { name, ty, span });
         self.locals.len() - 1
     }
@@ -118,14 +118,24 @@ impl<'a> Build<'a> {
     }
 }
 
-fn unique(taken: &mut HashSet<String>, name: &str) -> String {
-    let mut out = name.to_owned();
-    let mut n = 1;
-    while !taken.insert(out.clone()) {
-        n += 1;
-        out = format!("{name}_{n}");
+/// Names that differ from each other.
+#[derive(Default)]
+struct Unique {
+    taken: HashSet<String>,
+    /// How many times a name was wanted that was taken already.
+    again: HashMap<String, u32>,
+}
+
+impl Unique {
+    fn name(&mut self, name: &str) -> String {
+        let mut out = name.to_owned();
+        while !self.taken.insert(out.clone()) {
+            let n = self.again.entry(name.to_owned()).or_insert(1);
+            *n += 1;
+            out = format!("{name}_{n}");
+        }
+        out
     }
-    out
 }
 
 fn changed_globals(actor: &hir::Actor, all: &[Effects]) -> HashSet<hir::GlobalId> {
@@ -209,17 +219,19 @@ impl<'a> Lowerer<'a> {
         }
 
         // Natives keep their names; the others make way.
-        let mut names: HashSet<String> = HashSet::new();
+        let mut names = Unique::default();
         let mut ids: Vec<hir::ProcId> = used.procs.into_iter().collect();
         ids.sort_unstable();
-        names.extend(ids.iter().filter_map(|&id| actor.procs[id].symbol.clone()));
+        names
+            .taken
+            .extend(ids.iter().filter_map(|&id| actor.procs[id].symbol.clone()));
         let mut proc_names = Vec::with_capacity(ids.len());
         for &id in &ids {
             self.proc_ids.insert(id, self.proc_ids.len());
             let proc = &actor.procs[id];
             proc_names.push(match &proc.symbol {
                 Some(symbol) => symbol.clone(),
-                None => unique(&mut names, &proc.name),
+                None => names.name(&proc.name),
             });
         }
         let mut globals: Vec<hir::GlobalId> = used.globals.into_iter().collect();
@@ -229,7 +241,7 @@ impl<'a> Lowerer<'a> {
         for &id in &globals {
             let global = &actor.globals[id];
             self.global_ids.insert(id, self.globals.len());
-            let name = unique(&mut self.global_names, &global.name);
+            let name = self.global_names.name(&global.name);
             self.globals.push(ir::Var {
                 name,
                 ty: global.ty.to_ir(),
@@ -336,15 +348,15 @@ impl<'a> Lowerer<'a> {
         kind: &str,
         sources: &Sources,
     ) -> Vec<ir::Action> {
-        let mut names = HashSet::new();
+        let mut names = Unique::default();
         let mut out = Vec::with_capacity(actions.len());
         for action in actions {
             let name = match &action.tag {
-                Some(tag) => unique(&mut names, tag),
+                Some(tag) => names.name(tag),
                 None => {
                     let at = sources.line_col(action.span);
                     let name = format!("the {kind} at line {}", at.line);
-                    match names.insert(name.clone()) {
+                    match names.taken.insert(name.clone()) {
                         true => name,
                         false => format!("{name}, column {}", at.column),
                     }

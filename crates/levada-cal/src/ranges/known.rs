@@ -4,13 +4,14 @@
 //! [`Facts`](super::Ranges) hold whatever fires when. What has fired before a state is reached says
 //! more: an action that ends a loop has set its counter back, and the next one begins there.
 
+use super::slots::Slots;
 use super::{Env, Range, Ranges, is_int};
 use crate::ir::*;
 use crate::operators::range::compare;
 use crate::operators::types::compared_in;
 
 /// The state variables at one point between two firings.
-pub type Globals = Vec<Range>;
+pub type Globals = Slots;
 
 /// Rounds over all states before what grows is widened, and the bound on all.
 const PATIENCE: usize = 3;
@@ -65,8 +66,8 @@ impl Ranges<'_> {
     }
 
     fn grown(&self, known: &Globals, after: &Globals, widen: bool) -> Globals {
-        let vars = self.actor.globals.iter().zip(&self.facts.globals);
-        (known.iter().zip(after).zip(vars))
+        let vars = self.actor.globals.iter().zip(self.facts.globals.iter());
+        (known.iter().zip(after.iter()).zip(vars))
             .map(|((k, a), (g, fact))| {
                 let r = if widen {
                     k.widen(k.join(*a), &g.ty)

@@ -12,6 +12,7 @@
 //! Lists have one range for all their elements. Floats and strings have none that matters.
 
 mod known;
+mod slots;
 
 pub use crate::operators::range::{
     I32, I64, Range, U32, U64, constant, exact, exact_unary, is_int,
@@ -21,18 +22,26 @@ pub use known::{Globals, ways};
 use crate::ir::*;
 use crate::operators::range::widen_untyped;
 use crate::operators::types::compared_in;
+use slots::Slots;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What the variables hold at one point of a body.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Env {
-    pub locals: Vec<Range>,
-    pub globals: Vec<Range>,
+    pub locals: Slots,
+    pub globals: Slots,
     /// No execution gets here.
     pub dead: bool,
     /// The lengths of the local lists.
     dims: Rc<[Vec<u32>]>,
+}
+
+/// Of two points of one body.
+impl PartialEq for Env {
+    fn eq(&self, o: &Env) -> bool {
+        self.dead == o.dead && self.locals == o.locals && self.globals == o.globals
+    }
 }
 
 impl Env {
@@ -58,17 +67,15 @@ impl Env {
             *self = o.clone();
             return;
         }
-        let pairs = self.locals.iter_mut().zip(&o.locals);
-        for (a, b) in pairs.chain(self.globals.iter_mut().zip(&o.globals)) {
-            *a = a.join(*b);
-        }
+        self.locals.merge(&o.locals, &Range::join);
+        self.globals.merge(&o.globals, &Range::join);
     }
 }
 
 /// What holds whatever fires when. `None`: nothing has been seen (yet).
 #[derive(Clone, Debug, PartialEq)]
 struct Facts {
-    globals: Vec<Range>,
+    globals: Slots,
     params: Vec<Vec<Option<Range>>>,
     /// What procedures store into the lists they are given.
     stores: Vec<Vec<Option<Range>>>,
@@ -208,7 +215,7 @@ impl<'a> Ranges<'a> {
     /// The start of a body whose locals are all zero.
     pub fn enter(&self, body: &Body) -> Env {
         Env {
-            locals: vec![Range::exactly(0); body.locals.len()],
+            locals: Slots::filled(Range::exactly(0), body.locals.len()),
             globals: self.facts.globals.clone(),
             dead: false,
             dims: body.locals.iter().map(|l| dimensions(&l.ty)).collect(),
@@ -527,10 +534,9 @@ impl<'a> Ranges<'a> {
         for round in 0.. {
             let mut next = step(&head);
             if round >= 2 {
-                let locals = head.locals.iter().zip(&mut next.locals);
-                for (old, new) in locals.chain(head.globals.iter().zip(&mut next.globals)) {
-                    *new = widen_untyped(*old, *new);
-                }
+                let widen = |new, old| widen_untyped(old, new);
+                next.locals.merge(&head.locals, &widen);
+                next.globals.merge(&head.globals, &widen);
             } else {
                 next.join(&head);
             }

@@ -446,7 +446,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
         let mut whole = true;
         for (name, value) in &instance.params {
             match value.eval(env) {
-                Ok(value) if face.params.iter().any(|p| p.0 == name.text) => {
+                Ok(value) if face.params.contains(&name.text) => {
                     values.push((name.text.clone(), value));
                 }
                 // Reported by the check of the structure.
@@ -481,20 +481,27 @@ impl<'l, 'a> Flattener<'l, 'a> {
         face: &Face,
         values: &mut Vec<(String, Value)>,
     ) -> bool {
-        let given = |values: &[(String, Value)], name: &str| values.iter().any(|(v, _)| v == name);
-        let missing = |values: &[(String, Value)]| {
-            let open = |p: &&(String, bool, ir::Span)| !p.1 && !given(values, &p.0);
-            face.params.iter().find(open).map(|p| p.0.clone())
-        };
-        let Some(mut name) = missing(values) else {
+        let given: HashSet<&str> = values.iter().map(|v| v.0.as_str()).collect();
+        let open = |p: &&(String, bool, ir::Span)| !p.1 && !given.contains(p.0.as_str());
+        let missing: Vec<String> = face
+            .params
+            .iter()
+            .filter(open)
+            .map(|p| p.0.clone())
+            .collect();
+        if missing.is_empty() {
             return true;
-        };
+        }
         let Some(actor) = self.loader.ws.interface(&face.class, self.loader.diags) else {
             return false;
         };
-        loop {
-            let ty = actor.params.iter().find(|p| p.name == name);
-            let zero = match ty.and_then(|p| p.ty.as_ref()) {
+        let types = actor
+            .params
+            .iter()
+            .map(|p| (p.name.as_str(), p.ty.as_ref()));
+        let types: HashMap<&str, Option<&ir::Type>> = types.collect();
+        for name in missing {
+            let zero = match types.get(name.as_str()).copied().flatten() {
                 Some(ir::Type::Bool) => Value::Bool(false),
                 Some(ir::Type::Int { .. }) => Value::Int(0),
                 Some(ir::Type::Float { .. }) => Value::Float(0.0),
@@ -509,11 +516,8 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 }
             };
             values.push((name, zero));
-            match missing(values) {
-                Some(next) => name = next,
-                None => return true,
-            }
         }
+        true
     }
 
     fn may_nest(&mut self, path: &Path, class: &Name) -> bool {
@@ -606,7 +610,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
         for source in sources {
             channels.extend(self.channel(source));
         }
-        ir::Network {
+        let network = ir::Network {
             name: name.to_string(),
             files: self.loader.ws.sources.files().to_vec(),
             instances: self.instances,

@@ -38,7 +38,7 @@ pub fn network(index: &mut Index, xdf: &Xdf, faces: &Faces) {
             about_class(face)
         });
         for (name, _) in &instance.params {
-            if let Some((_, _, declared)) = face.params.iter().find(|(n, ..)| *n == name.text) {
+            if let Some((_, _, declared)) = face.params.find(&name.text) {
                 notes.name(name, *declared, Kind::Parameter, || {
                     format!("`{}`: a parameter of `{}`", name.text, face.class)
                 });

@@ -22,21 +22,58 @@ pub struct Face {
     pub span: Span,
     /// Where it is, for networks.
     pub network: Option<(PathBuf, Rc<Xdf>)>,
-    pub inputs: Vec<(String, Span)>,
-    pub outputs: Vec<(String, Span)>,
+    pub inputs: Table<(String, Span)>,
+    pub outputs: Table<(String, Span)>,
     /// Name, whether it may be left out, place.
-    pub params: Vec<(String, bool, Span)>,
+    pub params: Table<(String, bool, Span)>,
     /// Ports and parameters may be missing, for errors that have been reported.
     pub broken: bool,
 }
 
 impl Face {
     pub fn input(&self, name: &str) -> Option<usize> {
-        self.inputs.iter().position(|(n, _)| n == name)
+        self.inputs.position(name)
     }
 
     pub fn output(&self, name: &str) -> Option<usize> {
-        self.outputs.iter().position(|(n, _)| n == name)
+        self.outputs.position(name)
+    }
+}
+
+/// A list whose items are found by name in constant time; of two of one name the first.
+#[derive(Debug)]
+pub struct Table<T> {
+    list: Vec<T>,
+    at: HashMap<String, usize>,
+}
+
+impl<T> Table<T> {
+    fn new(list: Vec<T>, name: impl Fn(&T) -> &String) -> Table<T> {
+        let mut at = HashMap::new();
+        for (i, item) in list.iter().enumerate() {
+            at.entry(name(item).clone()).or_insert(i);
+        }
+        Table { list, at }
+    }
+
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.at.get(name).copied()
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.at.contains_key(name)
+    }
+
+    pub fn find(&self, name: &str) -> Option<&T> {
+        Some(&self.list[self.position(name)?])
+    }
+}
+
+impl<T> std::ops::Deref for Table<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.list
     }
 }
 
@@ -101,19 +138,18 @@ impl<'a> Loader<'a> {
     fn actor_face(&mut self, class: &str) -> Option<Face> {
         let interface = self.ws.interface(class, self.diags)?;
         let ports = |list: &[crate::workspace::PortDecl]| {
-            list.iter().map(|p| (p.name.clone(), p.span)).collect()
+            let list = list.iter().map(|p| (p.name.clone(), p.span));
+            Table::new(list.collect(), |p| &p.0)
         };
+        let params = interface.params.iter();
+        let params = params.map(|p| (p.name.clone(), p.has_default, p.span));
         Some(Face {
             class: class.to_string(),
             span: interface.span,
             network: None,
             inputs: ports(&interface.inputs),
             outputs: ports(&interface.outputs),
-            params: interface
-                .params
-                .iter()
-                .map(|p| (p.name.clone(), p.has_default, p.span))
-                .collect(),
+            params: Table::new(params.collect(), |p| &p.0),
             broken: interface.broken,
         })
     }
@@ -237,7 +273,7 @@ impl<'a> Loader<'a> {
         }
         let mut given: HashSet<&str> = HashSet::new();
         for (name, _) in &instance.params {
-            if !face.params.iter().any(|(n, ..)| *n == name.text) {
+            if !face.params.contains(&name.text) {
                 let help = closest(&name.text, face.params.iter().map(|p| p.0.as_str()));
                 let diag = Diagnostic::warning(
                     "unknown-parameter",
@@ -258,7 +294,7 @@ impl<'a> Loader<'a> {
                 );
             }
         }
-        for (name, optional, place) in &face.params {
+        for (name, optional, place) in face.params.iter() {
             if !optional && !given.contains(name.as_str()) {
                 let then = match face.network {
                     Some(_) => "",
@@ -325,10 +361,10 @@ impl<'a> Loader<'a> {
                     true => (&face.outputs, &face.inputs, "output", "input"),
                     false => (&face.inputs, &face.outputs, "input", "output"),
                 };
-                if ports.iter().any(|(n, _)| *n == end.port.text) {
+                if ports.contains(&end.port.text) {
                     return true;
                 }
-                let help = match others.iter().any(|(n, _)| *n == end.port.text) {
+                let help = match others.contains(&end.port.text) {
                     true => Some(format!("{} is an {other} port", end.port.text)),
                     false => closest(&end.port.text, ports.iter().map(|p| p.0.as_str())),
                 };
@@ -386,7 +422,7 @@ impl<'a> Loader<'a> {
                 continue;
             };
             let id = instance.id.text.as_str();
-            for (port, _) in &face.inputs {
+            for (port, _) in face.inputs.iter() {
                 if !written.contains_key(&(Some(id), port.as_str())) {
                     self.warn(
                         "unconnected-input",
@@ -395,7 +431,7 @@ impl<'a> Loader<'a> {
                     );
                 }
             }
-            for (port, _) in &face.outputs {
+            for (port, _) in face.outputs.iter() {
                 if !read.contains(&(Some(id), port.as_str())) {
                     self.warn(
                         "unconnected-output",
@@ -433,20 +469,17 @@ impl<'a> Loader<'a> {
 
 fn network_face(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> Face {
     let ports = |list: &[Port]| {
-        list.iter()
-            .map(|p| (p.name.text.clone(), p.name.span))
-            .collect()
+        let list = list.iter().map(|p| (p.name.text.clone(), p.name.span));
+        Table::new(list.collect(), |p| &p.0)
     };
+    let params = xdf.params.iter();
+    let params = params.map(|p| (p.name.text.clone(), p.value.is_some(), p.name.span));
     Face {
         class: name.text.clone(),
         span: xdf.name.span,
         inputs: ports(&xdf.inputs),
         outputs: ports(&xdf.outputs),
-        params: xdf
-            .params
-            .iter()
-            .map(|p| (p.name.text.clone(), p.value.is_some(), p.name.span))
-            .collect(),
+        params: Table::new(params.collect(), |p| &p.0),
         broken: false,
         network: Some((path, xdf)),
     }
