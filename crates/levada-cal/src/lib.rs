@@ -27,6 +27,7 @@ pub mod operators;
 pub mod parse;
 pub mod project;
 pub mod ranges;
+mod rates;
 pub mod seen;
 pub mod signature;
 pub mod syntax;

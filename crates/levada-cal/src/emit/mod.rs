@@ -28,8 +28,8 @@ mod value;
 mod walk;
 mod writer;
 
-pub use actor::{asks_native, consumed, is_light, produced, weight};
-pub use class::{any_stmt, exprs_of, prints};
+pub use actor::{asks_native, body_weight, consumed, is_light, produced, weight};
+pub use class::{any_stmt, exprs_of, mentions, prints};
 pub use stmt::needs_zero;
 pub use value::{c_type, size_of};
 
@@ -144,8 +144,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         checks += class.checks_emitted();
         texts.push(w.text);
     }
-    let mut warnings = Vec::new();
-    let tables = network_tables(net, &classes, &class_of, options, &mut warnings);
+    let tables = network_tables(net, &classes, &class_of, options);
     let files = join_files(net, &classes, texts, &tables, options);
     Emitted {
         files,
@@ -153,7 +152,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         declared,
         native_actors,
         signatures,
-        warnings,
+        warnings: Vec::new(),
         checks,
     }
 }
@@ -289,7 +288,6 @@ fn network_tables(
     classes: &[(Arc<Actor>, String)],
     class_of: &[usize],
     options: &Options,
-    warnings: &mut Vec<Diagnostic>,
 ) -> String {
     let mut t = format!("\n/* ---- network {} ---- */\n", comment(&net.name));
     let mut actors: Vec<String> = net
@@ -320,22 +318,13 @@ fn network_tables(
         let from = &net.instances[c.from.instance];
         let port = &from.actor.outputs[c.from.port];
         let size = value::size_of(&port.ty);
-        let mut most = burst(&from.actor, c.from.port, false);
+        let mut most = bursts(c.from.instance).outputs[c.from.port];
         for e in &c.to {
-            most = most.max(burst(&net.instances[e.instance].actor, e.port, true));
+            most = most.max(bursts(e.instance).inputs[e.port]);
         }
         let capacity = match c.capacity {
-            // A channel that one firing cannot fill or empty would block for ever.
-            Some(n) if n < most => {
-                let what = format!(
-                    "the channel from {}.{} of {n} elements is too small for one firing, which \
-                     moves {most}; it is made {most}",
-                    from.name, port.name
-                );
-                warnings.push(Diagnostic::warning("small-channel", what));
-                most
-            }
-            Some(n) => n.max(1),
+            // A channel that one firing cannot fill or empty would block for ever; `rates` warns of it.
+            Some(n) => n.max(most).max(1),
             None => default_capacity(size, most),
         };
         let capacity = match options.any_sizes {

@@ -12,6 +12,7 @@ use super::structure::{Face, Loader};
 use super::types::{convert, converter, convertible, fits, same_element, type_name, type_of};
 use crate::diag::Diagnostic;
 use crate::ir::{self, Span, Value};
+use crate::rates;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -57,6 +58,10 @@ struct Flattener<'l, 'a> {
     full: bool,
     /// Parameters of networks that have no value: an error only where one is read.
     valueless: Vec<String>,
+    /// Where each input port of an actor is connected.
+    spans: HashMap<ir::Endpoint, Span>,
+    /// The errors that there were before.
+    errors: usize,
 }
 
 /// Elaborates the network in the file at `path`; `given` are values for its parameters and
@@ -245,7 +250,9 @@ fn parse_setting(text: &str, ty: Option<&ir::Type>) -> Result<Value, String> {
 
 impl<'l, 'a> Flattener<'l, 'a> {
     fn new(loader: &'l mut Loader<'a>) -> Flattener<'l, 'a> {
+        let errors = loader.diags.error_count();
         Flattener {
+            errors,
             loader,
             instances: Vec::new(),
             nodes: Vec::new(),
@@ -253,6 +260,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             networks: 0,
             full: false,
             valueless: Vec::new(),
+            spans: HashMap::new(),
         }
     }
 
@@ -615,7 +623,13 @@ impl<'l, 'a> Flattener<'l, 'a> {
             files: self.loader.ws.sources.files().to_vec(),
             instances: self.instances,
             channels,
+        };
+        // What is wrong has no rates.
+        if self.loader.diags.error_count() == self.errors {
+            let warnings = rates::warnings(&network, &self.spans);
+            self.loader.diags.extend(warnings);
         }
+        network
     }
 
     /// The channel from an output port of an actor to all that it reaches; where elements are
@@ -633,6 +647,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
         let mut seen: HashSet<NodeId> = HashSet::from([source]);
         let mut ahead: Vec<NodeId> = vec![source];
         let mut found = Vec::new();
+        let mut spans = Vec::new();
         while let Some(node) = ahead.pop() {
             for edge in &self.nodes[node].edges {
                 capacity = capacity.max(edge.capacity);
@@ -658,6 +673,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 };
                 let port = &self.instances[endpoint.instance].actor.inputs[endpoint.port];
                 if same_element(&carried, &port.ty) {
+                    spans.push((endpoint, edge.span));
                     to.push(endpoint);
                     continue;
                 }
@@ -679,12 +695,16 @@ impl<'l, 'a> Flattener<'l, 'a> {
                     );
                 }
                 match converted.iter_mut().find(|c| same_element(&c.0, &port.ty)) {
-                    Some((_, _, list)) => list.push(endpoint),
+                    Some((_, span, list)) => {
+                        spans.push((endpoint, *span));
+                        list.push(endpoint);
+                    }
                     None => converted.push((port.ty.clone(), edge.span, vec![endpoint])),
                 }
             }
         }
         self.loader.diags.extend(found);
+        self.spans.extend(spans);
         let mut channels = Vec::new();
         for (ty, span, mut list) in converted {
             let instance = self.instances.len();
@@ -696,6 +716,10 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 priority: 0,
             });
             to.push(ir::Endpoint { instance, port: 0 });
+            self.spans.insert(ir::Endpoint { instance, port: 0 }, span);
+            for endpoint in &list {
+                self.spans.entry(*endpoint).or_insert(span);
+            }
             list.sort_by_key(|e| (e.instance, e.port));
             channels.push(ir::Channel {
                 from: ir::Endpoint { instance, port: 0 },

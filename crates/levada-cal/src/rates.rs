@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rates that cannot meet: warnings of channels on which, as far as can be told before a network runs,
+//! elements will be left over or will be missing.
+//!
+//! * *Balance* (Lee and Messerschmitt 1987): actors of constant rates that are connected fire in constant
+//!   proportions. Where two ways from one actor to another ask for different proportions, the channels of
+//!   one way fill up until they hold up the other one.
+//! * *Totals*: a source that ends after a known number of elements, and static and cyclo-static actors
+//!   behind it, take and put known numbers in all. What the last firing does not take is lost.
+//! * *Capacity*: a channel that is asked to hold less than one firing moves.
+//!
+//! Only what is certain is told. An actor whose firings depend on the values of elements, one in C, and one
+//! with a guard and inputs is none of which anything is known, and neither is what comes behind it.
+
+use crate::classify::{Steps, most_firings, moved, rates, steps};
+use crate::diag::Diagnostic;
+use crate::emit::{Bursts, mentions, weight};
+use crate::interp::{Machine, Options, Outcome};
+use crate::ir::*;
+use crate::ranges::{Range, dimensions};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Sources are played for so many firings at most, and all of a network's for so many in all.
+const PLAYED: u64 = 4096;
+const PLAYED_IN_ALL: u64 = 20_000;
+/// None has as many elements in its state variables.
+const LISTS: u64 = 1 << 16;
+
+/// How many elements come in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Total {
+    Unknown,
+    /// As many as anything takes.
+    Endless,
+    Elements(u64),
+}
+
+/// What there is to know of an actor.
+struct Facts {
+    bursts: Bursts,
+    steps: Option<Steps>,
+    /// What it moves on each port while its firings go round once, if that is always the same.
+    round: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Facts {
+    fn of(actor: &Actor) -> Facts {
+        let steps = steps(actor);
+        let round = match &steps {
+            Some(steps) => Some(round(actor, steps)),
+            None => constant(actor),
+        };
+        Facts {
+            bursts: Bursts::of(actor),
+            steps,
+            round,
+        }
+    }
+}
+
+fn round(actor: &Actor, steps: &Steps) -> (Vec<u64>, Vec<u64>) {
+    let cycle = &steps.list[steps.back..];
+    let sum = |ports: usize, rate: &dyn Fn(usize, usize) -> u32| {
+        let one = |port| (0..cycle.len()).map(|s| u64::from(rate(s, port))).sum();
+        (0..ports).map(one).collect()
+    };
+    (
+        sum(actor.inputs.len(), &|s, port| cycle[s].rates.inputs[port]),
+        sum(actor.outputs.len(), &|s, port| cycle[s].rates.outputs[port]),
+    )
+}
+
+/// The same of a source that may end, if all its actions put the same.
+fn constant(actor: &Actor) -> Option<(Vec<u64>, Vec<u64>)> {
+    let (first, rest) = actor.actions.split_first()?;
+    let one = rates(actor, first);
+    let same = rest.iter().all(|a| rates(actor, a) == one);
+    let wide = |list: &[u32]| list.iter().map(|n| u64::from(*n)).collect();
+    (actor.inputs.is_empty() && same).then(|| (wide(&one.inputs), wide(&one.outputs)))
+}
+
+/// The warnings of a network; `spans` say where each input port is connected.
+pub fn warnings(net: &Network, spans: &HashMap<Endpoint, Span>) -> Vec<Diagnostic> {
+    let mut known: HashMap<*const Actor, Rc<Facts>> = HashMap::new();
+    let of = |i: &Instance| {
+        let facts = known.entry(Arc::as_ptr(&i.actor));
+        facts
+            .or_insert_with(|| Rc::new(Facts::of(&i.actor)))
+            .clone()
+    };
+    let facts: Vec<Rc<Facts>> = net.instances.iter().map(of).collect();
+    let rates = Rates { net, facts, spans };
+    let mut found = rates.small();
+    let mut told = vec![false; net.instances.len()];
+    found.extend(rates.unbalanced(&mut told));
+    found.extend(rates.left_over(&told));
+    found
+}
+
+struct Rates<'a> {
+    net: &'a Network,
+    /// By instance.
+    facts: Vec<Rc<Facts>>,
+    spans: &'a HashMap<Endpoint, Span>,
+}
+
+impl Rates<'_> {
+    fn output(&self, e: Endpoint) -> String {
+        let i = &self.net.instances[e.instance];
+        format!("{}.{}", i.name, i.actor.outputs[e.port].name)
+    }
+
+    fn input(&self, e: Endpoint) -> String {
+        let i = &self.net.instances[e.instance];
+        format!("{}.{}", i.name, i.actor.inputs[e.port].name)
+    }
+
+    /// With the connection to an input, and the pattern that takes from it.
+    fn told(&self, to: Endpoint, message: String, why: String) -> Diagnostic {
+        let mut diag = Diagnostic::warning("rates", message);
+        if let Some(span) = self.spans.get(&to) {
+            diag = diag.label(*span, why);
+        }
+        let actor = &self.net.instances[to.instance].actor;
+        let mut patterns = actor.actions.iter().flat_map(|a| &a.inputs);
+        match patterns.find(|i| i.port == to.port) {
+            Some(pattern) => diag.label(pattern.span, "here"),
+            None => diag,
+        }
+    }
+
+    fn small(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for c in &self.net.channels {
+            let Some(n) = c.capacity else { continue };
+            let puts = self.facts[c.from.instance].bursts.outputs[c.from.port];
+            let takes = |e: &Endpoint| self.facts[e.instance].bursts.inputs[e.port];
+            let most = c.to.iter().map(takes).chain([puts]).max().unwrap_or(0);
+            if n >= most {
+                continue;
+            }
+            let (from, which) = (self.output(c.from), c.to.iter().find(|e| takes(e) == most));
+            let what = match which {
+                Some(to) => format!("{} takes {most} at a time", self.input(*to)),
+                None => format!("{from} puts {most} at a time"),
+            };
+            let message = format!(
+                "the channel from {from} of {n} elements is too small for one firing, which moves \
+                 {most}; it is made {most}"
+            );
+            let mut diag = Diagnostic::warning("small-channel", message);
+            if let Some(span) = self.spans.get(which.unwrap_or(&c.to[0])) {
+                diag = diag.label(*span, what);
+            }
+            found.push(diag.help(format!("give it a bufferSize of {most} or more")));
+        }
+        found
+    }
+
+    /// Channels whose two ends fire in other proportions by another way; the consumers are marked in `told`.
+    fn unbalanced(&self, told: &mut [bool]) -> Vec<Diagnostic> {
+        let n = self.net.instances.len();
+        // What each end moves in one round of its actor.
+        let mut edges = Vec::new();
+        let mut around = vec![Vec::new(); n];
+        for (k, c) in self.net.channels.iter().enumerate() {
+            let Some((_, puts)) = &self.facts[c.from.instance].round else {
+                continue;
+            };
+            for to in &c.to {
+                let Some((takes, _)) = &self.facts[to.instance].round else {
+                    continue;
+                };
+                let (put, taken) = (puts[c.from.port], takes[to.port]);
+                if put > 0 && taken > 0 {
+                    around[c.from.instance].push(edges.len());
+                    around[to.instance].push(edges.len());
+                    edges.push((k, *to, put, taken));
+                }
+            }
+        }
+        // The rounds of each actor, as a fraction of those of the first one that it is connected with.
+        let mut rounds: Vec<Option<(u128, u128)>> = vec![None; n];
+        for first in 0..n {
+            if rounds[first].is_some() {
+                continue;
+            }
+            rounds[first] = Some((1, 1));
+            let mut open = vec![first];
+            while let Some(i) = open.pop() {
+                let Some((num, den)) = rounds[i] else {
+                    continue;
+                };
+                for e in &around[i] {
+                    let (k, to, put, taken) = edges[*e];
+                    let from = self.net.channels[k].from.instance;
+                    let (other, times, by) = match from == i {
+                        true => (to.instance, put, taken),
+                        false => (from, taken, put),
+                    };
+                    if rounds[other].is_none() {
+                        rounds[other] = fraction(num, den, times, by);
+                        open.extend(rounds[other].is_some().then_some(other));
+                    }
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for (k, to, put, taken) in edges {
+            let from = self.net.channels[k].from;
+            let (Some(a), Some(b)) = (rounds[from.instance], rounds[to.instance]) else {
+                continue;
+            };
+            let (Some(comes), Some(goes)) =
+                (fraction(a.0, a.1, put, 1), fraction(b.0, b.1, taken, 1))
+            else {
+                continue;
+            };
+            if comes == goes {
+                continue;
+            }
+            told[to.instance] = true;
+            let (put, taken) = (comes.0 * goes.1, goes.0 * comes.1);
+            let common = gcd(put, taken);
+            let (put, taken) = (put / common, taken / common);
+            let (output, input) = (self.output(from), self.input(to));
+            let why = match put > taken {
+                true => "it fills up, and then holds up all before it",
+                false => "elements are missing here, while other channels fill up",
+            };
+            let message = format!(
+                "the rates of this channel cannot meet: {output} puts {put} while {input} takes {taken}, \
+                 since both are connected by another way, too"
+            );
+            let help =
+                "the numbers of elements on all ways between two actors have to fit together";
+            found.push(self.told(to, message, why.to_string()).help(help));
+        }
+        found
+    }
+
+    /// What is left over behind sources that end.
+    fn left_over(&self, told: &[bool]) -> Vec<Diagnostic> {
+        let n = self.net.instances.len();
+        let mut inputs: Vec<Vec<Option<usize>>> = Vec::new();
+        let mut outputs: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for i in &self.net.instances {
+            inputs.push(vec![None; i.actor.inputs.len()]);
+        }
+        for (k, c) in self.net.channels.iter().enumerate() {
+            outputs[c.from.instance].push(k);
+            for to in &c.to {
+                inputs[to.instance][to.port] = Some(k);
+            }
+        }
+        let mut totals = vec![Total::Unknown; self.net.channels.len()];
+        let mut waits: Vec<usize> = inputs.iter().map(Vec::len).collect();
+        let mut open: Vec<usize> = (0..n).filter(|i| waits[*i] == 0).rev().collect();
+        let mut found = Vec::new();
+        let mut sources = Sources::default();
+        while let Some(i) = open.pop() {
+            let actor = &self.net.instances[i].actor;
+            let puts = match actor.inputs.is_empty() {
+                true => sources.totals(&self.net.instances[i], self.facts[i].steps.is_some()),
+                false => {
+                    let channel = |k: &Option<usize>| k.map_or(Total::Unknown, |k| totals[k]);
+                    let comes: Vec<Total> = inputs[i].iter().map(channel).collect();
+                    self.pass(i, &comes, &inputs[i], told, &mut found)
+                }
+            };
+            for k in &outputs[i] {
+                totals[*k] = puts[self.net.channels[*k].from.port];
+                for to in &self.net.channels[*k].to {
+                    waits[to.instance] -= 1;
+                    if waits[to.instance] == 0 {
+                        open.push(to.instance);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What an actor puts on each port where this much comes on its inputs; what it leaves is `found`.
+    fn pass(
+        &self,
+        i: usize,
+        comes: &[Total],
+        channels: &[Option<usize>],
+        told: &[bool],
+        found: &mut Vec<Diagnostic>,
+    ) -> Vec<Total> {
+        let actor = &self.net.instances[i].actor;
+        let unknown = vec![Total::Unknown; actor.outputs.len()];
+        let Some(steps) = &self.facts[i].steps else {
+            return unknown;
+        };
+        if comes.contains(&Total::Unknown) {
+            return unknown;
+        }
+        let guarded = |a: &Action| !a.guard.conditions.is_empty();
+        if actor.initializers.iter().any(guarded) {
+            return unknown;
+        }
+        let mut first = (vec![0; actor.inputs.len()], vec![0; actor.outputs.len()]);
+        for a in &actor.initializers {
+            let moved = rates(actor, a);
+            let add = |(sum, n): (&mut u64, &u32)| *sum += u64::from(*n);
+            first.0.iter_mut().zip(&moved.inputs).for_each(add);
+            first.1.iter_mut().zip(&moved.outputs).for_each(add);
+        }
+        let of =
+            |rate: &dyn Fn(usize) -> u32| -> Vec<u32> { (0..steps.list.len()).map(rate).collect() };
+        let takes = |port: usize| of(&|s| steps.list[s].rates.inputs[port]);
+        let gives = |port: usize| of(&|s| steps.list[s].rates.outputs[port]);
+        // How often it fires: as the input allows that ends first.
+        let mut firings: Option<(u64, usize)> = None;
+        for (port, total) in comes.iter().enumerate() {
+            let Total::Elements(total) = total else {
+                continue;
+            };
+            let Some(rest) = total.checked_sub(first.0[port]) else {
+                return unknown;
+            };
+            let most = most_firings(&takes(port), steps.back, rest);
+            if let Some(most) = most.filter(|n| firings.is_none_or(|(least, _)| *n < least)) {
+                firings = Some((most, port));
+            }
+        }
+        for (port, total) in comes.iter().enumerate() {
+            let (Total::Elements(total), Some((fired, least))) = (total, firings) else {
+                continue;
+            };
+            let taken = first.0[port] + moved(&takes(port), steps.back, fired);
+            if takes(port).iter().all(|n| *n == 0) {
+                continue;
+            }
+            let to = Endpoint { instance: i, port };
+            if taken < *total && !told[i] {
+                let how = (*total, taken, fired, least);
+                found.push(self.left(to, channels[port], how, &takes(port)[steps.back..]));
+            }
+        }
+        let put = |port: usize| match firings {
+            Some((n, _)) => {
+                let put = moved(&gives(port), steps.back, n);
+                Total::Elements(put.saturating_add(first.1[port]))
+            }
+            None if gives(port)[steps.back..].iter().all(|n| *n == 0) => Total::Unknown,
+            None => Total::Endless,
+        };
+        (0..actor.outputs.len()).map(put).collect()
+    }
+
+    fn left(
+        &self,
+        to: Endpoint,
+        channel: Option<usize>,
+        (total, taken, fired, least): (u64, u64, u64, usize),
+        cycle: &[u32],
+    ) -> Diagnostic {
+        let from = channel.map_or(String::new(), |k| self.output(self.net.channels[k].from));
+        let (name, input) = (&self.net.instances[to.instance].name, self.input(to));
+        let takes = match cycle {
+            [one, rest @ ..] if rest.iter().all(|n| n == one) => format!("{one} at a time"),
+            _ => {
+                let some: Vec<String> = cycle.iter().take(8).map(u32::to_string).collect();
+                let more = if cycle.len() > 8 { ", ..." } else { "" };
+                format!("{}{more} in turn", some.join(", "))
+            }
+        };
+        let left = total - taken;
+        let message = match fired {
+            0 => {
+                format!("{name} never fires: {from} puts {total} in all, and {input} takes {takes}")
+            }
+            _ => {
+                format!("{left} of the {total} elements that {from} puts are left over at the end")
+            }
+        };
+        if least != to.port {
+            let other = self.input(Endpoint { port: least, ..to });
+            let why = format!("{name} fires {fired} times, until {other} ends");
+            return self.told(to, message, why);
+        }
+        let help = match cycle {
+            [one] => format!("let a multiple of {one} come, or take fewer at a time"),
+            _ => "let as many come as its firings take".to_string(),
+        };
+        self.told(to, message, format!("{input} takes {takes}"))
+            .help(help)
+    }
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    match b {
+        0 => a,
+        b => gcd(b, a % b),
+    }
+}
+
+/// `num / den * times / by`, reduced; none if the numbers become too large.
+fn fraction(num: u128, den: u128, times: u64, by: u64) -> Option<(u128, u128)> {
+    let (num, den) = (num * u128::from(times), den * u128::from(by));
+    let common = gcd(num, den);
+    let (num, den) = (num / common, den / common);
+    let most = 1 << 48;
+    (num <= most && den <= most).then_some((num, den))
+}
+
+/// What sources put in all.
+#[derive(Default)]
+struct Sources {
+    known: HashMap<*const Actor, Vec<Total>>,
+    played: u64,
+}
+
+impl Sources {
+    fn totals(&mut self, instance: &Instance, always: bool) -> Vec<Total> {
+        let key = Arc::as_ptr(&instance.actor);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let actor = &*instance.actor;
+        let fired = match always {
+            true => None,
+            false => counted(actor).or_else(|| self.play(instance)),
+        };
+        let all = || actor.actions.iter().chain(&actor.initializers);
+        let puts = |port: usize| match &fired {
+            None if always => Total::Endless,
+            None => Total::Unknown,
+            Some(fired) => {
+                let one = |(a, n): (&Action, &u64)| {
+                    u64::from(rates(actor, a).outputs[port]).saturating_mul(*n)
+                };
+                let each = all().zip(fired).map(one);
+                Total::Elements(each.fold(0, u64::saturating_add))
+            }
+        };
+        let totals: Vec<Total> = (0..actor.outputs.len()).map(puts).collect();
+        self.known.insert(key, totals.clone());
+        totals
+    }
+
+    /// Plays a source that does little, to see whether it ends; how often each action fired.
+    fn play(&mut self, instance: &Instance) -> Option<Vec<u64>> {
+        let actor = &*instance.actor;
+        let most = PLAYED.min(PLAYED_IN_ALL - self.played);
+        let little = actor
+            .actions
+            .iter()
+            .chain(&actor.initializers)
+            .all(|a| weight(a) < 200);
+        let plain = actor
+            .globals
+            .iter()
+            .all(|g| !matches!(g.init, Init::Code(_)));
+        let elements = |g: &Var| {
+            dimensions(&g.ty)
+                .iter()
+                .map(|n| u64::from(*n))
+                .product::<u64>()
+        };
+        let plain = plain && actor.globals.iter().map(elements).sum::<u64>() < LISTS;
+        if most == 0
+            || !little
+            || !plain
+            || actor.native.is_some()
+            || actor.procs.iter().any(|p| p.native)
+        {
+            return None;
+        }
+        let net = Network {
+            name: String::new(),
+            files: Vec::new(),
+            instances: vec![instance.clone()],
+            channels: Vec::new(),
+        };
+        let options = Options {
+            firings: most,
+            ..Options::default()
+        };
+        let report = Machine::new(&net, options).run().ok()?;
+        self.played += report.fired[0].iter().sum::<u64>();
+        (report.outcome == Outcome::Ended).then(|| report.fired[0].clone())
+    }
+}
+
+/// A source whose one action counts up to a constant: how often it fires.
+fn counted(actor: &Actor) -> Option<Vec<u64>> {
+    let ([action], true) = (&actor.actions[..], actor.initializers.is_empty()) else {
+        return None;
+    };
+    let ([condition], true) = (
+        &action.guard.conditions[..],
+        action.guard.body.stmts.is_empty(),
+    ) else {
+        return None;
+    };
+    let ExprKind::Binary(op @ (BinOp::Lt | BinOp::Le), left, right) = &condition.kind else {
+        return None;
+    };
+    let variable = |e: &Expr| match &e.kind {
+        ExprKind::Load(p) if p.indices.is_empty() => match p.var {
+            VarRef::Global(g) => Some(g),
+            VarRef::Local(_) => None,
+        },
+        _ => None,
+    };
+    let var = variable(left)?;
+    let whole = |e: &Expr| -> Option<i128> {
+        let value = |v: &Value| match v {
+            Value::Int(n) => Some(i128::from(*n)),
+            _ => None,
+        };
+        match &e.kind {
+            ExprKind::Const(v) => value(v),
+            _ => match &actor.globals[variable(e)?] {
+                Var {
+                    constant: true,
+                    init: Init::Value(v),
+                    ..
+                } => value(v),
+                _ => None,
+            },
+        }
+    };
+    let limit = whole(right)? + i128::from(*op == BinOp::Le);
+    let mut writes = 0;
+    let any = |_, _| true;
+    mentions(&action.body.stmts, &any, &mut |v, w| {
+        writes += usize::from(w && v == VarRef::Global(var));
+    });
+    let calls = action
+        .body
+        .stmts
+        .iter()
+        .any(|s| matches!(s.kind, StmtKind::Call(..)));
+    if writes != 1 || calls || actor.procs.iter().any(|p| p.effects || p.native) {
+        return None;
+    }
+    let step = action.body.stmts.iter().find_map(|s| match &s.kind {
+        StmtKind::Assign(p, e) if p.var == VarRef::Global(var) && p.indices.is_empty() => {
+            let e = match &e.kind {
+                ExprKind::Cast(inner) => inner,
+                _ => e,
+            };
+            match &e.kind {
+                ExprKind::Binary(BinOp::Add, x, y) if variable(x) == Some(var) => whole(y),
+                ExprKind::Binary(BinOp::Add, x, y) if variable(y) == Some(var) => whole(x),
+                _ => None,
+            }
+        }
+        _ => None,
+    })?;
+    let from = match &actor.globals[var].init {
+        Init::Zero => 0,
+        Init::Value(Value::Int(n)) => i128::from(*n),
+        _ => return None,
+    };
+    // The comparison is one of these very numbers: the variable never wraps.
+    let range = Range::of(&actor.globals[var].ty);
+    if step <= 0 || limit + step - 1 > range.hi || from < range.lo {
+        return None;
+    }
+    let n = (limit - from).max(0) as u128;
+    let fired = n.div_ceil(step as u128);
+    u64::try_from(fired).ok().map(|n| vec![n])
+}
