@@ -815,6 +815,9 @@ fn one_mistake_is_one_error() {
             heads.len() == 1 && heads[0].starts_with(&format!("error[{code}]")),
             "{i}: {said}"
         );
+    }
+}
+
 /// Actors of constant rates: `Take N`, `Give N`, and one that joins two.
 const RATED: &[(&str, &str)] = &[
     (
