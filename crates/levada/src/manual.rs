@@ -2,7 +2,7 @@
 //! Completions and manual pages, both made from the definition of the command line.
 
 use crate::cli::Cli;
-use crate::made::{self, Kind};
+use crate::made;
 use crate::output::{self, Failure, failure, failure_with};
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -77,10 +77,10 @@ pub fn man(of: Option<&str>, dir: Option<&Path>) -> Result<ExitCode, Failure> {
         }
     }
     for (file, _) in &pages {
-        made::check(file, Kind::Roff)?;
+        made::check(file, made::Kind::Roff)?;
     }
     for (file, text) in &pages {
-        made::write(file, text, Kind::Roff)?;
+        made::write(file, text, made::Kind::Roff)?;
     }
     Ok(ExitCode::SUCCESS)
 }
