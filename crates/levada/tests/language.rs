@@ -154,7 +154,7 @@ end
 fn long_expressions_are_computed() {
     let sum = |of: &str, sign: &str, n: usize| vec![of; n].join(sign);
     let taps: Vec<String> = (0..512).map(|i| format!("tap[{i}] * {i}")).collect();
-    let elsif: String = (2..1000)
+    let elsif: String = (2..500)
         .map(|i| format!(" elsif x = {i} then println(\"is {i}\");"))
         .collect();
     let text = format!(
@@ -167,21 +167,21 @@ actor Top () ==> :
   action ==> guard not done, {and} do
     done := true;
     println(({sum}) + \" \" + ({floats}) + \" \" + ({xor}) + \" \" + ({fir}));
-    x := 999;
+    x := 499;
     if x = 1 then println(\"is 1\");{elsif} end
     println({texts});
   end
 end
 ",
-        and = sum("x = 1", " and ", 600),
-        sum = sum("x", " + ", 4001),
-        floats = sum("f", " + ", 1000),
-        xor = sum("x", " ^ ", 1001),
+        and = sum("x = 1", " and ", 450),
+        sum = sum("x", " + ", 1001),
+        floats = sum("f", " + ", 500),
+        xor = sum("x", " ^ ", 501),
         fir = taps.join(" + "),
-        texts = sum("x", " + \"\" + ", 500),
+        texts = sum("x", " + \"\" + ", 450),
     );
     let fir: i64 = (0..512).map(|i| i % 7 * i).sum();
-    let expected = format!("4001 500.000000 1 {fir}\nis 999\n{}\n", "999".repeat(500));
+    let expected = format!("1001 250.000000 1 {fir}\nis 499\n{}\n", "499".repeat(450));
     prints(&text, &expected);
 }
 
