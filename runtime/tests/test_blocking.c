@@ -253,7 +253,7 @@ void test_blocking_faults(void) {
     CHECK(lvd_app_fault(app, &f));
     printf("%s.%s: %s\n", f.actor, f.action, f.message);
     CHECK_EQ(f.kind, cases[i].kind);
-    CHECK(strcmp(f.message, cases[i].says) == 0);
+    CHECK(strncmp(f.message, cases[i].says, strlen(cases[i].says)) == 0); /* and what helps */
     CHECK(strcmp(f.actor, "reader") == 0 && f.line == 7);
     lvd_app_unload(app);
     close(fd[0]);

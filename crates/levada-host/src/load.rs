@@ -279,7 +279,12 @@ impl Host {
 }
 
 fn cannot_load(class: &str, e: levada_sys::Error) -> Refusal {
-    Refusal::new(Kind::Limit, format!("{class} cannot be loaded: {e}"))
+    let kind = match e.status {
+        // It is the network that is wrong.
+        Status::ARGUMENT | Status::LAYOUT => Kind::Failed,
+        _ => Kind::Limit,
+    };
+    Refusal::new(kind, format!("{class} cannot be loaded: {e}"))
 }
 
 /// There is one of this name.

@@ -149,20 +149,24 @@ fn what_a_killed_process_has_left_is_removed() {
 fn a_link_stays_and_what_it_leads_to_is_written() {
     let place = video();
     place.write("real.y4m", "old");
-    for (link, wanted) in [("link.y4m", "run"), ("graph.svg", "graph")] {
-        std::os::unix::fs::symlink("real.y4m", place.path(link)).unwrap();
+    place.write("real.svg", "");
+    for (link, real, wanted) in [
+        ("link.y4m", "real.y4m", "run"),
+        ("graph.svg", "real.svg", "graph"),
+    ] {
+        std::os::unix::fs::symlink(real, place.path(link)).unwrap();
         match wanted {
             "run" => place.run(&["run", VIDEO, "--out", link]).succeeds(),
             _ => place.run(&["graph", VIDEO, "--svg", link]).succeeds(),
         };
         let meta = std::fs::symlink_metadata(place.path(link)).unwrap();
         assert!(meta.is_symlink(), "{link}");
-        let written = std::fs::read(place.path("real.y4m")).unwrap();
+        let written = std::fs::read(place.path(real)).unwrap();
         assert!(written.len() > 3, "{link}");
     }
     assert_eq!(
         place.list("."),
-        ["graph.svg", "link.y4m", "real.y4m", "src"]
+        ["graph.svg", "link.y4m", "real.svg", "real.y4m", "src"]
     );
 }
 

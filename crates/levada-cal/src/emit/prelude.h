@@ -143,11 +143,10 @@ levada_index_fails(lvd_actor *self, int64_t i, uint32_t n, uint32_t line, uint32
   lvd_actor_fail(self, LVD_FAULT_INDEX, line, "index %lld of a list of %lu%s", (long long)i,
                  (unsigned long)n, levada_columns(at, columns));
 }
-static LVD_NORETURN LVD_COLD LEVADA_UNUSED void
-levada_divisor_fails(lvd_actor *self, uint32_t line, uint32_t columns) {
+static LVD_NORETURN LVD_COLD LEVADA_UNUSED void levada_divisor_fails(lvd_actor *self, uint32_t line,
+                                                                     uint32_t columns) {
   char at[48];
-  lvd_actor_fail(self, LVD_FAULT_DIVISION, line, "division by zero%s",
-                 levada_columns(at, columns));
+  lvd_actor_fail(self, LVD_FAULT_DIVISION, line, "division by zero%s", levada_columns(at, columns));
 }
 LEVADA_INLINE size_t levada_index(lvd_actor *self, int64_t i, uint32_t n, uint32_t line,
                                   uint32_t columns) {
