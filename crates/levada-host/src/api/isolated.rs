@@ -322,7 +322,7 @@ impl Isolated {
             let client = self.client.clone().within(ANSWERS);
             let befores = self.befores();
             match client.get::<Details>(&self.address("")) {
-                Ok(details) => return self.seen(details, befores),
+                Ok(details) => return self.not_before_its_end(self.seen(details, befores)),
                 // Its process has ended, and that is seen soon.
                 Err(failed) if failed.unanswered && !failed.silent => {
                     self.until_over(ANSWERS);
@@ -331,6 +331,23 @@ impl Isolated {
             }
         }
         self.known().silent()
+    }
+
+    /// Its process has said that it has ended, which this host learns by an event: until then it is still remembered, and
+    /// has its name.
+    fn not_before_its_end(&self, details: Details) -> Details {
+        let state = details.application.state;
+        if !matches!(state, State::Ended | State::Failed) {
+            return details;
+        }
+        match self.until_over(ANSWERS) {
+            Some(_) => self.known().last.clone(),
+            None => {
+                let mut details = details;
+                details.application.state = State::Ending;
+                details
+            }
+        }
     }
 
     /// Pauses it, or lets it go on: what stands behind its name in the address.
