@@ -207,7 +207,7 @@ fn what_isolated_applications_take_is_not_promised_to_others() {
         std::thread::sleep(Duration::from_millis(600));
     };
     let numbers = "is to be promised 730.0 tick/s and would get ";
-    refused.refuses(1, &[numbers, "(isolated applications leave", "of 2 cores)"]);
+    refused.refuses(7, &[numbers, "(isolated applications leave", "of 2 cores)"]);
     for name in ["a", "b"] {
         host.run(&["unload", name, "--now"]).succeeds();
     }
@@ -697,12 +697,12 @@ fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
     let low = with("low", "300");
     let admission = &low.succeeds().json()["admission"];
     assert_eq!(admission["verdict"], "kept", "{low:?}");
-    with("more", "600").refuses(1, &["a promise would be broken"]);
+    with("more", "600").refuses(7, &["a promise would be broken"]);
     // So it is with a new version of it, and as long as it is paused.
     host.run(&["replace", "high", "src/p/Beat.xdf"]).succeeds();
     host.run(&["pause", "high"]).succeeds();
     std::thread::sleep(Duration::from_millis(1500));
-    with("more", "600").refuses(1, &["a promise would be broken"]);
+    with("more", "600").refuses(7, &["a promise would be broken"]);
     host.run(&["resume", "high"]).succeeds();
     host.until("low", |a| {
         a["pace"].as_f64().is_some_and(|pace| pace > 100.0)
