@@ -68,10 +68,11 @@ void lvd_port_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)h
 /* A process is known by 1 + its side. */
 int32_t lvd_port_process_self(void) { return 1 + LVD_PARENT; }
 lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
-  *p = (lvd_port_process){id, -1, true};
+  *p = (lvd_port_process){.id = id, .handle = -1, .parent = true};
   return LVD_OK;
 }
-bool lvd_port_process_gone(const lvd_port_process *p) {
+bool lvd_port_process_failed(const lvd_port_process *p) { return (void)p, false; }
+bool lvd_port_process_gone(lvd_port_process *p) {
   return lvd_load_acquire_u32(&world->gone[p->id - 1]);
 }
 void lvd_port_process_kill(const lvd_port_process *p) { (void)p, abort(); }
@@ -146,7 +147,7 @@ model_world *model_make(void) {
       lvd_link_begin(&parent->link, "parent's") != LVD_OK ||
       lvd_link_begin(&child->link, "child's") != LVD_OK)
     abort();
-  parent->link.peer = (lvd_port_process){1 + LVD_CHILD, -1, false};
+  parent->link.peer = (lvd_port_process){.id = 1 + LVD_CHILD, .handle = -1};
   return m;
 }
 

@@ -5,4 +5,5 @@
 
 const lvd_program *lvd_program_registering(void) { return NULL; }
 void lvd_program_part(lvd_app *app) { (void)app; }
+void lvd_program_unwatch(lvd_app *app) { (void)app; }
 bool lvd_app_is_program(const lvd_app *app) { return app == NULL; }
