@@ -129,7 +129,8 @@ static inline long lvd_sys_result(long result) {
 
 /* What makes a descriptor goes through here, since 0 to 2 are the program's standard streams, also while it has them
  * closed: the system gives the lowest free number, and what the program then prints would go into a file of ours. As in
- * gnulib's fd_safer; no system call gives a number of at least 3 by itself. The other one closes on exec. */
+ * gnulib's fd_safer; no system call gives a number of at least 3 by itself, so the low number is taken for the moment
+ * between two system calls. The other one closes on exec. */
 static inline int lvd_sys_descriptor(long fd) {
   enum { STANDARD = 3 };
   if (fd < 0 || fd >= STANDARD) return (int)fd;
