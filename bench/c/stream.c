@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../runtime/port/context.h"
+#include "../../runtime/platform/context.h"
 
 static lvd_runtime *rt;
 static lvd_app *app;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 fn main() {
     let runtime = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../runtime");
-    for part in ["include", "src", "port", "mcapi", "far", "CMakeLists.txt"] {
+    for part in ["include", "src", "platform", "mcapi", "remote", "CMakeLists.txt"] {
         println!("cargo:rerun-if-changed={}", runtime.join(part).display());
     }
     // The runtime is what everything else waits for: always optimised, whatever the tools are.
@@ -26,7 +26,7 @@ fn main() {
         .file("src/served.c")
         .file("src/ends.c")
         .include(runtime.join("include"))
-        .include(runtime.join("src")) // what is said of the paper's tasks: message.h
+        .include(runtime.join("src")) // what is said of the paper's tasks: task_message.h
         .define("_GNU_SOURCE", None)
         .std("c17")
         .warnings(true)

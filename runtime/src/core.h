@@ -16,10 +16,10 @@
 #include <levada/inbox.h>
 #include <levada/runtime.h>
 
-#include "../port/context.h"
-#include "../port/port.h"
-#include "leases.h"
-#include "timer.h"
+#include "../platform/context.h"
+#include "../platform/platform.h"
+#include "lease/lease_client.h"
+#include "sched/timer.h"
 
 enum { LVD_WATCHED = 256 }; /* lists of who waits for descriptors */
 enum { LVD_STACKS = 17 };   /* sizes of stacks: 16 KiB, doubled up to 1 GiB */
@@ -42,21 +42,21 @@ typedef struct lvd_entity {
   lvd_a32 state;
   lvd_a32 worker;     /* its owner; changed by the owner only */
   lvd_a32 target;     /* the worker it should be moved to */
-  lvd_a32 away;       /* an actor whose call is out (blocking.c): RUNNING, and on no worker */
+  lvd_a32 away;       /* an actor whose call is out (blocking_pool.c): RUNNING, and on no worker */
   uint32_t slot;      /* its slot of the runtime's table, for inboxes */
   uint32_t level;     /* of priority: LVD_INBOX_LEVELS - 1 goes first */
   bool is_fiber;      /* it is the head of an lvd_fiber, and has no actor */
   bool begun;         /* init has run */
   bool unsettled;     /* on its worker's list */
-  bool knotted;       /* rest.c, once all is at rest */
+  bool knotted;       /* quiescence.c, once all is at rest */
   bool forks;         /* an actor that has forked: from now on it may wait, for its forks */
-  lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking.c) */
+  lvd_aptr questions; /* an actor's: descriptors that it has asked about (blocking_pool.c) */
   lvd_fiber *stack;   /* the one an actor that may wait runs on (actor_stack.c) */
   bool at_input;      /* it waits there in lvd_wait_input */
-  lvd_a32 little;     /* its application needs little of the worker (turns.h) */
+  lvd_a32 little;     /* its application needs little of the worker (ready_queue.h) */
   uint32_t sent_from; /* 1 + where it was to be before its core was emptied (runtime.c) */
-  lvd_alarm *alarm;   /* it waits there for this (alarm.c) */
-  struct lvd_heritage *heritage; /* of the version before it (takeover.c) */
+  lvd_alarm *alarm;   /* it waits there for this (actor_timer.c) */
+  struct lvd_heritage *heritage; /* of the version before it (state_transfer.c) */
   struct lvd_entity *next;       /* in a ready queue or the held list */
   lvd_app *app;
   const char *name;
@@ -80,7 +80,7 @@ typedef struct lvd_command {
   lvd_a32 done;
   bool posted; /* nobody waits for `done` */
   bool
-      soon; /* a stuck worker obeys it from its clock: no memory, no lock of the C library's (stuck.c) */
+      soon; /* a stuck worker obeys it from its clock: no memory, no lock of the C library's (overrun.c) */
   void *argument;
   uint32_t number;
 } lvd_command;
@@ -91,7 +91,7 @@ typedef struct lvd_queue {
       turn; /* the slot of the actor that has run last from here: round robin goes on behind it */
 } lvd_queue;
 
-/* Of each level, the last one first (turns.h): of who has had a turn and could go on; of who has become ready; of those of
+/* Of each level, the last one first (ready_queue.h): of who has had a turn and could go on; of who has become ready; of those of
  * them that are promised a rate; of those others whose applications' actors need little of the worker. */
 enum { LVD_AFTER, LVD_USUAL, LVD_PROMISED, LVD_LITTLE, LVD_OF_LEVEL };
 enum { LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
@@ -103,7 +103,7 @@ struct lvd_worker {
   lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
   lvd_a64
       since; /* ticks: when what runs began, later by what fibers looked around and by what it lost */
-  /* 1 + the number of the activation in which a fiber was met computing (interrupt.c); 0: none */
+  /* 1 + the number of the activation in which a fiber was met computing (preempt.c); 0: none */
   lvd_a64 computes;
   lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
@@ -121,7 +121,7 @@ struct lvd_worker {
   lvd_queue ready[LVD_PLACES];
   uint32_t ready_places; /* a bit for each queue that is not empty */
   bool gave_way;         /* the activation that ends, after a turn */
-  bool relief;           /* it is a core's third (relief.c) */
+  bool relief;           /* it is a core's third (backup_worker.c) */
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
@@ -178,13 +178,13 @@ struct lvd_worker {
   bool lender_computes;
   struct lvd_call *spare_calls;
   uint32_t spare_call_count;
-  /* Actors that wait for a time (alarm.c). */
+  /* Actors that wait for a time (actor_timer.c). */
   lvd_port_mutex alarms_lock;
   lvd_timer *alarms;
   lvd_a64 next_alarm; /* ticks: none is due before that */
   lvd_a64 asks_at;    /* ticks: what runs is asked to give way then; 0: it is not */
   lvd_fiber *stack;   /* at hand for the next actor that may wait */
-  /* What was seen when it was last looked whether something was lost (lost.c). */
+  /* What was seen when it was last looked whether something was lost (steal_time.c). */
   struct {
     uint64_t least;        /* ticks: a shorter activation has lost nothing */
     uint64_t lasts, known; /* ticks: for how long it is known what was waited, and since when */
@@ -199,7 +199,7 @@ struct lvd_worker {
   /* Counters. */
   lvd_a64 busy_ticks, lost_ticks, slept, activations, sleeps, wakes_sent;
   lvd_a64 busy_told, slept_told; /* the most that was said of both */
-  lvd_a64 stuck;                 /* 1 + the number of the activation that does not end (stuck.c) */
+  lvd_a64 stuck; /* 1 + the number of the activation that does not end (overrun.c) */
   lvd_a64
       sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
   bool relieves; /* it is in the handler that gives away what is behind that one */
@@ -226,7 +226,7 @@ typedef struct lvd_app_share {
   uint64_t ends_since; /* ... which they first saw then; 0: not yet */
   lvd_a32 known;       /* something of the application has been here */
   lvd_a32 taking;      /* `take_up` has been left, and has not run */
-  lvd_command take_up, forget; /* control.c, keeper.c */
+  lvd_command take_up, forget; /* app_control.c, app_reaper.c */
   bool counted;                /* this worker is counted in app->live */
   bool candidate;              /* on the worker's quiet list */
   struct lvd_app_share *next;
@@ -278,11 +278,11 @@ struct lvd_app {
    * references, only what may take away the last has an order: it sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
-  lvd_a32 calls_out;                    /* of its actors (blocking.c) */
+  lvd_a32 calls_out;                    /* of its actors (blocking_pool.c) */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;         /* what `holds` says, for workers */
   lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
-  lvd_a32 inside;         /* threads in waits for streams of it (waiting.h) */
+  lvd_a32 inside;         /* threads in waits for streams of it (thread_waiters.h) */
   lvd_a32 stopped;        /* a network was told to end at once */
   lvd_a32 ends_at_rest;   /* lvd_app_ends_at_rest */
   lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
@@ -311,7 +311,7 @@ struct lvd_app {
   lvd_port_rings rings;
   void *memory;
   size_t memory_size;
-  struct lvd_texts *texts; /* strings that came from the version before it (takeover.c) */
+  struct lvd_texts *texts; /* strings that came from the version before it (state_transfer.c) */
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
    * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
    * may still hold it (app.c). */
@@ -321,9 +321,9 @@ struct lvd_app {
 struct lvd_runtime {
   lvd_runtime_options options;
   uint32_t workers;
-  lvd_worker
-      *worker;   /* behind them the urgent one of each core (urgent.c), and its relief (relief.c) */
-  bool relieved; /* it has these */
+  lvd_worker *
+      worker; /* behind them the urgent one of each core (priority_worker.c), and its relief (backup_worker.c) */
+  bool relieved;       /* it has these */
   lvd_slot *slot;      /* a slot for each entity that is loaded, for the inboxes ... */
   lvd_entity **entity; /* ... and whose it is */
   uint32_t slot_hint;  /* where a free one may be, for actors; under `lock` */
@@ -336,7 +336,7 @@ struct lvd_runtime {
   lvd_app *apps;
   uint64_t loads;             /* applications that were loaded */
   uint32_t given_count;       /* workers in the running set */
-  struct lvd_keeper *keepers; /* under pool_lock: usually one (keeper.c) */
+  struct lvd_keeper *keepers; /* under pool_lock: usually one (app_reaper.c) */
   lvd_a32 keepers_idle;
   lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
   lvd_a32 keeper_ending;
@@ -348,9 +348,9 @@ struct lvd_runtime {
   struct lvd_call *spare_calls;
   lvd_fiber *spare[LVD_STACKS];
   lvd_aptr fiber_chunks;
-  uint32_t fiber_hint;                           /* as slot_hint, for fibers */
-  uint32_t own_stacks;                           /* that a worker keeps of one size */
-  struct lvd_helper *helpers;                    /* threads for calls that block (blocking.c) ... */
+  uint32_t fiber_hint;        /* as slot_hint, for fibers */
+  uint32_t own_stacks;        /* that a worker keeps of one size */
+  struct lvd_helper *helpers; /* threads for calls that block (blocking_pool.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
   lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
@@ -358,7 +358,7 @@ struct lvd_runtime {
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_refuge;                       /* where what is behind a stuck worker goes */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
-  lvd_aptr forks;                            /* null until the first fork (forker.c) */
+  lvd_aptr forks;                            /* null until the first fork (fork_thread.c) */
   lvd_runtime *next_runtime;
 };
 
@@ -367,7 +367,7 @@ static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
   return lvd_load_relaxed_u32(&w->given) || lvd_load_relaxed_ptr(&w->alone) == app;
 }
 
-/* Still in the activation in which its clock said that it is (stuck.c)? */
+/* Still in the activation in which its clock said that it is (overrun.c)? */
 static inline bool lvd_worker_is_stuck(const lvd_worker *w) {
   return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
 }
@@ -501,7 +501,7 @@ lvd_status lvd_limit(const char *sentence);
 /* The cores that were taken for `app` are all's again. Under the runtime's lock. */
 void lvd_cores_back(lvd_app *app);
 
-/* ---- control.c ---------------------------------------------------------------------------- */
+/* ---- app_control.c ---------------------------------------------------------------------------- */
 
 lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
 void lvd_app_end(lvd_app *app, lvd_status outcome);
@@ -511,13 +511,13 @@ void lvd_app_take_up(lvd_app *app);
 /* Waits until no activation of `app` goes on that has begun before its phase or pause was set. */
 void lvd_app_still(lvd_app *app);
 
-/* ---- rest.c ------------------------------------------------------------------------------- */
+/* ---- quiescence.c ------------------------------------------------------------------------------- */
 
 void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
 /* Judges who came to rest where nobody could be judged. True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
 bool lvd_suspects_find(lvd_runtime *rt, bool look);
 
-/* ---- keeper.c ----------------------------------------------------------------------------- */
+/* ---- app_reaper.c ----------------------------------------------------------------------------- */
 
 lvd_status lvd_keeper_start(lvd_runtime *rt);
 void lvd_keepers_end(lvd_runtime *rt);
@@ -527,14 +527,14 @@ void lvd_keeper_ring(lvd_runtime *rt); /* there is something to look at, or to e
 enum { LVD_HELD_UP_NS = 1000000 };
 void lvd_keeper_held_up(lvd_runtime *rt);
 
-/* ---- settle.c ----------------------------------------------------------------------------- */
+/* ---- park_barrier.c ----------------------------------------------------------------------------- */
 
 void lvd_unsettled_add(lvd_worker *w, lvd_entity *e);
 void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e);
 bool lvd_look_around(lvd_worker *w); /* without the barrier: a guess; true: something is ready */
 void lvd_settle(lvd_worker *w);
 
-/* ---- share.c ------------------------------------------------------------------------------ */
+/* ---- app_liveness.c ------------------------------------------------------------------------------ */
 
 void lvd_share_enter(lvd_worker *w, lvd_app *app);  /* one more entity of it is ready here ... */
 void lvd_share_arrive(lvd_worker *w, lvd_app *app); /* ... that was on its way */
@@ -588,7 +588,7 @@ void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *ar
 void lvd_fiber_pool_init(lvd_runtime *rt);
 void lvd_fiber_pool_free(lvd_runtime *rt);
 
-/* ---- overflow.c --------------------------------------------------------------------------- */
+/* ---- stack_overflow.c --------------------------------------------------------------------------- */
 
 /* What makes a stack that has overflowed larger; "" if nothing does. What is said of one. */
 const char *lvd_stack_advice(const lvd_entity *e);
@@ -596,7 +596,7 @@ void lvd_stack_text(const lvd_entity *e, char *text, size_t size);
 /* Is `address` in the guard below the stack of what runs? */
 bool lvd_fiber_overflows(const lvd_worker *w, const void *address);
 
-/* ---- forker.c ----------------------------------------------------------------------------- */
+/* ---- fork_thread.c ----------------------------------------------------------------------------- */
 
 void lvd_forks_runtime_begins(lvd_runtime *rt);
 void lvd_forks_runtime_ends(lvd_runtime *rt);
@@ -612,7 +612,7 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
 bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
 void lvd_forks_awake(lvd_worker *w);
 
-/* ---- deques.c ----------------------------------------------------------------------------- */
+/* ---- deque_pool.c ----------------------------------------------------------------------------- */
 
 void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
 /* A fiber, which is perhaps about to fork or to join, keeps its deque as it is while it is suspended. False: it had none,
@@ -621,10 +621,10 @@ bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_set_back_without(void);
 void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);   /* ... and goes on */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f); /* ... or was abandoned */
-void lvd_forks_drop(lvd_fiber *f);                   /* ... or is not gone on with (stuck.c) */
+void lvd_forks_drop(lvd_fiber *f);                   /* ... or is not gone on with (overrun.c) */
 void lvd_forks_forsake(lvd_app *app, lvd_fiber *f);  /* ... and never does, since `app` ends */
 
-/* ---- why_fibers.c ------------------------------------------------------------------------- */
+/* ---- wait_report_fibers.c ------------------------------------------------------------------------- */
 
 size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
 size_t lvd_fibers_runs(lvd_app *app, char *text, size_t size); /* only those that have a worker */
@@ -633,14 +633,14 @@ bool lvd_streams_await_threads(
     lvd_app *app); /* threads or other processes have ends of its streams,
                                                  or calls */
 
-/* ---- knot.c, stream.c ---------------------------------------------------------------------- */
+/* ---- deadlock_detect.c, stream.c ---------------------------------------------------------------------- */
 
-/* Do fibers, or threads, wait in vain? At rest, the gate closed. It may be found out later (knot.h). */
+/* Do fibers, or threads, wait in vain? At rest, the gate closed. It may be found out later (deadlock_detect.h). */
 bool lvd_fibers_in_vain(lvd_app *app);
 /* Its application is over: who waits at a stream whose other end nobody has is told so. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome);
 
-/* ---- blocking.c --------------------------------------------------------------------------- */
+/* ---- blocking_pool.c --------------------------------------------------------------------------- */
 
 void lvd_blocking_end(lvd_runtime *rt);
 void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
@@ -649,7 +649,7 @@ void lvd_actor_leaves(lvd_worker *w, lvd_entity *e);
 void lvd_call_give_back(lvd_entity *e);
 /* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
 void lvd_call_follows(lvd_worker *w, lvd_entity *e);
-/* ---- alarm.c: who waits for a time -------------------------------------------------------- */
+/* ---- actor_timer.c: who waits for a time -------------------------------------------------------- */
 
 /* Ticks until the first of `w` is due; 0: none waits for a time. */
 uint64_t lvd_alarms_next(const lvd_worker *w);
@@ -682,7 +682,7 @@ void lvd_stack_away(lvd_worker *w, lvd_entity *e); /* returns when it is gone on
 void lvd_stacks_forsake(lvd_app *app);             /* none of it is gone on with from now on */
 void lvd_stacks_free(lvd_app *app);                /* of those that are not gone on with */
 
-/* ---- stuck.c ------------------------------------------------------------------------------ */
+/* ---- overrun.c ------------------------------------------------------------------------------ */
 
 /* A worker that may have something of what waits behind `w`; null: none. In a signal's handler, or anywhere. */
 lvd_worker *lvd_refuge(const lvd_worker *w);
@@ -692,7 +692,7 @@ void lvd_stuck_tick(lvd_worker *w);
 /* The watchdog has seen that the activation sleeps in the system; it is at `at`, on the stack at `sp`. In signal context. */
 void lvd_stuck_asleep(lvd_worker *w, const void *sp, const void *at);
 
-/* ---- interrupt.c -------------------------------------------------------------------------- */
+/* ---- preempt.c -------------------------------------------------------------------------- */
 
 /* A tick of the clock amid a fiber, which goes on at `at` with its stack at `sp`: it is suspended, where it can be and
  * somebody waits, or else relieved as an actor is. In signal context. */
@@ -705,7 +705,7 @@ void lvd_interrupt_knock(lvd_worker *w);
 /* Somebody has knocked. In signal context. */
 void lvd_interrupt_knocked(lvd_worker *w, const void *sp, const void *at);
 
-/* ---- overdue.c ---------------------------------------------------------------------------- */
+/* ---- forced_exit.c ---------------------------------------------------------------------------- */
 
 /* Who computes for longer than this while his application ends is left where he is. */
 enum { LVD_STOP_MS = 200, LVD_END_TICKS = LVD_STOP_MS / LVD_TICK_MS };
@@ -737,7 +737,7 @@ void lvd_watchdog_hurry(lvd_app *app);
  * it is met again at each look, until it is held. */
 void lvd_watchdog_halt(lvd_worker *w, lvd_app *app);
 
-/* ---- urgent.c, relief.c ------------------------------------------------------------------- */
+/* ---- priority_worker.c, backup_worker.c ------------------------------------------------------------------- */
 
 /* Starts a worker that is not there from the beginning, unless it runs; its thread has the core's name with this mark. */
 lvd_status lvd_worker_begin(lvd_runtime *rt, uint32_t index, char mark);
@@ -750,7 +750,7 @@ void lvd_relief_needed(const lvd_worker *w);
 /* `w` is a relief, and has `e` in hand: where that is to be when the core's own worker is back. */
 void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e);
 
-/* ---- lost.c ------------------------------------------------------------------------------- */
+/* ---- steal_time.c ------------------------------------------------------------------------------- */
 
 void lvd_lost_begin(lvd_worker *w);
 /* Moves `since` on by what has been lost until `now`. Of the worker itself while nothing runs, of its clock while

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runtime: its workers, and the cores they may use. */
 #include "core.h"
-#include "inside.h"
+#include "core/no_abandon.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), vo
   }
 }
 
-/* An actor whose call is out (blocking.c) cannot be handed over: where it comes back to changes. */
+/* An actor whose call is out (blocking_pool.c) cannot be handed over: where it comes back to changes. */
 static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e); }
 
 /* Entities that are put aside must move too: back into the queue with them, where they are handed

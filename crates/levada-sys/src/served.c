@@ -14,9 +14,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "link.h"
-#include "message.h"
-#include "stream.h"
+#include "ipc/link.h"
+#include "ipc/task_message.h"
+#include "stream/stream.h"
 
 enum { LOOK_NS = 100000000, ROOM = 65536 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The resident loader's machine: what a program does wrong ends in the bridge, which tells the near
  * side; that resets the processor, and the loader begins anew. */
-#include "../../../runtime/far/loader.h"
+#include "../../../runtime/remote/loader.h"
 
 #include "../bridge.h"
 

@@ -4,7 +4,7 @@
  * order of both.
  *
  * The firmware waits for LVD_RPMSG_WINDOW before it looks at any memory, then runs the loader there
- * (far/loader.h), whose `ring` sends LVD_RPMSG_RING to where that came from, and which wakes at each
+ * (remote/loader.h), whose `ring` sends LVD_RPMSG_RING to where that came from, and which wakes at each
  * message. It gets LVD_RPMSG_WINDOW again when another host has come; the window is then the same.
  *
  * Freestanding. C17 and C++17. */

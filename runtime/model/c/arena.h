@@ -2,7 +2,7 @@
 #ifndef LVD_MODEL_ARENA_H
 #define LVD_MODEL_ARENA_H
 
-#include "port/port.h"
+#include "platform/platform.h"
 
 /* Forgets all memory and threads: an execution begins. */
 void model_arena_reset(void);

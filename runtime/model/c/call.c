@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/unit.h"
+#include "src/rpc/unit.h"
 #include "world.h"
 
 static struct {

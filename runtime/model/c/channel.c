@@ -4,7 +4,7 @@
 #include <levada/channel.h>
 #include <stdlib.h>
 
-#include "port/port.h"
+#include "platform/platform.h"
 
 void model_ring(uint32_t bell);
 

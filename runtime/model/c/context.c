@@ -2,11 +2,11 @@
 /* The shipped context switch, made safe for the checker: a check that fails on a fiber's stack is
  * abandoned by a panic, and there is nobody on that stack to catch it. So each fiber begins in the
  * checker (calls.guard), which catches it; the worker's own stack, gone back to, goes on with it. */
-#include "src/fiber.h"
+#include "src/fiber/fiber.h"
 
 #define lvd_port_context_make   bare_make
 #define lvd_port_context_switch bare_switch
-#include "port/context.c"
+#include "platform/context.c"
 #undef lvd_port_context_make
 #undef lvd_port_context_switch
 

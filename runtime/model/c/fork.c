@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threads with a deque each for the checker: the first forks, the others take from it. What deques.c
+/* Threads with a deque each for the checker: the first forks, the others take from it. What deque_pool.c
  * and steal.c would find for them is found here by hand. */
-#include "src/fork.h"
+#include "src/fork/fork.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static lvd_fork_set set = {.rt = &rt};
 static person *me(void) { return lvd_port_self(); }
 lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 
-/* ---- what fork.c calls -------------------------------------------------------------------- */
+/* ---- what deque.c calls -------------------------------------------------------------------- */
 
 lvd_forker *lvd_forker_self(void) { return &me()->f; }
 lvd_deque *lvd_forker_deque(lvd_forker *f) { return lvd_load_relaxed_ptr(&f->deque); }

@@ -3,7 +3,7 @@
 #include <levada/inbox.h>
 #include <stdlib.h>
 
-#include "port/port.h"
+#include "platform/platform.h"
 
 enum { SLOTS = 4 };
 

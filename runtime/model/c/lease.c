@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A lease for the checker, and a count of who is on its core. */
-#include "src/lease.h"
+#include "src/lease/core_lease.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/port.h"
+#include "platform/platform.h"
 
 typedef struct model_lease {
   lvd_lease lease;
@@ -28,7 +28,7 @@ static void come(model_lease *m) {
 }
 static void go(model_lease *m) { lvd_add_relaxed_u32(&m->inside, UINT32_MAX); }
 
-/* As leases.c does it, without looks at the holder. */
+/* As lease_client.c does it, without looks at the holder. */
 static void wait_for(model_lease *m, uint32_t me) {
   while (!lvd_lease_ask(&m->lease, me, 1)) {
     lvd_port_wait(&m->lease.want[me], 1, -1);

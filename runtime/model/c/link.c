@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "src/link.h"
+#include "src/ipc/link.h"
 
 enum { MEMORY = 8192 };
 

@@ -10,8 +10,8 @@
 #include <levada/fiber.h>
 
 #include "arena.h"
-#include "mcapi/pmq.h"
-#include "port/domain.h"
+#include "mcapi/transport/mqueue/mqueue.h"
+#include "platform/domain.h"
 #include "src/core.h"
 
 enum { PROCESSES = 3, LOCKS = 1 + PROCESSES, FIRST_FILE = 100, FIRST_WATCH = 200 };

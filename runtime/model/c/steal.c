@@ -3,7 +3,7 @@
  * cancelled. Each thread of a check is a person, by its number: it has what is local to a thread. */
 #include <stdlib.h>
 
-#include "src/fork.h"
+#include "src/fork/fork.h"
 #include "world.h"
 
 enum { PEOPLE = 5, CALLS = 5 };
@@ -198,7 +198,7 @@ uint32_t model_reduce(uint32_t n) {
   return result;
 }
 
-/* Who makes a runtime for the program that has none (own.c): nobody here. */
+/* Who makes a runtime for the program that has none (fork_runtime.c): nobody here. */
 void lvd_own_start(void) {}
 void lvd_own_before_fork(void) {}
 void lvd_own_after_fork(void) {}

@@ -5,7 +5,7 @@
 #define LVD_MODEL_WORLD_H
 
 #include "arena.h"
-#include "src/stream.h"
+#include "src/stream/stream.h"
 
 enum { WORKERS = 2, FIBERS = 4, EVENTS = 2, STACK_LOG2 = LVD_STACK_MOST };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of calls to a core (src/call.c): what is sent and comes back, cancelled or late; and of urgent
-//! ones (src/urgent.c).
+//! Checks of calls to a core (src/rpc/call.c): what is sent and comes back, cancelled or late; and of urgent
+//! ones (src/sched/priority_worker.c).
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of forks (src/fork.c), by its guarantees D1 to D3.
+//! Checks of forks (src/fork/deque.c), by its guarantees D1 to D3.
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;

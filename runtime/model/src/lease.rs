@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of a core's lease (src/lease.h), by its guarantees H1 and H2.
+//! Checks of a core's lease (src/lease/core_lease.h), by its guarantees H1 and H2.
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;

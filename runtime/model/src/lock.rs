@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of the lock of MCAPI's endpoints (mcapi/lock.h), by its guarantees M1 and M2.
+//! Checks of the lock of MCAPI's endpoints (mcapi/domain/owner_lock.h), by its guarantees M1 and M2.
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of stealing (src/steal.c) and of what stands on top of forks (src/range.c), with the
+//! Checks of stealing (src/fork/steal.c) and of what stands on top of forks (src/fork/parallel_for.c), with the
 //! runtime's own workers: nobody sleeps while a fork is public, a worker whose place a thread has
 //! steps back and comes back, what is abandoned is not touched any more, what is cancelled does not
 //! begin. The deque itself is fork.rs's.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of the calls of MCAPI's nodes and of their end (mcapi/visit.h), by its guarantee N1.
+//! Checks of the calls of MCAPI's nodes and of their end (mcapi/domain/call_guard.h), by its guarantee N1.
 
 use crate::check::{Barrier, Check, check, spawn};
 use crate::harness;

@@ -10,7 +10,7 @@ const ENOUGH: u64 = 8;
 const LATELY: Duration = Duration::from_secs(2);
 
 /// Those who compute all the time wait from the end of a turn of theirs, for the turns of all others. Whoever comes
-/// when something has come for it waits for what is left of one more: half of one (`TURN_NS` in leases.c).
+/// when something has come for it waits for what is left of one more: half of one (`TURN_NS` in lease_client.c).
 const HALF_A_TURN: f64 = 2e6;
 
 pub(super) struct Waits {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who needs little of a worker goes first there, as in the runtime (runtime/src/turns.h): the actors of an application that
+//! Who needs little of a worker goes first there, as in the runtime (runtime/src/sched/ready_queue.h): the actors of an application that
 //! have had less than a sixteenth of it of late, or what is let in at once more than that. All of these together have no more
 //! than the last two have. Another worker that wakes one of them ends the turn of who runs; so turns are much shorter
 //! where many applications have but small actors on a core.

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A copy of a shared object on Linux: the loader knows a file by its inode, and would give a second
+ * program the variables of the first. So it gets a file in memory of its own, which also stays as it is
+ * when the one on the disk is written over. The descriptor stays open: its number is in the name by
+ * which the loader would take another for this one.
+ *
+ * By weak references, as in library.c: a static program loads nothing. */
+#include "../platform.h"
+#include "syscall.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#pragma weak dlopen
+#pragma weak dlsym
+#pragma weak dlclose
+#pragma weak dlerror
+
+struct lvd_port_object {
+  void *library;
+  int fd;
+  char name[32];
+};
+
+static lvd_status cannot(const char *path, const char *text, lvd_status status, char *why,
+                         size_t size) {
+  if (why) snprintf(why, size, "%s: %s", path, text);
+  return status;
+}
+
+/* The copy; below 0: errno says why. */
+static int copy_of(int file) {
+  struct lvd_sys_statx s;
+  if (lvd_sys_stat(file, "", &s) != 0) return -1;
+  if (!S_ISREG(s.stx_mode)) {
+    errno = S_ISDIR(s.stx_mode) ? EISDIR : EINVAL;
+    return -1;
+  }
+  int fd = lvd_sys_memfd_create("levada-program", MFD_CLOEXEC);
+  for (uint64_t left = s.stx_size; fd >= 0 && left > 0;) {
+    ssize_t n = lvd_sys_sendfile(fd, file, left);
+    if (n > 0) {
+      left -= (size_t)n;
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    int error = n < 0 ? errno : EIO; /* it has become shorter */
+    lvd_sys_close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
+}
+
+/* Is a part that the loader would map not there, as of a file that is being written? It would map it all the same, and
+ * whoever touches that part ends by SIGBUS. What is no object at all the loader refuses itself. */
+static bool is_cut(int fd) {
+  struct lvd_sys_statx s;
+  ElfW(Ehdr) head;
+  if (lvd_sys_stat(fd, "", &s) != 0 ||
+      lvd_sys_pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
+    return false;
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr)))
+    return false;
+  uint64_t size = s.stx_size;
+  for (uint32_t i = 0; i < head.e_phnum; i++) {
+    ElfW(Phdr) part;
+    uint64_t at = head.e_phoff + (uint64_t)i * sizeof part;
+    if (at > size || lvd_sys_pread(fd, &part, sizeof part, (off_t)at) != (ssize_t)sizeof part)
+      return true;
+    if (part.p_type != PT_LOAD) continue;
+    if (part.p_offset > size || part.p_filesz > size - part.p_offset) return true;
+  }
+  return false;
+}
+
+lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
+  if (!dlopen || !dlsym || !dlclose || !dlerror)
+    return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
+  int file = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return cannot(path, strerror(errno), LVD_E_ARGUMENT, why, size);
+  int fd = copy_of(file), error = errno;
+  lvd_sys_close(file);
+  if (fd < 0)
+    return cannot(path, strerror(error),
+                  error == EISDIR || error == EINVAL ? LVD_E_ARGUMENT : LVD_E_LIMIT, why, size);
+  if (is_cut(fd)) {
+    lvd_sys_close(fd);
+    return cannot(path, "the file is cut short: some of what it is to have is not there",
+                  LVD_E_ARGUMENT, why, size);
+  }
+  lvd_port_object *o = calloc(1, sizeof *o);
+  if (!o) {
+    lvd_sys_close(fd);
+    return cannot(path, "no memory", LVD_E_MEMORY, why, size);
+  }
+  o->fd = fd;
+  snprintf(o->name, sizeof o->name, "/proc/self/fd/%d", fd);
+  if (!(o->library = dlopen(o->name, RTLD_NOW | RTLD_LOCAL))) {
+    const char *text = dlerror(), *rest = text ? strstr(text, o->name) : NULL;
+    if (rest) text = rest + strlen(o->name); /* it names the copy */
+    if (text && strncmp(text, ": ", 2) == 0) text += 2;
+    cannot(path, text ? text : "it cannot be loaded", LVD_E_ARGUMENT, why, size);
+    free(o);
+    lvd_sys_close(fd);
+    return LVD_E_ARGUMENT;
+  }
+  *out = o;
+  return LVD_OK;
+}
+
+void *lvd_port_object_symbol(lvd_port_object *o, const char *name) {
+  return dlsym(o->library, name);
+}
+
+typedef struct code_of {
+  const char *name;
+  uintptr_t from, to;
+} code_of;
+
+static int note_code(struct dl_phdr_info *info, size_t size, void *argument) {
+  code_of *c = argument;
+  (void)size;
+  if (!info->dlpi_name || strcmp(info->dlpi_name, c->name) != 0) return 0;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+    c->from = info->dlpi_addr + part->p_vaddr;
+    c->to = c->from + part->p_memsz;
+  }
+  return 1;
+}
+
+void lvd_port_object_code(const lvd_port_object *o, uintptr_t *from, uintptr_t *to) {
+  code_of c = {.name = o->name};
+  dl_iterate_phdr(note_code, &c);
+  *from = c.from;
+  *to = c.to;
+}
+
+/* Some objects stay loaded (C++ with unique symbols, -z nodelete): as long as one does, no other may
+ * have its number, and so its name. */
+void lvd_port_object_close(lvd_port_object *o) {
+  dlclose(o->library);
+  void *stays = dlopen(o->name, RTLD_NOW | RTLD_NOLOAD);
+  if (stays)
+    dlclose(stays);
+  else
+    lvd_sys_close(o->fd);
+  free(o);
+}

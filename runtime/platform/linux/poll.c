@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Many descriptors at once on Linux: epoll. Each report is for once, so that a descriptor at which
+ * nobody waits any more costs nothing. */
+#include "../platform.h"
+#include "syscall.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+struct lvd_port_poller {
+  int epoll, bell;
+};
+
+lvd_status lvd_port_poller_open(lvd_port_poller **out) {
+  lvd_port_poller *p = calloc(1, sizeof *p);
+  if (!p) return LVD_E_MEMORY;
+  p->epoll = lvd_sys_epoll_create(EPOLL_CLOEXEC);
+  p->bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct epoll_event bell = {.events = EPOLLIN, .data = {.fd = -1}};
+  if (p->epoll < 0 || p->bell < 0 ||
+      lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
+    lvd_port_poller_close(p);
+    return LVD_E_LIMIT;
+  }
+  *out = p;
+  return LVD_OK;
+}
+
+void lvd_port_poller_close(lvd_port_poller *p) {
+  if (p->epoll >= 0) lvd_sys_close(p->epoll);
+  if (p->bell >= 0) lvd_sys_close(p->bell);
+  free(p);
+}
+
+bool lvd_port_poller_watch(lvd_port_poller *p, int fd, bool to_read, bool to_write) {
+  struct epoll_event e = {.events = EPOLLONESHOT, .data = {.fd = fd}};
+  if (to_read) e.events |= EPOLLIN;
+  if (to_write) e.events |= EPOLLOUT;
+  if (lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &e) == 0) return true;
+  if (errno != ENOENT) return false;
+  return lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_t most) {
+  enum { SOME = 64 };
+  struct epoll_event event[SOME];
+  int n = lvd_sys_epoll_wait(p->epoll, event, most < SOME ? (int)most : SOME, -1);
+  for (int i = 0; i < n; i++) {
+    bool both = event[i].events & (EPOLLERR | EPOLLHUP); /* has an end or an error to tell */
+    ready[i].fd = event[i].data.fd;
+    ready[i].to_read = both || event[i].events & EPOLLIN;
+    ready[i].to_write = both || event[i].events & EPOLLOUT;
+  }
+  return n < 0 ? 0 : (uint32_t)n;
+}
+
+void lvd_port_poller_ring(lvd_port_poller *p) {
+  ssize_t n = lvd_sys_write(p->bell, &(uint64_t){1}, sizeof(uint64_t));
+  (void)n;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A processor that Linux starts (remoteproc) and rings (rpmsg); the window is memory of uio.c's. */
+#include "../text.h"
+#include "device.h"
+#include "syscall.h"
+
+#include <levada/rpmsg.h>
+#include <linux/rpmsg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+
+enum { NODES = 64, FIRMWARE_ENDPOINT = 0x400 };
+
+typedef struct remote {
+  lvd_port_device device; /* first */
+  lvd_port_device *memory;
+  char name[40], folder[120];
+  const char *firmware, *channel; /* of the name's words; or null */
+  const char *place;
+  uint64_t control, to;
+  int endpoint;
+  bool made;    /* the endpoint is ours */
+  bool started; /* so it is ours to stop */
+  bool kept;    /* both are the keeper's to undo */
+} remote;
+
+static void *map(const lvd_port_device *device, size_t offset, size_t head, size_t ring) {
+  const remote *r = (const remote *)device;
+  return r->memory->map(r->memory, offset, head, ring);
+}
+
+static bool tell(const remote *r, const char *file, const char *word) {
+  char path[160];
+  snprintf(path, sizeof path, "%s/%s", r->folder, file);
+  int fd = lvd_sys_open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+  bool good = fd >= 0 && lvd_sys_write(fd, word, strlen(word)) == (ssize_t)strlen(word);
+  int kept = errno;
+  if (fd >= 0) lvd_sys_close(fd);
+  errno = kept;
+  return good;
+}
+
+static bool is_in_state(const remote *r, const char *state) {
+  char path[160], line[40];
+  snprintf(path, sizeof path, "%s/state", r->folder);
+  return lvd_device_read(path, line, sizeof line) && strcmp(line, state) == 0;
+}
+
+static bool runs(const remote *r) {
+  return is_in_state(r, "running") || is_in_state(r, "attached");
+}
+
+static void wait_a_little(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
+  if (lvd_sys_access(r->folder, F_OK) != 0)
+    return lvd_device_say(why, LVD_E_UNKNOWN, "there is no processor %s: %s is not there", r->name,
+                          r->folder);
+  if (runs(r)) return true;
+  if (!is_in_state(r, "offline"))
+    return lvd_device_say(why, LVD_E_STATE,
+                          "%s is neither running nor offline: write stop to %s/state", r->name,
+                          r->folder);
+  if (!r->firmware)
+    return lvd_device_say(why, LVD_E_STATE, "%s does not run: name its firmware, as firmware=FILE",
+                          r->name);
+  if (!tell(r, "firmware", r->firmware) || !tell(r, "state", "start"))
+    return lvd_device_say(why, errno == ENOENT ? LVD_E_UNKNOWN : LVD_E_SYSTEM,
+                          "%s cannot be started with %s: %s", r->name, r->firmware,
+                          errno == ENOENT   ? "there is no such firmware"
+                          : errno == EACCES ? "this user may not"
+                                            : strerror(errno));
+  r->started = r->device.fresh = true;
+  while (!runs(r)) {
+    if (is_in_state(r, "crashed"))
+      return lvd_device_say(why, LVD_E_PEER, "%s has crashed as it was started", r->name);
+    if (lvd_port_ns() >= deadline)
+      return lvd_device_say(why, LVD_E_TIME, "%s does not start in time", r->name);
+    wait_a_little();
+  }
+  return true;
+}
+
+/* A node comes when the firmware has said its name. */
+static int await_node(const char *name, uint64_t deadline, lvd_device_why *why) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
+  while (lvd_sys_access(path, F_OK) != 0 && lvd_port_ns() < deadline) wait_a_little();
+  return lvd_device_node(why, name);
+}
+
+static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_why *why) {
+  static lvd_a32 made;
+  struct rpmsg_endpoint_info info = {.src = UINT32_MAX, .dst = (uint32_t)r->to};
+  char control[32], path[240], line[40];
+  snprintf(control, sizeof control, "rpmsg_ctrl%u", (unsigned)r->control);
+  snprintf(info.name, sizeof info.name, "levada-%d-%u", (int)lvd_sys_getpid(),
+           (unsigned)lvd_add_relaxed_u32(&made, 1));
+  int fd = await_node(control, deadline, why);
+  if (fd < 0) return false;
+  int failed = lvd_sys_ioctl(fd, RPMSG_CREATE_EPT_IOCTL, &info), error = errno;
+  lvd_sys_close(fd);
+  if (failed)
+    return lvd_device_say(why, LVD_E_SYSTEM, "%s gives no endpoint to 0x%x: %s", control,
+                          (unsigned)r->to, strerror(error));
+  for (int i = 0; i < NODES; i++) {
+    char node[24];
+    snprintf(node, sizeof node, "rpmsg%d", i);
+    snprintf(path, sizeof path, "%s/class/rpmsg/%s/name", lvd_device_root("LEVADA_SYSFS", "/sys"),
+             node);
+    if (!lvd_device_read(path, line, sizeof line) || strcmp(line, info.name) != 0) continue;
+    r->endpoint = await_node(node, deadline, why);
+    return r->made = r->endpoint >= 0;
+  }
+  return lvd_device_say(why, LVD_E_SYSTEM, "%s has made an endpoint that is not below %s", control,
+                        "/sys/class/rpmsg");
+}
+
+static bool connect_to(remote *r, uint64_t deadline, lvd_device_why *why) {
+  if (!r->channel) {
+    if (!make_endpoint(r, deadline, why)) return false;
+  } else if ((r->endpoint = await_node(r->channel, deadline, why)) < 0) {
+    return false;
+  }
+  return lvd_sys_fcntl(r->endpoint, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
+                       lvd_port_process *peer) {
+  remote *r = (remote *)device;
+  char words[2][16], path[160];
+  const lvd_rpmsg here = {.magic = LVD_RPMSG_MAGIC,
+                          .kind = LVD_RPMSG_WINDOW,
+                          .address = ((const lvd_uio *)r->memory)->address,
+                          .size = r->memory->size};
+  if (lvd_sys_write(r->endpoint, &here, sizeof here) != sizeof here) return LVD_E_SYSTEM;
+  snprintf(words[0], sizeof words[0], "%d", wire);
+  snprintf(words[1], sizeof words[1], "%d", r->endpoint);
+  snprintf(path, sizeof path, "%s/state", r->folder);
+  const char *const argument[] = {"rpmsg",
+                                  words[0],
+                                  words[1],
+                                  path,
+                                  r->started ? "stop" : "leave",
+                                  r->made ? "destroy" : "leave",
+                                  NULL};
+  const int kept[2] = {wire, r->endpoint};
+  lvd_status status =
+      lvd_port_process_start(peer, keeper, argument, "LEVADA_BOARD", "remoteproc", kept, 2);
+  r->kept = status == LVD_OK;
+  if (r->kept) peer->asked = true;
+  return status;
+}
+
+static void close_remote(lvd_port_device *device) {
+  remote *r = (remote *)device;
+  if (r->endpoint >= 0 && r->made && !r->kept)
+    lvd_sys_ioctl(r->endpoint, RPMSG_DESTROY_EPT_IOCTL, NULL);
+  if (r->endpoint >= 0) lvd_sys_close(r->endpoint);
+  if (r->started && !r->kept) tell(r, "state", "stop");
+  if (r->memory) r->memory->close(r->memory);
+  free(r);
+}
+
+static bool number(const char *at, uint64_t most, uint64_t *out) {
+  return lvd_device_number(&at, out) && !*at && *out <= most;
+}
+
+static bool is_file(const char *name) { return *name && !strchr(name, '/') && *name != '.'; }
+
+/* `name` is cut in pieces, and stays. */
+static bool read_name(remote *r, char *name, lvd_device_why *why) {
+  char *rest = name;
+  const char *word = lvd_text_word(&rest);
+  if (!word || !is_file(word) || strlen(word) >= sizeof r->name)
+    return lvd_device_say(why, LVD_E_ARGUMENT,
+                          "name a processor, as remoteproc:remoteproc0,memory=uio0:IMAGE");
+  strcpy(r->name, word);
+  snprintf(r->folder, sizeof r->folder, "%.60s/class/remoteproc/%s",
+           lvd_device_root("LEVADA_SYSFS", "/sys"), r->name);
+  r->to = FIRMWARE_ENDPOINT;
+  while ((word = lvd_text_word(&rest))) {
+    if (strncmp(word, "memory=", 7) == 0)
+      r->place = word + 7;
+    else if (strncmp(word, "firmware=", 9) == 0 && word[9])
+      r->firmware = word + 9;
+    else if (strncmp(word, "rpmsg=", 6) == 0 && is_file(word + 6))
+      r->channel = word + 6;
+    else if (strcmp(word, "fresh") == 0)
+      r->device.fresh = true;
+    else if (!(strncmp(word, "ctrl=", 5) == 0 && number(word + 5, NODES, &r->control)) &&
+             !(strncmp(word, "to=", 3) == 0 && number(word + 3, UINT32_MAX, &r->to)))
+      return lvd_device_say(why, LVD_E_ARGUMENT,
+                            "what is \"%s\"? Known are memory=, firmware=, rpmsg=, ctrl=, to=, "
+                            "fresh",
+                            word);
+  }
+  if (r->place) return true;
+  return lvd_device_say(why, LVD_E_ARGUMENT,
+                        "say where the window is: memory=uio0, or memory=mem@ADDRESS+SIZE");
+}
+
+lvd_port_device *lvd_port_remoteproc_open(const char *name, char *text, size_t size,
+                                          int64_t limit_ns, lvd_status *status) {
+  lvd_device_why why = {text, size, status};
+  uint64_t deadline = lvd_port_ns() + (uint64_t)limit_ns;
+  remote *r = calloc(1, sizeof *r);
+  char *words = lvd_text_copy(name);
+  *status = LVD_E_MEMORY;
+  bool good = r && words;
+  if (r) {
+    r->device.map = map;
+    r->device.keep = keep;
+    r->device.close = close_remote;
+    r->endpoint = -1;
+  }
+  good = good && read_name(r, words, &why) &&
+         (r->memory = lvd_port_uio_open(r->place, text, size, status));
+  if (good) r->device.size = r->memory->size;
+  good = good && begin(r, deadline, &why) && connect_to(r, deadline, &why);
+  free(words); /* what is left of it in r is not looked at any more */
+  if (good) return &r->device;
+  if (r) close_remote(&r->device);
+  return NULL;
+}

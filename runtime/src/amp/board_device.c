@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Boards whose memory a device of the kernel's gives out: uio:DEVICE:IMAGE, and
+ * remoteproc:PROCESSOR:IMAGE. What is behind the window is no
+ * process; the keeper (remote/linux) stands for it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../platform/text.h"
+#include "window.h"
+
+#ifndef LVD_KEEPER
+#define LVD_KEEPER       ""
+#define LVD_KEEPER_BUILT ""
+#endif
+
+lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
+                          lvd_port_device **out) {
+  char text[200] = "";
+  lvd_status status = LVD_E_MEMORY;
+  *out = board->open(device, text, sizeof text, limit_ns, &status);
+  return *out ? LVD_OK : lvd_window_refuse(status, "%s", text);
+}
+
+lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
+                                 lvd_port_device **out) {
+  const char *colon = strchr(*file, ':');
+  if (!colon || !colon[1])
+    return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
+                             board->prefix);
+  char *name = lvd_text_copy_part(*file, (size_t)(colon - *file));
+  lvd_status status = name ? lvd_board_open(board, name, limit_ns, out) : LVD_E_MEMORY;
+  free(name);
+  *file = colon + 1;
+  return status;
+}
+
+const char *lvd_board_keeper(void) {
+  return lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
+}
+
+lvd_status lvd_board_no_keeper(const char *keeper) {
+  return lvd_window_refuse(LVD_E_UNKNOWN,
+                           "the keeper %s is not there: name another in LEVADA_KEEPER", keeper);
+}
+
+lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer) {
+  const char *keeper = lvd_board_keeper();
+  lvd_status status = device->keep(device, keeper, bell, peer);
+  return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
+}
+
+static lvd_port_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,
+                                 lvd_status *status) {
+  (void)limit_ns;
+  return lvd_port_uio_open(name, text, size, status);
+}
+
+const lvd_board lvd_board_uio = {"uio:", 0, 0, "little-endian processors", 0, NULL, NULL, open_uio};
+
+const lvd_board lvd_board_remoteproc = {
+    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, NULL, lvd_port_remoteproc_open};

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Starting, pausing, stopping and ending an application while others run, as its program asks for it.
+ *
+ * An application ENDS when nothing of it can fire any more (quiescence.c), when an actor fails, or when it is told
+ * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The keeper does the
+ * rest (app_reaper.c).
+ *
+ * Pairs of orders (all else is ordered by locks, inboxes and commands)
+ *   end:    exchange_release phase               -> app_reaper.c, find_ending: load_acquire     the outcome
+ *   finish: store_release phase ENDED (app_reaper.c) -> wait, get_state: load_acquire       all that was done
+ *   resume: store_release paused (let_go, hold_sources) -> may_run (worker.c), may_follow (fiber.c): load_acquire
+ *                                                                      what was read, and left, while it stood still
+ *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
+ *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
+ *   still:  worker.c */
+#include "../core/no_abandon.h"
+#include "../stream/stream.h"
+#include "../wait/thread_waiters.h"
+#include "program_app.h"
+
+/* ---- what runs ---------------------------------------------------------------------------- */
+
+/* A worker that does something for another application, as long as that may take, need not be waited
+ * for: before it does something for this one it looks at its phase. */
+static bool still_within(lvd_app *app, int64_t timeout_ms) {
+  lvd_runtime *rt = app->rt;
+  uint64_t start = lvd_port_ns();
+  bool still = true;
+  lvd_add_relaxed_u32(&rt->awaited, 1);
+  lvd_port_barrier();
+  for (uint32_t i = 0; still && i < lvd_all_workers(rt); i++) {
+    lvd_worker *w = &rt->worker[i];
+    uint32_t turn = lvd_load_acquire_u32(&w->turn);
+    const lvd_app *running = lvd_load_acquire_ptr(&w->running);
+    if (running != app && running != LVD_ANY_APP(w)) continue;
+    while (lvd_load_acquire_u32(&w->turn) == turn) {
+      lvd_worker_ring(w);
+      if (running == app) lvd_watchdog_halt(w, app);
+      if (timeout_ms >= 0 && lvd_port_ns() - start >= (uint64_t)timeout_ms * 1000000) {
+        still = false;
+        break;
+      }
+      lvd_port_wait(&w->turn, turn, LVD_HELD_UP_NS);
+      if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
+      /* Who has taken a call of what failed there is waited for: he hears that it ends. */
+      if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) lvd_fibers_wake(app);
+      lvd_watchdog_hurry(app);
+      lvd_keeper_held_up(rt);
+    }
+  }
+  lvd_add_relaxed_u32(&rt->awaited, UINT32_MAX);
+  return still;
+}
+
+void lvd_app_still(lvd_app *app) { still_within(app, -1); }
+
+/* ---- start, pause, resume, move ----------------------------------------------------------- */
+
+/* From now on it runs, but for what is held. */
+static bool begin(lvd_app *app, uint32_t holds) {
+  uint32_t loaded = LVD_PHASE_LOADED;
+  /* Who pauses it has the first lock for as long as a firing lasts. */
+  if (lvd_load_relaxed_u32(&app->phase) != loaded) return false;
+  lvd_port_lock(&app->control);
+  /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
+  lvd_port_lock(&app->rt->lock);
+  lvd_port_lock(&app->gate);
+  bool begins = lvd_load_relaxed_u32(&app->phase) == loaded;
+  if (begins) {
+    app->holds |= holds;
+    lvd_store_relaxed_u32(&app->paused, app->holds);
+    /* It may have been told to end meanwhile. */
+    begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
+  }
+  lvd_port_unlock(&app->gate);
+  lvd_port_unlock(&app->rt->lock);
+  lvd_port_unlock(&app->control);
+  return begins;
+}
+
+static lvd_status start(lvd_app *app, uint32_t holds) {
+  if (!app) return LVD_E_ARGUMENT;
+  if (!begin(app, holds)) return LVD_E_STATE;
+  /* Alive until every actor has been woken, or the first could be at rest before the last. */
+  lvd_add_relaxed_u32(&app->live, 1);
+  for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
+  if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_start(lvd_app *app) {
+  LVD_INSIDE;
+  return start(app, 0);
+}
+
+lvd_status lvd_app_start_paused(lvd_app *app) {
+  LVD_INSIDE;
+  return start(app, LVD_HOLD_ALL);
+}
+
+lvd_status lvd_app_promise(lvd_app *app, bool promised) {
+  if (!app) return LVD_E_ARGUMENT;
+  lvd_store_relaxed_u32(&app->promised, promised);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_within(app, -1); }
+
+lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  app->holds |= LVD_HOLD_ALL;
+  lvd_store_relaxed_u32(&app->paused, app->holds);
+  bool still = still_within(app, timeout_ms);
+  lvd_port_unlock(&app->control);
+  return still ? LVD_OK : LVD_E_TIME;
+}
+
+static void take_up(lvd_worker *w, lvd_command *c) {
+  const lvd_app *app = c->argument;
+  lvd_exchange_acq_rel_u32(&app->share[w->index].taking, 0); /* it may be left again */
+  for (lvd_entity **at = &w->held, *e; (e = *at);) {
+    if (e->app != app) {
+      at = &e->next;
+      continue;
+    }
+    *at = e->next;
+    lvd_queue_put(w, e);
+  }
+}
+
+void lvd_app_take_up(lvd_app *app) {
+  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
+    lvd_app_share *s = &app->share[i];
+    if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_acq_rel_u32(&s->taking, 1)) continue;
+    s->take_up.run = take_up;
+    s->take_up.soon = true;
+    s->take_up.argument = app;
+    lvd_worker_post(&app->rt->worker[i], &s->take_up, 0);
+    lvd_worker_ask(&app->rt->worker[i]);
+  }
+}
+
+/* Takes these of its holds back. */
+static lvd_status let_go(lvd_app *app, uint32_t holds) {
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  /* It may end as soon as nothing holds it: what is posted after its workers have forgotten it would find it gone. */
+  bool lives = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING;
+  if (lives) {
+    app->holds &= ~holds;
+    lvd_store_release_u32(&app->paused, app->holds);
+    lvd_port_barrier(); /* who has held something, and looked before, is known */
+    lvd_app_take_up(app);
+  }
+  lvd_port_unlock(&app->control);
+  return lives ? LVD_OK : LVD_E_STATE;
+}
+
+lvd_status lvd_app_resume(lvd_app *app) {
+  LVD_INSIDE;
+  return app ? let_go(app, LVD_HOLD_ALL) : LVD_E_ARGUMENT;
+}
+
+/* Their workers see what holds them when they next have them in hand, as with a new target. */
+static void rouse_sources(lvd_app *app) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    lvd_entity *e = &app->entity[i];
+    if (e->actor.cls->inputs) continue;
+    lvd_entity_wake(&e->waiter);
+    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+  }
+}
+
+static lvd_status hold_sources(lvd_app *app, uint32_t how) {
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  lvd_port_lock(&app->control);
+  app->holds |= how;
+  /* Who meets this, and not what let_go stored before, is ordered after it, too. */
+  lvd_store_release_u32(&app->paused, app->holds);
+  lvd_port_unlock(&app->control);
+  rouse_sources(app);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_rest(lvd_app *app, bool rests) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  return rests ? hold_sources(app, LVD_HOLD_REST) : let_go(app, LVD_HOLD_REST);
+}
+
+lvd_status lvd_app_drain(lvd_app *app) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
+  if (lvd_app_is_program(app)) return lvd_program_drain(app);
+  bool any = false;
+  for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
+  if (!any) return LVD_E_UNKNOWN;
+  lvd_status status = hold_sources(app, LVD_HOLD_SOURCES);
+  if (status == LVD_OK) lvd_inputs_end(app);
+  return status;
+}
+
+/* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it
+ * gives way. */
+void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
+  lvd_store_relaxed_u32(&e->target, worker);
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) {
+    lvd_entity_wake(&e->waiter);
+    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+  } else if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_LOADED) {
+    lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
+  }
+}
+
+lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
+  LVD_INSIDE;
+  if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
+  lvd_status status = LVD_E_STATE;
+  lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
+  if (lvd_core_is_for(&app->rt->worker[worker], app)) {
+    lvd_app_retarget(app, &app->entity[actor], worker);
+    app->entity[actor].sent_from = 0;
+    status = LVD_OK;
+  }
+  lvd_port_unlock(&app->rt->lock);
+  return status;
+}
+
+/* ---- ending ------------------------------------------------------------------------------- */
+
+void lvd_app_end(lvd_app *app, lvd_status outcome) {
+  uint32_t none = 0;
+  /* The first reason counts, and it is there before anybody sees the phase. */
+  if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
+  lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
+  lvd_keeper_ring(app->rt);
+}
+
+lvd_status lvd_app_told(const lvd_app *app) {
+  return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
+}
+
+static bool ends_within(lvd_app *app, int64_t timeout_ms) {
+  lvd_stream_thread_flush();
+  uint64_t start = lvd_port_ns();
+  lvd_waiting self = {.app = NULL};
+  uint32_t phase;
+  while ((phase = lvd_load_acquire_u32(&app->phase)) != LVD_PHASE_ENDED) {
+    int64_t left = -1;
+    if (timeout_ms >= 0) {
+      left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);
+      if (left <= 0) return false;
+      left = left < INT32_MAX ? left * 1000000 : -1;
+    } else if (!self.app && phase == LVD_PHASE_RUNNING) {
+      lvd_waiting_enter_for_end(&self, app);
+      lvd_waiting_sleeps(&self);
+    }
+    lvd_port_wait(&app->phase, phase, left);
+  }
+  lvd_waiting_leave(&self);
+  return true;
+}
+
+lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  return ends_within(app, timeout_ms) ? lvd_app_told(app) : LVD_E_TIME;
+}
+
+lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
+
+lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
+  LVD_INSIDE;
+  if (!app) return LVD_E_ARGUMENT;
+  if (app->net->actors) lvd_store_relaxed_u32(&app->stopped, 1);
+  lvd_app_end(app, LVD_E_STOPPED);
+  return ends_within(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
+}
+
+void lvd_app_finish(lvd_app *app) {
+  LVD_INSIDE;
+  if (app) lvd_app_end(app, LVD_OK);
+}
+
+void lvd_app_ends_at_rest(lvd_app *app) {
+  LVD_INSIDE;
+  if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
+}
+
+/* ---- what the program holds --------------------------------------------------------------- */
+
+static lvd_outside *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
+  for (uint32_t i = 0; app && i < app->outsides; i++) {
+    lvd_outside *o = &app->outside[i];
+    if (o->channel == channel && o->index == index && o->producer == producer) return o;
+  }
+  return NULL;
+}
+
+lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel) {
+  lvd_outside *o = find(app, channel, 0, true);
+  return o ? &o->end.p : NULL;
+}
+
+lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index) {
+  lvd_outside *o = find(app, channel, index, false);
+  return o ? &o->end.c : NULL;
+}

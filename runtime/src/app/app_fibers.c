@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* App fibers: the fibers of an application, which is opened for them; how they are told to end, and
+ * waited for, and what is counted of them.
+ *
+ * Pairs of orders
+ *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
+ *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
+#include "../core/no_abandon.h"
+#include "../stream/stream.h"
+
+lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
+  LVD_INSIDE;
+  static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
+  lvd_app *app;
+  if (!out) return LVD_E_ARGUMENT;
+  lvd_status status = lvd_app_load(rt, &none, options, &app, NULL, 0);
+  if (status != LVD_OK) return status;
+  lvd_store_relaxed_u32(&app->open, 1);
+  *out = app;
+  return lvd_app_start(app);
+}
+
+void lvd_app_close(lvd_app *app) {
+  LVD_INSIDE;
+  if (!app) return;
+  lvd_store_release_u32(&app->open, 0);
+  lvd_app_quiet(app);
+}
+
+/* The keeper ends an application: its fibers hear of it in their waits, and return. */
+static void wake_fiber(lvd_entity *e, void *unused) {
+  (void)unused;
+  lvd_entity_wake(&e->waiter);
+}
+
+void lvd_fibers_wake(lvd_app *app) { lvd_fibers_each(app, wake_fiber, NULL); }
+
+void lvd_fibers_end(lvd_app *app) {
+  lvd_fence_seq_cst();
+  uint32_t left;
+  while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
+    lvd_fibers_wake(app);
+    lvd_port_wait(&app->fibers, left,
+                  10 * 1000000); /* one may have been on its way when we looked */
+    if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
+    /* It may have begun only since we have looked who runs. */
+    lvd_watchdog_hurry(app);
+    lvd_keeper_held_up(app->rt);
+  }
+}
+
+typedef struct reading {
+  lvd_fiber_counters *out;
+  uint32_t n, most;
+} reading;
+
+LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
+  reading *r = argument;
+  if (r->n++ >= r->most) return;
+  lvd_fiber_counters *c = &r->out[r->n - 1];
+  copy_name(c->name, e->name);
+  c->worker = lvd_load_relaxed_u32(&e->worker);
+  c->activations = lvd_load_relaxed_u64(&e->activations);
+  c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+  c->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  c->waiting = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+}
+
+lvd_status lvd_app_fibers(lvd_app *app, lvd_fiber_counters *out, uint32_t *count) {
+  if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
+  reading r = {out, 0, *count};
+  lvd_fibers_each(app, read_fiber, &r);
+  *count = r.n;
+  return LVD_OK;
+}

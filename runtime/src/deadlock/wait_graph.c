@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Who may wait for whom, and what each waits for. */
+#include "wait_graph.h"
+
+#include <stdlib.h>
+
+LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
+  lvd_crowd *c = argument;
+  lvd_fiber *f = (lvd_fiber *)e;
+  if (c->count >= c->most) return;
+  if (c->still) f->number = c->count;
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  bool rests = state == LVD_IDLE;
+  c->member[c->count++] = (lvd_member){.fiber = f,
+                                       .want = f->want,
+                                       .wants = rests ? f->wants : 0,
+                                       .timed = f->timer.set,
+                                       .rests = rests,
+                                       .runs = state == LVD_RUNNING || state == LVD_NOTIFIED};
+}
+
+static void gather_threads(lvd_crowd *c) {
+  for (lvd_waiting *w = lvd_waiting_first(); w && c->count < c->most; w = w->next)
+    if (w->app == c->app && !w->timed)
+      c->member[c->count++] =
+          (lvd_member){.thread = w, .want = w->want, .wants = w->wants, .rests = true};
+}
+
+enum { SOME = 256 }; /* of those that do not keep still */
+
+bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still) {
+  uint32_t threads = 0, fibers = lvd_load_acquire_u32(&app->fibers) + 16;
+  if (!still && fibers > SOME) fibers = SOME;
+  memset(c, 0, sizeof *c);
+  c->app = app;
+  c->still = still;
+  lvd_waiting_lock();
+  for (const lvd_waiting *w = lvd_waiting_first(); w; w = w->next)
+    threads += w->app == app && !w->timed;
+  c->member = calloc(fibers + threads, sizeof *c->member);
+  c->mark = calloc(fibers + threads, sizeof *c->mark);
+  if (!c->member || !c->mark) return false;
+  c->most = fibers;
+  lvd_fibers_each(app, gather, c);
+  c->fibers = c->count;
+  c->most += threads;
+  gather_threads(c);
+  return true;
+}
+
+void lvd_crowd_free(lvd_crowd *c) {
+  lvd_waiting_unlock();
+  free(c->member);
+  free(c->mark);
+}
+
+uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f) {
+  if (!f) return c->count;
+  if (c->still)
+    return f->number < c->fibers && c->member[f->number].fiber == f ? f->number : c->count;
+  for (uint32_t i = 0; i < c->fibers; i++)
+    if (c->member[i].fiber == f) return i;
+  return c->count;
+}
+
+uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user) {
+  if (user.fiber) return lvd_crowd_number(c, user.fiber);
+  for (uint32_t i = c->fibers; i < c->count; i++)
+    if (c->member[i].thread->who == user.who) return i;
+  return c->count;
+}
+
+static void at_stream(const lvd_crowd *c, uint32_t i, stream *s, lvd_hold_up *h) {
+  const stream_end *e = h->room ? &s->receiver : &s->sender;
+  void *owner = lvd_load_relaxed_ptr(&e->owner);
+  h->s = s;
+  if (owner) {
+    h->turn = e->fiber ? LVD_TURN_FIBERS : LVD_TURN_THREADS;
+    h->other = lvd_crowd_user(c, (lvd_user){owner, e->fiber});
+  } else if (s->shared && lvd_shared_is_theirs(s->shared, !h->room)) {
+    h->turn = LVD_TURN_PROCESS;
+  } else {
+    for (uint32_t k = 0; k < s->parties; k++) {
+      uint32_t other = lvd_crowd_user(c, s->party[k]);
+      if (other != i && other < c->count) h->other = other;
+    }
+  }
+}
+
+static void at_awaited(const lvd_crowd *c, uint32_t i, lvd_hold_up *h) {
+  lvd_awaited a = lvd_want_awaited(h->want);
+  const lvd_fiber *f = a.call ? lvd_load_acquire_ptr(&a.call->fiber) : a.end;
+  if (a.s) at_stream(c, i, a.s, h);
+  if (a.call && !f) h->call = a.call; /* else it is of this process */
+  if (!f) return;
+  h->end = true;
+  h->other = lvd_crowd_number(c, f);
+}
+
+/* What a fiber that may run meanwhile waits for: only what we know anyway. */
+LVD_READS_LIVE static void at_known(const lvd_crowd *c, uint32_t i, const lvd_want *want,
+                                    lvd_hold_up *h) {
+  for (stream *s = c->app->streams; s && !h->s; s = s->next)
+    if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
+      at_stream(c, i, s, h);
+  for (uint32_t k = 0; k < c->fibers && !h->s && !h->end; k++)
+    if (want->event && want->event == c->member[k].fiber->end) {
+      h->other = k;
+      h->end = true;
+    }
+}
+
+LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth,
+                                      lvd_hold_up *h) {
+  const lvd_member *m = &c->member[i];
+  const lvd_fiber *f = m->fiber;
+  if (nth >= m->wants) return false;
+  const unsigned char *at = (const unsigned char *)(m->want + nth);
+  if (f && !c->still &&
+      (at < f->low + f->guard || at + sizeof(lvd_want) > (const unsigned char *)f))
+    return false;
+  const lvd_want *want = (const lvd_want *)(const void *)at;
+  *h = (lvd_hold_up){.n = want->n, .room = want->room != NULL, .other = c->count};
+  if (f && want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
+  if (c->still || !f) {
+    h->want = want;
+    at_awaited(c, i, h);
+  } else {
+    at_known(c, i, want, h);
+  }
+  return true;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Crowd: who may wait for whom in an application, and what each waits for, as those see it who judge
+ * them: its fibers, and the threads of the program that wait for something of it without a time
+ * limit (thread_waiters.h). What is said of the one holds for the other.
+ *
+ * What somebody waits for lies on his own stack. While the application is at rest, with the gate
+ * closed, a fiber's stays there, and pointers lead from one to the other. While it runs, what is
+ * read of fibers may be stale: then pointers are compared with what we find ourselves, never
+ * followed, and only of some fibers. Threads keep still as long as there is a crowd. */
+#ifndef LVD_SRC_CROWD_H
+#define LVD_SRC_CROWD_H
+
+#include "../rpc/unit.h"
+#include "../stream/stream.h"
+#include "../wait/thread_waiters.h"
+
+/* Whose turn it is at the other end of a stream. */
+typedef enum lvd_turn {
+  LVD_TURN_NOBODYS, /* nobody has taken that end */
+  LVD_TURN_FIBERS,
+  LVD_TURN_THREADS,
+  LVD_TURN_PROCESS /* it is another process's */
+} lvd_turn;
+
+/* One thing that a member waits for. */
+typedef struct lvd_hold_up {
+  const lvd_want *want; /* while all keep still */
+  stream *s;            /* a stream, ... */
+  bool room;            /* ... for room in it, or for elements */
+  uint32_t n;
+  lvd_turn turn;
+  uint32_t other;   /* the member whose turn it is, has said that it will take that end, or is to
+                           end; the crowd's count: none */
+  bool end;         /* for the end of `other` */
+  uint32_t blocked; /* 0, or for a call that blocks (fiber.h) */
+  const lvd_call *call; /* for the return of this one, from another process */
+} lvd_hold_up;
+
+typedef struct lvd_member {
+  const lvd_fiber *fiber; /* null: a thread, in this wait: */
+  lvd_waiting *thread;
+  const lvd_want *want;
+  uint32_t wants; /* none: it does not wait, or for time, or a thread for the application's end */
+  bool timed;     /* it goes on by itself after a while */
+  bool rests;     /* it waits */
+  bool runs;      /* it has its worker; with neither it waits for its turn there */
+} lvd_member;
+
+typedef struct lvd_crowd {
+  lvd_app *app;
+  bool still; /* at rest, and the gate is closed */
+  lvd_member *member;
+  uint32_t *mark;
+  uint32_t count, most;
+  uint32_t fibers; /* the first so many are fibers */
+} lvd_crowd;
+
+/* With the application's list of streams in hand. False: no memory. To be freed in either case. */
+bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still);
+void lvd_crowd_free(lvd_crowd *c);
+/* c->count: it is not in it. */
+uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f);
+uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user);
+/* The nth thing that member `i` waits for; false: there are not so many, or it does not wait. */
+bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth, lvd_hold_up *h);
+
+#endif

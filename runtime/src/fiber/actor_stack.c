@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The stack of an actor that may wait: its run is called on a stack of its own, so that a wait in
+ * the middle of it can leave the worker to others and be gone on with later.
+ *
+ * Stacks are borrowed. A worker has one at hand and switches to it for each such call, which costs
+ * as much as two switches of fibers; only while it waits does an actor keep it. The stack is a
+ * fiber's, from the same pool, and nothing else of that fiber is used. */
+#include "../../platform/exceptions.h"
+#include "../upgrade/restored_state.h"
+#include "fiber.h"
+
+/* What a thread usually has, since native code is anybody's; what is not touched is no memory. */
+enum { STACK = LVD_STACK_MOST };
+
+/* As call_run in worker.c, but that it may come back on another worker. */
+static void call_run(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  lvd_actor *a = &e->actor;
+  w->may_abandon = 1;
+  lvd_fence_compiler();
+  bool runs = LVD_LIKELY(e->begun) || lvd_actor_begins(e);
+  lvd_verdict verdict = runs ? a->cls->run(a) : LVD_DONE;
+  lvd_fence_compiler();
+  w = lvd_this_worker();
+  w->may_abandon = 0;
+  w->verdict = verdict;
+}
+
+/* One call of run after the other, whosever they are. */
+static void stack_main(void *argument) {
+  lvd_fiber *f = argument;
+  for (;;) {
+    call_run(lvd_this_worker());
+    lvd_port_context_switch(&f->context, &lvd_this_worker()->home, false);
+  }
+}
+
+bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
+  lvd_fiber *f = w->stack;
+  w->stack = NULL;
+  if (!f) {
+    if (lvd_fiber_take(w->rt, STACK, &f) != LVD_OK) return false;
+    lvd_port_context_make(&f->context, f->low + f->guard,
+                          (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
+  }
+  f->forks = NULL;
+  f->taken = NULL;
+  e->stack = f;
+  return true;
+}
+
+void lvd_stack_enter(void *worker) {
+  lvd_worker *w = worker;
+  lvd_store_relaxed_u32(&w->current->away, 0);
+  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_forks_enter(w, w->current->stack);
+  lvd_port_context_switch(&w->home, &w->current->stack->context, false);
+}
+
+void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
+  lvd_fiber *f = e->stack;
+  e->stack = NULL;
+  if (!whole) lvd_port_context_landed(&w->home);
+  if (whole && !w->stack)
+    w->stack = f;
+  else
+    lvd_fiber_put_back(w->rt, f);
+}
+
+void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, e->stack);
+  bool any = lvd_port_has_exceptions(); /* a native in C++ may be in the middle of one */
+  lvd_port_exceptions kept = {NULL, 0};
+  if (LVD_UNLIKELY(any)) kept = lvd_port_exceptions_take();
+  lvd_port_context_switch(&e->stack->context, &w->home, false);
+  if (LVD_UNLIKELY(any)) lvd_port_exceptions_put(&kept);
+}
+
+void lvd_stacks_forsake(lvd_app *app) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    const lvd_entity *e = &app->entity[i];
+    if (e->stack && e->stack->forks) lvd_forks_forsake(app, e->stack);
+  }
+}
+
+void lvd_stacks_free(lvd_app *app) {
+  for (uint32_t i = 0; i < app->net->actors; i++) {
+    lvd_entity *e = &app->entity[i];
+    if (e->stack) lvd_fiber_put_back(app->rt, e->stack);
+    e->stack = NULL;
+  }
+}

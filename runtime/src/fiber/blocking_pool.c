@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Blocking: a call that may block in the system runs on a helper, a thread that does nothing else,
+ * while the fiber or the actor that made it waits. Helpers compute nothing: they are not pinned,
+ * sleep when there is no call, and there are at most HELPERS of them; further calls wait for one.
+ * Who waits for a descriptor needs none: one thread, the poller, waits for all of those.
+ *
+ * Until the call is back the application counts as alive. One that ends interrupts its calls by a
+ * signal. An actor whose call is OUT stays RUNNING and is in no queue; the call comes back as a
+ * wake-up does, through the inbox of its worker. If the application has ended meanwhile, the actor is
+ * never gone on with: it is left where it waits.
+ *
+ * A QUESTION is a descriptor that an actor has found without data, and waits for while it waits for
+ * other things too: the poller wakes it as somebody who pushes does, and it looks again. It is
+ * withdrawn when the actor runs again, or has fired since it asked. Until then it keeps the
+ * application alive, like a call.
+ *
+ * Pairs of orders
+ *   begin: store_release work       -> helper: load_acquire work        the call
+ *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
+ *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
+#include "../core/no_abandon.h"
+#include "fiber.h"
+
+#include <stdlib.h>
+
+enum { HELPERS = 512 };
+
+typedef struct lvd_call_out {
+  void (*call)(void *); /* null: it waits for a descriptor */
+  void *argument;
+  lvd_entity *who;
+  int fd;
+  bool to_write;
+  bool input;                 /* it ends when the application drains */
+  bool listed;                /* among those that wait for a helper or for the poller: ... */
+  struct lvd_call_out *next;  /* ... under pool_lock */
+  bool question;              /* of a memory of its own, which whoever unlists it frees: ... */
+  uint64_t fired;             /* ... asked when its actor had fired so often */
+  struct lvd_call_out *other; /* ... among those of its actor; under pool_lock */
+} lvd_call_out;
+
+typedef struct lvd_helper {
+  lvd_runtime *rt;
+  lvd_port_thread *thread;
+  struct lvd_helper *next;
+  lvd_a32 work; /* 1: `out` is to be made; 2: end */
+  lvd_call_out out;
+  bool idle; /* under pool_lock */
+} lvd_helper;
+
+/* ---- helpers ------------------------------------------------------------------------------ */
+
+void lvd_call_give_back(lvd_entity *e) {
+  lvd_runtime *rt = e->app->rt;
+  lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
+  uint32_t sleep;
+  if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
+    lvd_port_wake(&owner->inbox.waiting);
+    lvd_inbox_woken(&owner->inbox, sleep);
+  }
+}
+
+static void call_is_over(lvd_app *app) {
+  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
+}
+
+static void give_back(lvd_entity *e) {
+  if (e->is_fiber)
+    lvd_event_set(&((lvd_fiber *)e)->unblocked, 1);
+  else
+    lvd_call_give_back(e);
+}
+
+/* What it waits for now, to be told (wait_report_fibers.c). */
+static void is_at(lvd_call_out *out, uint32_t blocked) {
+  if (out->who->is_fiber) lvd_store_relaxed_u32(&((lvd_fiber *)out->who)->blocked, blocked);
+}
+
+/* The call of `h` has been made; true: it has another. */
+static bool next_call(lvd_helper *h) {
+  lvd_runtime *rt = h->rt;
+  lvd_port_lock(&rt->pool_lock);
+  lvd_call_out *next = rt->calls_first;
+  if (next) {
+    rt->calls_first = next->next;
+    next->listed = false;
+    h->out = *next;
+    is_at(next, LVD_BLOCKED_IN_CALL);
+  } else {
+    h->out.who = NULL;
+    h->idle = true;
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return next;
+}
+
+static void helper_main(void *argument) {
+  lvd_helper *h = argument;
+  lvd_port_thread_interruptible();
+  lvd_take_priority(h->rt, LVD_ABOVE_NOBODY);
+  for (;;) {
+    uint32_t work;
+    while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_port_wait(&h->work, 0, -1);
+    if (work == 2) return;
+    lvd_store_relaxed_u32(&h->work, 0);
+    for (bool more = true; more;) {
+      lvd_entity *who = h->out.who;
+      h->out.call(h->out.argument);
+      more = next_call(h);
+      give_back(who);
+    }
+  }
+}
+
+static void put_last(lvd_runtime *rt, lvd_call_out *out) {
+  out->next = NULL;
+  out->listed = true;
+  if (rt->calls_first)
+    rt->calls_last->next = out;
+  else
+    rt->calls_first = out;
+  rt->calls_last = out;
+}
+
+/* ---- the poller --------------------------------------------------------------------------- */
+
+static lvd_call_out **watches_of(lvd_runtime *rt, int fd) {
+  return &rt->watched[(uint32_t)fd % LVD_WATCHED];
+}
+
+/* The descriptor is watched for all that somebody waits for. */
+static bool watch_again(lvd_runtime *rt, int fd) {
+  bool read = false, write = false;
+  for (const lvd_call_out *o = *watches_of(rt, fd); o; o = o->next) {
+    read |= o->fd == fd && !o->to_write;
+    write |= o->fd == fd && o->to_write;
+  }
+  return (!read && !write) || lvd_port_poller_watch(rt->poller, fd, read, write);
+}
+
+static void leave_actor(const lvd_call_out *question) {
+  lvd_aptr *first = &question->who->questions;
+  lvd_call_out *o = lvd_load_relaxed_ptr(first);
+  if (o == question) {
+    lvd_store_relaxed_ptr(first, question->other);
+    return;
+  }
+  while (o->other != question) o = o->other;
+  o->other = question->other;
+}
+
+/* Takes `*at` from its list, and puts it before `list`. */
+static lvd_call_out *unlist(lvd_call_out **at, lvd_call_out *list) {
+  lvd_call_out *o = *at;
+  if (o->question) leave_actor(o);
+  *at = o->next;
+  o->next = list;
+  o->listed = false;
+  return o;
+}
+
+/* There may be something for its actor, or its application ends. */
+static void answer(lvd_call_out *question) {
+  lvd_entity *e = question->who;
+  lvd_app *app = e->app;
+  free(question);
+  lvd_port_lock(&app->gate);
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_rouse(e);
+  bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
+  lvd_port_unlock(&app->gate);
+  if (last) lvd_app_quiet(app);
+  call_is_over(app);
+}
+
+static void give_all_back(lvd_call_out *list) {
+  for (lvd_call_out *next; list; list = next) {
+    next = list->next; /* it lies on the stack that goes on */
+    if (list->question)
+      answer(list);
+    else
+      give_back(list->who);
+  }
+}
+
+static void poller_main(void *argument) {
+  lvd_runtime *rt = argument;
+  enum { MOST = 64 };
+  lvd_port_ready ready[MOST];
+  lvd_take_priority(rt, LVD_ABOVE_SERVES);
+  for (;;) {
+    uint32_t n = lvd_port_poller_wait(rt->poller, ready, MOST);
+    for (uint32_t i = 0; i < n; i++) {
+      const lvd_port_ready *r = &ready[i];
+      lvd_call_out *list = NULL;
+      if (r->fd < 0) return;
+      lvd_port_lock(&rt->pool_lock);
+      for (lvd_call_out **at = watches_of(rt, r->fd); *at;) {
+        if ((*at)->fd == r->fd && ((*at)->to_write ? r->to_write : r->to_read))
+          list = unlist(at, list);
+        else
+          at = &(*at)->next;
+      }
+      watch_again(rt, r->fd); /* for who waits for the other direction */
+      lvd_port_unlock(&rt->pool_lock);
+      give_all_back(list);
+    }
+  }
+}
+
+static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_status status = LVD_OK;
+  lvd_port_lock(&rt->pool_lock);
+  if (!rt->poller) status = lvd_port_poller_open(&rt->poller);
+  if (status == LVD_OK && !rt->poller_thread)
+    status = lvd_port_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
+  /* Under the lock: whoever asks it to drain finds it in the list, or is found here. */
+  if (status == LVD_OK && out->input && lvd_app_drains(out->who->app)) status = LVD_E_ENDED;
+  if (status == LVD_OK) {
+    lvd_call_out **first = watches_of(rt, out->fd);
+    out->next = *first;
+    out->listed = true;
+    *first = out;
+    if (out->question) {
+      out->other = lvd_load_relaxed_ptr(&out->who->questions);
+      lvd_store_relaxed_ptr(&out->who->questions, out);
+    }
+    is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
+    if (!watch_again(rt, out->fd)) {
+      (void)unlist(first, NULL);
+      status = lvd_limit("the system watches no more descriptors: fs.epoll.max_user_watches");
+    }
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return status;
+}
+
+/* Gives `out`, which lies on the stack that waits for it, to a helper. */
+static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_status status = LVD_OK;
+  if (!out->call) return watch(rt, out);
+  lvd_port_lock(&rt->pool_lock);
+  lvd_helper *h = rt->helpers;
+  while (h && !h->idle) h = h->next;
+  if (!h && rt->helper_count < HELPERS && (h = calloc(1, sizeof *h))) {
+    h->rt = rt;
+    if (lvd_port_thread_start(&h->thread, -1, "levada/blocking", helper_main, h) == LVD_OK) {
+      h->next = rt->helpers;
+      rt->helpers = h;
+      rt->helper_count++;
+    } else {
+      free(h);
+      h = NULL;
+    }
+  }
+  if (h) {
+    h->idle = false;
+    h->out = *out;
+    is_at(out, LVD_BLOCKED_IN_CALL);
+  } else if (rt->helpers) { /* all have work: the first to be free takes it */
+    put_last(rt, out);
+    is_at(out, LVD_BLOCKED_IN_QUEUE);
+  } else {
+    status = lvd_limit("the system gives no more threads: ulimit -u, kernel.threads-max");
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  if (h) {
+    lvd_store_release_u32(&h->work, 1);
+    lvd_port_wake(&h->work);
+  }
+  return status;
+}
+
+/* ---- who waits ---------------------------------------------------------------------------- */
+
+/* Nobody has begun it, and nobody will. */
+static bool take_back(lvd_runtime *rt, lvd_call_out *out) {
+  lvd_port_lock(&rt->pool_lock);
+  bool listed = out->listed;
+  if (listed) {
+    lvd_call_out **at = out->call ? &rt->calls_first : watches_of(rt, out->fd), *before = NULL;
+    for (; *at != out; at = &(*at)->next) before = *at;
+    if (out->call && rt->calls_last == out) rt->calls_last = before;
+    (void)unlist(at, NULL);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  return listed;
+}
+
+static void interrupt_call(lvd_runtime *rt, const lvd_entity *who) {
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_helper *h = rt->helpers; h; h = h->next)
+    if (h->out.who == who) lvd_port_thread_interrupt(h->thread);
+  lvd_port_unlock(&rt->pool_lock);
+}
+
+/* What is out must come back before anything of ours may go: one that is cancelled interrupts its
+ * call until it does, since an interruption may come just before the system call it is for. */
+static lvd_status wait_for_call(lvd_fiber *f, lvd_call_out *out) {
+  enum { AGAIN_NS = 10 * 1000000 };
+  lvd_runtime *rt = f->entity.app->rt;
+  const lvd_want want = {.event = &f->unblocked};
+  uint32_t which;
+  lvd_status status = lvd_fiber_wait(f, &want, 1, -1, &which);
+  if (status != LVD_OK && take_back(rt, out)) return status;
+  f->deaf = true;
+  while (!lvd_event_is_set(&f->unblocked)) {
+    interrupt_call(rt, &f->entity);
+    lvd_fiber_wait(f, &want, 1, AGAIN_NS, &which);
+  }
+  f->deaf = false;
+  lvd_fiber_wait_through(f, &f->unblocked);
+  return LVD_OK;
+}
+
+static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
+  lvd_app *app = f->entity.app;
+  /* Until then it counts as alive. */
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
+  lvd_status status = send_out(app->rt, out);
+  if (status == LVD_OK) status = wait_for_call(f, out);
+  lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+  lvd_call_is_back(&f->entity);
+  return status;
+}
+
+static void begin_away(lvd_entity *e) {
+  lvd_app *app = e->app;
+  lvd_actor_publish(&e->actor);
+  lvd_store_relaxed_u32(&e->away, 1);
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+}
+
+void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  begin_away(e); /* it may be on its way back already: to this worker, which is still in it */
+  lvd_stack_away(w, e);
+  lvd_fence_compiler();
+}
+
+static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
+  lvd_app *app = e->app;
+  begin_away(e);
+  lvd_status status = send_out(app->rt, out);
+  if (status == LVD_OK) {
+    lvd_stack_away(w, e);
+  } else {
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+    lvd_call_is_back(e);
+  }
+  return status;
+}
+
+/* LVD_E_STATE: the caller is none that can wait. */
+static lvd_status call_out(lvd_call_out *out) {
+  LVD_INSIDE;
+  lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  out->who = e;
+  if (e && e->is_fiber) return fiber_calls((lvd_fiber *)e, out);
+  if (e && e->stack) return actor_calls(w, e, out);
+  return LVD_E_STATE;
+}
+
+lvd_status lvd_blocking(void (*call)(void *), void *argument) {
+  if (!call) return LVD_E_ARGUMENT;
+  lvd_call_out out = {.call = call, .argument = argument};
+  const lvd_worker *w = lvd_this_worker();
+  if (w && w->current && (w->current->is_fiber || w->current->stack)) return call_out(&out);
+  call(argument);
+  return LVD_OK;
+}
+
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+static lvd_status wait_fd(int fd, bool to_write, bool input) {
+  lvd_status status = LVD_OK;
+  while (status == LVD_OK && !lvd_port_poll(fd, to_write, 0)) {
+    lvd_call_out out = {.fd = fd, .to_write = to_write, .input = input};
+    if ((status = call_out(&out)) != LVD_E_STATE) continue;
+    status = LVD_OK;
+    lvd_port_poll(fd, to_write, -1);
+  }
+  return status;
+}
+
+lvd_status lvd_wait_readable(int fd) { return wait_fd(fd, false, false); }
+
+lvd_status lvd_wait_input(int fd) {
+  const lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  if (!e) return wait_fd(fd, false, false);
+  if (e->is_fiber) return lvd_app_drains(e->app) ? LVD_E_ENDED : wait_fd(fd, false, true);
+  e->at_input = true;
+  bool may_be_left = lvd_restarts(e) || (e->actor.looks && e->actor.cls->inputs == 0);
+  lvd_status status = wait_fd(fd, false, may_be_left);
+  e->at_input = false;
+  if (status == LVD_E_ENDED) lvd_native_end(); /* nothing of this firing has been done yet */
+  return status;
+}
+
+lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true, false); }
+
+/* ---- questions ---------------------------------------------------------------------------- */
+
+static uint64_t firings(const lvd_actor *a) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < a->cls->actions; i++) sum += a->fired[i];
+  return sum;
+}
+
+/* True: it has been asked already. The descriptor may be another of the same number by now. */
+static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
+  if (!lvd_asks(e)) return false;
+  lvd_port_lock(&rt->pool_lock);
+  lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions);
+  while (o && o->fd != fd) o = o->other;
+  if (o) o->fired = firings(&e->actor);
+  if (o) watch_again(rt, fd);
+  lvd_port_unlock(&rt->pool_lock);
+  return o;
+}
+
+bool lvd_ask_readable(int fd) {
+  LVD_INSIDE;
+  if (lvd_port_poll(fd, false, 0)) return true;
+  const lvd_worker *w = lvd_this_worker();
+  lvd_entity *e = w ? w->current : NULL;
+  if (!e || e->is_fiber || asks_already(e->app->rt, e, fd)) return false;
+  lvd_app *app = e->app;
+  lvd_call_out *question = calloc(1, sizeof *question);
+  if (!question) return true; /* what it does then waits by itself */
+  *question = (lvd_call_out){.who = e, .fd = fd, .question = true, .fired = firings(&e->actor)};
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
+  if (watch(app->rt, question) == LVD_OK) return false;
+  lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+  call_is_over(app);
+  free(question);
+  return true;
+}
+
+/* Takes back those that were asked when it had not fired so often. */
+static void withdraw_before(lvd_entity *e, uint64_t fired) {
+  lvd_app *app = e->app;
+  lvd_runtime *rt = app->rt;
+  lvd_call_out *list = NULL, *next;
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions); o; o = next) {
+    next = o->other;
+    if (o->fired >= fired) continue;
+    lvd_call_out **at = watches_of(rt, o->fd);
+    while (*at != o) at = &(*at)->next;
+    list = unlist(at, list);
+  }
+  lvd_port_unlock(&rt->pool_lock);
+  for (; list; list = next) {
+    next = list->next;
+    free(list);
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+    call_is_over(app);
+  }
+}
+
+void lvd_questions_withdraw(lvd_entity *e) { withdraw_before(e, UINT64_MAX); }
+void lvd_questions_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->actor)); }
+
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
+      target == w->index || lvd_entity_stays(e))
+    return;
+  lvd_unsettled_remove(w, e);
+  e->actor.yield = &w->rt->worker[target].yield;
+  lvd_store_release_u32(&e->worker, target);
+  lvd_alarm_follows(w, e);
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+void lvd_call_is_back(lvd_entity *e) {
+  lvd_store_relaxed_u32(&e->away, 0);
+  call_is_over(e->app);
+}
+
+static void interrupt_calls(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  lvd_port_lock(&rt->pool_lock);
+  for (lvd_helper *h = rt->helpers; h; h = h->next)
+    if (h->out.who && h->out.who->app == app) lvd_port_thread_interrupt(h->thread);
+  lvd_call_out *out = rt->calls_first, *next, *list = NULL;
+  for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
+    next = out->next;
+    if (out->who->app == app && !out->who->is_fiber)
+      list = unlist(&out, list);
+    else
+      put_last(rt, out);
+  }
+  for (uint32_t i = 0; i < LVD_WATCHED; i++)
+    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+      if ((*at)->who->app == app)
+        list = unlist(at, list);
+      else
+        at = &(*at)->next;
+    }
+  lvd_port_unlock(&rt->pool_lock);
+  give_all_back(list);
+  lvd_alarms_recall(app);
+}
+
+void lvd_inputs_end(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  lvd_call_out *list = NULL;
+  lvd_port_lock(&rt->pool_lock);
+  for (uint32_t i = 0; i < LVD_WATCHED; i++)
+    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+      if ((*at)->input && (*at)->who->app == app)
+        list = unlist(at, list);
+      else
+        at = &(*at)->next;
+    }
+  lvd_port_unlock(&rt->pool_lock);
+  give_all_back(list);
+}
+
+void lvd_calls_recall(lvd_app *app) {
+  uint32_t out;
+  while ((out = lvd_load_acquire_u32(&app->calls_out)) != 0) {
+    interrupt_calls(app);
+    lvd_fibers_wake(app); /* calls that its actors have forked */
+    /* An interruption may come just before the system call that it is for. */
+    lvd_port_wait(&app->calls_out, out, 10 * 1000000);
+    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_keeper_held_up(app->rt);
+  }
+}
+
+void lvd_blocking_end(lvd_runtime *rt) {
+  if (rt->poller_thread) {
+    lvd_port_poller_ring(rt->poller);
+    lvd_port_thread_join(rt->poller_thread);
+  }
+  if (rt->poller) lvd_port_poller_close(rt->poller);
+  for (lvd_helper *h = rt->helpers, *next; h; h = next) {
+    next = h->next;
+    lvd_store_release_u32(&h->work, 2);
+    lvd_port_wake(&h->work);
+    lvd_port_thread_join(h->thread);
+    free(h);
+  }
+}

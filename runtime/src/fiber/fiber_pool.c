@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Stacks that lie ready: a fiber, its stack and its slot of the runtime's table are made together
+ * and used again and again, so that to start a fiber is a few stores. They stay where they are
+ * until the runtime is destroyed: a late waker may knock at one that is somebody else by now.
+ *
+ * What of a large one was used deeply is given back to the system, or each would keep for good what
+ * the deepest call on it has needed once.
+ *
+ * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
+#include "../core/no_abandon.h"
+
+#include <stdlib.h>
+
+enum {
+  CHUNK = 32,     /* fibers made at once */
+  OWN_MOST = 256, /* that a worker keeps of one size, ... */
+  OWN_SHARE = 8,  /* ... and all of them together no more than one of so many places */
+  KEEP = 1 << 20  /* bytes of a large stack that stay memory once they were touched */
+};
+
+static uint32_t class_of(uint32_t size_log2) { return size_log2 - LVD_STACK_LEAST; }
+
+/* A block of stacks. */
+typedef struct chunk {
+  struct chunk *next;
+  void *base;
+  size_t size;
+  uint32_t count;
+  lvd_fiber *fiber[CHUNK];
+} chunk;
+
+void lvd_fiber_pool_init(lvd_runtime *rt) {
+  uint32_t share = rt->options.entities / OWN_SHARE / lvd_all_workers(rt);
+  rt->own_stacks = share < OWN_MOST ? share : OWN_MOST;
+}
+
+static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
+  size_t size = (size_t)1 << size_log2;
+  uint32_t count = size_log2 > LVD_STACK_MOST ? 1 : size_log2 > 18 ? 4 : CHUNK;
+  size_t guard = lvd_port_guard_size(), stride = guard + size;
+  chunk *c = calloc(1, sizeof *c);
+  if (!c) return LVD_E_MEMORY;
+  lvd_status status = lvd_port_stacks_alloc(count, size, guard, &c->base);
+  if (status != LVD_OK) {
+    free(c);
+    return status;
+  }
+  c->size = count * stride;
+  for (uint32_t i = 0; i < count; i++) {
+    unsigned char *low = (unsigned char *)c->base + i * stride;
+    /* Not all at one distance from a page, or they would all be in the same few sets of the
+     * cache. */
+    size_t end = stride - (i % 16) * LVD_LINE;
+    lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
+    uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->fiber_hint, 1);
+    if (slot == rt->options.entities) break;
+    rt->fiber_hint = (slot + 1) % rt->options.entities;
+    f->low = low;
+    f->size_log2 = size_log2;
+    f->guard = (uint32_t)guard;
+    f->floor = low + guard + LVD_INSIDE_STACK;
+    f->entity.slot = slot;
+    f->entity.is_fiber = true;
+    f->entity.waiter.wake = lvd_entity_wake;
+    lvd_event_init(&f->done);
+    f->done.sleeper.kind = LVD_SLEEPS_AT_END;
+    lvd_event_init(&f->unblocked);
+    lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
+    rt->entity[slot] = &f->entity;
+    f->next_spare = rt->spare[class_of(size_log2)];
+    rt->spare[class_of(size_log2)] = f;
+    c->fiber[c->count++] = f;
+  }
+  if (!c->count) {
+    lvd_port_stacks_free(c->base, c->size);
+    free(c);
+    return lvd_limit("actors and fibers are as many as lvd_runtime_options.entities allows");
+  }
+  c->next = lvd_load_relaxed_ptr(&rt->fiber_chunks);
+  lvd_store_release_ptr(&rt->fiber_chunks, c);
+  return LVD_OK;
+}
+
+/* All slots are stacks' already, but some of the wrong size lie ready: a larger one serves as well.
+ * With the lock. Null: there is none. */
+static lvd_fiber *take_larger(lvd_runtime *rt, lvd_worker *w, uint32_t k) {
+  while (++k < LVD_STACKS) {
+    lvd_fiber **from = w && w->spare[k] ? &w->spare[k] : &rt->spare[k], *f = *from;
+    if (!f) continue;
+    if (from != &rt->spare[k]) w->spares[k]--;
+    *from = f->next_spare;
+    return f;
+  }
+  return NULL;
+}
+
+lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) {
+  uint32_t k = class_of(size_log2);
+  lvd_worker *w = lvd_this_worker();
+  if (w && w->rt != rt) w = NULL;
+  if (!w || !w->spare[k]) {
+    lvd_status status = LVD_OK;
+    lvd_port_lock(&rt->pool_lock);
+    if (!rt->spare[k]) status = make_chunk(rt, size_log2);
+    lvd_fiber *f = rt->spare[k], *larger = NULL;
+    if (status == LVD_E_LIMIT) larger = take_larger(rt, w, k);
+    if (f) {
+      if (w) { /* as many as there are, up to a chunk */
+        lvd_fiber *last = f;
+        for (uint32_t n = 1; n < CHUNK && n < rt->own_stacks && last->next_spare;
+             n++, w->spares[k]++)
+          last = last->next_spare;
+        w->spares[k]++;
+        rt->spare[k] = last->next_spare;
+        last->next_spare = NULL;
+        w->spare[k] = f;
+      } else {
+        rt->spare[k] = f->next_spare;
+      }
+    }
+    lvd_port_unlock(&rt->pool_lock);
+    *out = f ? f : larger;
+    if (!*out) return status;
+    if (!w || larger) return LVD_OK;
+  }
+  *out = w->spare[k];
+  w->spare[k] = (*out)->next_spare;
+  w->spares[k]--;
+  return LVD_OK;
+}
+
+static void give_back(lvd_runtime *rt, uint32_t k, lvd_fiber *first, lvd_fiber *last) {
+  lvd_port_lock(&rt->pool_lock);
+  last->next_spare = rt->spare[k];
+  rt->spare[k] = first;
+  lvd_port_unlock(&rt->pool_lock);
+}
+
+void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
+  uint32_t k = class_of(f->size_log2);
+  if (f->size_log2 >= LVD_STACK_MOST)
+    lvd_port_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP);
+  lvd_worker *w = lvd_this_worker();
+  if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
+  if (!w || w->rt != rt) {
+    give_back(rt, k, f, f);
+    return;
+  }
+  f->next_spare = w->spare[k];
+  w->spare[k] = f;
+  if (++w->spares[k] <= rt->own_stacks) return;
+  uint32_t back = (rt->own_stacks + 1) / 2;
+  if (back == 0) back = 1;
+  lvd_fiber *first = w->spare[k], *last = first;
+  for (uint32_t n = 1; n < back; n++) last = last->next_spare;
+  w->spare[k] = last->next_spare;
+  w->spares[k] -= back;
+  give_back(rt, k, first, last);
+}
+
+LVD_READS_LIVE void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *),
+                                    void *argument) {
+  for (chunk *c = lvd_load_acquire_ptr(&app->rt->fiber_chunks); c; c = c->next)
+    for (uint32_t i = 0; i < c->count; i++) {
+      lvd_entity *e = &c->fiber[i]->entity;
+      if (lvd_load_acquire_u32(&e->state) != LVD_FINISHED && e->app == app) visit(e, argument);
+    }
+}
+
+void lvd_fiber_pool_free(lvd_runtime *rt) {
+  for (chunk *c = lvd_load_relaxed_ptr(&rt->fiber_chunks), *next; c; c = next) {
+    next = c->next;
+    for (uint32_t i = 0; i < c->count; i++) lvd_port_context_free(&c->fiber[i]->context);
+    lvd_port_stacks_free(c->base, c->size);
+    free(c);
+  }
+}

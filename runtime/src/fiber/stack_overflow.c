@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A stack that overflows: where it is seen, and what is said of it. */
+#include "../core/no_abandon.h"
+
+#include <stdio.h>
+
+enum { THREAD_GUARD = 1 << 16 }; /* below the stack of a thread, at the most */
+
+/* In signal context. What the user of the interface can change by which it was started. */
+const char *lvd_stack_advice(const lvd_entity *e) {
+  static const char *const larger[] = {
+      [LVD_STARTED_AS_FIBER] = "lvd_fiber_options.stack makes it larger",
+      [LVD_STARTED_AS_CALL] = "lvd_call_options.stack makes it larger",
+      [LVD_STARTED_AS_TASK] = "pb_stack_size makes the stacks of tasks larger"};
+  if (!e->is_fiber && !e->stack)
+    return "an actor has the stack of its worker's thread: ulimit -s makes that larger";
+  const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as a program's main has it */
+    return "it has 8 MiB, the most that a fiber can have: what is large belongs into memory that "
+           "is allocated";
+  if (!f->taken) return larger[f->started_as];
+  return "it is a forked call's that was taken, and as large as the largest of a thread that "
+         "forks, "
+         "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";
+}
+
+void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {
+  const char *advice = lvd_stack_advice(e);
+  snprintf(text, size, "stack overflow%s%s", *advice ? ": " : "", advice);
+}
+
+bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
+  const lvd_entity *e = w->current;
+  const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  const unsigned char *at = address, *low = lvd_stack_low(w);
+  return at < low && at >= low - (f ? f->guard : THREAD_GUARD);
+}
+
+/* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
+ * its own. */
+LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
+  lvd_entity *e = w->current;
+  if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* its faults are the program's */
+#ifndef __SANITIZE_THREAD__                                /* which takes the traps for itself */
+  *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
+#endif
+  w->may_abandon = 0;
+  char text[sizeof((lvd_fault *)0)->message];
+  lvd_stack_text(e, text, sizeof text);
+  lvd_fault_record(e, LVD_FAULT_STACK, 0, text);
+  lvd_port_jump(w->escape);
+}

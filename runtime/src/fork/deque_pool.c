@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Deques: which stack has which.
+ *
+ * Each stack that forks has a deque, and a thread that comes to a stack takes up that one's. Empty ones
+ * lie ready: a few with each thread, the others with its runtime, or with none. A fiber that is suspended
+ * with forks open keeps its deque, and its thread goes on with an empty one. What is abandoned with forks
+ * open leaves its deque behind, for whoever is next, once nobody works for it any more.
+ *
+ * Pairs of orders
+ *   enlist: the deque, store_release deques -> look: load_acquire deques
+ *   take_up: a forker, store_release thread of a deque -> ask: load_acquire */
+#include "fork.h"
+
+#include "../fiber/fiber.h"
+
+enum { SPARE_MOST = 8 };
+
+lvd_port_mutex lvd_forks_lock;
+lvd_aptr lvd_spare_deques;
+
+/* ---- those that lie ready -------------------------------------------------------------------- */
+
+static lvd_deque *new_deque(void) {
+  lvd_deque *d = lvd_port_alloc(sizeof *d);
+  if (d) lvd_event_init(&d->joined);
+  return d;
+}
+
+static bool enlist(lvd_fork_set *forks, lvd_deque *d) {
+  uint32_t n = lvd_load_relaxed_u32(&forks->deques);
+  if (n == LVD_DEQUES) return false;
+  lvd_store_relaxed_ptr(&forks->deque[n], d);
+  lvd_store_release_u32(&forks->deques, n + 1);
+  return true;
+}
+
+/* Under the lock. */
+lvd_deque *lvd_deque_take_from(lvd_aptr *list) {
+  lvd_deque *d = lvd_load_relaxed_ptr(list);
+  if (d) lvd_store_relaxed_ptr(list, d->next);
+  return d;
+}
+void lvd_deque_give_back(lvd_aptr *list, lvd_deque *d) {
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  d->next = lvd_load_relaxed_ptr(list);
+  lvd_store_relaxed_ptr(list, d);
+}
+
+/* One that lies ready, or a new one; null: there are no more. Under the lock. */
+lvd_deque *lvd_deque_some(lvd_fork_set *forks) {
+  lvd_deque *d = lvd_deque_take_from(&forks->spare);
+  if (d) return d;
+  d = lvd_deque_take_from(&lvd_spare_deques);
+  if (!d) d = new_deque();
+  if (!d || enlist(forks, d)) return d;
+  lvd_deque_give_back(&lvd_spare_deques, d);
+  return NULL;
+}
+
+static lvd_deque *find_deque(lvd_fork_set *forks) {
+  if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
+    return NULL; /* without the lock, since each fork may ask */
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_deque *d = lvd_deque_some(forks);
+  lvd_port_unlock(&lvd_forks_lock);
+  return d;
+}
+
+/* Where the deques of a thread go that it has no use for. Under the lock. */
+lvd_aptr *lvd_deques_spare(lvd_forker *f) {
+  return lvd_load_relaxed_u32(&f->gone) ? &lvd_spare_deques : &f->forks->spare;
+}
+
+/* `d` is empty, and nobody's. A few stay here, the others are for whoever has none. */
+static void keep(lvd_forker *f, lvd_deque *d) {
+  if (f->spares == SPARE_MOST) {
+    lvd_port_lock(&lvd_forks_lock);
+    lvd_deque_give_back(lvd_deques_spare(f), d);
+    lvd_port_unlock(&lvd_forks_lock);
+    return;
+  }
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  d->next = f->spare;
+  f->spare = d;
+  f->spares++;
+}
+
+/* ---- the one of a thread ---------------------------------------------------------------------- */
+
+/* The thread goes on with deque `d`, whose head is `head`; null: with none. */
+static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
+  lvd_store_relaxed_ptr(&f->deque, d);
+  lvd_forks.head = d ? head : LVD_NO_SLOT;
+  /* The first fork is a seldom one: it looks around for who wants it. */
+  lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+  lvd_store_relaxed_ptr(&lvd_forks.floor, d ? &d->slot[d->split] : NULL);
+  if (!d) return;
+  lvd_store_relaxed_u32(&d->asked, 1);
+  lvd_store_release_ptr(&d->thread, f);
+}
+
+void lvd_forker_take_up_empty(lvd_forker *f) {
+  lvd_deque *d = f->spare;
+  if (d) {
+    f->spare = d->next;
+    f->spares--;
+  } else {
+    d = find_deque(f->forks);
+  }
+  if (d) {
+    d->split = 0;
+    lvd_store_relaxed_u64(&d->ends, 0);
+    lvd_store_relaxed_u32(&d->outermost.first, LVD_NO_SCOPE);
+    d->innermost = NULL;
+  }
+  take_up(f, d, d ? d->slot : NULL);
+  if (f->worker) f->worker->fork_base = lvd_forks.head;
+}
+
+lvd_deque *lvd_forker_deque(lvd_forker *f) {
+  if (LVD_UNLIKELY(!lvd_load_relaxed_ptr(&f->deque))) lvd_forker_take_up_empty(f);
+  return lvd_load_relaxed_ptr(&f->deque);
+}
+
+void lvd_forker_without(lvd_forker *f) {
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  if (d) keep(f, d);
+  take_up(f, NULL, NULL);
+  if (f->worker) f->worker->fork_base = LVD_NO_SLOT;
+}
+
+/* ---- fibers with open forks --------------------------------------------------------------- */
+
+void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = lvd_forker_here;
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  if (!d) return;                  /* without a deque it has none open, just counts as if */
+  if (lvd_forks.head == d->slot) { /* a taken call that leaves without one open: the deque stays */
+    w->fork_base = d->slot;
+    if (!fiber->ended) lvd_fork_unsay(fiber->taken, d);
+    return;
+  }
+  d->head = lvd_forks.head;
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  lvd_deque_publish_all(d, d->head, f);
+  fiber->forks = d;
+  lvd_forker_take_up_empty(f);
+  lvd_forks_wake(f);
+}
+
+bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = lvd_forker_here;
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  (void)w;
+  if (!d) return false;
+  d->head = lvd_forks.head;
+  lvd_store_relaxed_ptr(&d->thread, NULL);
+  fiber->forks = d;
+  lvd_forker_take_up_empty(f);
+  return true;
+}
+
+/* It may have looked where its next fork goes, and found nowhere. */
+void lvd_forks_set_back_without(void) {
+  if (lvd_forker_here) lvd_forker_without(lvd_forker_here);
+}
+
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = lvd_forker_here;
+  lvd_deque *d = fiber->forks, *old = lvd_load_relaxed_ptr(&f->deque);
+  fiber->forks = NULL;
+  if (old) keep(f, old);
+  take_up(f, d, d->head);
+  w->fork_base = fiber->taken ? NULL : d->slot;
+}
+
+/* All that ran on this stack, one call on top of the other, was abandoned with it. */
+static void fail_all(const lvd_fork_set *forks, const lvd_deque *here) {
+  uint32_t n = lvd_deques_of(forks);
+  for (uint32_t i = 0; i < n; i++) lvd_deque_fail(lvd_deque_of(forks, i), here);
+}
+
+/* From the deque that `fiber` has left nobody takes anything any more. False: somebody has, and works for it still. */
+static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
+  lvd_deque *d = fiber->forks;
+  if (!lvd_deque_abandon(d)) return false;
+  fiber->forks = NULL;
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_deque_give_back(&forks->spare, d);
+  lvd_port_unlock(&lvd_forks_lock);
+  return true;
+}
+
+/* It was suspended, and is not gone on with; on any worker, also one on which none has forked. */
+void lvd_forks_drop(lvd_fiber *fiber) {
+  lvd_deque *d = fiber->forks;
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&fiber->entity.app->rt->forks);
+  if (fiber->taken) { /* without a deque nobody finds it */
+    if (d) lvd_fork_unsay(fiber->taken, d);
+    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  }
+  if (!d) return;
+  fail_all(forks, d);
+  fiber->kept |= !abandon_left(forks, fiber);
+}
+
+/* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
+ * end, since his application does. */
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
+  enum { AGAIN_NS = 1000000 };
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
+  fail_all(forks, fiber->forks); /* it may have helped those whom it waits for */
+  while (!abandon_left(forks, fiber)) {
+    lvd_fibers_wake(app);
+    uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
+    lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
+    lvd_keeper_held_up(app->rt);
+  }
+}
+
+/* Whoever works for `d` may still write to its stack, which is the worker's own: nothing is called meanwhile that
+ * needs more of it than has been left. He is told to end (app_control.c); others give nothing to this worker. */
+static void await_idle(lvd_worker *w, lvd_deque *d) {
+  lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
+  while (!lvd_deque_abandon(d)) lvd_port_relax();
+  lvd_store_relaxed_u64(&w->stuck, 0);
+}
+
+/* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
+ * perhaps with forks open. */
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_forker *f = lvd_forker_here;
+  lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
+  if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
+    if (d) lvd_fork_unsay(fiber->taken, d);
+    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  }
+  if (d && lvd_forks.head != w->fork_base) {
+    fail_all(f->forks, d);
+    bool idle = lvd_deque_abandon(d);
+    if (!idle && !fiber) {
+      await_idle(w, d);
+      idle = true;
+    }
+    if (idle)
+      keep(f, d);
+    else
+      fiber->kept = true;
+    lvd_forker_take_up_empty(f);
+  }
+}

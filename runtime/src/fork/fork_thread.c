@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Forker: a thread that forks, a worker or one of the program, from its first fork to its end; and the
+ * runtime that it forks on, which ends before it or after it.
+ *
+ * Pairs of orders
+ *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
+ * Need none: other readers of rt->forks, who have begun; the application of a call, which was opened
+ * before that was forked. */
+#include "fork.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../fiber/fiber.h"
+
+/* Of the process; all under the lock. */
+static struct {
+  lvd_runtime *runtimes; /* all that live, the oldest first */
+  lvd_forker *forkers;
+  lvd_a32 at_fork;
+} all;
+
+#ifndef LVD_FORK_SELF
+_Thread_local lvd_forker *lvd_forker_here;
+#endif
+
+/* ---- threads that fork -------------------------------------------------------------------- */
+
+static lvd_forker *new_forker(void) {
+  lvd_forker *f = all.forkers;
+  while (f && f->taken) f = f->next;
+  if (!f && (f = lvd_port_alloc(sizeof *f))) {
+    f->next = all.forkers;
+    all.forkers = f;
+  }
+  if (f) f->taken = true;
+  return f;
+}
+
+/* `f` is somebody else's from now on, and its spare deques are on `list`. Under the lock. */
+static void free_forker(lvd_forker *f, lvd_aptr *list) {
+  for (lvd_deque *d; (d = f->spare);) {
+    f->spare = d->next;
+    lvd_deque_give_back(list, d);
+  }
+  f->spares = 0;
+  if (f->worker) f->worker->forker = NULL;
+  f->reserve = NULL; /* its runtime is about to free it */
+  f->taken = false;
+}
+
+/* The thread ends: nobody tells it anything any more. */
+static void end_forker(void *argument) {
+  lvd_forker *f = argument;
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_port_lock(&f->lock);
+  f->thread = NULL;
+  lvd_port_unlock(&f->lock);
+  lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
+  if (!lvd_load_relaxed_u32(&f->gone)) lvd_fork_place_leave(f);
+  lvd_lease_end(&f->leased);
+  lvd_aptr *list = lvd_deques_spare(f);
+  if (d) lvd_deque_give_back(list, d);
+  lvd_store_relaxed_ptr(&f->deque, NULL);
+  free_forker(f, list);
+  lvd_forker_here = NULL;
+  lvd_forks.head = NULL;
+  lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+  lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+  lvd_port_unlock(&lvd_forks_lock);
+}
+
+/* Who has taken one of its forks writes to a stack that is about to go. */
+static void thread_ends(void *argument) {
+  if (lvd_forker_is_open(argument)) {
+    lvd_port_last_words(
+        "levada: a thread ended amid its forks (pthread_exit, or pthread_cancel), which "
+        "must be joined first; the process ends\n");
+    abort();
+  }
+  end_forker(argument);
+}
+
+/* ---- the runtime -------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static lvd_runtime *some_runtime(void) {
+  if (all.runtimes) return all.runtimes;
+  lvd_port_unlock(&lvd_forks_lock); /* it enlists itself */
+  lvd_own_start();
+  lvd_port_lock(&lvd_forks_lock);
+  return all.runtimes;
+}
+
+bool lvd_forks_open_here(void) {
+  return lvd_forker_here && !lvd_load_relaxed_u32(&lvd_forker_here->gone) &&
+         lvd_forker_is_open(lvd_forker_here);
+}
+
+bool lvd_forks_alone(void) {
+  lvd_port_lock(&lvd_forks_lock);
+  bool alone = !all.runtimes || !all.runtimes->next_runtime;
+  lvd_port_unlock(&lvd_forks_lock);
+  return alone;
+}
+
+/* Under the lock: nobody who forks for the first time finds it. */
+static void delist(lvd_runtime *rt) {
+  lvd_runtime **at = &all.runtimes;
+  while (*at && *at != rt) at = &(*at)->next_runtime;
+  if (*at) *at = rt->next_runtime;
+}
+
+bool lvd_forks_close(lvd_runtime *rt) {
+  lvd_port_lock(&lvd_forks_lock);
+  bool closed = true;
+  for (const lvd_forker *f = all.forkers; f; f = f->next)
+    if (f->taken && !f->worker && f != lvd_forker_here && f->forks->rt == rt) closed = false;
+  if (closed) delist(rt);
+  lvd_port_unlock(&lvd_forks_lock);
+  return closed;
+}
+
+void lvd_forks_runtime_begins(lvd_runtime *rt) {
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_runtime **at = &all.runtimes;
+  while (*at) at = &(*at)->next_runtime;
+  *at = rt;
+  lvd_port_unlock(&lvd_forks_lock);
+}
+
+/* Its workers run still; no thread of the program is in a fork. */
+void lvd_forks_runtime_ends(lvd_runtime *rt) {
+  if (lvd_forker_here && lvd_forker_here->forks->rt == rt) lvd_lease_end(&lvd_forker_here->leased);
+  lvd_port_lock(&lvd_forks_lock);
+  delist(rt);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
+    lvd_port_lock(&f->lock);
+    lvd_store_relaxed_u32(&f->gone, 1);
+    if (f->thread) lvd_store_relaxed_ptr(&f->thread->limit, NULL);
+    lvd_port_unlock(&f->lock);
+  }
+  lvd_port_unlock(&lvd_forks_lock);
+}
+
+/* Its workers have ended. */
+void lvd_forks_free(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
+  if (!forks) return;
+  lvd_port_lock(&lvd_forks_lock);
+  for (uint32_t i = 0; i < rt->workers; i++) /* which have not begun */
+    if (rt->worker[i].forker) free_forker(rt->worker[i].forker, &lvd_spare_deques);
+  for (lvd_deque *d; (d = lvd_deque_take_from(&forks->spare));)
+    lvd_deque_give_back(&lvd_spare_deques, d);
+  lvd_port_unlock(&lvd_forks_lock);
+  lvd_port_free(forks, sizeof *forks);
+}
+
+/* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
+static bool open_app(lvd_fork_set *forks) {
+  static const lvd_app_options options = {.name = "forks"};
+  lvd_app *app;
+  lvd_port_lock(&forks->opening);
+  if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
+    lvd_store_relaxed_ptr(&forks->app, app);
+  bool opened = lvd_load_relaxed_ptr(&forks->app);
+  lvd_port_unlock(&forks->opening);
+  return opened;
+}
+
+/* What its thread could have called directly is to have room where it is taken. */
+static void expect_stack(lvd_fork_set *forks, size_t size) {
+  enum { GUARD_MOST = 64 * 1024 }; /* the system counts it or not */
+  uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
+  while (size_log2 < LVD_STACK_LARGEST && ((size_t)1 << size_log2) + GUARD_MOST < size) size_log2++;
+  lvd_store_relaxed_u32(&forks->stack_log2, size_log2);
+}
+
+/* Whose it is: `w`, or a thread of the program. Under the lock. */
+static void give_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
+  f->worker = w;
+  f->forks = forks;
+  f->place = LVD_NOWHERE;
+  lvd_store_relaxed_u32(&f->gone, 0);
+  lvd_store_relaxed_u32(&f->sleeps, 0);
+  if (w) w->forker = f;
+}
+
+/* What a worker begins with, without the lock: it may begin on the core of a thread that computes, and
+ * come no further for long, while others want the lock. Under it. */
+static void prepare(lvd_fork_set *forks, lvd_worker *w) {
+  lvd_forker *f = new_forker();
+  if (!f) return;
+  give_forker(f, w, forks);
+  if ((f->spare = lvd_deque_some(forks))) {
+    f->spare->next = NULL;
+    f->spares = 1;
+  }
+}
+
+/* Under the lock. */
+static lvd_fork_set *forks_of(lvd_runtime *rt) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
+  if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
+  forks->rt = rt;
+  lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
+  for (uint32_t i = 0; i < rt->workers; i++) prepare(forks, &rt->worker[i]);
+  lvd_store_release_ptr(&rt->forks, forks);
+  return forks;
+}
+
+/* Of the thread that it is on. */
+static void start_forker(lvd_forker *f) {
+  size_t size = 0;
+  f->low = lvd_port_stack_low(&size);
+  if (!f->worker) expect_stack(f->forks, size);
+  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
+  f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
+  lvd_port_lock(&f->lock);
+  f->thread = &lvd_forks;
+  lvd_port_unlock(&f->lock);
+  lvd_forker_here = f;
+}
+
+/* ---- a second process ---------------------------------------------------------------------- */
+
+static void before_fork(void) {
+  lvd_own_before_fork();
+  lvd_port_lock(&lvd_forks_lock);
+}
+
+static void after_fork(void) {
+  lvd_port_unlock(&lvd_forks_lock);
+  lvd_own_after_fork();
+}
+
+/* It has no workers until it forks, and ends without those of the other. What is open here and was
+ * taken there has been taken from it for good. */
+static void child_begins(void) {
+  lvd_leases_child_begins();
+  all.runtimes = NULL;
+  all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
+  if (lvd_forker_here) {
+    lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends,
+                           NULL); /* who told it something is gone, its lock in hand */
+    if (!lvd_forker_is_open(lvd_forker_here)) {
+      lvd_forker_here = NULL;
+      lvd_forks.head = NULL;
+      lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
+      lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
+    } else {
+      lvd_forker_here->lock = (lvd_port_mutex){0};
+      lvd_forker_here->leased = (lvd_leased){0};
+      lvd_forker_here->next = NULL;
+      all.forkers = lvd_forker_here;
+    }
+  }
+  lvd_port_unlock(&lvd_forks_lock);
+  lvd_own_child_begins();
+}
+
+/* Who sleeps does not count as one who would steal yet. Only the worker whose place was taken sleeps on:
+ * at real-time priority it would push the thread, if that may move, from its core onto that of a worker
+ * that steals, whose call would then wait until the thread does. */
+static void nudge_others(lvd_runtime *rt, uint32_t place) {
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (i != place) lvd_forks_nudge(&rt->worker[i]);
+}
+
+/* A thread of the program; or a worker, if nobody has forked yet. */
+static lvd_forker *begin_unprepared(lvd_worker *w) {
+  if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
+    lvd_port_at_fork(before_fork, after_fork, child_begins);
+  lvd_port_lock(&lvd_forks_lock);
+  lvd_runtime *rt = w ? w->rt : some_runtime();
+  bool first = rt && !lvd_load_relaxed_ptr(&rt->forks);
+  lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
+  lvd_forker *f = w ? w->forker : NULL;
+  if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
+  if (f) start_forker(f);
+  lvd_port_unlock(&lvd_forks_lock);
+  if (f && !w) lvd_fork_place_look(f);
+  if (first && forks) nudge_others(rt, f ? f->place : LVD_NOWHERE);
+  return f;
+}
+
+/* The thread forks, or steals, for the first time, or its runtime is gone. */
+static LVD_COLD lvd_forker *begin(void) {
+  lvd_worker *w = lvd_this_worker();
+  if (lvd_forker_here) { /* gone: nobody steals from it, but what is open is to be joined */
+    if (lvd_forker_is_open(lvd_forker_here)) return lvd_forker_here;
+    end_forker(lvd_forker_here);
+  } else if (lvd_forks.head) {
+    return NULL; /* there was no memory, and forks are open that were never made */
+  }
+  lvd_forker *f = w && lvd_load_acquire_ptr(&w->rt->forks) ? w->forker : NULL;
+  if (f)
+    start_forker(f);
+  else
+    f = begin_unprepared(w);
+  if (!f) return NULL;
+  if (!w && !open_app(f->forks)) { /* nobody could take a call */
+    end_forker(f);
+    return NULL;
+  }
+  lvd_forker_take_up_empty(f);
+  if (!w) lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends, f);
+  return f;
+}
+
+lvd_forker *lvd_forker_self(void) {
+  lvd_forker *f = lvd_forker_here;
+  return f && !lvd_load_relaxed_u32(&f->gone) ? f : begin();
+}
+
+/* The worker's thread ends. */
+void lvd_forks_worker_ends(void) {
+  if (lvd_forker_here) end_forker(lvd_forker_here);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
+  lvd_fiber *fiber = lvd_fiber_self();
+  if (fiber) {
+    lvd_app *app = fiber->entity.app;
+    lvd_add_relaxed_u32(&app->live, 1); /* who has taken the call will end it */
+    lvd_fiber_wait_through(fiber, &d->joined);
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX);
+    return;
+  }
+  lvd_worker *w = f->worker;
+  if (w && w->current && w->current->stack) {
+    lvd_actor_leaves(w, w->current);
+    return;
+  }
+  lvd_store_relaxed_u32(&f->sleeps, 1);
+  if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
+    lvd_fork_place_stir(&f->forks->rt->worker[f->place]);
+  }
+  lvd_lease_leave(&f->leased);
+  lvd_event_wait(&d->joined, NULL, -1);
+  if (f->place != LVD_NOWHERE) lvd_lease_enter(&f->leased, f->leased.cpu);
+  lvd_store_relaxed_u32(&f->sleeps, 0);
+}
+
+/* He cannot go on before he is told: so what `d` says of him is so. */
+void lvd_fork_tell(lvd_deque *d) {
+  lvd_entity *actor = lvd_load_relaxed_ptr(&d->actor);
+  if (actor)
+    lvd_call_give_back(actor);
+  else
+    lvd_event_set(&d->joined, 1);
+}
+
+void lvd_forkers_stir(void) {
+  lvd_port_lock(&lvd_forks_lock);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    lvd_port_lock(&f->lock);
+    if (f->thread) lvd_store_relaxed_ptr(&f->thread->floor, (void *)UINTPTR_MAX);
+    lvd_port_unlock(&f->lock);
+  }
+  lvd_port_unlock(&lvd_forks_lock);
+}
+
+/* ---- counters ----------------------------------------------------------------------------- */
+
+void lvd_fork_counters_read(lvd_fork_counters *out) {
+  memset(out, 0, sizeof *out);
+  lvd_port_lock(&lvd_forks_lock);
+  for (lvd_forker *f = all.forkers; f; f = f->next) {
+    out->stolen += lvd_load_relaxed_u64(&f->stolen);
+    out->leapt += lvd_load_relaxed_u64(&f->leapt);
+    out->asked += lvd_load_relaxed_u64(&f->asked);
+    out->shared += lvd_load_relaxed_u64(&f->shared);
+    out->full += lvd_load_relaxed_u64(&f->full);
+    out->waits += lvd_load_relaxed_u64(&f->waits);
+    out->woken += lvd_load_relaxed_u64(&f->woken);
+  }
+  lvd_port_unlock(&lvd_forks_lock);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Steal: which workers steal, and how these sleep and are woken.
+ *
+ * A worker that has nothing ready takes the oldest public fork of any deque and runs it on a fiber
+ * of its own, so that it may wait. If nothing is public it asks, looks around for a while, and
+ * sleeps. Before that it asks everybody once more, and counts as a sleeper: the next fork anywhere
+ * is then a seldom one, becomes public, and wakes it. That costs the forks of a busy program
+ * nothing.
+ *
+ * Pairs of orders
+ *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)
+ *   sleep: waiting (inbox), [fence], load fork_sleeps <> wake: fork_sleeps 0, [fence], load waiting
+ * and, of a worker that has lent its place, those of fork_proxy.c. */
+#include "fork.h"
+
+#include "../fiber/fiber.h"
+
+enum { RECHECK_NS = 4000000 };
+
+/* ---- calls that are taken ------------------------------------------------------------------- */
+
+static void taken_main(void *argument) {
+  lvd_fiber *fiber = argument;
+  lvd_forker *f = lvd_forker_self();
+  f->worker->fork_base = NULL; /* it does not leave without being noticed */
+  lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
+}
+
+/* Is a stack ready here, for a call to be taken? Without one it is not: its owner can make it as well. */
+static bool has_stack(lvd_forker *f) {
+  uint32_t size_log2 = lvd_load_relaxed_u32(&f->forks->stack_log2);
+  if (LVD_LIKELY(f->reserve && f->reserve->size_log2 >= size_log2)) return true;
+  if (f->reserve) lvd_fiber_put_back(f->forks->rt, f->reserve);
+  f->reserve = NULL;
+  return lvd_fiber_take(f->forks->rt, size_log2, &f->reserve) == LVD_OK;
+}
+
+/* The call of `slot`, just taken from `d`, is ready here as a fiber. */
+static void make_fiber(lvd_forker *f, lvd_fork *slot, lvd_deque *d) {
+  lvd_app *app = lvd_load_relaxed_ptr(&d->app);
+  lvd_fiber *fiber = f->reserve;
+  f->reserve = NULL;
+  bool bare = !app;
+  if (bare) app = lvd_load_relaxed_ptr(&f->forks->app);
+  lvd_fiber_ready(f->worker, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
+  fiber->bare = bare;
+  fiber->taken = slot;
+  fiber->taken_from = d;
+}
+
+/* On this stack, for one more call. */
+static bool has_room(const lvd_forker *f) {
+  const unsigned char *here = __builtin_frame_address(0), *low = f->low;
+  size_t least = 256 * 1024;
+  const lvd_entity *e = f->worker ? f->worker->current : NULL;
+  const lvd_fiber *fiber = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
+  if (fiber) {
+    low = fiber->low + fiber->guard;
+    least = ((size_t)1 << fiber->size_log2) / 2;
+  }
+  return (size_t)(here - low) > least;
+}
+
+static bool makes_fibers(const lvd_forker *f) {
+  return f->worker && f->worker->index < f->worker->rt->workers;
+}
+
+bool lvd_fork_may_leap(lvd_forker *f) { return has_room(f) && (!makes_fibers(f) || has_stack(f)); }
+
+void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
+  if (makes_fibers(f))
+    make_fiber(f, slot, from);
+  else
+    lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
+}
+
+static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
+  if (!lvd_deque_has(d) || !has_stack(f)) return false;
+  /* Until there is a fiber, nothing else keeps the application from its end: the stack that has
+   * forked may have been abandoned. */
+  lvd_worker_turns(w, LVD_ANY_APP(w));
+  lvd_fork *slot = lvd_deque_take(d);
+  if (slot) {
+    lvd_count(&f->stolen, 1);
+    make_fiber(f, slot, d);
+  }
+  lvd_worker_turns(w, NULL);
+  return slot != NULL;
+}
+
+/* ---- looking, sleeping, waking ---------------------------------------------------------------- */
+
+/* Wakes `w` if it sleeps; what runs there goes on. */
+void lvd_forks_nudge(lvd_worker *w) {
+  uint32_t sleep;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
+  lvd_port_wake(&w->inbox.waiting);
+  lvd_inbox_woken(&w->inbox, sleep);
+}
+
+static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
+  lvd_fork_set *forks = lvd_load_relaxed_ptr(&w->rt->forks);
+  return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->given) ? forks : NULL;
+}
+
+static bool look(lvd_worker *w, lvd_forker *f) {
+  lvd_fork_set *forks = f->forks;
+  uint32_t n = lvd_deques_of(forks);
+  if (!n) return false;
+  f->random = f->random * 6364136223846793005u + 1442695040888963407u;
+  uint32_t from = (uint32_t)(f->random >> 33) % n;
+  for (uint32_t i = 0; i < n; i++)
+    if (steal(w, f, lvd_deque_of(forks, (from + i) % n))) return true;
+  for (uint32_t i = 0; i < n; i++) {
+    lvd_deque *d = lvd_deque_of(forks, i);
+    if (d != lvd_load_relaxed_ptr(&f->deque)) lvd_deque_ask(d, f);
+  }
+  return false;
+}
+
+/* It has looked, or will not. */
+static void is_there(lvd_worker *w) {
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == LVD_COMES))
+    lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
+}
+
+bool lvd_forks_look(lvd_worker *w) {
+  lvd_forker *f = forks_to_look_at(w) && !lvd_fork_place_taken(w) ? lvd_forker_self() : NULL;
+  bool found = f && look(w, f);
+  is_there(w);
+  return found;
+}
+
+bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
+  is_there(w);
+  lvd_fork_set *forks = forks_to_look_at(w);
+  if (!forks) return false;
+  lvd_forker *f = lvd_forker_self();
+  if (!f) return false;
+  if (lvd_fork_place_taken(w)) {
+    lvd_store_relaxed_u32(&w->fork_sleeps, LVD_ABSTAINS);
+    lvd_fence_seq_cst();
+    if (!lvd_fork_place_taken(w)) { /* the thread has just gone, or waits */
+      lvd_store_relaxed_u32(&w->fork_sleeps, LVD_AWAKE);
+      return look(w, f);
+    }
+    for (uint32_t i = 0, n = lvd_deques_of(forks); i < n; i++)
+      if (lvd_deque_has(lvd_deque_of(forks, i))) *most = RECHECK_NS;
+    return false;
+  }
+  lvd_store_relaxed_u32(&w->fork_sleeps, LVD_SLEEPS);
+  lvd_add_relaxed_u32(&forks->sleepers, 1);
+  lvd_fence_seq_cst();
+  if (!look(w, f)) return false;
+  lvd_forks_awake(w);
+  return true;
+}
+
+bool lvd_forks_may_sleep(const lvd_worker *w) {
+  uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
+  return !forks_to_look_at(w) || sleeps == LVD_SLEEPS || sleeps == LVD_ABSTAINS;
+}
+
+void lvd_forks_awake(lvd_worker *w) {
+  uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
+  if (sleeps == LVD_AWAKE || sleeps == LVD_COMES) return;
+  lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
+}
+
+/* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
+static void stir_one(lvd_fork_set *forks) {
+  uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
+  if (lvd_port_ticks_to_ns(now - last) < RECHECK_NS) return;
+  lvd_store_relaxed_u64(&forks->stirred, now);
+  for (uint32_t i = 0; i < forks->rt->workers; i++)
+    if (lvd_fork_place_stir(&forks->rt->worker[i])) return;
+}
+
+/* If it sleeps, and would steal. `more` do, perhaps. */
+static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
+  uint32_t sleeps = LVD_SLEEPS;
+  if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_SLEEPS ||
+      !lvd_cas_relaxed_u32(&w->fork_sleeps, &sleeps, LVD_COMES))
+    return false;
+  lvd_add_relaxed_u32(&forks->coming, 1);
+  *more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
+  lvd_forks_nudge(w);
+  return true;
+}
+
+bool lvd_forks_wake(lvd_forker *by) {
+  if (lvd_load_relaxed_u32(&by->gone)) return false;
+  lvd_fork_set *forks = by->forks;
+  lvd_runtime *rt = forks->rt;
+  lvd_fence_seq_cst();
+  if (!by->worker) lvd_fork_place_look(by);
+  /* The worker that lent its place fell asleep as one who would steal; not while this thread computes. */
+  if (by->place != LVD_NOWHERE &&
+      lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == LVD_SLEEPS)
+    lvd_sleeps_set(forks, &rt->worker[by->place], LVD_ABSTAINS);
+  if (!lvd_load_relaxed_u32(&forks->sleepers)) {
+    stir_one(forks);
+    return false;
+  }
+  bool more = false;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (wake(forks, &rt->worker[i], &more)) {
+      lvd_count(&by->woken, 1);
+      return more;
+    }
+  return false;
+}

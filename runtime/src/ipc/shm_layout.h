@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Segment: what lies in the memory that the two sides of a link share, byte for byte: its header, a
+ * channel of records each way, and the streams' channels. The same whether the other side is a
+ * process or a processor behind a window. Offsets only, from the segment's beginning.
+ *
+ * Freestanding. */
+#ifndef LVD_SEGMENT_H
+#define LVD_SEGMENT_H
+
+#include <levada/channel.h>
+
+enum lvd_side { LVD_PARENT, LVD_CHILD };
+enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
+
+#define LVD_SEGMENT_MAGIC 0x4c56534du
+enum { LVD_LAST_WORDS = 200 /* bytes, with the null */ };
+
+typedef struct lvd_segment {
+  uint32_t magic, layout, line, unit;
+  uint64_t size;
+  int32_t parent;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child is to end */
+  lvd_a32 knotted; /* the parent's: its application ends in a knot (deadlock_detect.h) */
+  struct {
+    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
+  } bell[2];
+  /* The child's, whose process is about to end in the middle of what it runs: who says what, last. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 falls;
+  char last_words[LVD_LAST_WORDS];
+} lvd_segment;
+
+/* Of `falls`: it is being written; it is there. */
+enum { LVD_FALLS = 1, LVD_FELL };
+
+/* Where a channel lies: this, up to a whole unit, then its ring. */
+typedef struct lvd_slot_head {
+  lvd_channel channel;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* of a stream: 1 + the side that has this end */
+} lvd_slot_head;
+
+enum lvd_record_kind {
+  LVD_RECORD_CALL = 1, /* either way */
+  LVD_RECORD_CANCEL,
+  LVD_RECORD_ANSWER,
+  LVD_RECORD_OPEN,   /* child to parent: a stream by name */
+  LVD_RECORD_OPENED, /* parent to child */
+  LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
+  LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
+  LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (deadlock_detect.h) */
+  LVD_RECORD_STORY, /* child to parent, before it: who waits for whom there, in words, a line each */
+  LVD_RECORD_RESTS, /* child to parent: it may be worth asking */
+  LVD_RECORD_FAULT, /* child to parent, before the answers: what has failed there, in words */
+  LVD_RECORD_MISUSE /* child to parent: a misuse of the paper's names there, in words (srpc_misuse.h) */
+};
+
+enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
+
+typedef struct lvd_record {
+  uint32_t kind, number;
+  uint32_t status;
+  uint32_t size;    /* bytes of an argument, a result, an element */
+  uint32_t room;    /* bytes for a result; elements of a stream */
+  int32_t priority; /* of a call; of LVD_RECORD_OPEN: 1 + the end that it takes at once, or 0 */
+  uint32_t urgent;
+  uint32_t pad;
+  uint64_t offset; /* of what is not inline, or of a stream; 0: none */
+  uint64_t extent; /* bytes of a stream's ring; of a stack; of a result that has no room, else 0 */
+  char name[64];
+  LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
+} lvd_record;
+
+#endif

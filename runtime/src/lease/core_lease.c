@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Lease: who has it, who waits. */
+#include "core_lease.h"
+
+#include "../../platform/platform.h"
+
+/* From `holder` (0: nobody's) to `to`. */
+static bool pass(lvd_lease *l, uint32_t holder, uint32_t to, uint64_t now) {
+  if (!lvd_cas_relaxed_u32(&l->holder, &holder, to + 1)) return false;
+  lvd_store_relaxed_u64(&l->since, now);
+  return true;
+}
+
+/* The latest: of one who is there for as long as we are the holder, if it is so. */
+static bool waits(lvd_lease *l, uint32_t who) {
+  uint32_t does = 1;
+  return lvd_load_relaxed_u32(&l->want[who]) && lvd_cas_relaxed_u32(&l->want[who], &does, 1);
+}
+
+/* Its threads that sleep, if it waits, look at the holder. */
+static bool call(lvd_lease *l, uint32_t who) {
+  if (!lvd_load_relaxed_u32(&l->want[who]) || !lvd_exchange_release_u32(&l->want[who], 0))
+    return false;
+  lvd_add_relaxed_u32(&l->waiting, UINT32_MAX);
+  lvd_port_wake_shared(&l->want[who]);
+  return true;
+}
+
+static uint32_t behind(const lvd_lease *l, uint32_t me, uint32_t i) { return (me + i) % l->slots; }
+
+bool lvd_lease_take(lvd_lease *l, uint32_t me, uint64_t now) {
+  uint32_t holder = lvd_load_relaxed_u32(&l->holder);
+  return holder == me + 1 || (holder == 0 && pass(l, 0, me, now));
+}
+
+bool lvd_lease_ask(lvd_lease *l, uint32_t me, uint64_t now) {
+  if (!lvd_exchange_relaxed_u32(&l->want[me], 1)) lvd_add_relaxed_u32(&l->waiting, 1);
+  lvd_fence_seq_cst();
+  if (!lvd_lease_take(l, me, now)) return false;
+  call(l, me); /* another thread of it, perhaps */
+  return true;
+}
+
+bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now) {
+  if (!lvd_lease_is(l, me)) return false;
+  for (uint32_t i = 1; i < l->slots; i++) {
+    if (!waits(l, behind(l, me, i))) continue;
+    if (!pass(l, me + 1, behind(l, me, i), now)) return false;
+    lvd_add_relaxed_u64(&l->given, 1);
+    call(l, behind(l, me, i));
+    return true;
+  }
+  return false;
+}
+
+/* A free one is not passed on: he who waited may have found it, and be gone again. */
+void lvd_lease_give_back(lvd_lease *l, uint32_t me, uint64_t now) {
+  uint32_t holder = me + 1;
+  if (lvd_lease_wanted(l) && lvd_lease_hand_over(l, me, now)) return;
+  if (!lvd_cas_relaxed_u32(&l->holder, &holder, 0)) return;
+  lvd_fence_seq_cst();
+  if (!lvd_lease_wanted(l)) return;
+  for (uint32_t i = 1; i < l->slots; i++)
+    if (call(l, behind(l, me, i))) return;
+}
+
+bool lvd_lease_seize(lvd_lease *l, uint32_t me, uint32_t from, uint64_t now) {
+  return pass(l, from + 1, me, now);
+}

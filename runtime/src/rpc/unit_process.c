@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The unit that is another process: what arrives from it, its end, and what can be asked of it.
+ *
+ * Calls go both ways, in the same manner (unit_process_call.c, unit_process_serve.c): a record there and an answer
+ * back. */
+#include "unit_process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../core/no_abandon.h"
+#include "../srpc/srpc_misuse.h"
+
+static lvd_process *is_process(const lvd_unit *unit) {
+  return unit && unit->kind == &lvd_process_kind ? (lvd_process *)(uintptr_t)unit : NULL;
+}
+
+void lvd_process_unlink(lvd_process *p) {
+  lvd_knot_free(&p->link);
+  lvd_link_free(&p->link);
+}
+
+/* ---- what arrives --------------------------------------------------------------------------- */
+
+/* The first counts. What calls return after it is seen with it (come_back). */
+static void take_fault(lvd_process *p, const lvd_record *r) {
+  enum { MOST = sizeof r->name + 2 + sizeof r->data + 1 };
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : malloc(MOST);
+  if (!words) return;
+  size_t size = r->size < sizeof r->data ? r->size : sizeof r->data;
+  size_t n = lvd_link_quote(words, 0, MOST, (const unsigned char *)r->name, strlen(r->name));
+  if (n) n = lvd_link_quote(words, n, MOST, (const unsigned char *)": ", 2);
+  lvd_link_quote(words, n, MOST, r->data, size);
+  lvd_store_release_ptr(&p->last_words, words);
+}
+
+static const char *process_last_words(const lvd_unit *unit) {
+  return lvd_load_acquire_ptr(&((const lvd_process *)unit)->last_words);
+}
+
+void lvd_process_takes(lvd_link *link, const lvd_record *r) {
+  lvd_process *p = lvd_process_of(link);
+  if (lvd_knot_take(link, r)) return;
+  switch (r->kind) {
+  case LVD_RECORD_CALL:
+    lvd_process_take_call(p, r);
+    break;
+  case LVD_RECORD_CANCEL:
+    lvd_process_cancel_served(p, r->number);
+    break;
+  case LVD_RECORD_ANSWER:
+    lvd_process_take_answer(p, r);
+    break;
+  case LVD_RECORD_MISUSE:
+    if (link->side == LVD_PARENT)
+      lvd_misuse_told(&p->unit, r);
+    else
+      lvd_link_accuse(link);
+    break;
+  case LVD_RECORD_FAULT:
+    if (link->side == LVD_PARENT)
+      take_fault(p, r);
+    else
+      lvd_link_accuse(link);
+    break;
+  default:
+    lvd_link_accuse(link);
+  }
+}
+
+/* ---- its end -------------------------------------------------------------------------------- */
+
+/* Nothing that it has sent says why. What it has left in the memory it may have left half written. */
+static void take_last_words(lvd_process *p, lvd_status why) {
+  char said[LVD_LAST_WORDS], words[LVD_LAST_WORDS];
+  const lvd_link *link = &p->link;
+  bool asked = p->asked_ns || (why != LVD_E_FAULT && why != LVD_E_PEER);
+  if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
+  if (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL) {
+    memcpy(said, link->segment->last_words, sizeof said);
+    said[sizeof said - 1] = 0;
+    lvd_link_quote(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
+  } else if (!lvd_port_process_how(&link->peer, words, sizeof words)) {
+    return;
+  }
+  char *copy = lvd_text_copy(words);
+  if (copy) lvd_store_release_ptr(&p->last_words, copy);
+}
+
+void lvd_process_parent_ended(lvd_link *link, lvd_status why) {
+  lvd_process *p = lvd_process_of(link);
+  if (!p->far) take_last_words(p, why);
+  lvd_process_cancel_all(p);
+  lvd_process_fail_calls(p, why);
+  lvd_event_set(&p->over, 1);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
+}
+
+static void leave_application(lvd_unit *unit) {
+  lvd_port_lock(&unit->app->blocks_lock);
+  lvd_unit **place = &unit->app->units;
+  while (*place && *place != unit) place = &(*place)->next;
+  if (*place) *place = unit->next;
+  lvd_port_unlock(&unit->app->blocks_lock);
+}
+
+/* Asks the process to end, and waits until it has. */
+static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
+  uint64_t start = lvd_port_ns();
+  const lvd_want end = {.event = &p->over}; /* it stays set */
+  uint32_t which;
+  if (!p->asked_ns) {
+    p->asked_ns = start;
+    lvd_store_relaxed_u32(&p->link.segment->closing, 1);
+    p->link.bell.wake(&p->link.bell);
+  }
+  int64_t grace = lvd_process_left(LVD_GRACE_NS, p->asked_ns);
+  bool patient = timeout_ns >= 0 && timeout_ns < grace;
+  lvd_status status = lvd_wait_any(&end, 1, patient ? timeout_ns : grace, &which);
+  if (status != LVD_E_TIME || patient) return status;
+  lvd_link_kill(&p->link);
+  return lvd_wait_any(&end, 1, lvd_process_left(timeout_ns, start), &which);
+}
+
+static void process_free(lvd_unit *unit);
+
+const lvd_unit_kind lvd_process_kind = {lvd_process_start, lvd_process_finish,  lvd_process_cancel,
+                                        process_free,      lvd_process_awaited, process_last_words};
+
+/* Nothing of its application runs any more, or lvd_unit_unload has waited for what serves it. */
+static void process_free(lvd_unit *unit) {
+  lvd_process *p = (lvd_process *)unit;
+  if (p->link.side == LVD_PARENT) {
+    if (await_end(p, -1) != LVD_OK) { /* of a fiber whose waits end: that does not help it here */
+      lvd_link_kill(&p->link);
+      lvd_fiber_wait_through(lvd_fiber_self(), &p->over);
+    }
+    lvd_link_end(&p->link);
+    lvd_process_answer_the_rest(p, LVD_E_STOPPED);
+    free(p->may_call);
+    free(lvd_load_relaxed_ptr(&p->last_words));
+  } else {
+    lvd_process_forget_parent();
+  }
+  lvd_process_free_far(p);
+  lvd_process_unlink(p);
+  free(p);
+}
+
+lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1); }
+
+lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
+  LVD_INSIDE;
+  uint64_t start = lvd_port_ns();
+  lvd_process *p = is_process(unit);
+  if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
+  lvd_port_lock(&p->link.lock);
+  bool used = p->link.streams || lvd_load_relaxed_u32(&p->held);
+  used |= lvd_process_is_served_by(p, lvd_fiber_self());
+  lvd_port_unlock(&p->link.lock);
+  if (used) return LVD_E_STATE;
+  lvd_status status = await_end(p, timeout_ns);
+  if (status != LVD_OK) return status;
+  lvd_link_end(&p->link);
+  lvd_process_cancel_all(p);
+  status = lvd_process_await_served(p, lvd_process_left(timeout_ns, start));
+  if (status != LVD_OK) return status;
+  leave_application(unit);
+  process_free(unit);
+  return LVD_OK;
+}
+
+/* ---- what can be asked of it ---------------------------------------------------------------- */
+
+lvd_link *lvd_unit_link(const lvd_unit *unit) {
+  lvd_process *p = is_process(unit);
+  return p ? &p->link : NULL;
+}
+
+const char *lvd_link_name(lvd_link *link) { return lvd_process_of(link)->unit.name; }
+
+lvd_status lvd_unit_state(const lvd_unit *unit) {
+  lvd_process *p = is_process(unit);
+  return !unit ? LVD_E_ARGUMENT : p ? lvd_link_state(&p->link) : LVD_OK;
+}
+
+int32_t lvd_unit_process(const lvd_unit *unit) {
+  lvd_process *p = is_process(unit);
+  return p ? p->link.peer.id : 0;
+}
+
+lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options, lvd_stream **out) {
+  LVD_INSIDE;
+  lvd_process *p = is_process(unit);
+  if (!p || !options || !out) return LVD_E_ARGUMENT;
+  return lvd_shared_open(&p->link, options, out);
+}
+
+lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
+  lvd_process *p = is_process(unit);
+  return p ? lvd_shared_leave(&p->link, name) : LVD_E_ARGUMENT;
+}
+
+void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
+                            uint32_t parties) {
+  lvd_process *p = is_process(unit);
+  if (p) lvd_knot_expect(&p->link, name, party, parties);
+}

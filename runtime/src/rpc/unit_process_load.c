@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* How the other side of a unit is started: a program of this machine, or an image for a board behind a
+ * window; and how it is seen that it serves, and that what is behind a window lives. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../platform/text.h"
+#include "../core/no_abandon.h"
+#include "unit_process.h"
+
+enum { UNITS_MEMORY = 64 << 20 };
+#define ATTACH_TIME_NS 10000000000
+#define LOOK_NS        500000000 /* between two looks at who is behind a window */
+
+/* ---- behind a window ------------------------------------------------------------------------ */
+
+static void say_last(lvd_process *p, const char *text) {
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : lvd_text_copy(text);
+  if (words) lvd_store_release_ptr(&p->last_words, words);
+}
+
+/* What its loader has said is heeded once all is taken that was sent before. */
+static void look_behind(lvd_link *link) {
+  lvd_process *p = lvd_process_of(link);
+  char text[200];
+  lvd_status status = lvd_far_outcome(p->far, text, sizeof text);
+  if (status != LVD_OK && !p->far->over) {
+    p->far->over = true;
+    lvd_port_own_bell_ring(link->own_bell);
+    return;
+  }
+  if (status == LVD_OK) status = lvd_far_ask(p->far, link, text, sizeof text);
+  if (status == LVD_OK) return;
+  if (!lvd_load_relaxed_u32(&link->segment->closing)) say_last(p, text);
+  lvd_link_give_up(link, status);
+}
+
+void lvd_process_free_far(lvd_process *p) {
+  if (p->far) lvd_far_end(p->far);
+  free(p->far);
+  p->far = NULL;
+}
+
+/* ---- starting --------------------------------------------------------------------------------- */
+
+static lvd_status await_service(lvd_process *p, int64_t limit_ns) {
+  lvd_link *link = &p->link;
+  uint64_t start = lvd_port_ns();
+  for (;;) {
+    uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
+    if (serves == 1 + LVD_LAYOUT) return LVD_OK;
+    if (serves)
+      return lvd_window_refuse(LVD_E_LAYOUT, "the program is of another layout of channels: build "
+                                             "both sides of one version");
+    if ((link->reaped = lvd_port_process_gone(&link->peer)))
+      return lvd_window_refuse(LVD_E_PEER, "the board has ended before its program served");
+    char text[200];
+    lvd_status far = p->far ? lvd_far_outcome(p->far, text, sizeof text) : LVD_OK;
+    if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
+    int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
+    if (left <= 0) return lvd_window_refuse(LVD_E_TIME, "the program does not serve in time");
+    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, left);
+  }
+}
+
+static void end_process(lvd_link *link) {
+  if (!link->reaped) lvd_port_process_kill(&link->peer);
+  while (!link->reaped) {
+    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
+    link->reaped = lvd_port_process_gone(&link->peer);
+  }
+}
+
+/* Starts the program and names the unit. */
+static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd_unit_options *o) {
+  lvd_link *link = &p->link;
+  int child_bell = -1;
+  char value[64];
+  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
+  lvd_status status =
+      lvd_link_make(link, p->unit.app, 0, o->memory ? o->memory : UNITS_MEMORY, false, &child_bell);
+  if (status == LVD_OK) {
+    const int keep[2] = {link->memory, child_bell};
+    snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
+    status = lvd_port_process_start(&link->peer, exec_name, o->argument, LVD_UNIT_VARIABLE, value,
+                                    keep, 2);
+    if (status == LVD_E_UNKNOWN)
+      lvd_window_refuse(
+          status, "there is no program, and no kind of machine, that is called %.200s", exec_name);
+  }
+  lvd_port_close(child_bell);
+  const char *base = strrchr(exec_name, '/');
+  snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
+           base ? base + 1 : exec_name);
+  link->look = lvd_knot_look;
+  return status;
+}
+
+/* The same of a board behind a window, and an image. */
+static lvd_status start_board(lvd_process *p, const lvd_board *board, const char *file,
+                              const lvd_unit_options *o) {
+  lvd_link *link = &p->link;
+  lvd_image image = {0};
+  int child_bell = -1;
+  int64_t limit_ns = o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS;
+  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
+  lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
+  if (status == LVD_OK && board->open)
+    status = lvd_board_open_before(board, &file, limit_ns, &p->far->device);
+  if (status == LVD_OK) status = lvd_image_read(file, board, &image);
+  if (status == LVD_OK) {
+    link->device = p->far->device;
+    size_t base = link->device ? lvd_far_base_of(link->device, link, image.size)
+                               : lvd_far_base(board, image.size);
+    status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : UNITS_MEMORY,
+                                  true, &child_bell)
+                  : LVD_E_MEMORY;
+  }
+  if (status == LVD_OK) status = lvd_far_start(p->far, link, board, &image, child_bell, limit_ns);
+  lvd_port_close(child_bell);
+  lvd_image_free(&image);
+  const char *base = strrchr(file, '/');
+  snprintf(p->unit.name, sizeof p->unit.name, "window %d (%s%.20s)", (int)link->peer.id,
+           board->prefix, base ? base + 1 : file);
+  link->behind = true;
+  link->look = look_behind;
+  link->look_ns = LOOK_NS;
+  return status;
+}
+
+lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_options *options,
+                         lvd_unit **out) {
+  static const lvd_unit_options usual;
+  const lvd_unit_options *o = options ? options : &usual;
+  if (!app || !exec_name || !*exec_name || !out || o->time_limit_ns < 0) return LVD_E_ARGUMENT;
+  if (lvd_this_worker()) return LVD_E_STATE;
+  lvd_process *p = calloc(1, sizeof *p);
+  if (!p) return LVD_E_MEMORY;
+  lvd_event_init(&p->over);
+  if (o->may_call && !(p->may_call = lvd_text_copy(o->may_call))) {
+    free(p);
+    return LVD_E_MEMORY;
+  }
+  lvd_link *link = &p->link;
+  lvd_link_prepare(link, app);
+  const char *image;
+  const lvd_board *board = lvd_board_of(exec_name, &image);
+  /* All of it before the bellman begins: the child may be gone already. */
+  p->unit.kind = &lvd_process_kind;
+  p->unit.app = app;
+  link->take = lvd_process_takes;
+  link->ended = lvd_process_parent_ended;
+  lvd_status status = board ? start_board(p, board, image, o) : start_program(p, exec_name, o);
+  if (status == LVD_OK)
+    status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
+  if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
+  if (status != LVD_OK) {
+    if (link->peer.id > 0) end_process(link);
+    lvd_process_free_far(p);
+    lvd_process_unlink(p);
+    free(p->may_call);
+    free(p);
+    return status;
+  }
+  lvd_unit_enter(&p->unit);
+  *out = &p->unit;
+  return LVD_OK;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Calls from another process: judged, made on fibers of their own, and answered.
+ *
+ * A child's call is checked before it is believed: whether the child may call that name, and all sizes. */
+#include <stdlib.h>
+
+#include "../core/no_abandon.h"
+#include "unit_process.h"
+
+enum { MOST_SERVED = 4096 };
+
+/* A call that is served, until it has been answered. */
+typedef struct lvd_served {
+  lvd_process *process;
+  lvd_procedure *procedure;
+  lvd_fiber *fiber; /* once it runs */
+  bool cancelled;
+  lvd_event left; /* the fiber has failed, and will not return */
+  lvd_frame frame;
+  struct lvd_served *next, *previous;
+  LVD_ALIGNED(16) lvd_record record;
+  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
+} served;
+
+/* With the lock. */
+static void take_off(lvd_process *p, served *s) {
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    p->served = s->next;
+  if (s->next) s->next->previous = s->previous;
+  p->served_count--;
+}
+
+static void enlist(lvd_process *p, served *s) {
+  lvd_port_lock(&p->link.lock);
+  s->next = p->served;
+  if (s->next) s->next->previous = s;
+  p->served = s;
+  p->served_count++;
+  lvd_port_unlock(&p->link.lock);
+}
+
+static void send_status(lvd_process *p, uint32_t number, lvd_status status) {
+  const lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = number, .status = (uint32_t)status};
+  lvd_link_send(&p->link, &r);
+}
+
+/* The last that touches the process: when nothing is served any more it may go. */
+static void answer(served *s, lvd_status status) {
+  lvd_process *p = s->process;
+  lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
+  size_t size = s->frame.result_size;
+  if (size > s->record.room) {
+    r.extent = size;
+    size = 0;
+  }
+  r.status = (uint32_t)status;
+  r.size = (uint32_t)size;
+  if (!s->record.offset && size) memcpy(r.data, s->result, size);
+  lvd_link_send(&p->link, &r);
+  lvd_port_lock(&p->link.lock);
+  take_off(p, s);
+  if (p->answered) {
+    s->next = p->kept;
+    p->kept = s;
+    lvd_event_set(p->answered, 1);
+  } else {
+    free(s);
+  }
+  lvd_port_unlock(&p->link.lock);
+}
+
+/* It was enlisted and could not be started, unless all that was left has been answered since. */
+static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status status) {
+  lvd_port_lock(&p->link.lock);
+  served *listed = p->served;
+  while (listed && listed != s) listed = listed->next;
+  if (listed) take_off(p, listed);
+  lvd_port_unlock(&p->link.lock);
+  if (listed) send_status(p, number, status);
+  free(listed);
+}
+
+static void serve_call(void *argument) {
+  served *s = argument;
+  lvd_fiber *self = lvd_fiber_self();
+  lvd_port_lock(&s->process->link.lock);
+  s->fiber = self;
+  if (s->cancelled) lvd_fiber_cancel(self);
+  lvd_port_unlock(&s->process->link.lock);
+  /* Whoever had this part of the memory before has answered in the lock. */
+  if (s->record.offset) memset(s->frame.result, 0, s->frame.result_room);
+  self->end = &s->left;
+  self->started_as = LVD_STARTED_AS_CALL;
+  lvd_status status = s->procedure(&s->frame);
+  self->end = NULL;
+  answer(s, status);
+}
+
+lvd_unit *lvd_unit_caller(void) {
+  const lvd_fiber *self = lvd_fiber_self();
+  if (!self || self->body != serve_call) return NULL;
+  return &((const served *)self->argument)->process->unit;
+}
+
+/* LVD_OK: it is well formed, and may be called. The parent is believed. */
+static lvd_status judge_call(lvd_process *p, const lvd_record *r) {
+  if (p->link.side == LVD_CHILD) return LVD_OK;
+  if (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE || r->offset)
+    return LVD_E_ARGUMENT;
+  if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0) return LVD_E_UNKNOWN;
+  lvd_port_lock(&p->link.lock);
+  uint32_t count = p->served_count;
+  lvd_port_unlock(&p->link.lock);
+  return count < MOST_SERVED ? LVD_OK
+                             : lvd_limit("a process has too many calls to its parent open");
+}
+
+void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
+  lvd_link *link = &p->link;
+  lvd_status status = judge_call(p, r);
+  served *s = status == LVD_OK ? calloc(1, sizeof *s) : NULL;
+  if (!s) {
+    send_status(p, r->number, status == LVD_OK ? LVD_E_MEMORY : status);
+    return;
+  }
+  s->process = p;
+  s->record = *r;
+  lvd_event_init(&s->left);
+  s->frame = (lvd_frame){.app = p->unit.app,
+                         .argument = s->record.data,
+                         .argument_size = r->size,
+                         .result = s->result,
+                         .result_room = r->room};
+  if (r->offset) {
+    s->frame.argument = lvd_process_at(link, r->offset);
+    s->frame.result = lvd_process_at(link, r->offset + lvd_process_aligned(r->size));
+  }
+  s->procedure = lvd_procedure_find(r->name);
+  if (!s->procedure) {
+    send_status(p, r->number, LVD_E_UNKNOWN);
+    free(s);
+    return;
+  }
+  const lvd_fiber_options o = {.name = r->name,
+                               .priority = r->priority,
+                               .urgent = r->urgent != 0,
+                               .stack = (size_t)r->extent};
+  enlist(p, s); /* from here on it is another's, too */
+  status = lvd_fiber_start(p->unit.app, serve_call, s, &o, NULL);
+  if (status == LVD_E_STATE) status = LVD_E_STOPPED; /* the application has ended */
+  if (status != LVD_OK) refuse(p, s, r->number, status);
+}
+
+/* With the lock. */
+static void cancel(served *s) {
+  s->cancelled = true;
+  if (s->fiber) lvd_fiber_cancel(s->fiber);
+}
+
+void lvd_process_cancel_served(lvd_process *p, uint32_t number) {
+  lvd_port_lock(&p->link.lock);
+  served *s = p->served;
+  while (s && s->record.number != number) s = s->next;
+  if (s) cancel(s);
+  lvd_port_unlock(&p->link.lock);
+}
+
+/* Nobody waits for them any more. */
+void lvd_process_cancel_all(lvd_process *p) {
+  lvd_port_lock(&p->link.lock);
+  for (served *s = p->served; s; s = s->next) cancel(s);
+  lvd_port_unlock(&p->link.lock);
+}
+
+static served *first_served(lvd_process *p) {
+  lvd_port_lock(&p->link.lock);
+  served *s = p->served;
+  lvd_port_unlock(&p->link.lock);
+  return s;
+}
+
+/* All fibers have ended. What was not answered failed, or had not begun. */
+void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome) {
+  for (served *s; (s = first_served(p));) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
+}
+
+/* Waits until all who serve it here have returned, or failed. No more will come. */
+lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
+  uint64_t start = lvd_port_ns();
+  lvd_status status = LVD_OK;
+  lvd_event answered;
+  lvd_event_init(&answered);
+  lvd_port_lock(&p->link.lock);
+  p->answered = &answered;
+  while (status == LVD_OK) {
+    served *s = p->served;
+    while (s && lvd_event_is_set(&s->left)) s = s->next;
+    if (!s) break;
+    lvd_port_unlock(&p->link.lock);
+    uint32_t which;
+    const lvd_want want[2] = {{.event = &answered}, {.event = &s->left}};
+    status = lvd_wait_any(want, 2, lvd_process_left(timeout_ns, start), &which);
+    if (status == LVD_OK && which == 0) lvd_event_wait(&answered, NULL, 0);
+    lvd_port_lock(&p->link.lock);
+  }
+  p->answered = NULL;
+  /* Whoever says that it has failed may still be about it. */
+  if (status == LVD_OK && p->served) status = LVD_E_STOPPED;
+  served *kept = p->kept;
+  p->kept = NULL;
+  lvd_port_unlock(&p->link.lock);
+  for (served *next; kept; kept = next) {
+    next = kept->next;
+    free(kept);
+  }
+  return status;
+}
+
+bool lvd_process_is_served_by(const lvd_process *p, const lvd_fiber *fiber) {
+  for (const served *s = p->served; s; s = s->next)
+    if (fiber && s->fiber == fiber) return true;
+  return false;
+}
+
+void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
+                     void *argument) {
+  for (const served *s = lvd_process_of(link)->served; s; s = s->next)
+    if (s->fiber) visit(s->record.number, s->fiber, argument);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A worker's share of an application: how many of its entities are ready there, and what the worker still owes
+ * its counts.
+ *
+ * `live` counts the worker from when the first of them is ready there until, at a settling, none is. So nothing
+ * is counted with each firing; and only after settling is "nothing of it is ready here" certain (park_barrier.c): a share
+ * in which nothing is ready waits on the worker's quiet list until then. What was on its way here, and what fibers
+ * have ended here, is taken from the counts then, too, or before that when it is very much. Whoever takes the last
+ * from `live` has it judged whether the application is at rest (quiescence.c).
+ *
+ * Pairs of orders
+ *   rest:  add_release live -> quiet: load_acquire live           what the actors left behind
+ *   ended: add_release fibers -> fibers_end: load_acquire fibers  nothing of them runs */
+#include "../core.h"
+
+enum { OWED_MOST = 1 << 16 /* of a count that is of 32 bits */ };
+
+static void uncount_fibers(lvd_app_share *s) {
+  uint32_t n = s->ended;
+  s->ended = 0;
+  if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_port_wake(&s->app->fibers);
+}
+
+void lvd_share_enter(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  s->ready++;
+  if (s->counted) return;
+  s->counted = true;
+  lvd_store_relaxed_u32(&s->known, 1);
+  lvd_add_relaxed_u32(&app->live, 1);
+}
+
+/* All who wait for each other may be at rest, with a fork that somebody takes just now. */
+void lvd_share_enter_from_outside(lvd_worker *w, lvd_app *app) {
+  bool counted = app->share[w->index].counted;
+  if (!counted) lvd_port_lock(&app->gate);
+  lvd_share_enter(w, app);
+  if (!counted) lvd_port_unlock(&app->gate);
+}
+
+void lvd_share_arrive(lvd_worker *w, lvd_app *app) {
+  lvd_share_enter(w, app);
+  lvd_app_share *s = &app->share[w->index];
+  if (++s->arrived < OWED_MOST) return;
+  lvd_add_relaxed_u32(&app->live, -s->arrived);
+  s->arrived = 0;
+}
+
+void lvd_share_ended(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  if (++s->ended == OWED_MOST || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
+    uncount_fibers(s);
+}
+
+void lvd_share_leave(lvd_worker *w, lvd_app *app) {
+  lvd_app_share *s = &app->share[w->index];
+  lvd_assert(s->ready > 0 && s->counted);
+  if (--s->ready || s->candidate) return;
+  s->candidate = true;
+  s->next = w->quiet;
+  w->quiet = s;
+}
+
+void lvd_shares_rest(lvd_worker *w) {
+  for (lvd_app_share *s = w->quiet, *next; s; s = next) {
+    next = s->next;
+    s->candidate = false;
+    if (s->ready || !s->counted) continue;
+    if (s->ended) uncount_fibers(s);
+    uint32_t n = s->arrived + 1;
+    s->counted = false;
+    s->arrived = 0;
+    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_app_quiet(s->app);
+  }
+  w->quiet = NULL;
+}
+
+void lvd_share_forget(lvd_worker *w, const lvd_app *app) {
+  for (lvd_app_share **at = &w->quiet; *at;) {
+    if ((*at)->app == app)
+      *at = (*at)->next;
+    else
+      at = &(*at)->next;
+  }
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Counters: one call reads all of an application's. Each has one writer, its owner, so they cost a
+ * plain addition; a reader may see one a moment older than another. */
+#include "../core.h"
+
+#include <string.h>
+
+/* The clock has met it, or the watchdog. One that has ended meanwhile, and may run elsewhere, has another
+ * number. */
+uint64_t lvd_runs_ns(const lvd_entity *e) {
+  uint64_t number = lvd_load_relaxed_u64(&e->activations) + 1;
+  if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
+  const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  since += lvd_lost_meanwhile(w, now);
+  bool runs = lvd_load_relaxed_u64(&e->activations) + 1 == number;
+  return runs && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
+}
+
+/* With what runs now. That may end while it is looked at, and be counted with the others: then once more. */
+static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
+  enum { TRIES = 4 };
+  uint64_t busy = 0;
+  for (uint32_t i = 0; i < TRIES; i++) {
+    uint64_t before = lvd_load_relaxed_u64(&e->activations);
+    busy = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+    *runs_ns = lvd_runs_ns(e);
+    if (lvd_load_relaxed_u64(&e->activations) == before) break;
+  }
+  return lvd_tell_most(&e->busy_told, busy + *runs_ns);
+}
+
+LVD_READS_LIVE static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
+  memset(out, 0, sizeof *out);
+  out->name = e->name;
+  uint32_t workers = e->app->rt->workers; /* on a core's relief it is on that core */
+  out->worker = lvd_load_relaxed_u32(&e->worker) % workers;
+  out->target = lvd_load_relaxed_u32(&e->target) % workers;
+  for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  out->outside = lvd_load_relaxed_u32(&e->away);
+  out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
+  out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  out->activations = lvd_load_relaxed_u64(&e->activations);
+  out->busy_ns = busy_ns(e, &out->runs_ns); /* it counts before it ends */
+  if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;
+}
+
+/* Has it nothing to do until something that it awaits has come, or has it ended? */
+static bool rests(const lvd_entity *e) {
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  return state == LVD_IDLE || state == LVD_FINISHED;
+}
+
+/* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the
+ * worker's clock counts whom it interrupts. */
+uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
+  if (!app || worker >= app->rt->workers) return 0;
+  uint64_t ticks = 0;
+  for (uint32_t i = worker; i < lvd_all_workers(app->rt); i += app->rt->workers)
+    ticks += lvd_load_relaxed_u64(&app->share[i].fiber_ticks);
+  return ticks * LVD_TICK_MS * 1000000u;
+}
+
+uint64_t lvd_app_fibers_busy_ns(lvd_app *app) {
+  uint64_t ns = 0;
+  for (uint32_t i = 0; app && i < app->rt->workers; i++) ns += lvd_app_fibers_busy_on(app, i);
+  return ns;
+}
+
+static const lvd_producer *producer_of(lvd_app *app, uint32_t channel) {
+  const lvd_port_ref from = app->net->channel[channel].from;
+  if (from.actor != LVD_OUTSIDE) return &app->entity[from.actor].actor.out[from.port];
+  return lvd_app_producer(app, channel);
+}
+
+static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t k) {
+  const lvd_port_ref to = app->net->channel[channel].to[k];
+  if (to.actor != LVD_OUTSIDE) return &app->entity[to.actor].actor.in[to.port];
+  return lvd_app_consumer(app, channel, k);
+}
+
+LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
+                                        lvd_channel_counters *out) {
+  const lvd_channel_desc *d = &app->net->channel[i];
+  const lvd_channel *ch = app->channel[i];
+  const lvd_producer *p = producer_of(app, i);
+  const lvd_consumer *c = consumer_of(app, i, k);
+  out->from = d->from;
+  out->to = d->to[k];
+  out->capacity = p->capacity;
+  /* The shared cursors, not the handles' own, so that the fill is one that was published. */
+  out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
+  if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
+  /* What an actor awaited when it last rested stays written in it while it runs. */
+  out->awaited = out->to.actor != LVD_OUTSIDE && rests(&app->entity[out->to.actor]) ? c->await : 0;
+  out->put = p->pushed;
+  out->got = c->popped;
+  out->wakes = p->wakes;
+  out->full = p->full;
+  out->empty = c->empty;
+}
+
+lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,
+                            lvd_channel_counters *channel, uint32_t *channels) {
+  if (!app) return LVD_E_ARGUMENT;
+  const lvd_network *net = app->net;
+  if (actors) {
+    for (uint32_t i = 0; actor && i < *actors && i < net->actors; i++)
+      read_actor(&app->entity[i], &actor[i]);
+    *actors = net->actors;
+  }
+  if (channels) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < net->channels; i++)
+      for (uint32_t k = 0; k < net->channel[i].consumers; k++, n++)
+        if (channel && n < *channels) read_channel(app, i, k, &channel[n]);
+    *channels = n;
+  }
+  return LVD_OK;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Entity: how what a worker runs becomes ready, runs, and comes to rest.
+ *
+ *            wake                take                 run says LVD_WAIT
+ *   IDLE ----------> READY ----------> RUNNING --------------------------> IDLE
+ *                      ^                  |  wake               |
+ *                      |                  v                     | (armed first)
+ *                      +------------- NOTIFIED <----------------+
+ *
+ * Anybody may wake; whoever moves IDLE to READY, and nobody else, hands the entity to its worker:
+ * into the ready queue if that is the caller, else through the worker's inbox. All other steps are
+ * the owner's.
+ *
+ * Guarantees
+ *   E1  A wake that finds the entity RUNNING makes it run again; one that finds it READY changes
+ *       nothing, since it will run; one that finds it IDLE makes it READY. With C3 of the channel
+ *       (the entity arms, becomes IDLE, and its worker settles) no wake-up is lost.
+ *   E2  The new owner of a moved entity sees all that the old one did to it (inbox, I1).
+ *
+ * Pairs of orders
+ *   park: cas_release RUNNING->IDLE -> wake: cas_acq_rel IDLE->READY    the waker reads the owner
+ *   post -> take (inbox.h)                                              everything else
+ * After the barrier of park_barrier.c a waker sees IDLE as well as the armed marks. */
+#include "../core.h"
+#include "../core/no_abandon.h"
+
+/* ---- ready queues: the owner's ------------------------------------------------------------ */
+
+/* Round robin: a queue is kept in the order in which its actors have their turns, that of their slots, hence of
+ * loading, from behind the one that has run last, round to that one itself. As that goes on, what is queued stays
+ * in order. Fibers, which come and go, have no place in it: they stand behind all who are there, and as an actor
+ * runs once a round, they wait for no more than a round. */
+void lvd_queue_insert(lvd_queue *q, lvd_entity *e) {
+  uint32_t next = q->turn + 1, turns = e->slot - next; /* until its own */
+  lvd_entity *last = q->last, **at = &q->first;
+  if (e->is_fiber || (!last->is_fiber && last->slot - next < turns)) at = &last->next;
+  while (*at && ((*at)->is_fiber || (*at)->slot - next < turns)) at = &(*at)->next;
+  e->next = *at;
+  *at = e;
+  if (!e->next) q->last = e;
+}
+
+void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
+  for (uint32_t place = 0; place < LVD_PLACES; place++) {
+    if (!(w->ready_places & (1u << place))) continue;
+    lvd_queue *q = &w->ready[place];
+    lvd_entity *e = q->first, *next;
+    q->first = q->last = NULL;
+    w->ready_places &= ~(1u << place);
+    for (; e; e = next) {
+      next = e->next;
+      if (e->app != app) lvd_queue_put_at(w, e, place);
+    }
+  }
+  for (lvd_entity **at = &w->held; *at;) {
+    if ((*at)->app == app)
+      *at = (*at)->next;
+    else
+      at = &(*at)->next;
+  }
+}
+
+/* ---- waking ------------------------------------------------------------------------------- */
+
+/* Has what runs had a turn that is long enough for who is ready at this place, and does not know it? A program that computes
+ * does not look. */
+static bool has_had_its_turn(const lvd_worker *w, uint32_t place, uint32_t running) {
+  bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->computes);
+  return !knows && lvd_worker_had_enough(w, place, running);
+}
+
+/* `e` is READY by our doing: its worker must learn it. */
+static void hand_to_worker(lvd_entity *e) {
+  lvd_worker *self = lvd_this_worker();
+  lvd_app *app = e->app;
+  lvd_worker *owner = &app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
+  if (self == owner) {
+    lvd_share_enter(self, app);
+    lvd_queue_put(self, e);
+    return;
+  }
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+  /* From the post on it may run, and end. */
+  uint32_t sleep, level = e->level, place = lvd_place(e);
+  if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
+    lvd_port_wake(&owner->inbox.waiting);
+    lvd_inbox_woken(&owner->inbox, sleep);
+    if (self) lvd_count(&self->wakes_sent, 1);
+  }
+  uint32_t running = lvd_load_relaxed_u32(&owner->running_place);
+  if (running && (place >= running || has_had_its_turn(owner, place, running)))
+    lvd_worker_ask_for(owner, place, running);
+}
+
+/* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */
+static bool make_ready(lvd_entity *e) {
+  uint32_t state = lvd_load_relaxed_u32(&e->state);
+  for (;;) {
+    if (state == LVD_IDLE) {
+      if (lvd_cas_acq_rel_u32(&e->state, &state, LVD_READY)) return true;
+    } else if (state == LVD_RUNNING) {
+      if (lvd_cas_relaxed_u32(&e->state, &state, LVD_NOTIFIED)) return false;
+    } else {
+      return false; /* READY, NOTIFIED: it will run; FINISHED: never again */
+    }
+  }
+}
+
+bool lvd_entity_rouse(lvd_entity *e) {
+  bool woken = make_ready(e);
+  if (woken) hand_to_worker(e);
+  return woken;
+}
+
+/* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew,
+ * for another application: it wakes that one, which looks and sleeps again, and locks either
+ * gate. */
+LVD_READS_LIVE static lvd_app *app_of(const lvd_entity *e) { return e->app; }
+
+/* The caller is no activation of the same application, which would keep it alive: so nobody may
+ * judge or end it meanwhile. Before it is started there is nothing to wake: its start wakes
+ * everybody. */
+static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
+  lvd_port_lock(&app->gate);
+  /* Of one that ends only fibers go on, to return. */
+  bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
+  bool woken = runs && lvd_entity_rouse(e);
+  lvd_port_unlock(&app->gate);
+  /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
+  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_app_quiet(app);
+  return woken;
+}
+
+bool lvd_entity_wake(lvd_waiter *waiter) {
+  LVD_INSIDE; /* or a queue would be left half linked */
+  lvd_entity *e = (lvd_entity *)waiter;
+  lvd_app *app = app_of(e);
+  lvd_worker *self = lvd_this_worker();
+  bool outside = !self || self->rt != app->rt || (self->current && self->current->app != app);
+  return outside ? wake_from_outside(e, app) : lvd_entity_rouse(e);
+}
+
+/* ---- parking ------------------------------------------------------------------------------ */
+
+/* Is anything that `e` waits for there? Owner only. */
+bool lvd_entity_can_go_on(lvd_entity *e) {
+  if (e->is_fiber) return lvd_fiber_can_go_on(e);
+  const lvd_actor_class *cls = e->actor.cls;
+  for (uint32_t i = 0; i < cls->inputs; i++) {
+    lvd_consumer *c = &e->actor.in[i];
+    if (c->await && lvd_consumer_settled(c, c->await)) return true;
+  }
+  for (uint32_t i = 0; i < cls->outputs; i++) {
+    lvd_producer *p = &e->actor.out[i];
+    if (p->await && lvd_producer_settled(p, p->await)) return true;
+  }
+  return false;
+}
+
+/* Does this waiter belong to an entity of worker `w`? Then no barrier is needed between the two. */
+static bool is_near(const lvd_worker *w, const lvd_waiter *waiter) {
+  if (!waiter) return true;
+  if (waiter->wake != lvd_entity_wake) return false;
+  return lvd_load_relaxed_u32(&((const lvd_entity *)waiter)->worker) == w->index;
+}
+
+/* Arms what `e` awaits, and lets it be IDLE. True: it can go on after all, and is READY. */
+bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
+  const lvd_actor_class *cls = e->actor.cls;
+  bool go_on = false, far = false;
+  for (uint32_t i = 0; i < cls->inputs; i++) {
+    lvd_consumer *c = &e->actor.in[i];
+    if (!c->await) continue;
+    go_on |= lvd_consumer_arm(c, c->await);
+    far |= !is_near(w, c->peer);
+  }
+  for (uint32_t i = 0; i < cls->outputs; i++) {
+    lvd_producer *p = &e->actor.out[i];
+    if (!p->await) continue;
+    go_on |= lvd_producer_arm(p, p->await);
+    for (uint32_t k = 0; k < p->consumers; k++) far |= !is_near(w, p->peers[k]);
+  }
+  uint32_t running = LVD_RUNNING;
+  if (go_on || !lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
+    lvd_store_relaxed_u32(&e->state, LVD_READY);
+    return true;
+  }
+  if (far) lvd_unsettled_add(w, e);
+  return false;
+}
+
+/* ---- moving ------------------------------------------------------------------------------- */
+
+/* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
+ * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
+void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
+  lvd_assert(target < lvd_all_workers(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
+  lvd_unsettled_remove(w, e);
+  if (e->is_fiber) lvd_fiber_moves(w, e);
+  lvd_worker *to = &e->app->rt->worker[target];
+  uint32_t sleep;
+  lvd_add_relaxed_u32(&e->app->live, 1);
+  lvd_share_leave(w, e->app);
+  lvd_store_relaxed_u32(&e->worker, target);
+  e->actor.yield = &to->yield;
+  if (lvd_inbox_post(&to->inbox, e->app->rt->slot, e->slot, e->level, &sleep)) {
+    lvd_port_wake(&to->inbox.waiting);
+    lvd_inbox_woken(&to->inbox, sleep);
+  }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Settling: how parking stays free and no wake-up is lost.
+ *
+ * A push is one release store and a look at the consumer's mark, with no fence between. So a push
+ * on another core can miss a mark that was armed at the same moment. The side that goes to sleep
+ * pays: an entity armed towards another worker is put on its worker's list, and before the worker
+ * sleeps (and every two milliseconds while it does not) ONE barrier on all cores settles the whole
+ * list: afterwards either we see the push, or the push saw the mark. Then it is certain, too, of which
+ * applications nothing is ready here (app_liveness.c). */
+#include "../core.h"
+
+enum { LOOK_AT = 64 };
+
+void lvd_unsettled_add(lvd_worker *w, lvd_entity *e) {
+  if (e->unsettled) return;
+  lvd_assert(w->unsettled_count < w->rt->options.entities);
+  e->unsettled = true;
+  w->unsettled[w->unsettled_count++] = e; /* as long as the table of entities: cannot overflow */
+}
+
+void lvd_unsettled_remove(lvd_worker *w, lvd_entity *e) {
+  if (!e->unsettled) return;
+  e->unsettled = false;
+  for (uint32_t i = 0; i < w->unsettled_count; i++)
+    if (w->unsettled[i] == e) {
+      w->unsettled[i] = w->unsettled[--w->unsettled_count];
+      return;
+    }
+}
+
+/* Looks at what `n` of the unsettled wait for, from number `i` on; returns where it ended. */
+static uint32_t look_at(lvd_worker *w, uint32_t i, uint32_t n) {
+  while (n-- && i < w->unsettled_count) {
+    lvd_entity *e = w->unsettled[i];
+    bool idle = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
+    if (!idle || lvd_entity_can_go_on(e)) {
+      e->unsettled = false;
+      w->unsettled[i] = w->unsettled[--w->unsettled_count];
+      if (idle)
+        lvd_entity_rouse(e); /* its share is counted until all is settled: nobody judges it */
+    } else {
+      i++;
+    }
+  }
+  return i;
+}
+
+/* Without the barrier, and of many fibers only some: what is missed is seen after the barrier. */
+bool lvd_look_around(lvd_worker *w) {
+  w->since_look = 0;
+  if (w->look_from >= w->unsettled_count) w->look_from = 0;
+  w->look_from = look_at(w, w->look_from, LOOK_AT);
+  return w->ready_places != 0;
+}
+
+void lvd_settle(lvd_worker *w) {
+  if (w->unsettled_count) {
+    lvd_port_barrier();
+    look_at(w, 0, UINT32_MAX);
+    for (uint32_t i = 0; i < w->unsettled_count; i++) w->unsettled[i]->unsettled = false;
+    w->unsettled_count = 0;
+  }
+  w->settled_at = lvd_port_ticks();
+  lvd_shares_rest(w);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Worker: one thread per usable core, that runs what is ready, most urgent first, and sleeps when
+ * nothing is. It never calls an actor that cannot fire.
+ *
+ * The loop: commands; the inbox; the next ready entity. When there is none: look around for a few
+ * microseconds (to wake a sleeping core costs many times what a hand-over does), then settle, then
+ * sleep on the inbox.
+ *
+ * Pairs of orders
+ *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
+ *                                     -> lvd_worker_obey: exchange_acquire    the same
+ *   done:    store_release            -> lvd_command_done: load_acquire       what it did
+ *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
+ *   turn:    running, [light], load phase, paused, awaited
+ *                                     <> lvd_app_still: phase or paused, awaited, [heavy], load running
+ *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
+ *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
+ * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
+ * all who asked had left, also those whose 1 was written over. It is taken back before the worker
+ * looks around, never between that and an activation: a late one asks what runs next. */
+#include "../core.h"
+#include "../upgrade/restored_state.h"
+#include "ready_queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+  LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
+  SETTLE_NS = 2000000,  /* a busy worker settles so often, if there is anything to settle ... */
+  UNSETTLED_MOST = 1024 /* ... and whenever so many have gathered */
+};
+
+/* ---- being reached ------------------------------------------------------------------------ */
+
+void lvd_worker_ask(lvd_worker *w) {
+  /* After what was left for it. */
+  lvd_exchange_release_u32(&w->yield, 1);
+}
+
+/* What hands on from worker to worker would wait for a whole tick of the clock at each, where others compute. But
+ * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
+enum { TURN_NS = 500000 };
+
+bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running) {
+  if (place >= running || place / LVD_OF_LEVEL != (running - 1) / LVD_OF_LEVEL) return false;
+  if (place % LVD_OF_LEVEL == LVD_AFTER && place + 1 != running) return false;
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
+}
+
+/* Of a higher level, or of the same and promised a rate, or in need of little, where the other is not. */
+static bool goes_before(uint32_t place, uint32_t running) {
+  uint32_t level = (running - 1) / LVD_OF_LEVEL;
+  return place >= running && (place / LVD_OF_LEVEL > level || place % LVD_OF_LEVEL > LVD_USUAL);
+}
+
+/* A program that computes does not look at that: it is told at once by what goes before it, and by others when it has had
+ * enough, or its turns would be as short as those who are like them. */
+void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running) {
+  lvd_worker_ask(w);
+  if (lvd_load_relaxed_u64(&w->computes) &&
+      (goes_before(place, running) || lvd_worker_had_enough(w, place, running)))
+    lvd_interrupt_knock(w);
+}
+
+static bool wake(lvd_worker *w) {
+  uint32_t sleep;
+  if (!lvd_inbox_asleep(&w->inbox, &sleep)) return false;
+  lvd_port_wake(&w->inbox.waiting);
+  lvd_inbox_woken(&w->inbox, sleep);
+  return true;
+}
+
+void lvd_worker_ring(lvd_worker *w) {
+  lvd_worker_ask(w);
+  lvd_interrupt_knock(w);
+  wake(w);
+}
+
+static void leave_command(lvd_worker *w, lvd_command *c) {
+  void *head = lvd_load_relaxed_ptr(&w->commands);
+  do c->next = head;
+  while (!lvd_cas_release_ptr(&w->commands, &head, c));
+}
+
+void lvd_worker_command(lvd_worker *w, lvd_command *c) {
+  lvd_store_relaxed_u32(&c->done, 0);
+  leave_command(w, c);
+  lvd_worker_ring(w);
+}
+
+void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
+  c->posted = true;
+  leave_command(w, c);
+  lvd_worker *self = lvd_this_worker();
+  if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
+  uint32_t running = lvd_load_relaxed_u32(&w->running_place);
+  uint32_t place = LVD_OF_LEVEL * level + LVD_USUAL;
+  if (running && place >= running) lvd_worker_ask_for(w, place, running);
+}
+
+static lvd_command *oldest_first(lvd_command *c) {
+  lvd_command *first = NULL, *next;
+  for (; c; c = next) {
+    next = c->next;
+    c->next = first;
+    first = c;
+  }
+  return first;
+}
+
+static void obey(lvd_worker *w, lvd_command *c) {
+  bool posted = c->posted;
+  c->run(w, c);
+  if (posted) return;
+  /* The command is the sender's: after this store it may be gone. Its address is still good to
+   * wake: a futex wake of a word that nobody sleeps on is harmless. */
+  lvd_store_release_u32(&c->done, 1);
+  lvd_port_wake(&c->done);
+}
+
+static void run_commands(lvd_worker *w) {
+  const char *head = lvd_load_relaxed_ptr(&w->commands);
+  if (!head) return;
+  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
+  lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
+  for (lvd_command *next; c; c = next) {
+    next = c->next;
+    obey(w, c);
+  }
+}
+
+/* What cannot be done here now stays; but what nobody waits for, such as a call, is done elsewhere. What stays may come
+ * behind what was left since: only among those that can be done soon does the order matter. */
+void lvd_worker_obey(lvd_worker *w) {
+  if (!lvd_load_relaxed_ptr(&w->commands)) return;
+  lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
+  for (lvd_command *next; c; c = next) {
+    next = c->next;
+    if (c->soon) {
+      obey(w, c);
+      continue;
+    }
+    bool elsewhere = c->posted && !lvd_load_relaxed_ptr(&w->alone);
+    lvd_worker *to = elsewhere ? lvd_refuge(w) : NULL;
+    leave_command(to ? to : w, c);
+    if (!to) continue;
+    lvd_worker_ask(to);
+    wake(to);
+  }
+}
+
+bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
+  while (!lvd_load_acquire_u32(&c->done)) {
+    lvd_port_wait(&c->done, 0, timeout_ns);
+    if (timeout_ns >= 0) return lvd_load_acquire_u32(&c->done);
+  }
+  return true;
+}
+
+void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
+  lvd_app *last = lvd_load_relaxed_ptr(&w->running);
+  if (last == app) return;
+  lvd_store_release_ptr(&w->running, app);
+  lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
+  lvd_barrier_light(w->rt->fenced);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_port_wake(&w->turn);
+}
+
+/* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
+ * a fiber they are its own, and below them those of its stack (fiber.h). */
+static inline void expect(const lvd_entity *e) {
+  const char *at = (const char *)e;
+  for (int i = -2; i < 4; i++) lvd_port_expect(at + i * 64);
+}
+
+void lvd_inbox_drain(lvd_worker *w) {
+  if (!lvd_inbox_pending(&w->inbox)) return;
+  lvd_slot *slot = w->rt->slot;
+  for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0;) {
+    uint32_t n = lvd_inbox_take(&w->inbox, slot, level), next;
+    for (; n; n = next) {
+      next = lvd_load_relaxed_u32(&slot[n - 1].next);
+      lvd_entity *e = w->rt->entity[n - 1];
+      expect(e);
+      uint32_t owner = lvd_load_relaxed_u32(&e->worker);
+      if (owner != w->index) { /* it moved while the wake-up was on its way: send it after */
+        uint32_t sleep;
+        lvd_worker *to = &w->rt->worker[owner];
+        if (lvd_inbox_post(&to->inbox, slot, n - 1, level, &sleep)) {
+          lvd_port_wake(&to->inbox.waiting);
+          lvd_inbox_woken(&to->inbox, sleep);
+        }
+        continue;
+      }
+      if (LVD_UNLIKELY(lvd_load_relaxed_u32(&e->away))) lvd_call_is_back(e);
+      lvd_share_arrive(w, e->app);
+      lvd_queue_put(w, e);
+    }
+  }
+}
+
+/* ---- one activation ----------------------------------------------------------------------- */
+
+static void call_run(void *argument) {
+  lvd_worker *w = argument;
+  lvd_actor *a = &w->current->actor;
+  w->may_abandon = 1;
+  lvd_fence_compiler();
+  bool runs = LVD_LIKELY(w->current->begun) || lvd_actor_begins(w->current);
+  w->verdict = runs ? a->cls->run(a) : LVD_DONE;
+  lvd_fence_compiler();
+  w->may_abandon = 0;
+}
+
+/* Everything that was put and got becomes visible, also to those that wait below their
+ * threshold. */
+void lvd_actor_publish(lvd_actor *a) {
+  for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
+  for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);
+}
+
+/* Nothing is awaited any more. */
+static void disarm(lvd_actor *a) {
+  for (uint32_t i = 0; i < a->cls->inputs; i++)
+    if (a->in[i].await) {
+      lvd_consumer_disarm(&a->in[i]);
+      a->in[i].await = 0;
+    }
+  for (uint32_t i = 0; i < a->cls->outputs; i++)
+    if (a->out[i].await) {
+      lvd_producer_disarm(&a->out[i]);
+      a->out[i].await = 0;
+    }
+}
+
+static void finish(lvd_worker *w, lvd_entity *e) {
+  lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+  disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
+  for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
+  for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
+  lvd_share_leave(w, e->app);
+}
+
+/* `now` is the time in ticks; returns the time after. */
+static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
+  lvd_actor *a = &e->actor;
+  lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
+  void (*call)(void *) = call_run;
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
+    /* A source that is to end does so after the firing that it is in: it may wait anew before the next. */
+    bool ends = lvd_load_relaxed_u32(&e->app->paused) && a->cls->inputs == 0;
+    if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
+  } else {
+    disarm(a);
+    if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
+    bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
+    if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
+  }
+  w->current = e;
+  w->verdict = LVD_WAIT;
+  uint32_t place = lvd_place(e);
+  w->ready[place].turn = e->slot;
+  lvd_store_relaxed_u64(&w->since, now);
+  lvd_store_relaxed_u32(&w->running_place, place + 1);
+  bool whole = lvd_port_try(w->escape, call, w);
+  w->may_abandon = 0;
+  w->current = NULL;
+  lvd_store_relaxed_u32(&w->running_place, 0);
+
+  uint64_t end = lvd_port_ticks(), took = lvd_took(w, end);
+  lvd_count(&e->activations, 1);
+  lvd_count(&e->busy_ticks, took);
+  lvd_count(&w->busy_ticks, took);
+  lvd_count(&w->activations, 1);
+  if (took > lvd_load_relaxed_u64(&e->longest_ticks))
+    lvd_store_relaxed_u64(&e->longest_ticks, took);
+  uint64_t lately = e->lately_longest - e->lately_longest / 16;
+  e->lately_longest = took > lately ? took : lately;
+  lvd_turns_had(w, e, end, took);
+
+  if (LVD_UNLIKELY(!whole)) {
+    /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
+    if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
+    lvd_forks_abandon(w, e->stack);
+    if (e->stack) lvd_stack_leave(w, e, false);
+    if (w->verdict == LVD_DONE) { /* lvd_native_end */
+      lvd_actor_publish(a);
+      finish(w, e);
+      return end;
+    }
+    /* fault.c has the report, and the application ends. */
+    lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+    lvd_share_leave(w, e->app);
+    return end;
+  }
+  if (LVD_UNLIKELY(e->stack != NULL)) {
+    if (lvd_load_relaxed_u32(&e->away)) { /* it is RUNNING still, but not here */
+      lvd_share_leave(w, e->app);
+      return end;
+    }
+    lvd_stack_leave(w, e, true);
+  }
+  lvd_actor_publish(a);
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_keep_last(e);
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (w->verdict == LVD_DONE) {
+    finish(w, e);
+  } else if (w->verdict == LVD_YIELD || LVD_UNLIKELY(target != w->index) || lvd_entity_park(w, e)) {
+    lvd_store_relaxed_u32(&e->state, LVD_READY);
+    if (target != w->index)
+      lvd_entity_hand_over(w, e, target);
+    else if (w->verdict == LVD_YIELD)
+      lvd_queue_put_after(w, e);
+    else
+      lvd_queue_put(w, e);
+  } else {
+    lvd_share_leave(w, e->app);
+  }
+  return end;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+/* Puts aside what may not run now. True: `e` may run. */
+static bool may_run(lvd_worker *w, lvd_entity *e) {
+  lvd_app *app = e->app;
+  if (LVD_UNLIKELY(w->relief)) lvd_relief_goes_home(w, e);
+  bool ending = lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
+  if (LVD_UNLIKELY(ending && !e->is_fiber)) { /* a fiber has to return by itself */
+    lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
+    lvd_share_leave(w, app);
+    return false;
+  }
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (LVD_UNLIKELY(target != w->index) && !lvd_entity_stays(e)) {
+    lvd_entity_hand_over(w, e, target);
+    return false;
+  }
+  uint32_t holds = lvd_load_acquire_u32(&app->paused);
+  if (LVD_UNLIKELY(holds && !ending)) {
+    if (holds & LVD_HOLD_ALL) {
+      e->next = w->held;
+      w->held = e;
+      return false;
+    }
+    /* A source that waits in the middle of a firing ends, or rests, after that. */
+    if (!e->is_fiber && !e->stack && e->actor.cls->inputs == 0) {
+      if (holds & LVD_HOLD_SOURCES) {
+        finish(w, e);
+      } else {
+        e->next = w->held;
+        w->held = e;
+      }
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Is there something to be done with it besides running? */
+static bool has_news(const lvd_worker *w, const lvd_entity *e) {
+  if (lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING) return !e->is_fiber;
+  return lvd_load_relaxed_u32(&e->target) != w->index || lvd_load_relaxed_u32(&e->app->paused);
+}
+
+/* Whoever is ready at another place than that of the next one may not have his turn for as long as that has work. Who
+ * is to be elsewhere, to end or to stand still does so all the same. */
+static void tidy(lvd_worker *w) {
+  uint32_t next_place = lvd_turns_next(w), ready = w->ready_places;
+  for (uint32_t place = 0; place < LVD_PLACES; place++) {
+    if (place == next_place || !(ready & (1u << place))) continue;
+    lvd_entity *e = w->ready[place].first, *next;
+    w->ready_places &= ~(1u << place);
+    for (; e; e = next) {
+      next = e->next;
+      if (has_news(w, e)) {
+        lvd_worker_turns(w, e->app);
+        if (!may_run(w, e)) continue;
+      }
+      lvd_queue_put_at(w, e, place);
+    }
+  }
+  lvd_worker_turns(w, NULL);
+}
+
+/* Who is urgent comes in between, for a short time, whoever has the core; and a relief, beside who keeps it. */
+static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
+
+static void rest(lvd_worker *w) {
+  lvd_worker_turns(w, NULL);
+  bool sought = lvd_lease_sought(&w->leased);
+  uint64_t spin = sought ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
+  uint64_t start = lvd_port_ticks(), now = start;
+  for (uint32_t looks = 0; spin; looks++) {
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+    lvd_port_expect(&w->commands); /* whoever leaves one has the line, and we shall write it */
+    if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
+    if (lvd_look_around(w) || lvd_forks_look(w)) return;
+    now = lvd_port_ticks();
+    if (lvd_port_ticks_to_ns(now - start) >= spin) break;
+  }
+  lvd_settle(w);
+  w->retired = w->settled_at - now;
+  int64_t most = -1;
+  if (w->ready_places || lvd_forks_sleep(w, &most)) return;
+  uint32_t sleep = lvd_inbox_announce(&w->inbox);
+  if (sleep) {
+    if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
+      uint64_t timer = lvd_alarms_next(w);
+      int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
+      if (until < 0 || (most >= 0 && most < until)) until = most;
+      lvd_lease_leave(&w->leased);
+      lvd_watchdog_asleep(w);
+      lvd_count(&w->sleeps, 1);
+      lvd_falls_asleep(w);
+      lvd_port_wait(&w->inbox.waiting, sleep, until);
+      lvd_wakes_up(w);
+      lvd_watchdog_awake(w);
+    }
+    lvd_inbox_awake(&w->inbox);
+    lvd_lease_enter(&w->leased, leased_core(w));
+  }
+  lvd_forks_awake(w);
+}
+
+/* What runs here has ended the thread, and with it all that is on this core. */
+static void ended_from_within(void *worker) {
+  (void)worker;
+  lvd_port_last_words(
+      "levada: a thread of the runtime was ended by what runs on it (pthread_exit, or "
+      "pthread_cancel); the process ends\n");
+  abort();
+}
+
+static void take_class(const lvd_worker *w) {
+  bool urgent = lvd_is_urgent(w->rt, w->index);
+  if (w->rt->options.realtime)
+    lvd_take_priority(w->rt, urgent ? LVD_ABOVE_URGENT : LVD_ABOVE_NOBODY);
+  else if (urgent)
+    lvd_port_thread_urgent();
+}
+
+void lvd_worker_main(void *argument) {
+  lvd_worker *w = argument;
+  lvd_port_set_self(w);
+  lvd_port_at_thread_end(LVD_ENDS_WORKER, ended_from_within, w);
+  w->low = lvd_port_stack_low(NULL);
+  lvd_port_context_of_thread(&w->home);
+  w->turns = w->until_sample = w->look = 1;
+  w->settle_ticks = lvd_port_ns_to_ticks(SETTLE_NS);
+  lvd_turns_begin(w);
+  w->random = w->index + 1;
+  take_class(w);
+  bool clock = true; /* the clock also makes long activations give way */
+  if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
+  w->leased.first = w->rt->options.realtime != 0;
+  lvd_lease_enter(&w->leased, leased_core(w));
+  lvd_watchdog_begin(w);
+  lvd_lost_begin(w);
+  uint64_t now = lvd_port_ticks();
+  w->settled_at = now;
+  for (;;) {
+    if (lvd_load_relaxed_u32(&w->yield)) {
+      lvd_exchange_acquire_u32(&w->yield, 0);
+      lvd_worker_turns(w, NULL); /* somebody may wait for that */
+      if (w->ready_places & (w->ready_places - 1)) tidy(w);
+    }
+    run_commands(w);
+    if (w->ending) break;
+    lvd_alarms_expire(w, now);
+    lvd_inbox_drain(w);
+    uint32_t place = w->ready_places ? lvd_turns_next(w) : 0;
+    uint32_t those = lvd_turns_of_level(w, place);
+    lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
+    if (!e) {
+      lvd_turns_rest(w);
+      uint64_t awake = now - lvd_slept(w);
+      rest(w);
+      now = lvd_port_ticks();
+      lvd_lost_rested(w, awake, now);
+      lvd_store_relaxed_u64(&w->since, now); /* nothing has run */
+      continue;
+    }
+    lvd_worker_turns(w, e->app);
+    if (!may_run(w, e)) continue;
+    lvd_alarms_amid(w, e, now);
+    uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
+    lvd_turns_count(w, place, those, end - lvd_load_relaxed_u64(&w->since));
+    now = end;
+    if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
+    if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);
+    if (lvd_settle_is_due(w, now)) lvd_settle(w);
+  }
+  lvd_watchdog_asleep(w);
+  lvd_lease_end(&w->leased);
+  lvd_port_at_thread_end(LVD_ENDS_WORKER, NULL, NULL);
+  lvd_forks_worker_ends();
+  lvd_port_traps_end();
+  lvd_port_set_self(NULL);
+}

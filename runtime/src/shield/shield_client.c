@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Shields: the command raises and lowers them, and this speaks with it. Between the two is a wire: what
+ * comes is lines of JSON, flat ones with known names (crates/levada/src/shield/wire.rs), so that no
+ * more of JSON is read here than a number or a text behind a name. A byte that goes is a question; the
+ * wire's end is the shield's. */
+#include "../../platform/platform.h"
+#include "../../platform/process.h"
+#include "../core.h"
+
+#include <levada/shield.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 4096, SECOND_NS = 1000000000 };
+
+struct lvd_shield {
+  lvd_port_process command;
+  int wire;
+  int64_t limit_ns;
+  bool over, cut; /* it has said that it is; the wire has ended */
+  uint64_t failed;
+  lvd_shield_report last;
+  size_t length;
+  char line[LINE];
+};
+
+static _Thread_local char why[256];
+
+const char *lvd_shield_why(void) { return why; }
+
+static lvd_status refuse(lvd_status status, const char *text) {
+  snprintf(why, sizeof why, "%s", text);
+  return status;
+}
+
+/* ---- what the command says ---------------------------------------------------------------- */
+
+static const char *behind(const char *line, const char *name) {
+  char quoted[32];
+  snprintf(quoted, sizeof quoted, "\"%s\":", name);
+  const char *at = strstr(line, quoted);
+  return at ? at + strlen(quoted) : NULL;
+}
+
+static uint64_t number_of(const char *line, const char *name) {
+  const char *at = behind(line, name);
+  return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void text_of(const char *line, const char *name, char *out, size_t room) {
+  const char *at = behind(line, name);
+  size_t n = 0;
+  if (at && *at++ == '"')
+    for (; *at && *at != '"' && n + 1 < room; at++) {
+      if (*at == '\\' && at[1]) at++;
+      out[n++] = *at;
+    }
+  out[n] = 0;
+}
+
+static bool is(const char *line, const char *what) {
+  char kind[16];
+  text_of(line, "is", kind, sizeof kind);
+  return strcmp(kind, what) == 0;
+}
+
+/* The next line, without its end, until the time is up. */
+static lvd_status hear(lvd_shield *s, char line[LINE]) {
+  uint64_t end = lvd_port_ns() + (uint64_t)s->limit_ns;
+  for (;;) {
+    char *stop = memchr(s->line, '\n', s->length);
+    if (stop) {
+      size_t n = (size_t)(stop - s->line);
+      memcpy(line, s->line, n);
+      line[n] = 0;
+      s->length -= n + 1;
+      memmove(s->line, stop + 1, s->length);
+      return LVD_OK;
+    }
+    if (s->cut || s->length == LINE) return LVD_E_PEER;
+    uint64_t now = lvd_port_ns();
+    if (now >= end) return LVD_E_TIME;
+    long got = lvd_port_wire_hear(s->wire, s->line + s->length, LINE - s->length, end - now);
+    if (got == 0) s->cut = true;
+    if (got > 0) s->length += (size_t)got;
+  }
+}
+
+static void note(lvd_shield *s, const char *line) {
+  if (is(line, "up")) {
+    text_of(line, "cores", s->last.cores, sizeof s->last.cores);
+    text_of(line, "by", s->last.by, sizeof s->last.by);
+    s->last.took_ns = number_of(line, "took_ns");
+    s->last.threads = number_of(line, "threads");
+    s->last.kernel_threads = number_of(line, "kernel_threads");
+    s->last.interrupts = number_of(line, "interrupts");
+    s->last.evicted = number_of(line, "evicted");
+    s->last.full = number_of(line, "full") != 0;
+  } else if (is(line, "over")) {
+    s->over = true;
+    s->failed = number_of(line, "failed");
+    if (s->failed) text_of(line, "why", why, sizeof why);
+  }
+}
+
+/* ---- beginning ---------------------------------------------------------------------------- */
+
+/* Names with commas between, or a list of cores; not what the command would take for an option. */
+static bool is_list(const char *text, const char *of) {
+  return !text || (*text && *text != '-' && (!of || strspn(text, of) == strlen(text)));
+}
+
+static bool is_way(const char *by) {
+  static const char *const way[] = {"partition", "cpusets", "affinity", "own"};
+  for (size_t i = 0; by && i < sizeof way / sizeof *way; i++)
+    if (strcmp(by, way[i]) == 0) return true;
+  return !by;
+}
+
+static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
+  char process[16], thread[16], count[16], descriptor[16];
+  const char *argument[20];
+  size_t n = 0;
+  snprintf(process, sizeof process, "%" PRId32, o->process ? o->process : lvd_port_process_self());
+  snprintf(thread, sizeof thread, "%" PRId32, o->thread);
+  snprintf(count, sizeof count, "%" PRIu32, o->count ? o->count : 1);
+  snprintf(descriptor, sizeof descriptor, "%d", wire);
+  argument[n++] = "shield";
+  if (!o->cores) argument[n++] = "--cores";
+  argument[n++] = o->cores ? o->cores : count;
+  argument[n++] = "--pid", argument[n++] = process;
+  argument[n++] = "--wire", argument[n++] = descriptor;
+  if (o->thread) argument[n++] = "--thread", argument[n++] = thread;
+  if (o->by) argument[n++] = "--by", argument[n++] = o->by;
+  if (o->protect) argument[n++] = "--protect", argument[n++] = o->protect;
+  if (o->pin_lightest) argument[n++] = "--pin-lightest";
+  argument[n] = NULL;
+  return lvd_port_process_start(&s->command, o->command ? o->command : "levada", argument, NULL,
+                                NULL, &wire, 1);
+}
+
+/* The end of the wire ends the command; it is waited for, so that nothing of it is left. */
+static lvd_status finish(lvd_shield *s) {
+  lvd_status status = LVD_OK;
+  lvd_port_close(s->wire); /* one that writes without end cannot wait for a reader */
+  uint64_t end = lvd_port_ns() + (uint64_t)s->limit_ns;
+  while (!lvd_port_process_gone(&s->command)) {
+    uint64_t now = lvd_port_ns();
+    if (now >= end) {
+      status = LVD_E_TIME;
+      break;
+    }
+    lvd_port_bell_wait(-1, -1, &s->command, (int64_t)(end - now));
+  }
+  lvd_port_process_close(&s->command);
+  free(s);
+  return status;
+}
+
+lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out) {
+  static const lvd_shield_options usual;
+  const lvd_shield_options *o = options ? options : &usual;
+  *why = 0;
+  if (!out || o->process < 0 || o->thread < 0 || o->time_limit_ns < 0)
+    return refuse(LVD_E_ARGUMENT, "an argument is null or negative");
+  if (!is_list(o->cores, "0123456789,-") || !is_list(o->protect, NULL) || !is_way(o->by) ||
+      (o->command && !*o->command))
+    return refuse(LVD_E_ARGUMENT, "a list of cores or of names, a way or the command is none");
+  if (lvd_this_worker()) return refuse(LVD_E_STATE, "not in a fiber or an actor");
+  lvd_shield *s = calloc(1, sizeof *s);
+  if (!s) return refuse(LVD_E_MEMORY, "no memory");
+  int end[2];
+  if (lvd_port_bells_make(end, true) != LVD_OK) {
+    free(s);
+    return refuse(LVD_E_SYSTEM, "no pair of sockets can be made");
+  }
+  s->wire = end[0];
+  s->limit_ns = o->time_limit_ns ? o->time_limit_ns : 10 * (int64_t)SECOND_NS;
+  lvd_status status = start(s, o, end[1]);
+  lvd_port_close(end[1]);
+  if (status != LVD_OK) {
+    lvd_port_close(s->wire);
+    free(s);
+    snprintf(why, sizeof why, "the command %.200s %s", o->command ? o->command : "levada",
+             status == LVD_E_UNKNOWN ? "is not there" : "cannot be started");
+    return status;
+  }
+  char line[LINE];
+  status = hear(s, line);
+  if (status == LVD_OK && is(line, "up")) {
+    note(s, line);
+    *out = s;
+    return LVD_OK;
+  }
+  if (status == LVD_OK) {
+    status = LVD_E_SYSTEM;
+    text_of(line, "why", why, sizeof why);
+  } else {
+    refuse(status, status == LVD_E_TIME ? "the shield was not up in time"
+                                        : "the command levada ended without a word");
+  }
+  lvd_status ended = finish(s);
+  return ended == LVD_OK ? status : ended;
+}
+
+/* ---- afterwards --------------------------------------------------------------------------- */
+
+lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
+  *why = 0;
+  if (!s || !out) return refuse(LVD_E_ARGUMENT, "an argument is null");
+  char line[LINE];
+  lvd_status status = LVD_OK;
+  if (!s->over) {
+    lvd_port_bell_ring(s->wire);
+    status = hear(s, line);
+    if (status == LVD_OK) note(s, line);
+  }
+  *out = s->last;
+  if (s->over) return refuse(LVD_E_ENDED, "the shield was released, or its process has ended");
+  if (status == LVD_E_TIME) return refuse(status, "the command levada does not answer");
+  if (status == LVD_E_PEER) return refuse(status, "the command levada was killed");
+  return status;
+}
+
+lvd_status lvd_shield_end(lvd_shield *s) {
+  *why = 0;
+  if (!s) return LVD_OK;
+  lvd_port_wire_end(s->wire);
+  char line[LINE];
+  lvd_status status = LVD_OK;
+  /* Answers to questions that were given up may come before. */
+  while (!s->over && status == LVD_OK)
+    if ((status = hear(s, line)) == LVD_OK) note(s, line);
+  if (s->over) status = s->failed ? LVD_E_SYSTEM : LVD_OK;
+  if (status == LVD_E_TIME) refuse(status, "the command levada does not answer");
+  if (status == LVD_E_PEER) refuse(status, "the command levada was killed");
+  lvd_status ended = finish(s);
+  return status == LVD_OK ? ended : status;
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Streams: channels whose ends belong to procedures.
+ *
+ * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
+ * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
+ * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed,
+ * and when it returns, its streams end; so they do when a thread ends. Those of a thread are on a list,
+ * too, which others may share. */
+#include "stream.h"
+#include "../core/no_abandon.h"
+#include "../wait/thread_waiters.h"
+
+#include <stdlib.h>
+
+enum { RING_BYTES = 16 * 1024, RING_LEAST = 64, SPIN_US = 20 };
+
+/* What owns an end that a thread uses: an address of its own, or its worker. */
+static _Thread_local char thread_mark;
+
+lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
+
+static stream *stream_of(lvd_stream *s) { return (stream *)s; }
+
+lvd_status lvd_stream_check(const lvd_stream_options *o) {
+  bool fits = o->elem_size > 0 && o->elem_size <= LVD_STREAM_ELEMENT &&
+              o->capacity <= LVD_CHANNEL_CAPACITY && o->threshold <= LVD_CHANNEL_CAPACITY;
+  return fits ? LVD_OK : LVD_E_ARGUMENT;
+}
+
+uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
+  if (o->capacity) return o->capacity;
+  uint32_t capacity = RING_BYTES / o->elem_size;
+  return capacity < RING_LEAST ? RING_LEAST : capacity;
+}
+
+static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_options *o) {
+  stream *s = lvd_port_alloc(sizeof *s);
+  if (!s) return NULL;
+  uint32_t spin = lvd_spin_us(app->rt) ? SPIN_US : 0;
+  s->app = app;
+  s->channel = ch;
+  copy_name(s->name, o->name ? o->name : "stream");
+  lvd_sleeper_init(&s->sender.sleeper, spin);
+  lvd_sleeper_init(&s->receiver.sleeper, spin);
+  s->sender.sleeper.kind = s->receiver.sleeper.kind = LVD_SLEEPS_AT_STREAM;
+  s->sender.stream = s->receiver.stream = s;
+  s->sender.is_sender = true;
+  static lvd_a32 last_serial;
+  s->serial = lvd_add_relaxed_u32(&last_serial, 1);
+  if (!o->threshold) lvd_threshold_begin(s);
+  return s;
+}
+
+/* Its handles are attached. */
+static void enter(stream *s, const lvd_stream_options *o) {
+  lvd_app *app = s->app;
+  s->face.put.self = &s->sender.sleeper.waiter;
+  s->face.get.self = &s->receiver.sleeper.waiter;
+  s->face.put.threshold = (s->face.put.capacity + 3) / 4;
+  s->face.get.threshold = o->threshold ? o->threshold : 1;
+  s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
+  lvd_port_lock(&app->blocks_lock);
+  s->next = app->streams;
+  if (s->next) s->next->previous = s;
+  app->streams = s;
+  lvd_port_unlock(&app->blocks_lock);
+}
+
+lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
+  LVD_INSIDE;
+  if (!app || !o || !out) return LVD_E_ARGUMENT;
+  lvd_channel *ch;
+  lvd_status status = lvd_stream_check(o);
+  if (status != LVD_OK) return status;
+  uint32_t slots = lvd_ring_slots(lvd_stream_capacity(o), o->elem_size);
+  if (!slots || (uint64_t)slots * o->elem_size > LVD_STREAM_BYTES)
+    return lvd_limit("the ring of a stream is at most LVD_STREAM_BYTES: a smaller capacity");
+  status = lvd_channel_create(o->elem_size, lvd_stream_capacity(o), 1, &ch);
+  if (status != LVD_OK) return status;
+  stream *s = new_stream(app, ch, o);
+  if (!s) {
+    lvd_channel_destroy(ch);
+    return LVD_E_MEMORY;
+  }
+  bool fenced = app->rt->fenced;
+  s->peer = lvd_stream_waiter(s, false);
+  lvd_producer_attach(&s->face.put, ch, &s->peer, fenced);
+  lvd_consumer_attach(&s->face.get, ch, 0, &s->sender.sleeper.waiter, fenced);
+  enter(s, o);
+  *out = &s->face;
+  return LVD_OK;
+}
+
+lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel *ch, size_t size,
+                           const lvd_stream_options *o, lvd_stream **out) {
+  stream *s = new_stream(app, ch, o);
+  if (!s) return LVD_E_MEMORY;
+  s->shared = shared;
+  s->peer = lvd_shared_waiter(shared, false);
+  lvd_status status = lvd_producer_attach_shared(&s->face.put, ch, size, o->elem_size, &s->peer);
+  if (status == LVD_OK)
+    status = lvd_consumer_attach_shared(&s->face.get, ch, size, o->elem_size, 0,
+                                        lvd_shared_waiter(shared, true));
+  if (status != LVD_OK) {
+    lvd_port_free(s, sizeof *s);
+    return status;
+  }
+  enter(s, o);
+  *out = &s->face;
+  return LVD_OK;
+}
+
+/* Nothing goes through it any more; who has it lets go of it. */
+static void shut(stream_end *e, lvd_status why) {
+  stream *s = e->stream;
+  if (e->closed) return;
+  e->closed = true;
+  if (e->is_sender) {
+    lvd_end(&s->face.put, why);
+    s->face.put.limit = s->face.put.put; /* the next put goes the long way, and is refused */
+  } else {
+    s->face.get.limit = s->face.get.got;
+    lvd_leave(&s->face.get);
+  }
+}
+
+/* ---- the ends of threads -------------------------------------------------------------------- */
+
+static lvd_thread_list *list_of(const void *thread) {
+  uint64_t spread = (uint64_t)(uintptr_t)thread * 0x9e3779b97f4a7c15u;
+  return &lvd_threads[spread >> (64 - LVD_THREAD_LISTS_LOG2)];
+}
+
+/* With the list's lock. */
+static void unlist(stream_end *e, lvd_thread_list *l) {
+  if (e->previous)
+    e->previous->next = e->next;
+  else
+    lvd_store_relaxed_ptr(&l->first, e->next);
+  if (e->next) e->next->previous = e->previous;
+}
+
+/* A thread ends; nobody else is `who` as long as this is on the lists. Its ends are closed, as those of
+ * a procedure that returns. Whoever frees one of the streams meanwhile waits for the list. */
+static void end_thread(void *who) {
+  lvd_thread_list *l = list_of(who);
+  lvd_port_lock(&l->lock);
+  for (stream_end *e = lvd_load_relaxed_ptr(&l->first), *next; e; e = next) {
+    next = e->next;
+    if (lvd_load_relaxed_ptr(&e->owner) != who) continue;
+    shut(e, LVD_OK);
+    unlist(e, l);
+    lvd_store_release_ptr(&e->owner, NULL);
+  }
+  lvd_port_unlock(&l->lock);
+}
+
+static void enter_list(stream_end *e, void *thread) {
+  if (thread == &thread_mark) lvd_port_at_thread_end(LVD_ENDS_STREAMS, end_thread, thread);
+  lvd_thread_list *l = list_of(thread);
+  lvd_port_lock(&l->lock);
+  e->previous = NULL;
+  e->next = lvd_load_relaxed_ptr(&l->first);
+  if (e->next) e->next->previous = e;
+  lvd_store_relaxed_ptr(&l->first, e);
+  lvd_port_unlock(&l->lock);
+}
+
+/* Unless it has ended meanwhile. */
+static void leave_list(stream_end *e, const void *thread) {
+  lvd_thread_list *l = list_of(thread);
+  lvd_port_lock(&l->lock);
+  if (lvd_load_relaxed_ptr(&e->owner) == thread) unlist(e, l);
+  lvd_port_unlock(&l->lock);
+}
+
+/* ---- giving it back ------------------------------------------------------------------------- */
+
+static void free_stream(stream *s) {
+  stream_end *end[2] = {&s->sender, &s->receiver};
+  for (int i = 0; i < 2; i++) {
+    const void *owner = lvd_load_acquire_ptr(&end[i]->owner);
+    if (owner && !end[i]->fiber) leave_list(end[i], owner);
+  }
+  if (s->shared)
+    lvd_shared_free(s->shared);
+  else
+    lvd_channel_destroy(s->channel);
+  lvd_port_free(s, sizeof *s);
+}
+
+lvd_status lvd_stream_destroy(lvd_stream *face) {
+  LVD_INSIDE;
+  if (!face) return LVD_OK;
+  stream *s = stream_of(face);
+  lvd_app *app = s->app;
+  lvd_stream_close(face);
+  lvd_port_lock(&app->blocks_lock);
+  if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner)) {
+    lvd_port_unlock(&app->blocks_lock);
+    return LVD_E_STATE;
+  }
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    app->streams = s->next;
+  if (s->next) s->next->previous = s->previous;
+  lvd_port_unlock(&app->blocks_lock);
+  free_stream(s);
+  return LVD_OK;
+}
+
+void lvd_streams_free(lvd_app *app) {
+  for (stream *s = app->streams, *next; s; s = next) {
+    next = s->next;
+    free_stream(s);
+  }
+  app->streams = NULL;
+}
+
+void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t parties) {
+  stream *s = stream_of(face);
+  lvd_port_lock(&s->app->blocks_lock);
+  for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
+  s->parties = parties;
+  lvd_port_unlock(&s->app->blocks_lock);
+}
+
+const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
+
+/* ---- whose end it is ------------------------------------------------------------------------ */
+
+void *lvd_stream_caller(void) {
+  lvd_fiber *f = lvd_fiber_self();
+  if (f) return f;
+  void *worker = lvd_port_self();
+  return worker ? worker : &thread_mark;
+}
+
+bool lvd_stream_is_mine(const lvd_stream *s, bool sender) {
+  return s && lvd_stream_has(s, lvd_stream_caller(), sender);
+}
+
+static lvd_status claim_end(stream_end *e) {
+  void *me = lvd_stream_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
+  if (owner == me) return LVD_OK;
+  if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
+  /* Whether it is closed is seen for certain only by who has it. */
+  lvd_shared_stream *shared = e->stream->shared;
+  if (e->closed || (shared && !lvd_shared_claim(shared, e->is_sender))) {
+    lvd_store_release_ptr(&e->owner, NULL);
+    return LVD_E_STATE;
+  }
+  lvd_fiber *f = lvd_fiber_self();
+  if (!f) {
+    enter_list(e, me);
+    return LVD_OK;
+  }
+  e->fiber = f;
+  e->previous = NULL;
+  e->next = f->ends;
+  if (f->ends) f->ends->previous = e;
+  f->ends = e;
+  return LVD_OK;
+}
+
+static void close_end(stream_end *e, lvd_status why);
+
+/* With the lock of the streams, of an application that has ended: nobody will come to the other end of
+ * `e`, which somebody has. */
+static void end_other(stream_end *e, lvd_status outcome) {
+  stream *s = e->stream;
+  stream_end *other = e->is_sender ? &s->receiver : &s->sender;
+  if (!s->shared && lvd_load_relaxed_ptr(&e->owner) && !lvd_load_relaxed_ptr(&other->owner) &&
+      claim_end(other) == LVD_OK)
+    close_end(other, outcome);
+}
+
+static lvd_status claim(stream_end *e) {
+  if (lvd_load_relaxed_ptr(&e->owner) == lvd_stream_caller()) return LVD_OK;
+  lvd_status status = claim_end(e);
+  if (status != LVD_OK) return status;
+  stream *s = e->stream;
+  lvd_port_lock(&s->app->blocks_lock);
+  if (s->over) end_other(e, s->outcome);
+  lvd_port_unlock(&s->app->blocks_lock);
+  return LVD_OK;
+}
+
+lvd_status lvd_stream_take(lvd_stream *face, bool sender) {
+  stream *s = stream_of(face);
+  return claim(sender ? &s->sender : &s->receiver);
+}
+
+static void unclaim(stream_end *e) {
+  if (e->fiber) {
+    if (e->previous)
+      e->previous->next = e->next;
+    else
+      e->fiber->ends = e->next;
+    if (e->next) e->next->previous = e->previous;
+    e->fiber = NULL;
+  } else {
+    leave_list(e, lvd_load_relaxed_ptr(&e->owner));
+  }
+  lvd_store_release_ptr(&e->owner, NULL);
+}
+
+/* Closed for good; the owner's own doing, or its worker's after it. */
+static void close_end(stream_end *e, lvd_status why) {
+  shut(e, why);
+  unclaim(e);
+}
+
+lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
+  LVD_INSIDE;
+  stream_end *e = &stream_of(face)->sender;
+  lvd_status status = claim(e);
+  if (status == LVD_OK) close_end(e, why);
+  return status;
+}
+
+lvd_status lvd_stream_leave(lvd_stream *face) {
+  LVD_INSIDE;
+  stream_end *e = &stream_of(face)->receiver;
+  lvd_status status = claim(e);
+  if (status == LVD_OK) close_end(e, LVD_OK);
+  return status;
+}
+
+/* All its fibers have ended, and so have their ends: those that somebody has are threads'. What such a
+ * one waits for will not come any more from an end that nobody has. Where nobody has either, somebody
+ * may still come for what a fiber has left there. Ends of streams with another process are not ours
+ * alone to end. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome) {
+  lvd_port_lock(&app->blocks_lock);
+  for (stream *s = app->streams; s; s = s->next) {
+    s->over = true; /* who comes later finds it so */
+    s->outcome = outcome;
+    end_other(&s->sender, outcome);
+    end_other(&s->receiver, outcome);
+  }
+  lvd_port_unlock(&app->blocks_lock);
+}
+
+bool lvd_stream_close(lvd_stream *face) {
+  LVD_INSIDE;
+  stream *s = stream_of(face);
+  void *me = lvd_stream_caller();
+  stream_end *end[2] = {&s->sender, &s->receiver};
+  bool any = false;
+  for (int i = 0; i < 2; i++)
+    if (lvd_load_relaxed_ptr(&end[i]->owner) == me) {
+      close_end(end[i], LVD_OK);
+      any = true;
+    }
+  return any;
+}
+
+lvd_status lvd_stream_give_up(lvd_stream *face) {
+  LVD_INSIDE;
+  stream *s = stream_of(face);
+  void *me = lvd_stream_caller();
+  bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
+       receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
+  /* The next owner claims on the way into its first wait: there must be one. */
+  if (sender) {
+    lvd_flush(&face->put);
+    face->put.limit = face->put.put;
+    unclaim(&s->sender);
+  }
+  if (receiver) {
+    lvd_release(&face->get);
+    face->get.limit = face->get.got;
+    unclaim(&s->receiver);
+  }
+  return sender || receiver ? LVD_OK : LVD_E_STATE;
+}
+
+static void flush_end(stream_end *e) {
+  if (e->is_sender) {
+    /* What is put and not pushed stays unseen. */
+    lvd_producer *p = &e->stream->face.put;
+    if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) return;
+    lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
+    lvd_barrier_light(p->fenced);
+    lvd_wake_consumers(p, true);
+  } else {
+    lvd_consumer *c = &e->stream->face.get;
+    if (lvd_load_relaxed_u32(&c->lines->released) == (uint32_t)c->popped) return;
+    lvd_store_relaxed_u32(&c->lines->released, (uint32_t)c->popped);
+    lvd_barrier_light(c->fenced);
+    lvd_wake_producer(c, true);
+  }
+}
+
+void lvd_stream_ends_flush(lvd_fiber *f) {
+  for (stream_end *e = f->ends; e; e = e->next) flush_end(e);
+}
+
+/* Its own ends it has put there itself, so it sees whether there are any. */
+void lvd_stream_thread_flush(void) {
+  LVD_INSIDE;
+  const void *me = lvd_stream_caller();
+  lvd_thread_list *l = list_of(me);
+  if (!lvd_load_relaxed_ptr(&l->first)) return;
+  lvd_port_lock(&l->lock);
+  for (stream_end *e = lvd_load_relaxed_ptr(&l->first); e; e = e->next)
+    if (lvd_load_relaxed_ptr(&e->owner) == me) flush_end(e);
+  lvd_port_unlock(&l->lock);
+}
+
+void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
+  while (f->ends) close_end(f->ends, outcome);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  LVD_INSIDE;
+  if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
+  stream *s = stream_of(face);
+  lvd_status status = claim(&s->sender);
+  if (status != LVD_OK) return status;
+  lvd_app *app = s->app;
+  lvd_waiting_inside(app);
+  status = lvd_wait_room(&face->put, n, timeout_ns);
+  lvd_waiting_outside(app);
+  return status;
+}
+
+lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
+  LVD_INSIDE;
+  if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
+  stream *s = stream_of(face);
+  lvd_status status = claim(&s->receiver);
+  if (status != LVD_OK) return status;
+  lvd_app *app = s->app;
+  uint32_t which;
+  lvd_want want = {.elements = &face->get, .n = n};
+  lvd_waiting_inside(app);
+  if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
+    status = lvd_wait_elements(&face->get, n, timeout_ns);
+  else
+    status = lvd_threshold_wait(&want, 1, timeout_ns, &which);
+  lvd_waiting_outside(app);
+  return status;
+}
+
+/* Those behind the one that was selected last come first, so that each has its turn. */
+lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
+                             uint32_t *which) {
+  LVD_INSIDE;
+  if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
+  lvd_want want[LVD_WANTS];
+  uint32_t first = 0, at = count;
+  uint64_t last = 0;
+  lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* of all; else null */
+  for (uint32_t i = 0; i < count; i++) {
+    if (!face[i]) return LVD_E_ARGUMENT;
+    if (stream_of(face[i])->app != app) app = NULL;
+    lvd_status status = claim(&stream_of(face[i])->receiver);
+    if (status != LVD_OK) return status;
+    if (stream_of(face[i])->selected <= last) continue;
+    last = stream_of(face[i])->selected;
+    first = (i + 1) % count;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
+  if (app) lvd_waiting_inside(app);
+  lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
+  if (at < count) { /* else none of them */
+    *which = (first + at) % count;
+    stream_of(face[*which])->selected = last + 1;
+  }
+  if (app) lvd_waiting_outside(app);
+  return status;
+}
+
+/* ---- counters ------------------------------------------------------------------------------- */
+
+/* A fiber that leaves the end meanwhile stays where it is, and so does its name's place. */
+LVD_READS_LIVE static void read_owner(const stream_end *e, char name[LVD_FIBER_NAME]) {
+  const lvd_shared_stream *shared = e->stream->shared;
+  const lvd_fiber *f = e->fiber;
+  if (f)
+    copy_name(name, f->entity.name);
+  else if (lvd_load_relaxed_ptr(&e->owner))
+    copy_name(name, "a thread");
+  else if (shared && lvd_shared_is_theirs(shared, e->is_sender))
+    copy_name(name, "another process");
+}
+
+/* What another process has put and got it counts itself: from here it is what has come and gone. */
+LVD_READS_LIVE static void read_stream(const stream *s, lvd_stream_counters *out) {
+  const lvd_producer *p = &s->face.put;
+  const lvd_consumer *c = &s->face.get;
+  memset(out, 0, sizeof *out);
+  copy_name(out->name, s->name);
+  read_owner(&s->sender, out->sender);
+  read_owner(&s->receiver, out->receiver);
+  out->elem_size = p->elem_size;
+  out->capacity = p->capacity;
+  out->fill =
+      lvd_load_relaxed_u32(&s->channel->tail) - lvd_load_relaxed_u32(&s->channel->consumer[0].head);
+  if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
+  out->threshold = c->threshold;
+  out->automatic = s->automatic.on;
+  out->put = p->pushed;
+  out->got = c->popped;
+  if (s->shared && lvd_shared_is_theirs(s->shared, true)) out->put = out->got + out->fill;
+  if (s->shared && lvd_shared_is_theirs(s->shared, false)) out->got = out->put - out->fill;
+  out->receiver_wakes = p->wakes;
+  out->sender_wakes = c->wakes;
+  out->receiver_waits = s->receiver.sleeper.sleeps;
+  out->sender_waits = s->sender.sleeper.sleeps;
+}
+
+lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters *out) {
+  if (!face || !out) return LVD_E_ARGUMENT;
+  read_stream((const stream *)face, out);
+  return LVD_OK;
+}
+
+lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *out, uint32_t *count) {
+  LVD_INSIDE;
+  if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
+  uint32_t n = 0;
+  lvd_port_lock(&app->blocks_lock);
+  for (const stream *s = app->streams; s; s = s->next, n++)
+    if (n < *count) read_stream(s, &out[n]);
+  lvd_port_unlock(&app->blocks_lock);
+  *count = n;
+  return LVD_OK;
+}

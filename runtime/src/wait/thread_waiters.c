@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The list of the threads that wait, and what somebody waits for. */
+#include "thread_waiters.h"
+
+#include "../rpc/unit.h"
+#include "../stream/stream.h"
+
+static struct {
+  lvd_port_mutex lock;
+  lvd_waiting *first;
+  lvd_a32 count;
+  uint64_t serial;
+} list;
+
+lvd_awaited lvd_want_awaited(const lvd_want *want) {
+  const lvd_sleeper *sleeper = lvd_want_sleeper(want);
+  lvd_awaited a = {0};
+  if (!sleeper || want->watch) return a;
+  if (sleeper->kind == LVD_SLEEPS_AT_STREAM) {
+    a.s = ((const stream_end *)sleeper)->stream;
+    a.app = a.s->app;
+  } else if (sleeper->kind == LVD_SLEEPS_AT_END) {
+    a.end = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
+    a.app = a.end->entity.app;
+  } else if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
+    a.call = (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
+    a.app = a.call->unit->app;
+  }
+  return a;
+}
+
+static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
+  w->app = app;
+  w->timed = timed;
+  w->who = lvd_stream_caller();
+  w->thread = lvd_port_thread_number();
+  w->in_vain = false;
+  lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
+  lvd_port_lock(&list.lock);
+  w->serial = ++list.serial;
+  w->previous = NULL;
+  w->next = list.first;
+  if (w->next) w->next->previous = w;
+  list.first = w;
+  if (!timed) lvd_store_relaxed_u32(&list.count, lvd_load_relaxed_u32(&list.count) + 1);
+  lvd_port_unlock(&list.lock);
+}
+
+/* One that waits for things of several applications, or for what only the program knows, may always
+ * go on as far as one of them can tell: it stays away. */
+void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
+                       bool timed) {
+  lvd_app *app = lvd_want_awaited(&want[0]).app;
+  for (uint32_t i = 1; i < wants; i++)
+    if (lvd_want_awaited(&want[i]).app != app) app = NULL;
+  w->app = NULL;
+  if (!app) return;
+  w->want = want;
+  w->wants = wants;
+  w->sleeper = sleeper;
+  enter(w, app, timed);
+}
+
+void lvd_waiting_enter_for_end(lvd_waiting *w, lvd_app *app) {
+  w->want = NULL;
+  w->wants = 0;
+  w->sleeper = NULL;
+  enter(w, app, false);
+}
+
+void lvd_waiting_sleeps(const lvd_waiting *w) {
+  lvd_app *app = w->app;
+  if (!app || w->timed || lvd_load_acquire_u32(&app->live) ||
+      lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
+    return;
+  if (!lvd_load_relaxed_u32(&app->suspect) && !lvd_exchange_relaxed_u32(&app->suspect, 1))
+    lvd_keeper_ring(app->rt);
+}
+
+void lvd_waiting_leave(lvd_waiting *w) {
+  if (!w->app) return;
+  lvd_port_lock(&list.lock);
+  if (w->previous)
+    w->previous->next = w->next;
+  else
+    list.first = w->next;
+  if (w->next) w->next->previous = w->previous;
+  if (!w->timed) lvd_store_relaxed_u32(&list.count, lvd_load_relaxed_u32(&list.count) - 1);
+  lvd_port_unlock(&list.lock);
+}
+
+lvd_status lvd_waiting_told(const lvd_waiting *w) {
+  return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIME;
+}
+
+/* ---- who judges ----------------------------------------------------------------------------- */
+
+void lvd_waiting_lock(void) {
+  lvd_port_lock(&list.lock);
+  lvd_fence_seq_cst();
+}
+void lvd_waiting_unlock(void) { lvd_port_unlock(&list.lock); }
+lvd_waiting *lvd_waiting_first(void) { return list.first; }
+bool lvd_waiting_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
+
+static void wake(lvd_waiting *w) {
+  if (lvd_exchange_relaxed_u32(&w->sleeper->asleep, 0)) lvd_port_wake(&w->sleeper->asleep);
+}
+
+void lvd_waiting_tell(const lvd_app *app, lvd_status status) {
+  if (lvd_load_relaxed_u32(&app->outcome) && lvd_app_told(app) != status) return;
+  /* All before the first one wakes, and ends what the next one waits for. */
+  lvd_waiting_lock();
+  for (lvd_waiting *w = list.first; w; w = w->next)
+    if (w->app == app && w->in_vain) lvd_store_relaxed_u32(&w->told, status);
+  lvd_fence_seq_cst();
+  /* Each sleeps there, or looks before it does. */
+  for (lvd_waiting *w = list.first; w; w = w->next)
+    if (w->app == app && w->in_vain) wake(w);
+  lvd_waiting_unlock();
+}
+
+/* ---- what threads wait at goes -------------------------------------------------------------- */
+
+void lvd_waiting_inside(lvd_app *app) {
+  if (!lvd_fiber_self()) lvd_add_acq_rel_u32(&app->inside, 1);
+}
+
+void lvd_waiting_outside(lvd_app *app) {
+  if (!lvd_fiber_self()) lvd_add_acq_rel_u32(&app->inside, UINT32_MAX);
+}
+
+void lvd_waiting_let_out(lvd_app *app) {
+  for (;; lvd_port_sleep(100000)) {
+    lvd_waiting_lock();
+    bool any = lvd_load_acquire_u32(&app->inside);
+    for (lvd_waiting *w = list.first; w; w = w->next) {
+      if (w->app != app) continue;
+      any = true;
+      if (lvd_load_relaxed_u32(&w->told) == LVD_E_TIME)
+        lvd_store_relaxed_u32(&w->told, LVD_E_STOPPED);
+    }
+    lvd_fence_seq_cst();
+    for (lvd_waiting *w = list.first; w; w = w->next)
+      if (w->app == app && w->sleeper) wake(w);
+    lvd_waiting_unlock();
+    if (!any) return;
+  }
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Wait: the one place where what waits is armed, suspended or put to sleep, and looks again.
+ *
+ * Pairs of orders
+ *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; wake: who, asleep
+ *   event: who, armed, [heavy], load word      <> set, tell: word, [light], load armed          C3
+ *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
+ * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or
+ * it wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So
+ * fibers and beds stay where they are in memory for as long as the process may wake them. The
+ * [heavy] barrier of a fiber is its worker's (park_barrier.c). */
+#include <stdlib.h>
+
+#include "../core/no_abandon.h"
+#include "../stream/stream.h"
+#include "thread_waiters.h"
+
+static bool sleeper_wake(lvd_waiter *self) {
+  lvd_sleeper *s = (lvd_sleeper *)self;
+  lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
+  if (who) return who->wake(who);
+  if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
+  lvd_port_wake(&s->asleep);
+  return true;
+}
+
+void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
+  s->waiter.wake = sleeper_wake;
+  lvd_store_relaxed_ptr(&s->who, NULL);
+  lvd_store_relaxed_u32(&s->asleep, 0);
+  s->kind = LVD_SLEEPS_ALONE;
+  s->spin_us = spin_us;
+  s->sleeps = 0;
+}
+
+/* ---- one want ----------------------------------------------------------------------------- */
+
+/* LVD_E_TIME: not yet. */
+static lvd_status look(const lvd_want *want) {
+  if (want->event) return lvd_event_is_set(want->event) ? LVD_OK : LVD_E_TIME;
+  if (want->watch) return want->watch->look(want->watch) ? LVD_OK : LVD_E_TIME;
+  if (want->room) {
+    bool room = lvd_room(want->room, want->n) >= want->n;
+    if (want->room->corrupt) return LVD_E_CORRUPT;
+    if (!lvd_deserted(want->room)) return room ? LVD_OK : LVD_E_TIME;
+    want->room->limit = want->room->put; /* the next put asks, too, and is refused */
+    return LVD_E_PEER;
+  }
+  lvd_consumer *c = want->elements;
+  if (lvd_elements(c, want->n) >= want->n) return LVD_OK;
+  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
+  if (c->corrupt) return LVD_E_CORRUPT;
+  if (state == LVD_OPEN) return LVD_E_TIME;
+  if (lvd_elements_refresh(c) >= want->n) return LVD_OK;
+  return lvd_end_status(c, state);
+}
+
+/* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
+lvd_status lvd_want_look(const lvd_want *want) {
+  lvd_status status = look(want);
+  if (status != LVD_OK || want->event || want->watch) return status;
+  bool ready = want->room ? lvd_producer_settled(want->room, want->n)
+                          : lvd_consumer_settled(want->elements, want->n);
+  return ready ? LVD_OK : LVD_E_TIME;
+}
+
+lvd_sleeper *lvd_want_sleeper(const lvd_want *want) {
+  if (want->event) return &want->event->sleeper;
+  if (want->watch) return &want->watch->sleeper;
+  lvd_waiter *self = want->room ? want->room->self : want->elements->self;
+  return self && self->wake == sleeper_wake ? (lvd_sleeper *)self : NULL;
+}
+
+void lvd_want_arm(const lvd_want *want, lvd_waiter *who) {
+  lvd_store_release_ptr(&lvd_want_sleeper(want)->who, who);
+  if (want->room)
+    lvd_producer_arm(want->room, want->n);
+  else if (want->elements)
+    lvd_consumer_arm(want->elements, want->n);
+  else if (want->watch)
+    want->watch->arm(want->watch, true);
+  else
+    lvd_store_relaxed_u32(&want->event->armed, 1);
+}
+
+void lvd_want_disarm(const lvd_want *want) {
+  if (want->room)
+    lvd_producer_disarm(want->room);
+  else if (want->elements)
+    lvd_consumer_disarm(want->elements);
+  else if (want->watch)
+    want->watch->arm(want->watch, false);
+  else
+    lvd_store_relaxed_u32(&want->event->armed, 0);
+}
+
+/* What was put and got becomes visible before its owner waits. */
+static void publish(const lvd_want *want) {
+  if (want->room) lvd_flush(want->room);
+  if (want->elements) lvd_release(want->elements);
+}
+
+static lvd_status look_all(const lvd_want *want, uint32_t count, bool waiting, uint32_t *which) {
+  for (uint32_t i = 0; i < count; i++) {
+    lvd_status status = waiting ? lvd_want_look(&want[i]) : look(&want[i]);
+    if (status == LVD_E_TIME) continue;
+    *which = i;
+    return status;
+  }
+  return LVD_E_TIME;
+}
+
+lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which) {
+  return look_all(want, count, false, which);
+}
+
+/* ---- a thread ----------------------------------------------------------------------------- */
+
+/* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker
+ * may knock at one that somebody else sleeps in by now. */
+static struct {
+  lvd_port_mutex lock;
+  struct bed *free;
+} beds;
+typedef struct bed {
+  lvd_sleeper sleeper;
+  struct bed *next;
+} bed;
+
+static bed *take_bed(void) {
+  lvd_port_lock(&beds.lock);
+  bed *b = beds.free;
+  if (b) beds.free = b->next;
+  lvd_port_unlock(&beds.lock);
+  if (!b && (b = calloc(1, sizeof *b))) lvd_sleeper_init(&b->sleeper, 0);
+  return b;
+}
+
+static void leave_bed(bed *b) {
+  lvd_port_lock(&beds.lock);
+  b->next = beds.free;
+  beds.free = b;
+  lvd_port_unlock(&beds.lock);
+}
+
+static int64_t left_of(int64_t timeout_ns, uint64_t start) {
+  return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_port_ns() - start);
+}
+
+/* The same, of a thread that sleeps; LVD_E_TIME: not yet, and it was not told to return either. */
+static lvd_status look_or_heed(const lvd_waiting *self, const lvd_want *want, uint32_t count,
+                               bool waiting, uint32_t *which) {
+  lvd_status told = lvd_waiting_told(self);
+  return told == LVD_E_TIME ? look_all(want, count, waiting, which) : told;
+}
+
+static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
+                               uint32_t count, int64_t timeout_ns, uint64_t start,
+                               uint32_t *which) {
+  lvd_waiting self = {.app = NULL};
+  lvd_waiting_enter(&self, want, count, s, timeout_ns >= 0);
+  lvd_status status = LVD_E_TIME;
+  while (status == LVD_E_TIME) {
+    int64_t left = left_of(timeout_ns, start);
+    if (timeout_ns >= 0 && left <= 0) {
+      status = look_or_heed(&self, want, count, false, which);
+      break;
+    }
+    lvd_store_relaxed_u32(&s->asleep, 1);
+    bool fenced = false;
+    for (uint32_t i = 0; i < count; i++) {
+      lvd_want_arm(&want[i], who);
+      fenced |= want[i].room       ? want[i].room->fenced
+                : want[i].elements ? want[i].elements->fenced
+                                   : want[i].event->fenced;
+    }
+    if (fenced)
+      lvd_fence_seq_cst();
+    else
+      lvd_port_barrier();
+    status = look_or_heed(&self, want, count, true, which);
+    if (status == LVD_E_TIME) {
+      s->sleeps++;
+      lvd_waiting_sleeps(&self);
+      while (lvd_load_relaxed_u32(&s->asleep)) {
+        lvd_port_wait(&s->asleep, 1, left);
+        if (timeout_ns >= 0 && (left = left_of(timeout_ns, start)) <= 0) break;
+      }
+    }
+    for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
+    lvd_store_relaxed_u32(&s->asleep, 0);
+    if (status == LVD_E_TIME) status = look_or_heed(&self, want, count, false, which);
+  }
+  lvd_waiting_leave(&self);
+  return status;
+}
+
+/* Nothing of this thread's is woken: it sleeps on the bell, which was rung, or has changed. */
+static lvd_status watch_sleep(const lvd_want *want, int64_t timeout_ns, uint64_t start) {
+  lvd_watch *w = want->watch;
+  for (;;) {
+    int64_t left = left_of(timeout_ns, start);
+    if (timeout_ns >= 0 && left <= 0) return w->look(w) ? LVD_OK : LVD_E_TIME;
+    uint32_t seen = lvd_load_relaxed_u32(w->rung);
+    lvd_want_arm(want, NULL);
+    bool come = w->look(w);
+    if (!come) {
+      w->sleeper.sleeps++;
+      lvd_port_wait_shared(w->rung, seen, left);
+    }
+    lvd_want_disarm(want);
+    if (come || w->look(w)) return LVD_OK;
+  }
+}
+
+static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                              uint32_t *which) {
+  uint64_t start = lvd_port_ns();
+  uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
+  if (spin_us && timeout_ns != 0) {
+    /* Each look takes a cache line away from the side that works: look less and less often. The first is soon,
+     * since an answer may be there by then; but room that is found soon is little. What is watched comes
+     * seldom, and whole. */
+    int pauses = want->room ? 16 : 4, most = 64;
+    if (want->watch) pauses = most = 2;
+    uint64_t until = start + (uint64_t)spin_us * 1000;
+    do {
+      for (int i = 0; i < pauses; i++) lvd_port_relax();
+      if (pauses < most) pauses += (pauses + 1) / 2;
+      lvd_status status = look_all(want, count, true, which);
+      if (status != LVD_E_TIME) return status;
+    } while (lvd_port_ns() < until);
+  }
+  if (want->watch) {
+    *which = 0;
+    return watch_sleep(want, timeout_ns, start);
+  }
+  if (count == 1)
+    return thread_sleep(lvd_want_sleeper(want), NULL, want, count, timeout_ns, start, which);
+  bed *b = take_bed();
+  if (!b) return LVD_E_MEMORY;
+  lvd_status status =
+      thread_sleep(&b->sleeper, &b->sleeper.waiter, want, count, timeout_ns, start, which);
+  leave_bed(b);
+  return status;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------- */
+
+static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout_ns,
+                           uint32_t *which) {
+  LVD_INSIDE;
+  lvd_status status = look_all(want, count, false, which);
+  if (status != LVD_E_TIME) return status;
+  for (uint32_t i = 0; i < count; i++) publish(&want[i]);
+  for (uint32_t i = 0; i < count; i++)
+    if (!lvd_want_sleeper(&want[i])) return LVD_E_STATE;
+  lvd_fiber *f = lvd_fiber_self();
+  if (f) return lvd_fiber_wait(f, want, count, timeout_ns, which);
+  lvd_stream_thread_flush();
+  return thread_wait(want, count, timeout_ns, which);
+}
+
+lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns) {
+  if (!p || n == 0 || n > p->capacity) return LVD_E_ARGUMENT;
+  uint32_t which;
+  lvd_want want = {.room = p, .n = n};
+  return wait_for(&want, 1, timeout_ns, &which);
+}
+
+lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns) {
+  if (!c || n == 0 || n > c->capacity) return LVD_E_ARGUMENT;
+  uint32_t which;
+  lvd_want want = {.elements = c, .n = n};
+  return wait_for(&want, 1, timeout_ns, &which);
+}
+
+lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns, uint32_t *which) {
+  if (!want || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
+  for (uint32_t i = 0; i < count; i++) {
+    const lvd_want *w = &want[i];
+    uint32_t capacity = w->room ? w->room->capacity : w->elements ? w->elements->capacity : 0;
+    if (!!w->room + !!w->elements + !!w->event + !!w->watch != 1) return LVD_E_ARGUMENT;
+    if (w->watch && count != 1) return LVD_E_ARGUMENT;
+    if (!w->event && !w->watch && (w->n == 0 || w->n > capacity)) return LVD_E_ARGUMENT;
+  }
+  return wait_for(want, count, timeout_ns, which);
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+void lvd_event_init(lvd_event *e) {
+  lvd_store_relaxed_u64(&e->word, 0);
+  lvd_store_relaxed_u32(&e->armed, 0);
+  e->fenced = lvd_channel_fenced();
+  lvd_sleeper_init(&e->sleeper, 20);
+}
+
+lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
+  LVD_INSIDE;
+  uint64_t none = 0;
+  if (!lvd_cas_release_u64(&e->word, &none, (uint64_t)1 << 32 | data)) return LVD_E_STATE;
+  lvd_barrier_light(e->fenced);
+  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
+  return LVD_OK;
+}
+
+void lvd_event_tell(lvd_event *e, uint32_t data) {
+  LVD_INSIDE;
+  lvd_store_release_u64(&e->word, (uint64_t)1 << 32 | data);
+  lvd_barrier_light(e->fenced);
+  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
+}
+
+lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns) {
+  if (!e) return LVD_E_ARGUMENT;
+  uint32_t which;
+  lvd_want want = {.event = e};
+  for (;;) {
+    uint64_t word = lvd_load_relaxed_u64(&e->word);
+    if (word && (word = lvd_exchange_acquire_u64(&e->word, 0))) {
+      if (data) *data = (uint32_t)word;
+      return LVD_OK;
+    }
+    lvd_status status = wait_for(&want, 1, timeout_ns, &which);
+    if (status != LVD_OK) return status;
+  }
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Each call of a hook for caches is needed: left out, a test fails.
+
+left_out.py RUNTIME BUILD CC: the sources, a folder to work in, the compiler. The channel's and the loader's are
+left out of their tests; those of the library of the far side out of a program that the tests of windows run."""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+runtime, build, cc = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+work = build / "left_out"
+SECONDS = 20
+
+STATEMENT = re.compile(
+    r"^ *(?:if \([^()]*\) )?(?:lvd_cache_(?:clean|drop)|lvd_elements_(?:clean|drop)|publish|forget|drop)\(.*;$"
+)
+LOOK = re.compile(r"\blook\(l\)->")
+
+
+def hooks(file):
+    """The text without each of its hooks, and which that is."""
+    lines = file.read_text().split("\n")
+    defined = {i for i, line in enumerate(lines) if line.startswith("static")}
+    for i, line in enumerate(lines):
+        if i in defined:
+            continue
+        if STATEMENT.match(line):
+            without = re.match(r" *", line)[0] + ";"
+        elif LOOK.search(line):
+            without = LOOK.sub("l->board->window->", line)
+        else:
+            continue
+        yield f"{file.name}:{i + 1}: {line.strip()}", "\n".join(lines[:i] + [without] + lines[i + 1 :])
+
+
+def run(command, **more):
+    try:
+        return subprocess.run(command, capture_output=True, timeout=SECONDS, **more)
+    except subprocess.TimeoutExpired as late:
+        return subprocess.CompletedProcess(command, 124, late.stdout or b"", late.stderr or b"")
+
+
+def compiled(command):
+    done = run(command)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr.decode()}")
+
+
+HOSTED = [cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-w"]
+CACHE = runtime / "remote/native/caches.c"
+
+
+def unit(folder, test, sources, flags, include):
+    """A test of one file, which `folder` has without one of its hooks."""
+    program = folder / "test"
+    compiled(
+        HOSTED + flags + [f"-I{i}" for i in include] + [runtime / "tests/amp/caches" / test, *sources, CACHE, "-o", program]
+    )
+    return [([program], {})]
+
+
+def of_channel(folder, text):
+    (folder / "levada").mkdir()
+    (folder / "levada/channel.h").write_text(text)
+    return unit(folder, "channel.c", [], ["-DLVD_CACHES=1"], [folder, runtime / "include"])
+
+
+def of_loader(folder, text):
+    # It includes what lies beside it.
+    source = folder / "loader.c"
+    source.write_text(text.replace('#include "loader.h"', f'#include "{runtime}/remote/loader.h"'))
+    return unit(folder, "loader.c", [source], [], [runtime / "include"])
+
+
+FAR = """-std=c17 -O2 -g0 -w -ffreestanding -fPIE -fcf-protection=none -fno-stack-protector
+  -fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns""".split()
+LINK = """-nostdlib -static -no-pie -Wl,--build-id=none -Wl,-n -Wl,-z,noexecstack -Wl,-z,norelro
+  -Wl,--no-relax""".split()
+LIBRARY = "remote/program.c remote/streams.c remote/srpc.c remote/memory.c remote/math.c remote/entry.c".split()
+PORT = "platform/context.c platform/context_x86_64.S".split()
+
+
+def of_program(name):
+    def made(folder, text):
+        source = folder / name
+        near = f'#include "{runtime}/'
+        source.write_text(text.replace('#include "remote.h"', near + 'remote/remote.h"').replace('#include "../', near))
+        sources = [runtime / s for s in LIBRARY + PORT if s != f"remote/{name}"] + [source]
+        program = folder / "program.elf"
+        compiled(
+            [cc, *FAR, f"-I{runtime}/include", *LINK, "-T", runtime / "remote/native/program.ld"]
+            + [*sources, runtime / "tests/amp/remote_child.c", "-lgcc", "-o", program]
+        )
+        tests = build / "tests/levada_tests"
+        more = {"LEVADA_TEST_CHILD": str(program)}
+        # A line that goes back by itself may stand in for what was left out, but where that is the fault.
+        quiet = {**more, "LEVADA_WINDOW_FAULTS": "caches"}
+        names = ["caches_unloads", "caches_calls", "caches_streams"]
+        by_chance = [([tests, "caches_leftovers"], more)] * 8
+        return [([tests, n], quiet) for n in names] + by_chance
+
+    return made
+
+
+def fails(at, made, text):
+    folder = work / str(at)
+    folder.mkdir(parents=True)
+    return any(run(c, env={**os.environ, **more}).returncode for c, more in made(folder, text))
+
+
+files = [
+    (runtime / "include/levada/channel.h", of_channel),
+    (runtime / "remote/loader.c", of_loader),
+    (runtime / "remote/program.c", of_program("program.c")),
+    (runtime / "remote/streams.c", of_program("streams.c")),
+]
+subprocess.run(["rm", "-rf", work], check=True)
+cases = []
+for file, made in files:
+    cases.append((f"{file.name} as it is", made, file.read_text(), False))
+    cases += [(name, made, text, True) for name, text in hooks(file)]
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    results = pool.map(lambda c: fails(c[0], c[1][1], c[1][2]), enumerate(cases))
+    wrong = 0
+    for (name, _, _, expected), failed in zip(cases, results):
+        right = failed == expected
+        wrong += not right
+        word = "is noticed" if expected else "passes"
+        print(f"{'ok' if right else 'not ok'}: {name}: {word}" + ("" if right else ": NO"), flush=True)
+print(f"{len(cases) - wrong} of {len(cases)}")
+sys.exit(wrong != 0)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Shields: what the library makes of what the command says. SHIELD_COMMAND is shield_command.c; with the
+ * real one it is tested in crates/levada/tests/shield_library.rs. */
+#include "../support/test.h"
+
+#include <levada/shield.h>
+
+#include <errno.h>
+#include <sys/wait.h>
+
+static lvd_status begin(const char *what, int64_t limit_ns, lvd_shield **out) {
+  const lvd_shield_options o = {
+      .cores = "2,3", .protect = what, .command = SHIELD_COMMAND, .time_limit_ns = limit_ns};
+  return lvd_shield_begin(&o, out);
+}
+
+static void no_child_is_left(void) { CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); }
+
+void test_shield_reports(void) {
+  lvd_shield *s;
+  CHECK_EQ(begin("usual", 0, &s), LVD_OK);
+  lvd_shield_report r;
+  CHECK_EQ(lvd_shield_ask(s, &r), LVD_OK);
+  CHECK(strcmp(r.cores, "2-3") == 0 && strcmp(r.by, "cpusets") == 0);
+  CHECK_EQ(r.took_ns, 12000000);
+  CHECK(r.threads == 41 && r.kernel_threads == 2 && r.interrupts == 3);
+  CHECK(r.evicted == 1 && !r.full);
+  CHECK_EQ(lvd_shield_ask(s, &r), LVD_OK);
+  CHECK(r.evicted == 2 && r.full);
+  CHECK_EQ(lvd_shield_end(s), LVD_OK);
+  CHECK_EQ(*lvd_shield_why(), 0);
+  no_child_is_left();
+
+  const lvd_shield_options o = {.thread = 7, .protect = "thread", .command = SHIELD_COMMAND};
+  CHECK_EQ(lvd_shield_begin(&o, &s), LVD_OK);
+  CHECK_EQ(lvd_shield_end(s), LVD_OK);
+  CHECK_EQ(lvd_shield_end(NULL), LVD_OK);
+  no_child_is_left();
+}
+
+static void begins_in_a_fiber(void *argument) {
+  (void)argument;
+  lvd_shield *s;
+  CHECK_EQ(begin("usual", 0, &s), LVD_E_STATE);
+}
+
+void test_shield_refusals(void) {
+  lvd_shield *s = NULL;
+  const lvd_shield_options bad[] = {
+      {.cores = ""},      {.cores = "--quiet"},  {.cores = "-1"},
+      {.cores = "3; rm"}, {.protect = "--fifo"}, {.by = "magic"},
+      {.by = ""},         {.process = -1},       {.thread = -1},
+      {.command = ""},    {.time_limit_ns = -1},
+  };
+  for (size_t i = 0; i < COUNT(bad); i++) {
+    CHECK_EQ(lvd_shield_begin(&bad[i], &s), LVD_E_ARGUMENT);
+    CHECK(*lvd_shield_why());
+  }
+  CHECK_EQ(lvd_shield_begin(NULL, NULL), LVD_E_ARGUMENT);
+#ifndef LVD_EMULATED /* whose spawn cannot tell that there is no such program */
+  CHECK_EQ(lvd_shield_begin(&(lvd_shield_options){.command = "/nowhere/levada"}, &s),
+           LVD_E_UNKNOWN);
+#endif
+  CHECK_EQ(begin("refuses", 0, &s), LVD_E_SYSTEM);
+  CHECK(strcmp(lvd_shield_why(), "core \"3\" is shielded already") == 0);
+  CHECK_EQ(begin("dies", 0, &s), LVD_E_PEER);
+  /* Its end is waited for no longer than it is given. */
+  CHECK_EQ(begin("silent", 1000000, &s), LVD_E_TIME);
+  CHECK_EQ(begin("endless", 0, &s), LVD_E_PEER);
+  CHECK(!s);
+  lvd_runtime *rt = runtime_of(1);
+  lvd_app *app;
+  lvd_fiber *f;
+  CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
+  CHECK_EQ(lvd_fiber_start(app, begins_in_a_fiber, NULL, NULL, &f), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
+  lvd_runtime_destroy(rt);
+}
+
+void test_shield_ends(void) {
+  lvd_shield *s;
+  lvd_shield_report r;
+  CHECK_EQ(begin("released", 0, &s), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_shield_ask(s, &r), LVD_E_ENDED);
+  CHECK_EQ(r.threads, 41); /* what was known last */
+  CHECK_EQ(lvd_shield_end(s), LVD_OK);
+  CHECK_EQ(begin("killed", 0, &s), LVD_OK);
+  for (int i = 0; i < 2; i++) CHECK_EQ(lvd_shield_ask(s, &r), LVD_E_PEER);
+  CHECK_EQ(lvd_shield_end(s), LVD_E_PEER);
+  CHECK_EQ(begin("fails", 0, &s), LVD_OK);
+  CHECK_EQ(lvd_shield_end(s), LVD_E_SYSTEM);
+  CHECK(strcmp(lvd_shield_why(), "thread 5: no such process") == 0);
+  CHECK_EQ(begin("mute", 300000000, &s), LVD_OK);
+  CHECK_EQ(lvd_shield_ask(s, &r), LVD_E_TIME);
+  CHECK_EQ(lvd_shield_end(s), LVD_OK);
+  no_child_is_left();
+}
