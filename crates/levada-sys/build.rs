@@ -6,7 +6,14 @@ use std::path::PathBuf;
 
 fn main() {
     let runtime = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../runtime");
-    for part in ["include", "src", "platform", "mcapi", "remote", "CMakeLists.txt"] {
+    for part in [
+        "include",
+        "src",
+        "platform",
+        "mcapi",
+        "remote",
+        "CMakeLists.txt",
+    ] {
         println!("cargo:rerun-if-changed={}", runtime.join(part).display());
     }
     // The runtime is what everything else waits for: always optimised, whatever the tools are.

@@ -151,7 +151,7 @@ fn mutations_never_break_the_reader() {
 fn refused(text: &str) -> String {
     let start = Instant::now();
     let (_, said) = read(text);
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(300));
     assert!(said.contains("error"), "{said}");
     said
 }

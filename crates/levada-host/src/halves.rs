@@ -130,7 +130,7 @@ mod tests {
         remove_all_soon(vec![folder.path().join("out")]);
         let start = Instant::now();
         while held.exists() {
-            assert!(start.elapsed().as_secs() < 60, "it is there still");
+            assert!(start.elapsed().as_secs() < 300, "it is there still");
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -121,13 +121,13 @@ mod tests {
         assert_eq!(unsafe { libc::kill(number, libc::SIGSTOP) }, 0);
         let start = std::time::Instant::now();
         while !is_stopped(child.id()) {
-            assert!(start.elapsed().as_secs() < 60, "it runs");
+            assert!(start.elapsed().as_secs() < 300, "it runs");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child.kill().unwrap();
         let start = std::time::Instant::now();
         while !has_ended(number) {
-            assert!(start.elapsed().as_secs() < 60, "it is a zombie");
+            assert!(start.elapsed().as_secs() < 300, "it is a zombie");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child.wait().unwrap();

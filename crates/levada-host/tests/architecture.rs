@@ -18,7 +18,11 @@ fn in_layers(text: &str) -> Vec<(String, String)> {
     let rows = text.lines().take_while(|line| !line.starts_with("Arrows"));
     let words = rows.flat_map(|row| row.split_whitespace());
     words
-        .filter(|word| ["crates/", "runtime/", "hardware/"].iter().any(|f| word.starts_with(f)))
+        .filter(|word| {
+            ["crates/", "runtime/", "hardware/"]
+                .iter()
+                .any(|f| word.starts_with(f))
+        })
         .map(|word| (".".to_string(), word.to_string()))
         .collect()
 }

@@ -344,7 +344,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
     assert!(!host.place.exists("state/gone.json"));
     let start = Instant::now();
     while host.place.exists("state/ended.json") {
-        assert!(start.elapsed() < Duration::from_secs(10));
+        assert!(start.elapsed() < Duration::from_secs(300));
         std::thread::sleep(Duration::from_millis(5));
     }
     let kept = [".journal", ".lock", "a.json", "b.json", "c.json"];
@@ -908,7 +908,7 @@ fn a_socket_that_is_removed_is_made_again() {
         let start = Instant::now();
         while !answers() || !host.place.exists("h.sock.lock") {
             assert!(
-                start.elapsed() < Duration::from_secs(60),
+                start.elapsed() < Duration::from_secs(300),
                 "no command finds it"
             );
             std::thread::sleep(Duration::from_millis(10));

@@ -139,7 +139,7 @@ impl Second {
         let second = Second(command.spawn().unwrap());
         let start = Instant::now();
         while UnixStream::connect(host.place.path("second.sock")).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "no second host");
+            assert!(start.elapsed() < Duration::from_secs(300), "no second host");
             std::thread::sleep(Duration::from_millis(5));
         }
         second
@@ -202,7 +202,7 @@ fn what_isolated_applications_take_is_not_promised_to_others() {
         if told.code != Some(0) {
             break told;
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{told:?}");
+        assert!(start.elapsed() < Duration::from_secs(300), "{told:?}");
         host.run(&["unload", "second", "--now"]).succeeds();
         std::thread::sleep(Duration::from_millis(600));
     };
@@ -256,7 +256,7 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
     };
     let start = Instant::now();
     while !late() {
-        assert!(start.elapsed() < Duration::from_secs(60), "not late");
+        assert!(start.elapsed() < Duration::from_secs(300), "not late");
         std::thread::sleep(Duration::from_millis(20));
     }
     host.until("hasty", |a| a["is_late"] == true);
@@ -470,7 +470,11 @@ fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
             let start = Instant::now();
             let resumes = || host.run(&["resume", "one", "--within=0.05"]);
             while !resumes().err.contains("one is being replaced") {
-                assert!(start.elapsed() < Duration::from_secs(60), "{:?}", resumes());
+                assert!(
+                    start.elapsed() < Duration::from_secs(300),
+                    "{:?}",
+                    resumes()
+                );
             }
             std::thread::sleep(Duration::from_secs(1));
             then();

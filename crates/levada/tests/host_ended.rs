@@ -180,7 +180,7 @@ fn who_sleeps_in_the_system_can_be_paused() {
             let more = |than: usize| {
                 let start = Instant::now();
                 while ticks() <= than {
-                    assert!(start.elapsed() < Duration::from_secs(60), "{how}: no tick");
+                    assert!(start.elapsed() < Duration::from_secs(300), "{how}: no tick");
                     std::thread::sleep(Duration::from_millis(5));
                 }
             };
@@ -225,7 +225,7 @@ fn who_is_paused_in_a_call_is_held_behind_it() {
     let until = |what: &str| {
         let start = Instant::now();
         while text() != what {
-            assert!(start.elapsed() < Duration::from_secs(60), "{}", text());
+            assert!(start.elapsed() < Duration::from_secs(300), "{}", text());
             std::thread::sleep(Duration::from_millis(5));
         }
     };
@@ -246,14 +246,14 @@ fn who_is_paused_in_a_call_is_held_behind_it() {
             if told.contains("main sleeps in the system") {
                 break;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "{told}");
+            assert!(start.elapsed() < Duration::from_secs(300), "{told}");
         }
         // What it has waited for comes: it is held before it does anything with that.
         input.write_all(next.as_bytes()).unwrap();
         let start = Instant::now();
         let why = || host.run(&["why", "a"]).succeeds().out.clone();
         while why() != "a is paused\n" {
-            assert!(start.elapsed() < Duration::from_secs(60), "{}", why());
+            assert!(start.elapsed() < Duration::from_secs(300), "{}", why());
         }
         assert_eq!(text(), all[..all.len() - 1]);
         host.run(&["resume", "a"]).succeeds();

@@ -209,7 +209,7 @@ fn who_ends_while_its_new_version_is_stuck_has_ended() {
     // It is forgotten with the new one, which ends as its process does.
     let start = std::time::Instant::now();
     while host.place.exists("state/a.json") {
-        assert!(start.elapsed().as_secs() < 60, "it is remembered");
+        assert!(start.elapsed().as_secs() < 300, "it is remembered");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -319,7 +319,11 @@ fn of_who_is_forgotten_no_half_of_an_output_stays() {
         host.run(&["unload", "a"]).succeeds();
         let start = std::time::Instant::now();
         while halves(&host) > 0 {
-            assert!(start.elapsed().as_secs() < 60, "{:?}", host.place.list("."));
+            assert!(
+                start.elapsed().as_secs() < 300,
+                "{:?}",
+                host.place.list(".")
+            );
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
@@ -351,7 +355,7 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
         let start = Instant::now();
         while !host.place.exists("child") {
             assert!(
-                start.elapsed() < Duration::from_secs(60),
+                start.elapsed() < Duration::from_secs(300),
                 "nothing is forked"
             );
             std::thread::sleep(Duration::from_millis(5));
@@ -377,7 +381,11 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
         // Until then the child that has all may take connections.
         let start = Instant::now();
         while host.run(&["list"]).code != Some(0) {
-            assert!(start.elapsed() < Duration::from_secs(60), "{}", host.said());
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "{}",
+                host.said()
+            );
         }
         // SAFETY: it was forked here, and lives.
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);

@@ -42,7 +42,7 @@ fn until(host: &Host, good: impl Fn() -> bool) {
     let start = Instant::now();
     while !good() {
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_secs(300),
             "{:?}",
             leases(host)
         );
@@ -173,7 +173,10 @@ fn a_host_that_is_killed_leaves_its_programs_running() {
     };
     let (number, before, start) = (program.0.id(), ticks(program.0.id()), Instant::now());
     while ticks(number) < before + 20 {
-        assert!(start.elapsed() < Duration::from_secs(60), "it stands still");
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "it stands still"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(program.0.try_wait().unwrap().is_none());

@@ -44,7 +44,7 @@ fn load_long(host: &Host) {
     let start = Instant::now();
     while !host.place.exists("begun") {
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_secs(300),
             "it does not fire"
         );
         std::thread::sleep(Duration::from_millis(5));
@@ -63,7 +63,7 @@ fn who_waits_for_a_firing_is_told_when_it_lasts_too_long() {
         .out
         .contains("long has been in the native until_told for ")
     {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody says");
+        assert!(start.elapsed() < Duration::from_secs(300), "nobody says");
     }
     host.run(&["pause", "long", "--within=0.1"])
         .refuses(8, &["long is paused", "has not ended within 100ms"]);
@@ -327,7 +327,7 @@ fn a_host_that_is_told_twice_ends_whatever_lasts() {
     // The first has been taken, and it waits.
     let start = Instant::now();
     while host.place.exists("h.sock") {
-        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(300));
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(ended(&mut host, Duration::from_millis(200)), None);
@@ -404,7 +404,7 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
     let start = Instant::now();
     let all = ["many", "apart", "may"];
     while all.iter().any(|name| told(name) == 0) {
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", events());
+        assert!(start.elapsed() < Duration::from_secs(300), "{}", events());
         std::thread::sleep(Duration::from_millis(50));
     }
     // By now the others have been judged, too.
@@ -469,7 +469,7 @@ fn followers_leave_the_places_of_commands() {
         if String::from_utf8_lossy(&text[..n]).starts_with("HTTP/1.1 200") {
             return;
         }
-        assert!(start.elapsed().as_secs() < 30);
+        assert!(start.elapsed().as_secs() < 300);
     }
 }
 
@@ -640,7 +640,7 @@ fn who_waits_for_a_compiler_is_told() {
     waits.wait().unwrap();
     let start = Instant::now();
     while preparing() > 0 {
-        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(300));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -683,7 +683,11 @@ fn limits_of_the_system_end_no_more_than_an_application() {
     host.until("other", |a| a["firings"].as_u64() > fired);
     let start = Instant::now();
     while host.said().matches("limit of CPU time").count() != 1 {
-        assert!(start.elapsed() < Duration::from_secs(60), "{}", host.said());
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "{}",
+            host.said()
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     let mut run = host
@@ -733,7 +737,7 @@ fn what_computes_without_a_pause_is_counted_as_it_goes() {
         let (start, mut before, mut rises) = (Instant::now(), (0.0, 0.0), 0);
         while before.1 < 0.3 || rises < 10 {
             assert!(
-                start.elapsed() < Duration::from_secs(60),
+                start.elapsed() < Duration::from_secs(300),
                 "{name}: {before:?}, {rises}"
             );
             let now = busy(name);
@@ -766,7 +770,7 @@ fn what_computes_without_a_pause_is_counted_as_it_goes() {
     let start = Instant::now();
     while ticks() < 60 {
         assert!(
-            start.elapsed() < Duration::from_secs(120),
+            start.elapsed() < Duration::from_secs(300),
             "it does not compute"
         );
         std::thread::sleep(Duration::from_millis(5));

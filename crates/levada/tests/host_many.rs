@@ -135,7 +135,7 @@ fn five_hundred_that_wait_take_little_memory_and_no_time() {
     while fired() < 100_000 {
         let all = fired();
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_secs(300),
             "{all} firings of 100,000 words"
         );
         std::thread::sleep(Duration::from_millis(50));

@@ -121,7 +121,7 @@ fn who_is_behind_on_its_core_is_told_whose_that_is() {
         if why.contains("turn on worker 0") && why.contains(used) && why.contains("% by hog") {
             return;
         }
-        assert!(start.elapsed().as_secs() < 60, "{why}");
+        assert!(start.elapsed().as_secs() < 300, "{why}");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
@@ -137,7 +137,7 @@ fn seats(host: &Host, name: &str) -> Vec<(u64, Option<u64>)> {
 fn until(what: &str, good: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !good() {
-        assert!(start.elapsed().as_secs() < 60, "{what}");
+        assert!(start.elapsed().as_secs() < 300, "{what}");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
 }

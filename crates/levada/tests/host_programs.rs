@@ -122,7 +122,7 @@ fn one_that_waits_is_paused_and_stopped() {
     assert_eq!(ended["outcome"], "stopped");
     let start = Instant::now();
     while host.seen("waits").is_object() {
-        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(300));
     }
     // The file may be written over while it runs.
     load(&host, "again", &[], &[&go.to_string_lossy(), "5", "wait"]);
@@ -258,7 +258,7 @@ fn a_new_version_takes_over_between_two_elements() {
     let start = Instant::now();
     while std::fs::read_to_string(&to).unwrap_or_default() != whole {
         assert!(
-            start.elapsed() < Duration::from_secs(60),
+            start.elapsed() < Duration::from_secs(300),
             "lines are missing"
         );
         std::thread::sleep(Duration::from_millis(5));
@@ -315,7 +315,7 @@ fn who_computes_or_sleeps_is_told() {
             {
                 return;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "{why:?}");
+            assert!(start.elapsed() < Duration::from_secs(300), "{why:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     };
@@ -365,7 +365,7 @@ fn what_they_print_is_written_when_they_end() {
                 // It has printed when its file is there.
                 let start = Instant::now();
                 while !std::path::Path::new(&file).exists() {
-                    assert!(start.elapsed() < Duration::from_secs(60), "no file");
+                    assert!(start.elapsed() < Duration::from_secs(300), "no file");
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 host.run(&["unload", name, "--now"]).succeeds();
@@ -374,7 +374,10 @@ fn what_they_print_is_written_when_they_end() {
         }
         let start = Instant::now();
         while !host.printed().contains(&format!("<{name}>")) {
-            assert!(start.elapsed() < Duration::from_secs(60), "{name}: nothing");
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "{name}: nothing"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         if name == "apart" {
@@ -540,7 +543,7 @@ fn a_constructor_that_does_not_return_ends_no_old_version() {
     let before = count();
     let start = Instant::now();
     while count() == before || count().is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it has ended");
+        assert!(start.elapsed() < Duration::from_secs(300), "it has ended");
         std::thread::sleep(Duration::from_millis(5));
     }
     host.run(&["unload", "a", "--now"]).succeeds();

@@ -243,7 +243,7 @@ fn who_is_late_is_told_while_others_come_and_go() {
     host.run(&[&hasty[..], &never].concat()).succeeds();
     let start = std::time::Instant::now();
     while host.seen("hasty")["is_late"] != true {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody is late");
+        assert!(start.elapsed() < Duration::from_secs(300), "nobody is late");
         host.many("other");
         host.run(&["unload", "other", "--now"]).succeeds();
         std::thread::sleep(Duration::from_millis(200));

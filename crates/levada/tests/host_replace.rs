@@ -271,7 +271,7 @@ fn where_it_cannot_take_over_the_old_version_goes_on() {
             8,
             &["a goes on as it was", "write is in the middle of a firing"],
         );
-    assert!(start.elapsed() < Duration::from_secs(30));
+    assert!(start.elapsed() < Duration::from_secs(300));
     assert_eq!(host.seen("a")["number"], number);
     assert_eq!(host.seen("a")["state"], "running");
     let (mut all, mut part) = (0, [0; 1 << 16]);
@@ -522,7 +522,7 @@ fn a_parameter_may_change() {
                 adds["firings"].as_u64() >= Some(1)
             };
             while !fired() {
-                assert!(start.elapsed() < Duration::from_secs(60), "{name}: {sum}");
+                assert!(start.elapsed() < Duration::from_secs(300), "{name}: {sum}");
                 std::thread::sleep(Duration::from_millis(10));
             }
         }

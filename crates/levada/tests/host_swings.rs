@@ -279,7 +279,7 @@ fn nobody_goes_back_to_where_a_firing_does_not_end() {
     mad(&host);
     let start = Instant::now();
     while !lasts(&host.run(&["why", "mad"]).out) {
-        assert!(start.elapsed() < Duration::from_secs(60), "it ends");
+        assert!(start.elapsed() < Duration::from_secs(300), "it ends");
         std::thread::sleep(Duration::from_millis(10));
     }
     let (worker, cpu) = where_mad_is(&host);

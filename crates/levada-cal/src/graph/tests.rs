@@ -196,7 +196,7 @@ fn two_hundred_actors_are_laid_out_in_time() {
             .collect(),
     };
     assert!(svg(&graph).len() > 10_000);
-    assert!(start.elapsed() < std::time::Duration::from_secs(60));
+    assert!(start.elapsed() < std::time::Duration::from_secs(300));
 }
 
 #[test]
