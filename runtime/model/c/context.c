@@ -2,7 +2,7 @@
 /* The shipped context switch, made safe for the checker: a check that fails on a fiber's stack is
  * abandoned by a panic, and there is nobody on that stack to catch it. So each fiber begins in the
  * checker (calls.guard), which catches it; the worker's own stack, gone back to, goes on with it. */
-#include "src/fiber/fiber.h"
+#include "src/sched/fiber.h"
 
 #define lvd_port_context_make   bare_make
 #define lvd_port_context_switch bare_switch

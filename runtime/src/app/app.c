@@ -6,7 +6,7 @@
 #include "../stream/stream.h"
 #include "../upgrade/restored_state.h"
 #include "../wait/thread_waiters.h"
-#include "program_app.h"
+#include "../program/program_app.h"
 
 #include <stdarg.h>
 #include <stdio.h>

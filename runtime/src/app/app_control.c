@@ -16,7 +16,7 @@
 #include "../core/no_abandon.h"
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"
-#include "program_app.h"
+#include "../program/program_app.h"
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 

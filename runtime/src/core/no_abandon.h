@@ -10,7 +10,7 @@
 #ifndef LVD_SRC_INSIDE_H
 #define LVD_SRC_INSIDE_H
 
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 
 /* Bytes of its caller's stack that the runtime may need, the C library and the loader at a function's
  * first call included; a sanitizer keeps books there, too. */

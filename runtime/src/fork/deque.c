@@ -48,7 +48,7 @@ enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits 
 
 #ifndef LVD_FORK_THREAD
 LVD_API __thread lvd_fork_thread lvd_forks_here;
-#ifdef __x86_64__ /* platform/fork_x86_64.S */
+#ifdef __x86_64__ /* src/fork/fork_x86_64.S */
 void lvd_keeping_seldom(void);
 void lvd_keeping_settle(void);
 #ifndef __clang__ /* which has it from the header */

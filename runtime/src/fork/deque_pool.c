@@ -11,7 +11,7 @@
  *   take_up: a forker, store_release thread of a deque -> ask: load_acquire */
 #include "fork.h"
 
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 
 enum { SPARE_MOST = 8 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 
 /* Of the process; all under the lock. */
 static struct {

@@ -13,7 +13,7 @@
  * and, of a worker that has lent its place, those of fork_proxy.c. */
 #include "fork.h"
 
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 
 enum { RECHECK_NS = 4000000 };
 

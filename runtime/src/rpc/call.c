@@ -11,10 +11,10 @@
  *   begin: fiber (release)             -> cancel: fiber (acquire)      what the waker looks at
  *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
  *                                             cancelled (fiber.c) */
-#include "../app/program_app.h"
+#include "../program/program_app.h"
 #include "../core/no_abandon.h"
 #include "../core/text_buffer.h"
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 #include "unit.h"
 
 #include <stdio.h>

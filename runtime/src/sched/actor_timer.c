@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "../core/no_abandon.h"
-#include "../fiber/fiber.h"
+#include "fiber.h"
 
 struct lvd_alarm {
   lvd_timer timer; /* first: a timer is an alarm */

@@ -6,7 +6,7 @@
 
 #include "../../platform/process.h"
 #include "../amp/window.h"
-#include "../app/program_app.h"
+#include "../program/program_app.h"
 #include "../core/no_abandon.h"
 #include "../ipc/link.h"
 #include "srpc_program.h"

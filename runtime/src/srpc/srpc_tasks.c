@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "../../platform/process.h"
-#include "../app/program_app.h"
+#include "../program/program_app.h"
 #include "../core/closest_name.h"
 #include "../core/no_abandon.h"
 #include "srpc_program.h"

@@ -6,7 +6,7 @@
 #include <levada/stream.h>
 
 #include "../../platform/text.h"
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 
 typedef struct lvd_stream_end {
   lvd_sleeper sleeper;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the runtime asks of programs that are loaded beside others, for checks that have none. */
-#include "src/app/program_app.h"
+#include "src/program/program_app.h"
 #include "src/core.h"
 
 const lvd_program *lvd_program_registering(void) { return NULL; }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../core/no_abandon.h"
-#include "unit_process.h"
+#include "../rpc/unit_process.h"
 
 static lvd_aptr parent_unit;
 

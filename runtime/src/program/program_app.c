@@ -9,7 +9,7 @@
 
 #include "../../platform/text.h"
 #include "../core/no_abandon.h"
-#include "../fiber/fiber.h"
+#include "../sched/fiber.h"
 #include "../srpc/srpc_program.h"
 
 enum { MAIN_STACK = 1 << LVD_STACK_MOST };

@@ -19,7 +19,7 @@
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
  *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
 #include "../core/no_abandon.h"
-#include "fiber.h"
+#include "../sched/fiber.h"
 
 #include <stdlib.h>
 

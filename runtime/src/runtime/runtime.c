@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runtime: its workers, and the cores they may use. */
-#include "core.h"
-#include "core/no_abandon.h"
+#include "../core.h"
+#include "../core/no_abandon.h"
 
 #include <stdio.h>
 #include <stdlib.h>
