@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* How late work comes that threads of the system do, each on its own: four threads, each with something due
  * every millisecond, which is as much work as the network `late.Late` has for an element. Writes how many
- * nanoseconds after it was due each was done. */
+ * nanoseconds after it was due each was done.
+ *   late ELEMENTS */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
-enum { THREADS = 4, COUNT = 5000, EVERY_NS = 1000000, TURNS = 100000 };
+enum { THREADS = 4, MOST = 100000, EVERY_NS = 1000000, TURNS = 100000 };
 
 struct one {
   pthread_t thread;
   uint32_t kept;
-  int64_t late[COUNT];
+  int64_t late[MOST];
 };
+
+static int count;
 
 static int64_t now(void) {
   struct timespec t;
@@ -26,7 +30,7 @@ static int64_t now(void) {
 static void *run(void *argument) {
   struct one *one = argument;
   int64_t due = now();
-  for (int i = 0; i < COUNT; i++) {
+  for (int i = 0; i < count; i++) {
     due += EVERY_NS;
     struct timespec t = {due / 1000000000, due % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
@@ -38,12 +42,14 @@ static void *run(void *argument) {
   return NULL;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   static struct one all[THREADS];
+  count = argc > 1 ? atoi(argv[1]) : 0;
+  if (count < 1 || count > MOST) return 2;
   for (int i = 0; i < THREADS; i++)
     if (pthread_create(&all[i].thread, NULL, run, &all[i]) != 0) return 1;
   for (int i = 0; i < THREADS; i++) pthread_join(all[i].thread, NULL);
   for (int i = 0; i < THREADS; i++)
-    for (int k = 0; k < COUNT; k++) printf("%" PRId64 "\n", all[i].late[k]);
+    for (int k = 0; k < count; k++) printf("%" PRId64 "\n", all[i].late[k]);
   return 0;
 }

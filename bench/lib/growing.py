@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """How the time of a command grows with one property of a network.
 
-    growing.py LEVADA WAY DIMENSION FOLDER SIZE...
+    growing.py LEVADA WAY DIMENSION FOLDER TIMES SIZE...
 
-writes a network of each size into FOLDER, runs the command on it, and prints `exponent` (of the size, from the last
-two doublings, without what a network of size 1 takes) and `ms`, the CPU time at the largest size."""
+writes a network of each size into FOLDER, runs the command on it TIMES times, of which the least counts, and prints
+`exponent` (of the size, from the last two doublings, without what a network of size 1 takes) and `ms`, the CPU time
+at the largest size."""
 import math
 import os
 import resource
@@ -20,6 +21,7 @@ ADD = "actor Add (int k) int I ==> int O : action I:[x] ==> O:[x + k] end end\n"
 MESH = """actor Mesh () int A, int B ==> int O, int P :
   action A:[a], B:[b] ==> O:[(a + b) mod 65537], P:[(a - b) mod 65537] end end
 """
+DENSE = 16  # values of a table and lines of a file for each step of the size: one alone takes next to no time
 ENDS = {"Src.cal": SOURCE, "Snk.cal": SINK}
 
 
@@ -160,6 +162,7 @@ def pattern(n):
 
 
 def table(n):
+    n *= DENSE
     return one(actor(f"  action I:[x] ==> O:[l[x mod {n}]] end\n",
                      f"  List(type:int,size={n}) l := [{', '.join(str(i * 7 % 1000) for i in range(n))}];\n"))
 
@@ -172,7 +175,7 @@ def units(n):
 
 
 def lines(n):
-    return one(many(n, lambda i: f"/* line {i} of a long file */ // and more\n")
+    return one(many(DENSE * n, lambda i: f"/* line {i} of a long file */ // and more\n")
                + actor("  action I:[x] ==> O:[x] end\n"))
 
 
@@ -210,7 +213,7 @@ def cpu(command, folder, environment):
 
 def main():
     levada, way, dimension, folder = sys.argv[1:5]
-    sizes = [int(n) for n in sys.argv[5:]]
+    repeated, *sizes = [int(n) for n in sys.argv[5:]]
     command = [levada, *WAYS[way]]
     environment = {**os.environ, "LEVADA_CACHE": str(Path(folder) / "cache")}
     times = []
@@ -220,7 +223,7 @@ def main():
         if way.startswith("run"):
             cpu(command, place, environment)
         # What disturbs only adds.
-        times.append(min(cpu(command, place, environment) for _ in range(3)))
+        times.append(min(cpu(command, place, environment) for _ in range(repeated)))
     least, (quarter, last) = times[0], (times[-3], times[-1])
     grown = max(last - least, 1e-4) / max(quarter - least, 1e-4)
     print(f"exponent {math.log(grown, sizes[-1] / sizes[-3]):.3f}")

@@ -122,6 +122,13 @@ class Session:
                  f"{min(self.trips):.0f} to {max(self.trips):.0f} ns, median "
                  f"{statistics.median(self.trips):.0f} ns; load {os.getloadavg()[0]:.2f}")
 
+    def some(self, what, all_of_them, quick):
+        """What is measured: all, or in the quick form some, and then it is said of how many."""
+        if not self.quick:
+            return all_of_them
+        self.say(f"\n{self.suite}, quick: {len(quick)} of {len(all_of_them)} {what}")
+        return quick
+
     # ---- runs --------------------------------------------------------------------------------
 
     def call(self, command, environment, timeout=120):

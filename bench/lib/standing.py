@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What a host costs that has nothing to do, and how late elements come while others are loaded:
 
-    standing.py HOW LEVADA NETWORK N [BARE]
+    standing.py HOW LEVADA NETWORK N SECONDS [BARE]
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
-what its channels and its state claim), many (the time of a load beside two such applications, and beside N), loads (four applications with an element each millisecond, while N others are loaded
+what its channels and its state claim), many (the time of a load beside two such applications, and beside N: the median
+of 21, the least and the most), loads (four applications with an element each millisecond, while N others are loaded
 and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
 longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
-host whose workers have a real-time priority)."""
+host whose workers have a real-time priority). SECONDS is how long idle applications are looked at, and how long those
+with an element each millisecond run."""
 import os
 import socket
 import struct
@@ -17,8 +19,9 @@ import time
 
 from serving import Asked, entry, serving
 
-HOW, LEVADA, NETWORK, N = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
-BARE = sys.argv[5] if len(sys.argv) > 5 else None
+HOW, LEVADA, NETWORK, N, SECONDS = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+BARE = sys.argv[6] if len(sys.argv) > 6 else None
+ELEMENTS = 1000 * SECONDS
 
 
 def taken(pid):
@@ -38,7 +41,7 @@ def many():
     with serving(LEVADA) as (folder, path):
         os.mkfifo(f"{folder}/in")
         with open(f"{folder}/in", "rb+", buffering=0):  # it never ends
-            def median(first):
+            def times(first):
                 took = []
                 for i in range(first, first + 21):
                     start = time.monotonic()
@@ -46,13 +49,16 @@ def many():
                                       "out": "/dev/null"})
                     took.append((time.monotonic() - start) * 1e3)
                     Asked(path).unload(f"b{i}")
-                return sorted(took)[10]
+                return sorted(took)
             load_some(folder, path, 0, 2)
-            few = median(0)
+            few = times(0)
             for at in range(2, N, 50):
                 load_some(folder, path, at, min(at + 50, N))
-            print("load_beside_two", few)
-            print("load_beside_many", median(100))
+            beside = times(100)
+            print("load_beside_two", few[10])
+            print("load_beside_many", beside[10])
+            print("least", beside[0])
+            print("most", beside[-1])
 
 
 def idle():
@@ -75,7 +81,7 @@ def idle():
                 if taken(pid)[0] == used:
                     break
             used, start = taken(pid)[0], time.monotonic()
-            time.sleep(5)
+            time.sleep(SECONDS)
             print("cpu_ms_per_s", (taken(pid)[0] - used) * 1e3 / (time.monotonic() - start))
             print("kib_each", max(each, 0) / 1024)
 
@@ -94,7 +100,7 @@ class Applications:
         self.names = [f"{part}{i}" for i in range(4)]
         for name in self.names:
             subprocess.run([LEVADA, "load", NETWORK, "--socket", self.path, "--name", name,
-                            "--out", f"{self.folder}/{name}"], stdout=subprocess.DEVNULL, check=True)
+                            "--set", f"count={ELEMENTS}", "--out", f"{self.folder}/{name}"], stdout=subprocess.DEVNULL, check=True)
 
     def run(self):
         return any(a["state"] not in ("ended", "failed")
@@ -105,8 +111,8 @@ class Applications:
         for name in self.names:
             with open(f"{self.folder}/{name}") as file:
                 of = [int(line) / 1e6 for line in file]
-            if len(of) != 5000:
-                sys.exit(f"{name} has lost elements: {len(of)} of 5000 came")
+            if len(of) != ELEMENTS:
+                sys.exit(f"{name} has lost elements: {len(of)} of {ELEMENTS} came")
             late += of
         return late
 
@@ -123,7 +129,7 @@ class Threads:
 
     def start(self, _):
         with open(self.file, "w") as file:
-            self.program = subprocess.Popen([BARE], stdout=file)
+            self.program = subprocess.Popen([BARE, str(ELEMENTS)], stdout=file)
 
     def run(self):
         return self.program.poll() is None

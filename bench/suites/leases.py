@@ -12,7 +12,7 @@ from suites import fork
 METRICS = [Metric("of_both", "", "lower"), Metric("share", "", "lower"), Metric("wait_ms", "ms", "lower"),
            Metric("longest_ms", "ms", "lower"), Metric("seized", "", "lower")]
 # fib, each of a size that takes about as long.
-SIZE = 42
+SIZE, QUICK_SIZE = 42, 39
 SMALLER = {"OpenMP tasks, gcc": 35, "OpenMP tasks, clang": 35, "oneTBB": 35, "rayon": 40}
 
 
@@ -27,13 +27,14 @@ def measured(session):
 
     def contender(who, command, needs="", environment={}, words=()):
         return Contender(who, [*pair, *words, *command], {"LEVADA_WORKERS": str(workers), **environment}, needs)
-    ours = [fork.compile_forks("fork_levada", None), "fib", "levada", SIZE, workers]
+    size = QUICK_SIZE if session.quick else SIZE
+    ours = [fork.compile_forks("fork_levada", None), "fib", "levada", size, workers]
     contenders = [contender(LEVADA, ours, words=["--host", peers.levada()]),
                   contender("levada, without a host", ours)]
     for peer in fork.others("fib", SIZE, workers):
-        command = [*peer.command[:2], SMALLER[peer.who], workers]
+        command = [*peer.command[:2], SMALLER[peer.who] - SIZE + size, workers]
         contenders.append(contender(peer.who, command, peer.needs))
         if peer.environment:
             contenders.append(contender(f"{peer.who}, bound", command, peer.needs, peer.environment))
     session.measure(f"two programs, {workers} workers each: time of one after the other", METRICS, contenders,
-                    runs=5, quick_runs=2)
+                    runs=5, quick_runs=1)

@@ -2,7 +2,8 @@
 """map: the mapper. How long it takes as machines and mixes grow; how far the simulator is from live
 runs, of several networks on 1, 2, 4 ... workers, each kept where a strategy places it, and how far where pictures are
 the same everywhere; and what each strategy makes of mixes like those of the paper's table 1, on 8 cores, with the
-weights of the project's JPEG decoder and of a filter as recorded here."""
+weights of the project's JPEG decoder and of a filter as recorded here. The quick form has fewer sizes and mixes,
+shorter inputs, and live runs on all workers alone."""
 import json
 import random
 import subprocess
@@ -21,7 +22,8 @@ CLIP = ("clip", 640, 360, 240, 85, "Video")
 PICTURE = ("picture", 4000, 3000, 4, 90, "Pictures")
 EVEN = ("even picture", 4000, 3008, 4, 90, "Pictures")  # of whole blocks
 BLOCK, NOISE = 16, 3
-COUNT = 240_000_000  # elements that the trivial actors pass on
+COUNT, QUICK_COUNT = 240_000_000, 24_000_000  # elements that the trivial actors pass on
+TIMES = 4  # each file is decoded so often in a live run
 PAPER = [(3, 5), (5, 3)]
 
 
@@ -48,12 +50,13 @@ def mapped(figures):
 
 def growth(session):
     metrics = [Metric("seconds", "s", "lower"), Metric("busiest_to_bound", "", "lower")]
-    for cores, actors, apps in SIZES + APPLICATIONS:
+    sizes = SIZES + APPLICATIONS
+    for cores, actors, apps in session.some("sizes", sizes, [*SIZES[::3], APPLICATIONS[1]]):
         path = folder() / f"random-{cores}-{apps}.toml"
         path.write_text(f"[machine]\ncores = {cores}\ncache = 8\nsocket = 64\n\n"
                         f"[random]\nseed = 1\napps = {apps}\nactors = {actors}\n")
         contenders = [Contender(s, simulate(path, "--strategy", s), adjust=lambda f, _: mapped(f)) for s in GROWING]
-        session.measure(size(cores, actors, apps), metrics, contenders, runs=3)
+        session.measure(size(cores, actors, apps), metrics, contenders, runs=3, quick_runs=1)
 
 
 def even(width, height, frames, quality):
@@ -73,20 +76,21 @@ def even(width, height, frames, quality):
     return path
 
 
-def decoder(kind):
+def decoder(kind, quick):
     """The JPEG decoder, with pictures of its own."""
     _, width, height, frames, quality, network = kind
     media = (even if kind is EVEN else cal.media)(width, height, frames, quality)
-    return [cal.JPEG / f"{network}.xdf", "--in", ",".join([str(media)] * 4), "--out", "/dev/null"]
+    return [cal.JPEG / f"{network}.xdf", "--in", ",".join([str(media)] * (1 if quick else TIMES)), "--out", "/dev/null"]
 
 
-def rates():
+def rates(quick):
     """Trivial actors of unequal rates, each for itself: channels are most of what they do."""
     bench = peers.ROOT / "bench/cal"
-    # Those of 2 to COUNT + 1 with the bits of 85 turned, and 3 added to each; COUNT is a multiple of 128.
-    total = COUNT * (COUNT - 1) // 2 - (0 ^ 85) - (1 ^ 85) + (COUNT ^ 85) + (COUNT + 1 ^ 85) + 3 * COUNT
+    count = QUICK_COUNT if quick else COUNT
+    # Those of 2 to count + 1 with the bits of 85 turned, and 3 added to each; count is a multiple of 128.
+    total = count * (count - 1) // 2 - (0 ^ 85) - (1 ^ 85) + (count ^ 85) + (count + 1 ^ 85) + 3 * count
     return [bench / "pipeline/Rates.xdf", "-I", bench, "--native", bench / "natives.c", "--no-fuse", "--set",
-            f"count={COUNT}", "--option", f"expected={total % 2**32}"]
+            f"count={count}", "--option", f"expected={total % 2**32}"]
 
 
 def record(session, name, what, workers, *options):
@@ -97,11 +101,12 @@ def record(session, name, what, workers, *options):
     return path
 
 
-def kept(session, name, what, workers, strategy):
-    """A run under the placement of that strategy: the rate that the simulator gives it, in shares of what it had."""
+def kept(session, name, what, workers, recorded, strategy):
+    """A run under the placement that the strategy makes of what was recorded: the rate that the simulator gives it, in
+    shares of what it had."""
     place = folder() / f"{name}-{workers}-{strategy}.toml"
     place.unlink(missing_ok=True)
-    session.call(simulate(record(session, name, what, workers), "--strategy", strategy, "--write", place), {})
+    session.call(simulate(recorded, "--strategy", strategy, "--write", place), {})
 
     def adjust(_, __):
         path = record(session, f"{name}-{strategy}", what, workers, "--placement", place)
@@ -112,15 +117,16 @@ def kept(session, name, what, workers, strategy):
 
 
 def live(session):
-    networks = [(kind[0], decoder(kind)) for kind in [CLIP, PICTURE, EVEN]] + [("rates", rates())]
+    networks = [(kind[0], decoder(kind, session.quick)) for kind in [CLIP, PICTURE, EVEN]] + [("rates", rates(session.quick))]
+    numbers = [1 << k for k in range(session.machine["cores"].bit_length())]
+    numbers = session.some("numbers of workers", numbers, numbers[-1:])
     for name, what in networks:
-        workers = 1
-        while workers <= session.machine["cores"]:
+        for workers in numbers:
             strategies = ["levada", "lb", "round-robin"] if workers > 1 else ["levada"]
+            recorded = record(session, name, what, workers)
             session.measure(f"{name}, simulated and live, {workers} worker{'s'[:workers - 1]}",
                             [Metric("simulated_to_live", "", "higher")],
-                            [kept(session, name, what, workers, s) for s in strategies], runs=5)
-            workers *= 2
+                            [kept(session, name, what, workers, recorded, s) for s in strategies], runs=5, quick_runs=1)
 
 
 def tones():
@@ -139,7 +145,7 @@ def mixes(session, *kinds):
     """Of two applications, each a name and what levada run is told."""
     names = [name for name, _ in kinds]
     both = [weights(session, *kind) for kind in kinds]
-    for counts in PAPER:
+    for counts in session.some(f"mixes of {names[0]}s and {names[1]}s", PAPER, PAPER[:1]):
         path = folder() / f"mix-{counts[0]}-{counts[1]}-{names[1]}.toml"
         path.write_text("[machine]\ncores = 8\n" + "".join(
             f'\n[[app]]\nname = "{name}"\ninstances = {count}\n{app}\n'
@@ -163,14 +169,14 @@ def run(session):
         raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
                       + session.missing["libjpeg-turbo"])
     live(session)
-    for other in ("picture", decoder(PICTURE)), ("filter", tones()):
-        mixes(session, ("clip", decoder(CLIP)), other)
+    for other in ("picture", decoder(PICTURE, session.quick)), ("filter", tones()):
+        mixes(session, ("clip", decoder(CLIP, session.quick)), other)
 
 
 def plot(session, folder):
     def points(who, metric, of):
-        return [(actors, of(session.find(size(cores, actors, apps), who, metric).median()))
-                for cores, actors, apps in SIZES]
+        found = [(actors, session.find(size(cores, actors, apps), who, metric)) for cores, actors, apps in SIZES]
+        return [(actors, of(row.median())) for actors, row in found if row]
     graphs.lines(folder / "map.svg", "Mapping random mixes, ten actors a core", "actors", "ms",
                  [(who, points(who, "seconds", lambda s: s * 1000)) for who in GROWING])
     graphs.lines(folder / "map-busiest.svg", "The busiest core above the lower bound", "actors", "%",
