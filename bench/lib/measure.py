@@ -124,7 +124,7 @@ class Session:
 
     def some(self, what, all_of_them, quick):
         """What is measured: all, or in the quick form some, and then it is said of how many."""
-        if not self.quick:
+        if not self.quick or len(quick) == len(all_of_them):
             return all_of_them
         self.say(f"\n{self.suite}, quick: {len(quick)} of {len(all_of_them)} {what}")
         return quick

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Runs two unequal applications in one host, several of each, and prints what each kind makes in a second:
 
-    mixed.py LEVADA LINE STRATEGY COUNT NETWORK PROJECT INPUT COUNT NETWORK PROJECT INPUT
+    mixed.py LEVADA LINE STRATEGY SECONDS COUNT NETWORK PROJECT INPUT COUNT NETWORK PROJECT INPUT
 
-LINE prints the round trip of a cache line. STRATEGY is one that `levada map` knows, by which they are placed and kept
+SECONDS is how long they are measured (4, or 1 for a quick look, with less before it, too). LINE prints the round trip of a cache line. STRATEGY is one that `levada map` knows, by which they are placed and kept
 there, by weights measured before; or live: the host places and moves them as it does."""
 import json
 import math
@@ -15,14 +15,15 @@ import time
 from serving import Asked, entry, serving
 
 LEVADA, LINE, STRATEGY = sys.argv[1:4]
-KINDS = [(name, int(sys.argv[at]), *sys.argv[at + 1:at + 4]) for name, at in (("a", 4), ("b", 8))]
-SETTLES, MEASURED = 1.5, 4  # seconds
+MEASURED = int(sys.argv[4])  # seconds
+KINDS = [(name, int(sys.argv[at]), *sys.argv[at + 1:at + 4]) for name, at in (("a", 5), ("b", 9))]
+SETTLES = 1.5  # seconds
 TIMES = 200  # each input is given so often: none ends before
-RECORDED = 12  # and so often where it is weighed
+RECORDED = 3 * MEASURED  # and so often where it is weighed
 # A virtual machine's cores may be moved from one cache to two, and back, within seconds: what is simulated by what one has
 # said is not to be compared with the other. So often a mix is run at the most, until a line takes less than twice as long
 # at one time as at another.
-TRIES, CHANGED = 4, 2
+TRIES, CHANGED = MEASURED, 2
 
 
 def recorded(file, network, project, files, *options):

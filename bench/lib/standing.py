@@ -5,7 +5,7 @@
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
 what its channels and its state claim), many (the time of a load beside two such applications, and beside N: the median
-of 21, the least and the most), loads (four applications with an element each millisecond, while N others are loaded
+of 21, the least and the most; and the CPU time of the host for each, with its unload), loads (four applications with an element each millisecond, while N others are loaded
 and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
 longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
 host whose workers have a real-time priority). SECONDS is how long idle applications are looked at, and how long those
@@ -30,6 +30,12 @@ def taken(pid):
         return time.clock_gettime(~pid << 3 | 2), int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+def pid_of(asked):
+    """The process of the host that is asked."""
+    asked.connect()
+    return struct.unpack("3i", asked.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
 def load_some(folder, path, first, last):
     with open(f"{folder}/many.toml", "w") as file:
         for i in range(first, last):
@@ -40,32 +46,35 @@ def load_some(folder, path, first, last):
 def many():
     with serving(LEVADA) as (folder, path):
         os.mkfifo(f"{folder}/in")
+        asked = Asked(path)
+        pid = pid_of(asked)
+        asked.close()
         with open(f"{folder}/in", "rb+", buffering=0):  # it never ends
             def times(first):
-                took = []
+                took, used = [], taken(pid)[0]
                 for i in range(first, first + 21):
                     start = time.monotonic()
                     Asked(path).load({"network": NETWORK, "directory": folder, "name": f"b{i}", "in": f"{folder}/in",
                                       "out": "/dev/null"})
                     took.append((time.monotonic() - start) * 1e3)
                     Asked(path).unload(f"b{i}")
-                return sorted(took)
+                return sorted(took), (taken(pid)[0] - used) * 1e3 / len(took)
             load_some(folder, path, 0, 2)
-            few = times(0)
+            few, _ = times(0)
             for at in range(2, N, 50):
                 load_some(folder, path, at, min(at + 50, N))
-            beside = times(100)
+            beside, cpu = times(100)
             print("load_beside_two", few[10])
             print("load_beside_many", beside[10])
             print("least", beside[0])
             print("most", beside[-1])
+            print("cpu_ms", cpu)
 
 
 def idle():
     with serving(LEVADA) as (folder, path):
         asked = Asked(path)
-        asked.connect()
-        pid = struct.unpack("3i", asked.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+        pid = pid_of(asked)
         os.mkfifo(f"{folder}/in")
         with open(f"{folder}/in", "rb+", buffering=0):  # it never ends
             load_some(folder, path, 0, 1)

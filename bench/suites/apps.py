@@ -6,7 +6,8 @@ mean those of one. Then mixes of two unequal applications in one host, as its ta
 
 The application is the project's JPEG decoder; the mixes are of it and of its like for pictures, whose actors are all much
 alike, and of it and of a filter, one of whose actors does next to all of its work. Or they are those that APPS= names,
-with spaces between: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two."""
+with spaces between: NETWORK,in=FILE[,project=DIR]; the mixes are then of the first two. The quick form has fewer
+instances, one mix, and shorter inputs; APPS's own stay as long as they are."""
 import math
 import os
 import sys
@@ -26,6 +27,9 @@ MIX = [Metric("a_each", "frames/s", "higher"), Metric("b_each", "frames/s", "hig
        Metric("times_lb", "", "higher"),
        # The mean of all in the mix, and of one of them.
        *(Metric(f"simulated_{what}", "", "higher") for what in ("to_live", "least", "most"))]
+
+
+COUNTS, QUICK_COUNTS = list(range(1, 11)), [1, 2, 4]
 
 
 class Application(NamedTuple):
@@ -53,15 +57,11 @@ def own(session):
     if "libjpeg-turbo" in session.missing:
         raise Problem("the pictures to decode are encoded with libjpeg-turbo, which is missing: "
                       + session.missing["libjpeg-turbo"])
-    clip, short, pictures = (str(cal.media(*media))
-                             for media in [(640, 360, 240, 85), (640, 360, 60, 85), (1280, 720, 60, 90)])
+    clip, short, pictures, few = (str(cal.media(*media)) for media in [
+        (640, 360, 240, 85), (640, 360, 60, 85), (1280, 720, 60, 90), (1280, 720, 12, 90)])
     return [Application("clip", str(cal.JPEG / "Video.xdf"), "", clip, short),
-            Application("picture", str(cal.JPEG / "Pictures.xdf"), "", pictures),
-            Application("filter", str(TONES), "", pictures)]
-
-
-def counts(session):
-    return [1, 2, 4] if session.quick else list(range(1, 11))
+            Application("picture", str(cal.JPEG / "Pictures.xdf"), "", pictures, few),
+            Application("filter", str(TONES), "", pictures, few)]
 
 
 def case(n, app=None):
@@ -75,6 +75,8 @@ def instances(session, app, label):
         short, where several spin: that lasts anyway."""
         if how == "spinning" and n > 1:
             return app.short or app.files
+        if session.quick:
+            return ",".join([app.short or app.files] * (1 if label else -(-12 // n)))
         return ",".join([app.files] * (1 if label else max(4, -(-24 // n))))
     where = ["--project", app.project] if app.project else []
     # What has been measured once is placed by that, in all of them.
@@ -84,20 +86,20 @@ def instances(session, app, label):
     def together(who, how, n):
         return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n, how),
                                 app.project])
-    for n in counts(session):
+    for n in session.some("numbers of instances", COUNTS, QUICK_COUNTS):
         contenders = [together(who, how, n) for who, how in (("levada", "host"), ("processes", "processes"),
                                                              ("spinning processes", "spinning"))]
         if n <= cores:
             contenders.append(together("pinned processes", "pinned", n))
         session.measure(case(n, app if label else None), METRICS, contenders,
-                        runs=9 if n == 1 else 5) # what is alike there is told apart by few runs only
+                        runs=9 if n == 1 else 5, quick_runs=1) # what is alike there is told apart by few runs only
     if not label:
         session.measure("load to first output, cached", [Metric("first", "ms", "lower")],
-                        [together("levada", "first", 1)], runs=9)
+                        [together("levada", "first", 1)], runs=9, quick_runs=3)
 
 
 def mixes(session, a, b):
-    for counts_of in ([3, 5],) if session.quick else ([3, 5], [5, 3]):
+    for counts_of in session.some(f"mixes of {a.name}s and {b.name}s", ([3, 5], [5, 3]), ([3, 5],)):
         lb = {}
 
         def mixed(who, strategy):
@@ -107,12 +109,14 @@ def mixes(session, a, b):
                 gains = [math.log(max(figures[k], 1e-9) / max(lb[k], 1e-9)) * n
                          for k, n in zip(("a_each", "b_each"), counts_of)]
                 return figures | {"times_lb": math.exp(sum(gains) / sum(counts_of))}
-            kinds = [w for n, app in zip(counts_of, (a, b)) for w in (n, app.network, app.project, app.files)]
-            command = [sys.executable, "-B", MIXED, peers.levada(), peers.NATIVE / "line", strategy, *kinds]
+            kinds = [w for n, app in zip(counts_of, (a, b)) for w in
+                     (n, app.network, app.project, app.short or app.files if session.quick else app.files)]
+            command = [sys.executable, "-B", MIXED, peers.levada(), peers.NATIVE / "line", strategy,
+                       1 if session.quick else 4, *kinds]
             return Contender(who, command, adjust=adjust)
         contenders = [*(mixed(strategy, strategy) for strategy in ("lb", "round-robin", "glb", "partition")),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
-        session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=2)
+        session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=1)
 
 
 def run(session):
@@ -125,7 +129,8 @@ def measured(session):
     apps = list(named(asked)) if asked else own(session)
     for app in apps if asked else apps[:1]:
         instances(session, app, bool(asked))
-    for other in apps[1:2] if asked else apps[1:]:
+    others = apps[1:2] if asked else apps[1:]
+    for other in session.some("kinds of mixes", others, others[:1]):
         mixes(session, apps[0], other)
 
 
@@ -134,7 +139,8 @@ def plot(session, folder):
         return
 
     def points(who, most):
-        return [(n, session.find(case(n), who, "mean").median()) for n in counts(session) if n <= most]
+        found = [(n, session.find(case(n), who, "mean")) for n in COUNTS if n <= most]
+        return [(n, row.median()) for n, row in found if row]
     cores = session.machine["cores"]
     graphs.lines(folder / "apps.svg", "Instances of the JPEG decoder at once", "instances", "frames/s of each",
                  [("one host", points("levada", 99)), ("processes", points("processes", 99)),

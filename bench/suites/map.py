@@ -51,7 +51,7 @@ def mapped(figures):
 def growth(session):
     metrics = [Metric("seconds", "s", "lower"), Metric("busiest_to_bound", "", "lower")]
     sizes = SIZES + APPLICATIONS
-    for cores, actors, apps in session.some("sizes", sizes, [*SIZES[::3], APPLICATIONS[1]]):
+    for cores, actors, apps in session.some("sizes", sizes, SIZES[:7:3]):
         path = folder() / f"random-{cores}-{apps}.toml"
         path.write_text(f"[machine]\ncores = {cores}\ncache = 8\nsocket = 64\n\n"
                         f"[random]\nseed = 1\napps = {apps}\nactors = {actors}\n")
