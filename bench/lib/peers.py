@@ -8,7 +8,7 @@ from . import measure
 
 BENCH = Path(__file__).resolve().parent.parent
 ROOT = BENCH.parent
-BUILD = Path(os.environ.get("BENCH_BUILD") or Path(os.environ.get("BUILD") or ROOT / "build") / "bench")
+BUILD = (Path(os.environ.get("BENCH_BUILD") or Path(os.environ.get("BUILD") or ROOT / "build") / "bench")).absolute()
 NATIVE = BUILD / "native"
 RUST = BUILD / "rust" / "release"
 ICEORYX2 = BUILD / "iceoryx2" / "release" / "levada-bench-iceoryx2"
