@@ -96,15 +96,26 @@ pub fn sanitizers() -> Option<String> {
     Some(format!("-fsanitize={kinds}"))
 }
 
+/// All files below a folder.
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(&path, files);
+        } else {
+            files.push(path);
+        }
+    }
+}
+
 /// The runner with the runtime in it: built once for what is in their files, by whichever test comes first.
 pub fn runner() -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random");
     let mut files = vec![own.join("runner.c"), own.join("natives.c")];
-    for folder in ["src", "port", "include", "include/levada"] {
-        let there = std::fs::read_dir(runtime().join(folder)).unwrap();
-        files.extend(there.map(|e| e.unwrap().path()).filter(|p| p.is_file()));
+    for folder in ["src", "platform", "include"] {
+        files_below(&runtime().join(folder), &mut files);
     }
     files.sort();
     let mut hash = DefaultHasher::new();
