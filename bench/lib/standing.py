@@ -60,7 +60,7 @@ def many():
                     Asked(path).unload(f"b{i}")
                 return sorted(took), (taken(pid)[0] - used) * 1e3 / len(took)
             load_some(folder, path, 0, 2)
-            few, _ = times(0)
+            few, cpu_of_few = times(0)
             for at in range(2, N, 50):
                 load_some(folder, path, at, min(at + 50, N))
             beside, cpu = times(100)
@@ -68,7 +68,8 @@ def many():
             print("load_beside_many", beside[10])
             print("least", beside[0])
             print("most", beside[-1])
-            print("cpu_ms", cpu)
+            print("cpu_beside_two", cpu_of_few)
+            print("cpu_beside_many", cpu)
 
 
 def idle():
