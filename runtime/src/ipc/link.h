@@ -55,7 +55,7 @@ typedef struct lvd_name {
   uint64_t offset, ring; /* 0: one side has left before the other came */
   bool opened[2], closed[2];
   bool refused;      /* to the side that came second, for elements of another size */
-  uint64_t since_ns; /* the child has opened it, and waits for this side; 0: it does not */
+  uint64_t since_ns; /* the child has opened it, and waits for this side; 0: that was told */
   struct lvd_name *next;
 } lvd_name;
 

@@ -68,6 +68,7 @@ typedef struct lvd_program_state {
   lvd_port_thread *watch;       /* srpc_streams.c's; null: nothing has needed it */
   lvd_a32 watch_due;            /* it is to look now; 2: it is to end */
   bool unwatched;               /* the program ends: it is not to begin again */
+  bool skipped;                 /* it looks again when a side leaves: it has skipped a stream */
   lvd_unit *unit[PB_PROCESSES]; /* that are loaded, the last one last; they may be gone */
   uint32_t units;
 } lvd_program_state;

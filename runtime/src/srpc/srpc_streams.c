@@ -244,6 +244,9 @@ enum { UNCLAIMED_S = 2 };
 
 enum { LOOK = 1, END = 2 };
 
+/* In the place of the time: there was a side here, perhaps of the use before. Time counts from when it has left. */
+enum { HAD_SIDE = 1 };
+
 typedef struct watch {
   lvd_program_state *program;
   lvd_unit *unit; /* that is looked at */
@@ -285,9 +288,11 @@ static void look_at_theirs(const char *name, uint64_t *since_ns, void *argument)
     return;
   const entry *here = &w->program->numbers->number[number];
   if (here->sides > here->left) {
-    *since_ns = 0;
+    *since_ns = HAD_SIDE;
+    w->program->skipped = true;
     return;
   }
+  if (*since_ns == HAD_SIDE) *since_ns = w->now;
   if (!is_due(w, *since_ns)) return;
   *since_ns = 0;
   snprintf(w->line[w->lines++], sizeof *w->line,
@@ -519,6 +524,7 @@ static void leave_unused(lvd_stream *s, bool sender) {
 }
 
 static void leave_side(side *its) {
+  lvd_program_state *p = lvd_program_here();
   entry *e = its->entry;
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   /* Who has put and got nothing leaves the end that the other side has not taken. */
@@ -538,6 +544,10 @@ static void leave_side(side *its) {
     reset(e);
   } else if (is_over(e)) {
     reset(e);
+  }
+  if (p->skipped) {
+    p->skipped = false;
+    watch_now(p);
   }
 }
 

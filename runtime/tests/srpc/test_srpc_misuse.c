@@ -225,20 +225,22 @@ static void puts_for_ever(void) {
 PB_PROCEDURE(gets_for_ever)
 PB_PROCEDURE(puts_for_ever)
 
+/* Something is told at some time: so many waits of 10 ms are more than a loaded machine needs. */
+enum { WAITS_MAX = 25000 };
+
 static bool all_are_named(void) {
   const char *text = lines();
   return strstr(text, "stream 10:") && strstr(text, "stream 11:") && strstr(text, "stream 12:");
 }
 
 static void waits_at_all_ends(void) {
-  enum { MOST_WAITS = 2000 };
   TASKID wait[] = {pb_create("gets_for_ever", 0), pb_create("puts_for_ever", 0)};
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(wait[i]), LVD_OK);
   u32 a = 0;
   /* A thread, again and again with a limit. */
   stream_create(12);
   stream_time_limit(12, 10000000);
-  for (int i = 0; i < MOST_WAITS && !all_are_named(); i++) CHECK_EQ(stream_get(12, a), LVD_E_TIME);
+  for (int i = 0; i < WAITS_MAX && !all_are_named(); i++) CHECK_EQ(stream_get(12, a), LVD_E_TIME);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_cancel(wait[i]), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_wait(wait[i]), LVD_OK);
   /* It was a hint: what lies in stream 11 is the misuse. */
@@ -422,8 +424,11 @@ static void sends_wide(void *unused) {
   stream_push(0);
 }
 
+static void await_line(const char *part) {
+  for (int i = 0; i < WAITS_MAX && !strstr(lines(), part); i++) lvd_fiber_sleep(10000000);
+}
+
 static void misuses_elsewhere(void) {
-  enum { MOST_WAITS = 2000 };
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
   CHECK(pb_create("remote_pip", 0) == NULL);
   TASKID t = pb_create("remote_misuses", 0), pipes = pb_create("remote_pipe", 0);
@@ -433,8 +438,7 @@ static void misuses_elsewhere(void) {
   CHECK_EQ(pb_wait(pipes), LVD_OK); /* it gets an element of another size, and returns */
   /* A stream that a procedure there waits at, and that nothing here creates. */
   CHECK_EQ(pb_rpc(pipes), LVD_OK);
-  for (int i = 0; i < MOST_WAITS && !strstr(lines(), "stream 0: process"); i++)
-    lvd_fiber_sleep(10000000);
+  await_line("stream 0: process");
   CHECK_EQ(pb_cancel(pipes), LVD_OK);
   CHECK_EQ(pb_wait(pipes), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
@@ -451,4 +455,40 @@ void test_process_srpc_misuse(void) {
   CHECK(strstr(lines(), "(levada_child): stream_get(0) in remote_pipe: an element of 4 bytes; ") ||
         strstr(lines(), "levada: stream_put(0) in transmitter: an element of 8 bytes; "));
   expect("(levada_child) has used it for 2 s, and nothing here has created the stream; ");
+}
+
+/* A side that stays from one use of a number hides the next use, and no longer when it has left. */
+static void uses_again(void) {
+  u32 a = 0;
+  CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
+  TASKID pipes = pb_create("remote_pipe", 0), gets = pb_create("remote_gets", 0);
+  CHECK_EQ(stream_create(0), LVD_OK);
+  CHECK_EQ(stream_create(1), LVD_OK);
+  CHECK_EQ(pb_rpc(pipes), LVD_OK);
+  CHECK_EQ(stream_put(0, a), LVD_OK);
+  CHECK_EQ(stream_flush(0), LVD_OK);
+  CHECK_EQ(stream_get(1, a), LVD_OK);
+  CHECK_EQ(pb_cancel(pipes), LVD_OK);
+  CHECK_EQ(pb_wait(pipes), LVD_OK);
+  CHECK_EQ(pb_rpc(pipes), LVD_OK);
+  /* That was looked at before this is told. */
+  CHECK_EQ(pb_rpc(gets), LVD_OK);
+  await_line("stream 9: process");
+  CHECK(!strstr(lines(), "stream 0: process"));
+  CHECK_EQ(stream_close(0), LVD_OK);
+  await_line("stream 0: process");
+  CHECK_EQ(pb_cancel(pipes), LVD_OK);
+  CHECK_EQ(pb_cancel(gets), LVD_OK);
+  CHECK_EQ(pb_wait(pipes), LVD_OK);
+  CHECK_EQ(pb_wait(gets), LVD_OK);
+  CHECK_EQ(stream_close(1), LVD_OK);
+  CHECK_EQ(pb_finish(), LVD_OK);
+}
+
+void test_process_srpc_misuse_again(void) {
+  can_start();
+  CHECK_EQ(exit_of(uses_again), 0);
+  expect("stream 9: process");
+  expect("stream 0: process");
+  expect_count(2);
 }

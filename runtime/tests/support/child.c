@@ -333,6 +333,13 @@ static void remote_misuses(void) {
 }
 PB_PROCEDURE(remote_misuses)
 
+static void remote_gets(void) {
+  u32 a;
+  stream_create(9);
+  while (stream_get(9, a) == LVD_OK) stream_pop(9);
+}
+PB_PROCEDURE(remote_gets)
+
 static void remote_waits(void) {
   u32 data = 0;
   pb_wait_signal(&data, -1);
