@@ -13,6 +13,7 @@ import os
 import platform
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import time
@@ -135,16 +136,19 @@ class Session:
         """One run: the figures it printed, and the CPU seconds it took."""
         command = self.prefix + [str(part) for part in command]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, preexec_fn=os.setpgrp)
         try:
-            done = subprocess.run(command, env={**os.environ, **environment}, timeout=timeout,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             raise Problem(f"{' '.join(command)} did not end in {timeout} s") from None
+        finally:
+            end_group(process)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if done.returncode != 0:
-            raise Problem(f"{' '.join(command)} failed with status {done.returncode}: {done.stderr}")
-        figures = {"stderr": done.stderr}
-        for line in done.stdout.splitlines():
+        if process.returncode != 0:
+            raise Problem(f"{' '.join(command)} failed with status {process.returncode}: {err}")
+        figures = {"stderr": err}
+        for line in out.splitlines():
             if line.startswith("{"):
                 figures["json"] = line
             name, _, value = line.partition(" ")
@@ -258,6 +262,17 @@ class Session:
 
     def find(self, case, who, metric):
         return next((r for r in self.rows if (r.case, r.who, r.metric.name) == (case, who, metric)), None)
+
+
+def end_group(process):
+    """Ends what a run that did not come to its end has left: a host, too, which it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def number(x):
