@@ -4,54 +4,27 @@
 //! Exit status: 0 when what was asked for was done; else that of the error (`levada_host::Kind` defines them, and
 //! docs/guide-host.md lists them). A program that runs in a shield has its own.
 
-mod notify;
 #[macro_use]
-mod output;
+mod common;
 
-mod build;
 mod cc;
-mod check;
 mod cli;
-mod core_time;
-mod course;
-mod doctor;
-mod endless;
-mod fmt;
-mod given;
-mod graph;
-mod host;
-mod interrupt;
-mod looks;
+mod client;
+mod commands;
 mod lsp;
-mod made;
-mod manual;
-mod map;
-mod mcapi;
-mod mcapi_limits;
-mod network;
-mod play;
-mod prepare;
-mod prepared;
-mod program;
-mod progress;
-mod realtime;
 mod record;
-mod remote;
-mod run;
 mod shield;
-mod sources;
-mod streams;
-mod summary;
 mod top;
-mod translate;
-mod tried;
 mod unit;
-mod waiting;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use commands::{
+    build, check, doctor, fmt, graph, host, manual, map, mcapi, prepare, run, translate,
+};
+use common::output::{self, Failure};
+use common::signals;
 use levada_host::Kind;
-use output::Failure;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -62,7 +35,7 @@ fn main() -> ExitCode {
     // A reader that goes away (`levada graph x | head`) is no error.
     // SAFETY: no other thread runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    interrupt::survive_file_limit();
+    signals::survive_file_limit();
     if let Some(words) = compiler_words() {
         return cc::cc(&words).unwrap_or_else(|failure| {
             output::error(&failure.what, failure.help.as_deref());
@@ -77,19 +50,19 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Run(args) => run::run(&args),
         Command::Host(args) => host::host(&args),
-        Command::Load(args) => remote::load(&args),
-        Command::Replace(args) => remote::replace(&args),
-        Command::Unload(args) => remote::unload(&args),
-        Command::Pause(args) => remote::pause(&args),
-        Command::Resume(args) => remote::resume(&args),
-        Command::List(args) => remote::list(&args),
-        Command::Show(args) => remote::show(&args),
+        Command::Load(args) => client::load(&args),
+        Command::Replace(args) => client::replace(&args),
+        Command::Unload(args) => client::unload(&args),
+        Command::Pause(args) => client::pause(&args),
+        Command::Resume(args) => client::resume(&args),
+        Command::List(args) => client::list(&args),
+        Command::Show(args) => client::show(&args),
         Command::Map(args) => map::map_of(&args),
-        Command::Move(args) => remote::move_actor(&args),
-        Command::Stats(args) => remote::stats(&args.at),
+        Command::Move(args) => client::move_actor(&args),
+        Command::Stats(args) => client::stats(&args.at),
         Command::Top(args) => top::top(&args),
-        Command::Why(args) => remote::why(&args),
-        Command::Events(args) => remote::events(&args),
+        Command::Why(args) => client::why(&args),
+        Command::Events(args) => client::events(&args),
         Command::Prepare(args) => prepare::prepare(&args),
         Command::Build(args) => build::build(&args),
         Command::Check(args) => check::check(&args),

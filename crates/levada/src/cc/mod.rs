@@ -8,8 +8,8 @@ pub mod line;
 pub mod toolchain;
 
 use crate::cli::Cli;
-use crate::output::{self, Failure, failure, failure_with};
-use crate::streams;
+use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::std_streams;
 use clap::CommandFactory;
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources, Span};
 use levada_fork::emit::Style;
@@ -286,7 +286,7 @@ impl Session<'_> {
     fn standard_input(&mut self) -> Result<std::fs::File, Failure> {
         if self.stdin.is_none() {
             let mut text = Vec::new();
-            streams::input()
+            std_streams::input()
                 .and_then(|mut f| f.read_to_end(&mut text))
                 .map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
             let scratch = Scratch::new()?;

@@ -2,8 +2,8 @@
 //! The headers and the library that translated programs are compiled and linked with: those that this
 //! command was built with, written once into the cache.
 
-use crate::build::LIBRARY;
-use crate::output::{Failure, failure_with};
+use crate::commands::build::LIBRARY;
+use crate::common::output::{Failure, failure_with};
 use levada_cal::{compile, headers};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //! What is known of files: each as `levada check` sees it, with the editor's texts for those on disk.
 
 use super::text;
-use crate::check::Projects;
+use crate::commands::check::Projects;
 use levada_cal::check::note;
 use levada_cal::check::types::Ty;
 use levada_cal::diag::{self, Diagnostics, Severity, Sources};
@@ -189,7 +189,7 @@ impl Analysis {
         let text = self.text(file);
         if !std::fs::read(&path).is_ok_and(|t| t == text.as_bytes()) {
             std::fs::create_dir_all(path.parent()?).ok()?;
-            crate::output::write_file(&path, text.as_bytes()).ok()?;
+            crate::common::output::write_file(&path, text.as_bytes()).ok()?;
         }
         Some(path)
     }

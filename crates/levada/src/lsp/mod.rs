@@ -10,8 +10,8 @@ mod rename;
 mod text;
 mod wire;
 
-use crate::output::{Failure, failure};
-use crate::streams;
+use crate::common::output::{Failure, failure};
+use crate::common::std_streams;
 use analysis::Analysis;
 use lsp_server::{ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
@@ -41,7 +41,7 @@ pub fn lsp() -> Result<ExitCode, Failure> {
     let (sender, receiver) = mpsc::sync_channel(64);
     // Ends with the process: the input may never end.
     let input =
-        streams::input().map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
+        std_streams::input().map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
     std::thread::spawn(move || wire::read_all(&mut input.lock(), &sender));
     let mut server = Server::default();
     loop {

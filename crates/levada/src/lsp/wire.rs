@@ -4,7 +4,7 @@
 //! A message that is no JSON, or none of the protocol, is answered and passed over, for its end is
 //! known; after a header that cannot be read nothing is.
 
-use crate::output::{Failure, failure};
+use crate::common::output::{Failure, failure};
 use lsp_server::Message;
 use serde_json::Value;
 use std::io::{BufRead, Write};

@@ -3,7 +3,7 @@
 //! make nice values void, groups that may not run real-time programs, deadlines that need cores apart.
 
 use crate::cli::RaiseArgs;
-use crate::output::{DIM, Failure, failure_with, paint, plain};
+use crate::common::output::{DIM, Failure, failure_with, paint, plain};
 use levada_cores::record::Entry;
 use levada_cores::{Machine, Shield, realtime};
 use std::io;

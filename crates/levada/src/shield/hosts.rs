@@ -2,7 +2,7 @@
 //! Hosts that work on a core leave it to the shield: what runs there moves away within its longest firing,
 //! which no sweep of threads can do, and comes back with the core.
 
-use crate::output;
+use crate::common::output;
 use levada_cores::CoreSet;
 use levada_host::Kind;
 use levada_host::api::away::Away;

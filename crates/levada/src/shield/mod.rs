@@ -9,7 +9,7 @@ mod status;
 mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
-use crate::output::{self, Failure, failure_with, plural};
+use crate::common::output::{self, Failure, failure_with, plural};
 use levada_cores::guard::Urgent;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};

@@ -2,7 +2,7 @@
 //! What a shield says of itself: what was on the cores, how much work that was, where it went, and what
 //! stays; at the end, who came and was sent away.
 
-use crate::output::{DIM, paint, plain, plural};
+use crate::common::output::{DIM, paint, plain, plural};
 use levada_cores::shield::cores;
 use levada_cores::{CoreSet, Load, Raised, Restored, Topology};
 use serde_json::{Value, json};

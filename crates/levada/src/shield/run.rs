@@ -4,7 +4,7 @@
 //! process's end.
 
 use super::{Plan, class, report};
-use crate::output::{self, DIM, Failure, failure, paint, plain};
+use crate::common::output::{self, DIM, Failure, failure, paint, plain};
 use levada_cores::Shield;
 use levada_cores::guard::{News, Urgent, wait};
 use std::ffi::{CString, OsStr};

@@ -4,7 +4,7 @@
 use super::hosts::{self, Works};
 use super::report;
 use crate::cli::ShieldStatusArgs;
-use crate::output::{self, Failure, plural, table};
+use crate::common::output::{self, Failure, plural, table};
 use levada_cores::record::Held;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Rung, Topology};

@@ -7,7 +7,7 @@
 use super::run::{Signals, descriptor_of};
 use super::{Plan, plan};
 use crate::cli::RaiseArgs;
-use crate::output::{self, Failure, failure};
+use crate::common::output::{self, Failure, failure};
 use levada_cores::guard::{News, wait};
 use levada_cores::{Restored, Shield};
 use serde_json::{Value, json};

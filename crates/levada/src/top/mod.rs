@@ -2,15 +2,15 @@
 //! `levada top`: the host on the whole screen. It asks the host now and then, and shows what changed
 //! between two answers; keys pause, move and unload. What is shown, and each key, waits for nobody's answer.
 
-mod asks;
+mod action;
+mod poller;
 mod view;
-mod wish;
-mod words;
+mod wrap;
 
 use crate::cli::TopArgs;
-use crate::output::{Failure, failure_with};
-use crate::remote::client;
-use asks::{Asks, Told, stats};
+use crate::client::client;
+use crate::common::output::{Failure, failure_with};
+use poller::{Asks, Told, stats};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ enum Happening {
 
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     if args.at.json {
-        return crate::remote::stats(&args.at);
+        return crate::client::stats(&args.at);
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return failure_with(

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada unit`: processors behind a window, by hand.
 
-mod keeper;
-mod place;
+mod daemon;
+mod protocol;
+mod rundir;
 mod values;
-mod wire;
 
 use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, UnitsArgs};
-use crate::output::{self, Failure, failure, failure_with};
-use crate::streams;
+use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::std_streams;
 use levada_host::Kind;
-use place::Place;
+use rundir::Place;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -35,7 +35,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
         UnitCommand::Run(args) => run(args),
         UnitCommand::Log(unit) => log(unit),
         UnitCommand::Stop(unit) => stop(unit),
-        UnitCommand::Keep(args) => match keeper::keep(args) {
+        UnitCommand::Keep(args) => match daemon::keep(args) {
             // For whoever boots, who says it.
             Err(failure) => {
                 let told = json!({ "refused": failure.what, "help": failure.help });
@@ -203,8 +203,8 @@ fn ask(
         .and(stream.set_write_timeout(within));
     timed.map_err(|e| Failure::new(e.to_string()))?;
     // Where it has ended meanwhile, there is no answer.
-    let asked = wire::send(stream, what, files);
-    let answer = asked.and_then(|()| wire::receive(stream));
+    let asked = protocol::send(stream, what, files);
+    let answer = asked.and_then(|()| protocol::receive(stream));
     match answer {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(Failure::new(format!(
             "the keeper of unit {name} does not answer"
@@ -289,7 +289,7 @@ fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
 
 fn opened(file: &str, input: bool) -> Result<File, Failure> {
     let done = match (file, input) {
-        ("-", true) => streams::input()
+        ("-", true) => std_streams::input()
             .and_then(|input| input.as_fd().try_clone_to_owned())
             .map(File::from),
         ("-", false) => std::io::stdout()

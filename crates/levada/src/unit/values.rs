@@ -2,7 +2,7 @@
 //! What is given to a procedure on the command line, and what it has given back: little-endian bytes, as the
 //! processors behind windows have them.
 
-use crate::output::{Failure, failure_with};
+use crate::common::output::{Failure, failure_with};
 use serde_json::{Value, json};
 use std::str::FromStr;
 

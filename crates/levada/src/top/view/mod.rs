@@ -4,16 +4,16 @@
 
 mod columns;
 mod keys;
-mod looks;
-mod measured;
-mod screen;
+mod layout;
+mod samples;
+mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::asks::More;
-use super::wish::Wish;
+use super::action::Wish;
+use super::poller::More;
 use levada_host::api::types::{Actor, Application, Stats};
-use looks::Looks;
+use samples::Looks;
 use std::cell::Cell;
 use std::time::Duration;
 

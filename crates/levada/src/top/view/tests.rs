@@ -3,8 +3,8 @@
 
 use super::keys::KEYS;
 use super::*;
-use crate::top::asks::living_first;
 use crate::top::is_end;
+use crate::top::poller::living_first;
 use levada_host::State;
 use levada_host::api::types::{Channel, Details, Worker};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

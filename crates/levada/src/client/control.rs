@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
+
+use super::format::done;
+use super::{Done, client, client_of_waiting, given_within, one, say};
+use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
+use crate::common::output::grouped;
+use levada_host::api::types::{Application, MoveRequest, Unloaded, WITHIN};
+use levada_host::client::Method;
+use serde_json::{Value, json};
+
+fn within(at: &AtArgs) -> String {
+    format!("?within={}", at.within.unwrap_or(WITHIN))
+}
+
+pub fn unload(args: &UnloadArgs) -> Done {
+    let Some(name) = &args.name else {
+        return unload_ended(&args.at);
+    };
+    let how = match args.now {
+        true => within(&args.at) + "&now=true",
+        false => within(&args.at),
+    };
+    let address = one(name, &how);
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::DELETE,
+        &address,
+        &Value::Null,
+        unloaded,
+    )
+}
+
+fn unload_ended(at: &AtArgs) -> Done {
+    let words = |all: &Vec<Unloaded>| match all.is_empty() {
+        true => "no application has ended".to_string(),
+        false => all.iter().map(unloaded).collect::<Vec<_>>().join("\n"),
+    };
+    say(
+        at,
+        client(at)?,
+        Method::DELETE,
+        "/applications",
+        &Value::Null,
+        words,
+    )
+}
+
+fn unloaded(u: &Unloaded) -> String {
+    let done = u.progress.as_ref().map(|p| format!(", {}", done(p)));
+    let told = u.told_after;
+    let told = told.map(|after| format!(" (as it said after {after:.2} s)"));
+    format!(
+        "unloaded {}: {} after {:.2} s, {} firings{}{}",
+        u.name,
+        u.outcome,
+        u.seconds,
+        grouped(u.firings),
+        done.unwrap_or_default(),
+        told.unwrap_or_default()
+    )
+}
+
+pub fn pause(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("paused {}", a.name);
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::POST,
+        &one(&args.name, &format!("/pause{}", within(&args.at))),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn resume(args: &OneArgs) -> Done {
+    let words = |a: &Application| format!("resumed {}", a.name);
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::POST,
+        &one(&args.name, &format!("/resume{}", within(&args.at))),
+        &Value::Null,
+        words,
+    )
+}
+
+pub fn move_actor(args: &MoveArgs) -> Done {
+    let request = MoveRequest {
+        actor: args.actor.clone(),
+        worker: args.worker,
+        free: args.free,
+    };
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::POST,
+        &one(&args.name, &format!("/move{}", given_within(&args.at))),
+        &json!(request),
+        |a: &Application| {
+            let of = format!("{} of {}", args.actor, a.name);
+            match args.worker {
+                Some(worker) => format!("{of} goes to worker {worker}, and stays there"),
+                None => format!("{of} goes where the mapper puts it"),
+            }
+        },
+    )
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What happens in a host, a line each.
+
+use super::{Done, client};
+use crate::cli::EventsArgs;
+use crate::common::output::{self, plural};
+use serde_json::Value;
+use std::process::ExitCode;
+
+pub fn events(args: &EventsArgs) -> Done {
+    let since = args.since.map(|n| format!("&since={n}"));
+    let address = format!(
+        "/events?follow={}{}",
+        args.follow,
+        since.unwrap_or_default()
+    );
+    let mut written = Ok(());
+    client(&args.at)?.lines(&address, |line| {
+        written = match args.at.json {
+            true => output::line(line),
+            false => output::line(&event(line)),
+        };
+        written.is_ok()
+    })?;
+    written?;
+    if args.follow {
+        // It has told all. A connection that breaks is an error.
+        say!("the host has ended");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn event(line: &str) -> String {
+    let Ok(event) = serde_json::from_str::<Value>(line) else {
+        return line.to_string();
+    };
+    let text = |name: &str| event[name].as_str().unwrap_or_default().to_string();
+    if event["event"] == "missed" {
+        let count = event["count"].as_u64().unwrap_or_default();
+        let were = if count == 1 { "was" } else { "were" };
+        let missed = format!("{} {were} missed", plural(count as usize, "event"));
+        return match (event["anew"] == true, count) {
+            (true, 0) => {
+                "  (that number is of an earlier host: numbers have begun anew)".to_string()
+            }
+            (true, _) => {
+                format!(
+                    "  (that number is of an earlier host: numbers have begun anew, and {missed})"
+                )
+            }
+            (false, _) => format!("  ({missed})"),
+        };
+    }
+    let at = event["at"].as_f64().unwrap_or_default();
+    let day = at.rem_euclid(86400.0);
+    let time = format!(
+        "{:02}:{:02}:{:06.3}",
+        (day / 3600.0) as u32,
+        (day / 60.0) as u32 % 60,
+        day % 60.0
+    );
+    let mut out = format!("{time}  {:<9} {}", text("event"), text("application"));
+    if event["event"] == "moved" {
+        out += &format!(
+            ".{}: worker {} -> {}",
+            text("actor"),
+            event["from"],
+            event["to"]
+        );
+    }
+    match text("detail").as_str() {
+        "" => out,
+        detail => format!("{out}: {detail}"),
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Words that more than one of these commands has.
+
+use crate::common::output::{grouped, plural, table, unit_of};
+use levada_host::State;
+use levada_host::api::types::{Application, HostInfo, Progress, Worker};
+
+/// Of a host whose workers have a real-time priority, that they have.
+pub fn realtime(host: &HostInfo) -> String {
+    let say = |priority| format!(", workers at real-time priority {priority}");
+    host.realtime.map_or_else(String::new, say)
+}
+
+pub(super) fn applications(all: &[Application]) -> String {
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|a| {
+            vec![
+                a.name.clone(),
+                state(a),
+                a.network.clone(),
+                format!("{:.1} s", a.seconds),
+                grouped(a.firings),
+                format!("{:.2} s", a.busy),
+                bytes(a.memory),
+                a.progress.as_ref().map_or(String::new(), done),
+            ]
+        })
+        .collect();
+    let head = [
+        "application",
+        "state",
+        "network",
+        "for",
+        "firings",
+        "busy",
+        "memory",
+        "done",
+    ];
+    table(&head, &rows)
+}
+
+/// What the host has not loaded again: why, and what to do.
+pub(super) fn left_out(all: &[Application]) -> String {
+    let held = all.iter().filter(|a| a.state == State::Held);
+    let lines: String = held
+        .map(|a| {
+            format!(
+                "\n  {name}: {}\n  levada resume {name} loads it again, levada unload {name} forgets \
+                 it\n",
+                a.outcome.as_deref().unwrap_or_default(),
+                name = a.name
+            )
+        })
+        .collect();
+    lines
+}
+
+/// Of which not all is as it is now.
+pub(super) fn silent(all: &[Application]) -> String {
+    let lines = all.iter().filter_map(|a| {
+        let why = match a.outcome {
+            None => "does not answer",
+            Some(_) => "has ended without a word",
+        };
+        let after = a.told_after?;
+        let name = &a.name;
+        Some(format!(
+            "\n  {name}: what it has done is what it said after {after:.1} s; its process {why}\n"
+        ))
+    });
+    lines.collect()
+}
+
+/// An application that has a process of its own is shown with it.
+fn state(a: &Application) -> String {
+    match (a.isolated, &a.outcome) {
+        (Some(process), None) => format!("{} in {process}", a.state),
+        _ => a.state.to_string(),
+    }
+}
+
+pub(super) fn done(p: &Progress) -> String {
+    format!("{} {}", grouped(p.done), unit_of(p.done, &p.unit))
+}
+
+pub(super) fn core(w: &Worker) -> String {
+    match w.cpu {
+        0.. => format!("{} (core {})", w.worker, w.cpu),
+        _ => w.worker.to_string(),
+    }
+}
+
+pub(super) fn share(share: Option<f64>) -> String {
+    share.map_or("-".to_string(), |s| format!("{:.1}%", s * 100.0))
+}
+
+pub(super) fn bytes(n: u64) -> String {
+    match n {
+        n if n >= 10 << 20 => format!("{} MiB", n >> 20),
+        n if n >= 10 << 10 => format!("{} KiB", n >> 10),
+        n => plural(n as usize, "byte"),
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What begins: an application, or a new version of one in its place.
+
+use super::format::bytes;
+use super::manifest::load_manifest;
+use super::{Done, client_of_load, compiled, one};
+use crate::cli::{LoadArgs, ReplaceArgs};
+use crate::common::output::{self, Failure, plural};
+use levada_host::Verdict;
+use levada_host::api::types::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+pub fn load(args: &LoadArgs) -> Done {
+    if args.network.network.ends_with(".toml") {
+        return load_manifest(args);
+    }
+    let request = request(args)?;
+    let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
+    compiled(&args.at, client, "/applications", &json!(request), loaded)
+}
+
+/// A path as a host is told it.
+pub(super) fn as_text(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| {
+        let what = format!("{path:?} is no text in UTF-8, and a host is told paths as text");
+        Failure::new(what)
+            .help("give it another name, or a link that has one; levada run takes any")
+    })
+}
+
+/// What the host is asked to load.
+fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
+    let text = |path: &PathBuf| as_text(path).map(str::to_string);
+    let all = |paths: &[PathBuf]| paths.iter().map(text).collect::<Result<Vec<_>, _>>();
+    let directory = std::env::current_dir()?;
+    as_text(&directory)?;
+    Ok(LoadRequest {
+        network: args.network.network.clone(),
+        arguments: args.arguments.clone(),
+        directory,
+        name: args.name.clone(),
+        set: args.network.set.iter().cloned().collect(),
+        input: args.given.input.as_ref().map(text).transpose()?,
+        output: args.given.output.as_ref().map(text).transpose()?,
+        option: args.given.option.iter().cloned().collect(),
+        priority: args.priority,
+        path: all(&args.network.path)?,
+        project: args.network.project.as_ref().map(text).transpose()?,
+        native: all(&args.compile.native)?,
+        unchecked: args.compile.unchecked,
+        outside: args.compile.outside.map(|o| o.name().to_string()),
+        any_sizes: args.compile.any_sizes,
+        no_fuse: args.compile.no_fuse,
+        memory: args.memory,
+        rate: args.rate,
+        share: args.share,
+        anyway: args.anyway,
+        exclusive: args.exclusive,
+        placement: args.placement.as_ref().map(text).transpose()?,
+        beside: Vec::new(),
+        isolate: args.isolate,
+        paused: args.paused,
+        within: args.at.within,
+    })
+}
+
+pub fn replace(args: &ReplaceArgs) -> Done {
+    if args.load.name.is_some() || args.load.paused {
+        return output::failure_with(
+            "a new version has the name of the old one, and runs",
+            "leave out --name and --paused",
+        );
+    }
+    if args.load.network.network.ends_with(".toml") {
+        return output::failure_with(
+            "a new version is one network or program, and a manifest may hold several",
+            "replace each by itself; levada load takes manifests",
+        );
+    }
+    // What is limited is how long the old one drains; the new one is compiled first.
+    let drains = args.load.at.within.unwrap_or(WITHIN);
+    let load = LoadRequest {
+        within: None,
+        ..request(&args.load)?
+    };
+    let request = ReplaceRequest {
+        load,
+        within: Some(drains),
+    };
+    let address = one(&args.old, "/replace");
+    compiled(
+        &args.load.at,
+        client_of_load(&args.load.at, COMPILES_WITHIN + drains)?,
+        &address,
+        &json!(request),
+        |made: &Details| {
+            for what in &made.anew {
+                say!("note: {what}");
+            }
+            loaded(made).replacen("loaded", "replaced", 1)
+        },
+    )
+}
+
+fn loaded(made: &Details) -> String {
+    loaded_all(std::slice::from_ref(made))
+}
+
+pub(super) fn loaded_all(all: &[Details]) -> String {
+    let mut noted = Vec::new();
+    for made in all {
+        // Warnings are shown as `levada check` shows them.
+        say_on!("{}", made.text);
+        let admission = made.admission.iter();
+        let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
+        // The same words of several are said once.
+        if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
+            say!("note: {}", a.text);
+            noted.push(&a.text);
+        }
+    }
+    let lines: Vec<String> = all.iter().map(what_is_loaded).collect();
+    lines.join("\n")
+}
+
+fn what_is_loaded(made: &Details) -> String {
+    let a = &made.application;
+    let isolated = a.isolated.map(|process| format!(", in process {process}"));
+    let alone = a
+        .exclusive
+        .map(|worker| format!(", alone on worker {worker}"));
+    format!(
+        "loaded {} ({}): {}, {}, {}{}{}",
+        a.name,
+        a.network,
+        plural(a.actors, "actor"),
+        plural(made.channel.len(), "channel"),
+        bytes(a.memory),
+        isolated.unwrap_or_default(),
+        alone.unwrap_or_default()
+    )
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Several applications, from a file that says of each how it is loaded.
+
+use super::load::{as_text, loaded_all};
+use super::{Done, client_of_load, compiled};
+use crate::cli::LoadArgs;
+use crate::common::output::{self, Failure};
+use levada_host::api::LARGEST_REQUEST;
+use levada_host::api::types::{COMPILES_WITHIN, Details, Manifest};
+use serde_json::json;
+
+/// An option that would say of one application what a manifest says of each.
+fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
+    let (network, given, compile) = (&args.network, &args.given, &args.compile);
+    let all = [
+        ("name", args.name.is_some()),
+        ("in", given.input.is_some()),
+        ("out", given.output.is_some()),
+        ("option", !given.option.is_empty()),
+        ("set", !network.set.is_empty()),
+        ("path", !network.path.is_empty()),
+        ("project", network.project.is_some()),
+        ("priority", args.priority != 0),
+        ("memory", args.memory.is_some()),
+        ("rate", args.rate.is_some()),
+        ("share", args.share.is_some()),
+        ("anyway", args.anyway),
+        ("placement", args.placement.is_some()),
+        ("exclusive", args.exclusive),
+        ("isolate", args.isolate),
+        ("paused", args.paused),
+        ("native", !compile.native.is_empty()),
+        ("unchecked", compile.unchecked),
+        ("outside", compile.outside.is_some()),
+        ("any-sizes", compile.any_sizes.is_some()),
+        ("no-fuse", compile.no_fuse),
+        ("fuse", compile.fuse),
+        ("", !args.arguments.is_empty()),
+    ];
+    all.into_iter().find(|o| o.1).map(|o| o.0)
+}
+
+/// Loads all or none. Paths in it are relative to where it lies.
+pub(super) fn load_manifest(args: &LoadArgs) -> Done {
+    if let Some(option) = beside_manifest(args) {
+        return output::failure_with(
+            format!("--{option}: a manifest says itself how its applications are loaded"),
+            "write it into the manifest, or load the network alone",
+        );
+    }
+    let path = std::path::absolute(&args.network.network)?;
+    let shown = path.display();
+    let text = levada_host::text_file::read(&path);
+    let text = text.map_err(|e| Failure::new(format!("{shown}: {e}")))?;
+    let read: Result<Manifest, _> = toml::from_str(&text);
+    let mut manifest = read.map_err(|e| {
+        Failure::new(format!("{shown}: {}", e.to_string().trim_end()))
+            .help(
+                "each [[application]] has a network, and what levada load knows: name, in, out, set, ...; \
+                 beside is for one that is loaded alone",
+            )
+    })?;
+    let folder = path
+        .parent()
+        .map(std::path::Path::to_path_buf)
+        .unwrap_or_default();
+    as_text(&folder)?;
+    for one in &mut manifest.application {
+        let numbers = [
+            ("rate", one.rate),
+            ("share", one.share),
+            ("within", one.within),
+        ];
+        for (what, number) in numbers {
+            // JSON has no such numbers, and would say nothing.
+            if let Some(number) = number.filter(|n| !n.is_finite()) {
+                return output::failure(format!("{shown}: {what} is {number}, which is no number"));
+            }
+        }
+        one.directory = folder.join(&one.directory);
+        one.within = one.within.or(args.at.within);
+    }
+    let request = json!(manifest);
+    let size = request.to_string().len();
+    if size > LARGEST_REQUEST {
+        let most = LARGEST_REQUEST >> 20;
+        return output::failure_with(
+            format!(
+                "{shown}: it is a request of {size} bytes, and a host takes {most} MiB at a time"
+            ),
+            "load what is in it by several manifests",
+        );
+    }
+    let each = manifest.application.iter();
+    let all = each
+        .map(|one| one.within.unwrap_or(COMPILES_WITHIN))
+        .sum::<f64>();
+    compiled(
+        &args.at,
+        client_of_load(&args.at, all.clamp(0.0, 1e9))?,
+        "/manifest",
+        &request,
+        |all: &Vec<Details>| loaded_all(all),
+    )
+}

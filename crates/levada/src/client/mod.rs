@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The commands that speak to a host: each is a request or two over its socket, and what was answered
+//! as a table. With `--json` it is what the host says, as it says it. Here is how they ask.
+
+mod control;
+mod events;
+mod format;
+mod load;
+mod manifest;
+mod map;
+mod show;
+mod stats;
+
+pub use control::{move_actor, pause, resume, unload};
+pub use events::events;
+pub use format::realtime;
+pub use load::{load, replace};
+pub use map::map;
+pub use show::{list, show, why};
+pub use stats::stats;
+
+use crate::cli::AtArgs;
+use crate::common::load_progress::Waiting;
+use crate::common::output::{self, Failure};
+use levada_host::Kind;
+use levada_host::api::socket;
+use levada_host::api::types::{Failed, WITHIN};
+use levada_host::client::{Client, Method, encoded};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+
+type Done = Result<ExitCode, Failure>;
+
+impl From<Failed> for Failure {
+    /// What was found in the sources is shown where it was found, before the rest is told.
+    fn from(failed: Failed) -> Failure {
+        say_on!("{}", failed.text);
+        Failure {
+            help: failed.help,
+            admission: failed.admission.map(|a| Box::new(json!(a))),
+            kind: failed.kind.unwrap_or(Kind::Internal),
+            ..Failure::new(failed.error).found(failed.diagnostics)
+        }
+    }
+}
+
+/// So long a host takes to say that something has taken too long, at most; and where something is loaded or replaced, of which
+/// something may have to end first.
+const GRACE: f64 = 5.0;
+const ENDS: f64 = 15.0;
+
+/// A client of what the host answers at once.
+pub fn client(at: &AtArgs) -> Result<Client, Failure> {
+    client_within(at, at.within.unwrap_or(WITHIN))
+}
+
+/// Of what the host waits for itself, as long as it is told, and says then whom it has waited for.
+fn client_of_waiting(at: &AtArgs) -> Result<Client, Failure> {
+    client_within(at, at.within.unwrap_or(WITHIN) + GRACE)
+}
+
+/// Of what is loaded first, which may last so many seconds by itself.
+fn client_of_load(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    client_within(at, seconds + ENDS)
+}
+
+fn client_within(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    let client = match &at.socket {
+        Some(path) => Client::new(path),
+        None => Client::new(&socket::usual_path()?),
+    };
+    Ok(client.within(Duration::from_secs_f64(seconds)))
+}
+
+/// Says what the host has answered: as JSON, or in `words`.
+fn say<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    method: Method,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    told(at, &client.text(method, address, body)?, words)
+}
+
+/// Asks for what the host compiles first, and says so where that takes long.
+fn compiled<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    client: Client,
+    address: &str,
+    body: &Value,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    let waiting = Waiting::for_a_load(&client);
+    let text = client.text(Method::POST, address, body);
+    drop(waiting);
+    told(at, &text?, words)
+}
+
+fn told<T: Serialize + DeserializeOwned>(
+    at: &AtArgs,
+    text: &str,
+    words: impl FnOnce(&T) -> String,
+) -> Done {
+    if at.json {
+        output::line(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer: T = serde_json::from_str(text).map_err(|e| {
+        Failure::new(format!("the host says what is not understood: {e}"))
+            .help("is it of another version? --json shows what it says")
+    })?;
+    output::line(words(&answer).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What stands behind an address whose host knows best how long it waits, if nothing is said.
+fn given_within(at: &AtArgs) -> String {
+    let within = at.within.map(|within| format!("?within={within}"));
+    within.unwrap_or_default()
+}
+
+/// The address of one application, and what stands behind its name.
+pub fn one(name: &str, rest: &str) -> String {
+    format!("/applications/{}{rest}", encoded(name))
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is loaded, one application in full, and who waits for whom in it.
+
+use super::format::{applications, left_out, silent};
+use super::{Done, client, client_of_waiting, given_within, one, say};
+use crate::cli::{AllArgs, OneArgs};
+use crate::common::output::{grouped, plural, table};
+use levada_host::State;
+use levada_host::api::types::{Application, Details, HostInfo, Why};
+use levada_host::client::Method;
+use serde_json::Value;
+
+pub fn list(args: &AllArgs) -> Done {
+    // Before: who is loaded again meanwhile is told as loaded.
+    let left = match args.at.json {
+        true => Vec::new(),
+        false => client(&args.at)?.get::<HostInfo>("/host")?.left,
+    };
+    say(
+        &args.at,
+        client(&args.at)?,
+        Method::GET,
+        "/applications",
+        &Value::Null,
+        |all: &Vec<Application>| {
+            let shown = match all.is_empty() {
+                true => "no application is loaded\n".to_string(),
+                false => applications(all) + &silent(all) + &left_out(all),
+            };
+            shown + &not_restored(all, &left)
+        },
+    )
+}
+
+/// So many are named.
+const NAMED: usize = 8;
+
+/// What the last host had loaded, and this one, which restores nothing, has left alone.
+fn not_restored(all: &[Application], left: &[String]) -> String {
+    let is_shown = |name: &&String| !all.iter().any(|a| a.name == **name);
+    let names: Vec<&str> = left.iter().filter(is_shown).map(|n| n.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "\n  {} of the last host not loaded again: {}{more} (levada resume NAME loads it, levada unload NAME \
+         forgets it)\n",
+        plural(names.len(), "application"),
+        names[..names.len().min(NAMED)].join(", "),
+    )
+}
+
+pub fn why(args: &OneArgs) -> Done {
+    say(
+        &args.at,
+        client_of_waiting(&args.at)?,
+        Method::GET,
+        &one(&args.name, &format!("/why{}", given_within(&args.at))),
+        &Value::Null,
+        |why: &Why| why.text.clone(),
+    )
+}
+
+pub fn show(args: &OneArgs) -> Done {
+    say(
+        &args.at,
+        client(&args.at)?,
+        Method::GET,
+        &one(&args.name, ""),
+        &Value::Null,
+        |d: &Details| {
+            let mut out = applications(std::slice::from_ref(&d.application));
+            if d.application.state == State::Held {
+                return out + &left_out(std::slice::from_ref(&d.application));
+            }
+            if let Some(outcome) = &d.application.outcome {
+                out += &format!("\n  {outcome}\n");
+            }
+            out += &silent(std::slice::from_ref(&d.application));
+            out += &promise(&d.application);
+            let rows: Vec<Vec<String>> = d
+                .actor
+                .iter()
+                .map(|a| {
+                    vec![
+                        a.name.clone(),
+                        pinned(a.worker, a.pin),
+                        grouped(a.firings),
+                        format!("{:.3} s", a.busy),
+                        format!("{:.3} ms", a.longest * 1e3),
+                    ]
+                })
+                .collect();
+            let head = ["actor", "worker", "firings", "busy", "longest"];
+            out += &format!("\n{}", table(&head, &rows));
+            let rows: Vec<Vec<String>> = d
+                .channel
+                .iter()
+                .map(|c| {
+                    vec![
+                        format!("{} -> {}", c.from, c.to),
+                        grouped(u64::from(c.capacity)),
+                        grouped(u64::from(c.fill)),
+                        grouped(c.got),
+                        grouped(c.full),
+                        grouped(c.empty),
+                    ]
+                })
+                .collect();
+            if !rows.is_empty() {
+                let head = ["channel", "capacity", "fill", "elements", "full", "empty"];
+                out += &format!("\n{}", table(&head, &rows));
+            }
+            out
+        },
+    )
+}
+
+/// What it is promised, and what it has had of that.
+fn promise(a: &Application) -> String {
+    let Some(promised) = a.promised else {
+        return String::new();
+    };
+    let unit = a.progress.as_ref().map(|p| p.unit.as_str());
+    let unit = unit.filter(|unit| !unit.is_empty()).unwrap_or("units");
+    let pace = a.pace.map(|pace| format!(", has had {pace:.1} lately"));
+    let late = match a.late.unwrap_or(0) {
+        0 => String::new(),
+        1 => ", was late once".to_string(),
+        times => format!(", was late {times} times"),
+    };
+    let pace = pace.unwrap_or_default();
+    let is = match a.is_late {
+        Some(true) => ", is late",
+        _ => "",
+    };
+    format!("\n  is promised {promised:.1} {unit} a second{pace}{late}{is}\n")
+}
+
+/// The worker of an actor, and whether it must stay there, or on which.
+fn pinned(worker: u32, pin: Option<u32>) -> String {
+    match pin {
+        None => worker.to_string(),
+        Some(pin) if pin == worker => format!("{worker}, pinned"),
+        Some(pin) => format!("{worker}, pinned to {pin}"),
+    }
+}

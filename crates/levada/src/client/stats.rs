@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the workers have done since the host began, and what their leases cost.
+
+use super::format::{applications, core, realtime, share};
+use super::{Done, client, say};
+use crate::cli::AtArgs;
+use crate::common::output::{grouped, plural, table};
+use levada_host::api::types::{Stats, Worker};
+use levada_host::client::Method;
+use serde_json::Value;
+
+pub fn stats(at: &AtArgs) -> Done {
+    say(
+        at,
+        client(at)?,
+        Method::GET,
+        "/stats",
+        &Value::Null,
+        |s: &Stats| {
+            let of = s.host.seconds.max(1e-9);
+            let rows: Vec<Vec<String>> = s
+                .worker
+                .iter()
+                .map(|w| {
+                    vec![
+                        core(w),
+                        format!("{:.1} s", w.busy),
+                        share(Some((w.busy / of).min(1.0))),
+                        format!("{:.1} s", w.lost),
+                        grouped(w.activations),
+                        grouped(w.sleeps),
+                        w.actor.len().to_string(),
+                    ]
+                })
+                .collect();
+            let head = [
+                "worker",
+                "busy",
+                "share",
+                "lost",
+                "activations",
+                "sleeps",
+                "actors",
+            ];
+            format!(
+                "  up for {:.1} s, {} loaded{}\n\n{}\n{}{}",
+                s.host.seconds,
+                plural(s.host.applications, "application"),
+                realtime(&s.host),
+                table(&head, &rows),
+                leases(s),
+                applications(&s.application)
+            )
+        },
+    )
+}
+
+/// Of the cores that programs beside the host wanted, too.
+fn leases(s: &Stats) -> String {
+    let row = |w: &Worker| {
+        let lease = w.lease.as_ref()?;
+        let whose = match lease.process {
+            None => "nobody".to_string(),
+            Some(process) if process == s.host.pid => "the host".to_string(),
+            Some(process) => format!("process {process}"),
+        };
+        Some(vec![
+            core(w),
+            whose,
+            lease.waiting.to_string(),
+            grouped(lease.given),
+            grouped(lease.seized),
+            grouped(lease.left),
+            format!("{:.1} ms", 1e3 * lease.waited / lease.waits.max(1) as f64),
+            format!("{:.1} ms", 1e3 * lease.longest),
+        ])
+    };
+    let rows: Vec<Vec<String>> = s.worker.iter().filter_map(row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            let head = [
+                "lease of", "has it", "waiting", "given", "seized", "left", "waits", "longest",
+            ];
+            format!("{}\n", table(&head, &rows))
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The limits of this machine that MCAPI's transports meet: shared memory for one, POSIX message
+//! queues for the other.
+
+use crate::commands::doctor::{Finding, State, not, ok};
+
+/// What the largest message, all slots of an endpoint full, and the channel behind it take, roughly.
+const AN_ENDPOINT: u64 = 5 << 20;
+/// Below so many bytes some programs will find no room.
+const SMALL: u64 = 64 << 20;
+
+/// Where domains have their files.
+pub fn shared_memory() -> Finding {
+    use std::os::unix::fs::MetadataExt;
+    let what = "/dev/shm";
+    let (Ok(meta), Some((size, free))) = (std::fs::metadata(what), room(c"/dev/shm")) else {
+        return not(
+            State::Missing,
+            what,
+            "not there",
+            "MCAPI keeps its domains there: mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
+        );
+    };
+    // SAFETY: the name is terminated.
+    let writable = unsafe { libc::access(c"/dev/shm".as_ptr(), libc::W_OK | libc::X_OK) == 0 };
+    shared_memory_found(writable, meta.mode(), size, free)
+}
+
+/// Size and what is free of a file system, in bytes.
+fn room(path: &std::ffi::CStr) -> Option<(u64, u64)> {
+    // SAFETY: zeros are a valid value; the call fills it in.
+    unsafe {
+        let mut fs: libc::statvfs = std::mem::zeroed();
+        let good = libc::statvfs(path.as_ptr(), &mut fs) == 0;
+        #[allow(clippy::unnecessary_cast)] // 32 bits wide on some machines
+        let unit = fs.f_frsize as u64;
+        #[allow(clippy::unnecessary_cast)]
+        good.then(|| (fs.f_blocks as u64 * unit, fs.f_bavail as u64 * unit))
+    }
+}
+
+fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Finding {
+    let what = "/dev/shm";
+    let mib = |bytes: u64| bytes >> 20;
+    if !writable {
+        return not(
+            State::Missing,
+            what,
+            format!("not writable (mode {:o})", mode & 0o7777),
+            "MCAPI keeps its domains there: chmod 1777 /dev/shm",
+        );
+    }
+    let found = format!("{} of {} MiB free", mib(free), mib(size));
+    // Other users could take our names away; they do not get at what is in them.
+    if mode & 0o002 != 0 && mode & 0o1000 == 0 {
+        return not(
+            State::Advice,
+            what,
+            format!("{found}, but mode {:o}", mode & 0o7777),
+            "anybody can take away what others have there: chmod 1777 /dev/shm",
+        );
+    }
+    match free {
+        0..SMALL => not(
+            State::Advice,
+            what,
+            format!("{found}: about {} busy MCAPI endpoints", free / AN_ENDPOINT),
+            "for more: mount -o remount,size=1G /dev/shm, or --shm-size=1g where a container starts",
+        ),
+        _ => ok(what, found),
+    }
+}
+
+/// What limits POSIX message queues.
+#[derive(Debug, Clone, Copy)]
+struct Queues {
+    messages: u64,
+    size: u64,
+    queues: u64,
+    /// Bytes in all queues of a user; none: no limit.
+    bytes: Option<u64>,
+}
+
+/// The other transport.
+pub fn message_queues() -> Finding {
+    let read = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/sys/fs/mqueue/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    let limits = (read("msg_max"), read("msgsize_max"), read("queues_max"));
+    let (Some(messages), Some(size), Some(queues)) = limits else {
+        return not(
+            State::Advice,
+            "message queues",
+            "not offered",
+            "MCAPI over POSIX message queues (LEVADA_MCAPI_TRANSPORT=pmq) does not work here; over \
+             shared memory, the default, it does",
+        );
+    };
+    // SAFETY: the call fills it in.
+    let bytes = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        match libc::getrlimit(libc::RLIMIT_MSGQUEUE, &mut limit) {
+            0 if limit.rlim_cur != libc::RLIM_INFINITY => Some(limit.rlim_cur),
+            _ => None,
+        }
+    };
+    message_queues_found(Queues {
+        messages,
+        size,
+        queues,
+        bytes,
+    })
+}
+
+/// What the system takes of the limit for a queue: its messages, and 48 bytes for each and 80 for each
+/// priority (Linux, from 3.5 on).
+fn cost(messages: u64, size: u64) -> u64 {
+    messages * (size + 48) + messages.min(32768) * 80
+}
+
+fn message_queues_found(q: Queues) -> Finding {
+    const WANTED: u64 = 64;
+    let at_once = match q.bytes {
+        None => q.queues,
+        Some(bytes) => q.queues.min(bytes / cost(q.messages, q.size).max(1)),
+    };
+    let found = format!(
+        "{} messages of {} bytes a queue, {at_once} such queues",
+        q.messages, q.size
+    );
+    let mut raise = Vec::new();
+    if q.messages < WANTED {
+        raise.push(format!("sysctl fs.mqueue.msg_max={WANTED}"));
+    }
+    if q.size < 65536 + 64 {
+        raise.push(format!("sysctl fs.mqueue.msgsize_max={}", 65536 + 64));
+    }
+    if q.queues < WANTED {
+        raise.push("sysctl fs.mqueue.queues_max=256".to_string());
+    }
+    if q.bytes.is_some() && at_once < WANTED {
+        raise.push("ulimit -q unlimited (limits.conf: msgqueue)".to_string());
+    }
+    match raise.is_empty() {
+        true => ok("message queues", found),
+        false => not(
+            State::Advice,
+            "message queues",
+            found,
+            format!(
+                "for MCAPI over message queues (pmq) as over shared memory: {}",
+                raise.join(", ")
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_that_is_small_or_closed_is_named() {
+        assert_eq!(
+            shared_memory_found(true, 0o1777, 1 << 34, 1 << 33).state,
+            State::Ok
+        );
+        let small = shared_memory_found(true, 0o1777, 64 << 20, 60 << 20);
+        assert_eq!(small.state, State::Advice);
+        assert!(small.found.contains("12 busy MCAPI endpoints"), "{small:?}");
+        assert!(small.help.unwrap().contains("--shm-size"));
+        assert_eq!(
+            shared_memory_found(false, 0o755, 1 << 34, 1 << 33).state,
+            State::Missing
+        );
+        let open = shared_memory_found(true, 0o777, 1 << 34, 1 << 33);
+        assert!(open.help.unwrap().contains("chmod 1777"));
+    }
+
+    #[test]
+    fn message_queues_say_which_limit_to_raise() {
+        let usual = Queues {
+            messages: 10,
+            size: 8192,
+            queues: 256,
+            bytes: Some(819_200),
+        };
+        let found = message_queues_found(usual);
+        assert_eq!(found.state, State::Advice);
+        assert!(found.found.contains("9 such queues"), "{found:?}");
+        let help = found.help.unwrap();
+        for limit in ["msg_max=64", "msgsize_max=65600", "ulimit -q"] {
+            assert!(help.contains(limit), "{help}");
+        }
+        let raised = Queues {
+            messages: 64,
+            size: 65600,
+            bytes: None,
+            ..usual
+        };
+        assert_eq!(message_queues_found(raised).state, State::Ok);
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada host`: holds applications until it is told to end, and listens to what they should do.
+
+use crate::cli::{HostArgs, RestoreWhat};
+use crate::common::output::{self, Failure, failure, plural};
+use crate::common::realtime;
+use crate::common::sd_notify;
+use crate::common::signals::{self, Interrupt};
+use levada_host::api::guard;
+use levada_host::api::isolated::{AllIsolated, Starts};
+use levada_host::api::prepare::Preparing;
+use levada_host::api::serve::serve;
+use levada_host::api::socket::{Socket, usual_path};
+use levada_host::api::{self, Served};
+use levada_host::state::{self, Memory, Restore};
+use levada_host::{Host, What, files, last_words};
+use levada_sys::Status;
+use levada_sys::leases::Leases;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// For one action, in CPU time. Those of a signal take microseconds, those of a picture some milliseconds.
+const TIME_LIMIT_MS: u32 = 10_000;
+
+fn socket(args: &HostArgs) -> Result<Socket, Failure> {
+    if let Some(fd) = args.listener {
+        // SAFETY: whoever has started us has left it to us alone.
+        return Ok(unsafe { Socket::given(fd, "--listener") }?);
+    }
+    if let Some(socket) = Socket::inherited()? {
+        // What all commands are told by their environment is not said to this one.
+        let told = std::env::var_os("LEVADA_HOST").map(PathBuf::from);
+        let option = match (&args.group, &args.socket) {
+            (Some(_), _) => "--group",
+            (None, given) if *given != told => "--socket",
+            _ => return Ok(socket),
+        };
+        let what = format!(
+            "{option} is for a socket of the host's own, and one is handed over (LISTEN_FDS)"
+        );
+        return Err(Failure::new(what).help(
+            "leave it out; in a systemd unit: ListenStream says where it is, SocketMode and SocketGroup who may use it",
+        ));
+    }
+    let path = match &args.socket {
+        Some(path) => path.clone(),
+        None => usual_path()?,
+    };
+    Ok(Socket::bind(&path, args.group.as_deref())?)
+}
+
+impl From<RestoreWhat> for Restore {
+    fn from(what: RestoreWhat) -> Restore {
+        match what {
+            RestoreWhat::Good => Restore::Good,
+            RestoreWhat::All => Restore::All,
+        }
+    }
+}
+
+/// Of two hosts of a user one gives them, and the other takes part.
+fn give_leases() -> Option<Leases> {
+    match Leases::begin() {
+        Ok(leases) => Some(leases),
+        Err(e) if [Status::STATE, Status::UNKNOWN].contains(&e.status) => None,
+        Err(e) => {
+            say!("programs beside this host do not share its cores: no leases: {e}");
+            None
+        }
+    }
+}
+
+pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
+    let held = hold(args);
+    let blamed = last_words::end();
+    match held? {
+        Some(signal) => {
+            // SAFETY: all streams; what has printed has ended.
+            unsafe { libc::fflush(std::ptr::null_mut()) };
+            guard::end_by(signal)
+        }
+        None if blamed && args.listener.is_none() => Ok(ExitCode::FAILURE),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Until it is told to end. The signal that it is to end by then, if it is the process of an isolated application:
+/// the host that has started it sees, and says, what has ended it.
+fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
+    let isolated = args.listener.is_some();
+    files::allow_all();
+    // The process of one isolated application ends by that.
+    if !isolated {
+        signals::survive_cpu_limit();
+    }
+    levada_host::remember();
+    let socket = socket(args)?;
+    if let Some(socket) = args.listener {
+        guard::part(socket).map_err(|e| Failure::new(format!("there can be no guard: {e}")))?;
+    }
+    socket.keep_from_children();
+    let mut options = args.runtime.options();
+    options.isolated = isolated;
+    // Others are here, too.
+    options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
+    options.runtime.prints = args.prints;
+    // Before there are workers.
+    let _leases = (!isolated).then(give_leases);
+    let memory = match isolated {
+        true => None,
+        false => memory(args)?,
+    };
+    // Before there is a runtime, whose handlers of faults come first.
+    let words = match (&memory, isolated) {
+        (Some(memory), _) => match memory.journal().file() {
+            Ok(file) => Some(file),
+            Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
+        },
+        (None, true) => socket.beside(api::isolated::LAST_WORDS).ok(),
+        (None, false) => None,
+    };
+    last_words::leave_to(words, !isolated);
+    let host = realtime::start(&options)?;
+    last_words::of(host.runtime());
+    let restore = args.restore.map_or(Restore::Nothing, Restore::from);
+    if !isolated {
+        host.events().log_failures();
+    }
+    if let Some(memory) = &memory {
+        let kept = memory.clone();
+        host.tell_first(move |name, number| kept.over_if_free(name, number));
+        tell_what_was_left(memory, &host, restore);
+    }
+    api::isolated::tidy();
+    let served = Arc::new(served(args, host, memory, restore));
+    let end = Arc::new(tokio::sync::Notify::new());
+    let ended = end.clone();
+    // Of an isolated application's process it is seen from outside what has ended it.
+    let at_once = match isolated {
+        true => guard::end_by,
+        false => |signal| {
+            last_words::end();
+            signals::exit(signal)
+        },
+    };
+    let runtime = served.host.runtime().clone();
+    let serve_it = move || runtime.serve();
+    let stop = move || ended.notify_one();
+    let interrupt = match Interrupt::watch_without_pipe(serve_it, stop, at_once) {
+        Ok(interrupt) => interrupt,
+        Err(e) => return failure(format!("cannot watch for signals: {e}")),
+    };
+    greet(&served, &socket, isolated);
+    if let Some(note) = realtime::note(&options) {
+        say!("{note}");
+    }
+    // It answers whatever the workers compute. What takes long is done on threads that it starts, and those are of the
+    // usual class.
+    served.host.runtime().serve();
+    if args.json {
+        output::line(&serde_json::json!(api::info(&served)).to_string())?;
+    }
+    // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
+    let tell = |what| (!isolated).then(|| sd_notify::tell(what));
+    tell(sd_notify::READY);
+    let done = serve(&socket, served.clone(), end);
+    tell(sd_notify::STOPPING);
+    let saved = match &served.memory {
+        Some(memory) => memory.close(),
+        None => {
+            last_words::keep_silent();
+            Ok(())
+        }
+    };
+    drop(socket);
+    let signal = interrupt.signal().filter(|_| isolated);
+    end_all(&served, args.within(), isolated, signal);
+    drop(interrupt);
+    match done {
+        Ok(()) => Ok(saved.map(|()| signal)?),
+        Err(e) => output::failure(format!("cannot serve: {e}")),
+    }
+}
+
+/// Its state folder, if there is one.
+fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
+    let folder = match &args.state {
+        // An application may leave the folder in which we were started.
+        Some(folder) => Some(std::path::absolute(folder)?),
+        None => state::usual_folder(),
+    };
+    let Some(folder) = folder else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(Memory::open(&folder)?)))
+}
+
+/// Of the host before this one.
+fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
+    let before = memory.left();
+    if !before.is_empty() && restore == Restore::Nothing {
+        say!(
+            "the last host had loaded {}: --restore loads that again, levada unload forgets it",
+            before.join(", ")
+        );
+    }
+    for name in memory.gone() {
+        let why = "it had been told to go when the last host ended, and is not loaded again";
+        host.events().tell(What::Unloaded, name, why);
+        say!("{name}: {why}");
+    }
+    for file in memory.foreign() {
+        say!("the state folder holds {file}, which no host has made: it is left alone");
+    }
+    // A host that restores says what it leaves out.
+    if restore == Restore::Nothing {
+        for (name, why) in memory.left_out() {
+            say!("{name}: held back: {why}");
+        }
+    }
+}
+
+/// What its clients are answered from.
+fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Restore) -> Served {
+    // As it is now, also when another version is installed meanwhile.
+    let command = PathBuf::from("/proc/self/exe");
+    let isolated = AllIsolated::of(&host);
+    Served {
+        host,
+        command: command.clone(),
+        began: Instant::now(),
+        memory,
+        restore,
+        naming: Mutex::default(),
+        coming: Default::default(),
+        preparing: Preparing::default(),
+        isolated,
+        away: Default::default(),
+        followers: Default::default(),
+        starts: Starts {
+            command,
+            options: args.for_another(),
+            within: args.within(),
+        },
+    }
+}
+
+/// How many workers there are, and where they are asked.
+fn greet(served: &Served, socket: &Socket, isolated: bool) {
+    let runtime = served.host.runtime();
+    let workers = plural(runtime.workers() as usize, "worker");
+    let workers = match runtime.realtime() {
+        Some(priority) => format!("{workers} at real-time priority {priority}"),
+        None => workers,
+    };
+    match socket.path() {
+        Some(path) => say!("{workers} on {}; Ctrl-C ends it", path.display()),
+        None if isolated => {}
+        None => say!("{workers}"),
+    }
+}
+
+/// Ends what is loaded. Where a firing lasts longer, that is said, and the process ends here: by `signal`, if there is one.
+fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32>) {
+    let left = served.live();
+    if left > 0 && !isolated {
+        say!("stopping {}", plural(left, "application"));
+    }
+    // What natives hold open is finished, or removed, when the applications go.
+    let lasting = served.stop_within(within);
+    if lasting.is_empty() {
+        return;
+    }
+    let names = lasting.join(", ");
+    say!("not ended after {within:?}, as a firing lasts: {names}");
+    served.host.flush();
+    if let Some(signal) = signal {
+        guard::end_by(signal);
+    }
+    last_words::end();
+    // SAFETY: whatever would be run at the end may wait for that firing, too.
+    unsafe { libc::_exit(1) };
+}

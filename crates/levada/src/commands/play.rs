@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada run --play`: what the network writes goes through a pipe to a viewer.
+
+use crate::common::output::{Failure, failure, failure_with};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Those that are looked for, in this order.
+const VIEWERS: [&str; 2] = ["ffplay", "mpv"];
+
+/// What makes a viewer show what it reads, in a window of this title.
+fn words(viewer: &str, title: &str) -> Vec<String> {
+    let titled = format!("--title={title}");
+    let words: &[&str] = match viewer {
+        "mpv" => &["--really-quiet", "--force-window", &titled, "-"],
+        _ => &[
+            "-loglevel",
+            "error",
+            "-autoexit",
+            "-window_title",
+            title,
+            "-i",
+            "-",
+        ],
+    };
+    words.iter().map(|w| w.to_string()).collect()
+}
+
+pub struct Viewer {
+    name: &'static str,
+    child: Child,
+    /// The end of the pipe that natives open anew, by its name.
+    end: File,
+}
+
+fn installed(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// The viewer that is used; that there is none is said before anything is compiled.
+pub fn viewer() -> Result<(&'static str, PathBuf), Failure> {
+    match VIEWERS.iter().find_map(|v| Some((*v, installed(v)?))) {
+        Some(found) => Ok(found),
+        None => failure_with(
+            "--play: no viewer is installed",
+            "install ffplay (Debian: apt-get install ffmpeg) or mpv; or write the video to a file \
+             with --out FILE.y4m",
+        ),
+    }
+}
+
+impl Viewer {
+    /// Starts the viewer, with a window of this title.
+    pub fn start(title: &str) -> Result<Viewer, Failure> {
+        let (name, path) = viewer()?;
+        let (read, end) = pipe()?;
+        // Its output is nobody's: what the network prints is there.
+        let started = Command::new(&path)
+            .args(words(name, title))
+            .stdin(read)
+            .stdout(Stdio::null())
+            .spawn();
+        match started {
+            Ok(child) => Ok(Viewer { name, child, end }),
+            Err(e) => failure(format!("--play: cannot start {}: {e}", path.display())),
+        }
+    }
+
+    /// What the network is to write to.
+    pub fn file(&self) -> String {
+        format!("/dev/fd/{}", self.end.as_raw_fd())
+    }
+
+    /// Where its pictures are written.
+    pub fn end(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+
+    /// Waits until all is shown, or the window is closed.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        drop(self.end);
+        let status = self.child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => failure_with(
+                format!("--play: {} fails ({status})", self.name),
+                "without a screen, write the video to a file with --out FILE.y4m",
+            ),
+        }
+    }
+}
+
+/// A pipe whose ends no other process gets by itself.
+fn pipe() -> Result<(File, File), Failure> {
+    let mut ends = [0; 2];
+    // SAFETY: both descriptors are new, and nobody else's.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(std::io::Error::last_os_error().into());
+        }
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `levada run`: compiles a network, or opens a C program, runs it on one worker per core, and says what
+//! it did.
+//!
+//! It is a host with one application (`levada-host`), which ends with it.
+
+use crate::cli::RunArgs;
+use crate::commands::graph;
+use crate::commands::play::{self, Viewer};
+use crate::common::artifact::{self, Kind};
+use crate::common::core_time;
+use crate::common::io_options;
+use crate::common::io_options::Where;
+use crate::common::native_hang::Endless;
+use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::program;
+use crate::common::progress::Progress;
+use crate::common::realtime;
+use crate::common::resolve;
+use crate::common::run_summary::{Outcome, Summary, Written};
+use crate::common::signals::Interrupt;
+use crate::record;
+use crate::record::sampler::Looks;
+use levada_cal::ir;
+use levada_host::{Host, Hosted, Limits, Load};
+use levada_sys::{App, Counters, Network, Status};
+use serde_json::Value;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    check(args)?;
+    let made = match program::is_one(&args.network.network) {
+        true => program::open(args)?,
+        false => compiled(args)?,
+    };
+    if args.json {
+        output::keep_for_results()?;
+    }
+    let host = realtime::start(&args.runtime.options())?;
+    let viewer = args.play.then(|| Viewer::start(&made.name)).transpose()?;
+    let hosted = host.load(load_of(args, &made, &host, viewer.as_ref())?)?;
+    let app = &hosted.app;
+    let stopped = hosted.clone();
+    let runtime = host.runtime().clone();
+    let stop = move || drop(stopped.app.stop());
+    let interrupt = match Interrupt::watch(move || runtime.serve(), stop) {
+        Ok(interrupt) => interrupt,
+        Err(e) => return failure(format!("cannot watch for signals: {e}")),
+    };
+    let shown = args.progress || (!args.no_progress && std::io::stderr().is_terminal());
+    let mut progress = shown.then(|| Progress::new(host.runtime()));
+
+    let began = SystemTime::now();
+    let first = core_time::Sample::now();
+    let start = Instant::now();
+    // An application that has been interrupted already does not start; how it ended is told below.
+    if let Err(e) = host.start(&hosted)
+        && interrupt.signal().is_none()
+    {
+        return Err(e.into());
+    }
+    let looks = args
+        .record
+        .as_ref()
+        .and_then(|_| Looks::begin(&hosted, host.runtime()));
+    let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
+    let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
+    // Signals are handled on it, too, and it says how far all is.
+    host.runtime().serve();
+    let ended = until_end(app, progress.as_mut(), endless, &interrupt);
+    let elapsed = start.elapsed();
+    drop(progress);
+    let status = match ended {
+        Ok(status) => status,
+        Err(why) => {
+            let failure = Failure::new(why).help("the process ends with it");
+            output::error(&failure.what, failure.help.as_deref());
+            if args.json {
+                output::line(&failure.json().to_string())?;
+            }
+            std::process::exit(interrupt.signal().map_or(1, |signal| 128 + signal));
+        }
+    };
+
+    let printed = all_printed();
+    let others = core_time::Sample::now().others_since(&first);
+    let mut summary = Summary::new(app, host.runtime(), elapsed, &others, hosted.moves());
+    summary.network = made.name.clone();
+    summary.diagnostics = made.diagnostics;
+    summary.strict = args.strict;
+    if summary.counters.actors.iter().all(|a| a.firings == 0) {
+        summary.idle = Some(app.why());
+    }
+    let signal = interrupt
+        .signal()
+        .or_else(|| is_unread(status, viewer.as_ref()).then_some(libc::SIGPIPE));
+    summary.outcome = outcome(app, status, signal, printed);
+    if let Some(file) = &args.graph {
+        let counters = &summary.counters;
+        let picture = graph::of_run(&summary.network, &made.network, counters, elapsed);
+        match artifact::write(file, picture.as_bytes(), Kind::Svg) {
+            Err(e) if summary.outcome.is_done() => summary.outcome = Outcome::Failed(e.what),
+            Err(e) => output::error(&e.what, None),
+            Ok(()) => {}
+        }
+    }
+    if let (Some(file), Outcome::Done) = (&args.record, &summary.outcome) {
+        let text = recorded(
+            &host,
+            &hosted,
+            &made.network,
+            looks,
+            &summary.counters,
+            (start, elapsed),
+        );
+        if let Err(e) = artifact::write(file, text.as_bytes(), Kind::Toml) {
+            summary.outcome = Outcome::Failed(e.what);
+        }
+    }
+    // What natives hold open is finished, or removed, when the application goes.
+    drop(interrupt);
+    drop(hosted);
+    drop(host);
+    if let Some(viewer) = viewer {
+        let shown = viewer.finish();
+        // A window that is closed early ends the run as well as any other end.
+        if matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) && shown.is_ok() {
+            summary.outcome = Outcome::Done;
+        }
+        match shown {
+            Err(e) if summary.outcome.is_done() || signal == Some(libc::SIGPIPE) => return Err(e),
+            _ => {}
+        }
+    }
+    say_what_was_written(&mut summary, args.given.output.as_deref(), began);
+    if args.json {
+        output::line(&summary.json(args.stats).to_string())?;
+    }
+    if !matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) {
+        summary.say(made.source.as_ref(), args.stats, args.json);
+    }
+    Ok(summary.exit_code())
+}
+
+/// What cannot be done is said before anything is compiled.
+fn check(args: &RunArgs) -> Result<(), Failure> {
+    io_options::check(&args.given, Where::Here)?;
+    if args.play {
+        play::viewer()?;
+    }
+    for (option, file, kind) in [
+        ("--graph", &args.graph, Kind::Svg),
+        ("--record", &args.record, Kind::Toml),
+    ] {
+        if let Some(file) = file {
+            io_options::writable(option, file, Where::Here)?;
+            artifact::check(file, kind)?;
+        }
+    }
+    let to_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(output::is_standard);
+    let written = [&args.given.output, &args.graph, &args.record];
+    if args.json && written.into_iter().any(to_output) {
+        return failure_with(
+            "--json and what is written to - cannot both have the output",
+            "name a file",
+        );
+    }
+    Ok(())
+}
+
+/// It alone, on all workers.
+fn load_of(
+    args: &RunArgs,
+    made: &Made,
+    host: &Host,
+    viewer: Option<&Viewer>,
+) -> Result<Load, Failure> {
+    let pins = match &args.placement {
+        Some(file) => {
+            let workers = host.machine().workers();
+            record::pins(file, &made.name, &made.network, workers)?
+        }
+        None => Vec::new(),
+    };
+    let mut options = io_options::options(&args.given);
+    options.extend(viewer.map(|v| ("out".to_string(), v.file())));
+    Ok(Load {
+        name: made.name.clone(),
+        class: made.name.clone(),
+        network: made.network.clone(),
+        object: made.object.clone(),
+        options,
+        priority: 0,
+        pins,
+        beside: Vec::new(),
+        seats: None,
+        limits: Limits {
+            rate: args.rate,
+            share: None,
+        },
+        counts: true,
+        anyway: true,
+        exclusive: false,
+        core: None,
+    })
+}
+
+/// Has it ended since who reads its output has gone? A native may learn that, and fail, before the signal is seen here.
+fn is_unread(status: Status, viewer: Option<&Viewer>) -> bool {
+    let output = std::io::stdout();
+    let read = viewer.map_or(output.as_fd(), Viewer::end);
+    (status == Status::FAULT || status == Status::STOPPED) && output::has_no_reader(read)
+}
+
+fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Outcome {
+    match (status, signal) {
+        // Who reads what the network prints has gone.
+        (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
+        (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
+        (Status::OK, _) if !printed => {
+            Outcome::Failed("what was printed could not all be written".into())
+        }
+        (Status::OK, _) => Outcome::Done,
+        (Status::DEADLOCK, _) => Outcome::Deadlock(app.why()),
+        (status, _) => match app.fault() {
+            Some(fault) => Summary::fault(fault),
+            None => Outcome::Failed(format!("{} ({})", status.text(), status.name())),
+        },
+    }
+}
+
+/// The run as `--record` keeps it: began then, and took so long.
+fn recorded(
+    host: &Host,
+    hosted: &Hosted,
+    network: &Network,
+    looks: Option<Looks>,
+    counters: &Counters,
+    times: (Instant, Duration),
+) -> String {
+    let seen = looks.map(|looks| looks.end(counters));
+    let course = record::course(network, counters, &seen.unwrap_or_default());
+    let runtime = host.runtime();
+    let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
+    let machine = record::as_it_was(host.machine(), &ran.collect::<Vec<_>>());
+    record::described(hosted, &machine, counters, course, times)
+}
+
+/// What of `output` is there since then, or that nothing is.
+fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: SystemTime) {
+    summary.output = output.and_then(|o| Written::since(began, o));
+    let other = |o: &Path| std::fs::metadata(o).is_ok_and(|m| !m.is_file() && !m.is_dir());
+    summary.unwritten = output
+        .filter(|o| summary.output.is_none() && !output::is_standard(o) && !other(o))
+        .map(Path::to_path_buf);
+}
+
+/// What is run.
+pub struct Made {
+    pub name: String,
+    pub network: Arc<Network>,
+    /// What it was compiled from.
+    pub source: Option<ir::Network>,
+    /// Where its measured weights are kept.
+    pub object: Option<PathBuf>,
+    /// Of the compiler, as JSON; they have been shown.
+    pub diagnostics: Vec<Value>,
+}
+
+fn compiled(args: &RunArgs) -> Result<Made, Failure> {
+    let mut loaded = resolve::load(&args.network)?;
+    if !args.arguments.is_empty() {
+        return failure_with(
+            format!(
+                "{} is a network, and takes no arguments",
+                loaded.network.name
+            ),
+            "--set gives its parameters values; arguments are for C programs (.so)",
+        );
+    }
+    let compile = resolve::compile_options(&loaded, &args.compile)?;
+    let made = resolve::compile(&mut loaded, &compile)?;
+    io_options::asked_for(&args.given, &made.options, &mut loaded.diagnostics)?;
+    if args.play && !made.options.holds("out") {
+        return failure("--play: nothing in this network writes what could be shown");
+    }
+    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    let mut opened = unsafe { Network::open(&made.object) };
+    if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
+        // Something has changed around it, such as a library: it is made anew, once.
+        resolve::compile(&mut loaded, &compile)?;
+        // SAFETY: as above.
+        opened = unsafe { Network::open(&made.object) };
+    }
+    Ok(Made {
+        name: loaded.network.name.clone(),
+        network: Arc::new(opened.map_err(Failure::new)?),
+        source: Some(loaded.network),
+        object: Some(made.object),
+        diagnostics: loaded.diagnostics,
+    })
+}
+
+/// Writes out what natives and `print` left in the C library's buffers; did all of it arrive?
+fn all_printed() -> bool {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: no native runs any more, and the C library's own stream is always there.
+    unsafe { libc::fflush(std::ptr::null_mut()) == 0 && libc::ferror(stdout) == 0 }
+}
+
+/// Waits until it has ended, and shows how far it is meanwhile; or says what does not end.
+fn until_end(
+    app: &App,
+    mut progress: Option<&mut Progress>,
+    mut endless: Endless,
+    interrupt: &Interrupt,
+) -> Result<Status, String> {
+    let step = Duration::from_millis(if progress.is_some() { 50 } else { 250 });
+    loop {
+        let status = app.wait(Some(step));
+        if status != Status::TIME {
+            return Ok(status);
+        }
+        if let Some(progress) = &mut progress {
+            progress.tick(app);
+        }
+        if let Some(why) = endless.look(app, interrupt.signal().is_some()) {
+            return Err(why);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files that commands make: where one may be written, and how.
+//!
+//! A file that Levada did not make is never replaced. So that a command knows its own files again, each
+//! ends with a seal: a text with a comment that holds a hash of all before it, an object or a program
+//! with the hash alone (`levada_cal::compile::seal`). A file that was changed since has no valid seal. An
+//! empty file may be replaced; a device or a pipe is written to.
+//!
+//! A file gets its name when it is complete. Where no file had the name before, the kernel is asked to
+//! give it only if that is so still.
+
+use crate::common::output::{self, Failure, failure, failure_with};
+use levada_cal::compile;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// What kind of file it is, and so what its seal looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    C,
+    Dot,
+    Svg,
+    Toml,
+    /// A manual page.
+    Roff,
+    /// A shared object or a program.
+    Object,
+}
+
+impl Kind {
+    /// How a comment of one line begins and ends.
+    fn comment(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::C => ("/* ", " */"),
+            Kind::Dot => ("// ", ""),
+            Kind::Svg => ("<!-- ", " -->"),
+            Kind::Toml => ("# ", ""),
+            Kind::Roff | Kind::Object => (".\\\" ", ""),
+        }
+    }
+
+    fn seal(self, text: &[u8]) -> String {
+        let (open, close) = self.comment();
+        let hash = Sha256::digest(text);
+        let hash: String = hash[..8].iter().map(|b| format!("{b:02x}")).collect();
+        format!("{open}Made by Levada: {hash}{close}\n")
+    }
+
+    /// Whether Levada made this content.
+    fn made(self, content: &[u8]) -> bool {
+        if self == Kind::Object {
+            return compile::has_seal(content);
+        }
+        let body = content.strip_suffix(b"\n").unwrap_or(content);
+        let last = body
+            .iter()
+            .rposition(|b| *b == b'\n')
+            .map_or(0, |at| at + 1);
+        content[last..] == *self.seal(&content[..last]).as_bytes()
+    }
+}
+
+/// What is there under a name.
+enum There {
+    Nothing,
+    /// A file that may be replaced.
+    Ours,
+    /// A device or a pipe.
+    Special,
+}
+
+fn there(path: &Path, kind: Kind) -> Result<There, Failure> {
+    let cannot = |e: io::Error| Failure::new(format!("cannot write {}: {e}", path.display()));
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            return failure_with(
+                format!("{} is a link that leads nowhere", path.display()),
+                "name the file that is to be written",
+            );
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
+        Err(e) => return Err(cannot(e)),
+    };
+    if meta.is_dir() {
+        return failure(format!("cannot write {}: it is a folder", path.display()));
+    }
+    if !meta.is_file() {
+        return Ok(There::Special);
+    }
+    if meta.len() == 0 || kind.made(&fs::read(path).map_err(cannot)?) {
+        return Ok(There::Ours);
+    }
+    Err(not_ours(path))
+}
+
+fn not_ours(path: &Path) -> Failure {
+    let what = "was not made by Levada, or was changed since; it is not replaced";
+    Failure::new(format!("{} {what}", path.display())).help("remove it, or name another file")
+}
+
+/// Whether a file may be written there: said before anything is done for it.
+pub fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
+    match output::is_standard(path) {
+        true => Ok(()),
+        false => there(path, kind).map(drop),
+    }
+}
+
+/// Writes a text with its seal; to the output (`-`), to a device or a pipe without one.
+pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
+    if output::is_standard(path) {
+        return output::line(String::from_utf8_lossy(text).trim_end());
+    }
+    let there = there(path, kind)?;
+    if matches!(there, There::Special) {
+        return output::write_file(path, text);
+    }
+    let mut sealed = text.to_vec();
+    if !sealed.is_empty() && !sealed.ends_with(b"\n") {
+        sealed.push(b'\n');
+    }
+    let seal = kind.seal(&sealed);
+    sealed.extend_from_slice(seal.as_bytes());
+    put(path, &there, |mut file, _| file.write_all(&sealed))
+}
+
+/// Copies an object that has its seal; its permissions come along.
+pub fn copy_object(from: &Path, to: &Path) -> Result<(), Failure> {
+    let there = there(to, Kind::Object)?;
+    put(to, &there, |_, partial| fs::copy(from, partial).map(drop))
+}
+
+/// Moves a file that was just made, on the same file system, to its name, with a seal.
+pub fn move_object(from: &Path, to: &Path) -> Result<(), Failure> {
+    let there = there(to, Kind::Object)?;
+    let moved = compile::seal(from).and_then(|()| rename(from, &output::followed(to), &there));
+    moved.map_err(|e| cannot_put(to, &e))
+}
+
+/// Fills a file beside `path`, and gives it that name.
+fn put(
+    path: &Path,
+    there: &There,
+    fill: impl FnOnce(File, &Path) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let to = output::followed(path);
+    let written = output::partial(&to).and_then(|(file, partial)| {
+        let done = fill(file, &partial).and_then(|()| rename(&partial, &to, there));
+        done.inspect_err(|_| drop(fs::remove_file(&partial)))
+    });
+    written.map_err(|e| cannot_put(path, &e))
+}
+
+fn cannot_put(path: &Path, e: &io::Error) -> Failure {
+    match e.kind() {
+        // It came since this was looked at.
+        ErrorKind::AlreadyExists => not_ours(path),
+        _ => Failure::new(format!("cannot write {}: {e}", path.display())),
+    }
+}
+
+fn rename(from: &Path, to: &Path, there: &There) -> io::Result<()> {
+    if matches!(there, There::Nothing) {
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            // Not every file system can do that.
+            Err(Errno::NOSYS | Errno::INVAL) => {}
+            done => return Ok(done?),
+        }
+    }
+    fs::rename(from, to)
+}
+
+/// A folder that no other process has, beside `path`, for what leads to it; removed at the end.
+pub struct Work(pub PathBuf);
+
+impl Work {
+    pub fn beside(path: &Path) -> io::Result<Work> {
+        let mut n = 0;
+        loop {
+            let folder = output::partial_name(path, n).with_extension("d");
+            match DirBuilder::new().create(&folder) {
+                Ok(()) => return Ok(Work(folder)),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && n < output::NAMES => n += 1,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_was_changed_has_no_seal() {
+        for kind in [Kind::C, Kind::Dot, Kind::Svg, Kind::Toml, Kind::Roff] {
+            let mut text = b"one\ntwo\n".to_vec();
+            assert!(!kind.made(&text) && !kind.made(b"") && !kind.made(b"\n"));
+            text.extend(kind.seal(b"one\ntwo\n").into_bytes());
+            assert!(kind.made(&text), "{kind:?}");
+            for at in 0..text.len() {
+                let mut other = text.clone();
+                other[at] ^= 1;
+                assert!(!kind.made(&other), "{kind:?} {at}");
+            }
+            text.extend(b"three\n");
+            assert!(!kind.made(&text), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What an application's natives are given: what it reads (`--in`), where it writes (`--out`), and
+//! other options. What cannot be used is said before anything is compiled.
+
+use crate::cli::GivenArgs;
+use crate::common::output::{self, Failure, failure, failure_with};
+use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
+use levada_cal::natives::{Files, OptionNames};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Where an application runs: a host has no input or output of its user's (`-`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Where {
+    Here,
+    Host,
+}
+
+pub fn check(args: &GivenArgs, place: Where) -> Result<(), Failure> {
+    // What is checked of --in and --out would be gone round.
+    if let Some((name, value)) = args.option.iter().find(|o| o.0 == "in" || o.0 == "out") {
+        return failure_with(
+            format!("--option {name}={value}: {name} is an option of its own"),
+            format!("write --{name} {value}"),
+        );
+    }
+    if let Some(input) = &args.input {
+        readable(input, place)?;
+    }
+    if let Some(output) = &args.output {
+        writable("--out", output, place)?;
+    }
+    Ok(())
+}
+
+/// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
+/// is said before anything is compiled.
+fn readable(input: &Path, place: Where) -> Result<(), Failure> {
+    let typed = input.to_string_lossy();
+    let parts: Vec<&str> = match input.exists() || typed.is_empty() {
+        true => vec![&typed],
+        false => typed.split(',').collect(),
+    };
+    if parts.iter().all(|p| p.is_empty()) {
+        return failure_with(
+            format!("--in {typed:?} names no file"),
+            match place {
+                Where::Here => "- is standard input",
+                Where::Host => A_FILE,
+            },
+        );
+    }
+    for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
+        // A pipe is opened by who reads it, and once.
+        let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
+            true => std::fs::File::open(part).map(drop),
+            false => Ok(()),
+        });
+        if let Err(e) = tried {
+            return failure(format!("--in {part}: {e}"));
+        }
+    }
+    Ok(())
+}
+
+/// What somebody names who has no input or output there.
+const A_FILE: &str = "name a file, or a pipe made with mkfifo";
+
+pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    if path.as_os_str().is_empty() {
+        return failure_with(
+            format!("{option} names no file"),
+            match place {
+                Where::Here => "name one, or - for the output",
+                Where::Host => A_FILE,
+            },
+        );
+    }
+    match folder.is_dir() {
+        true => Ok(()),
+        false => failure_with(
+            format!(
+                "{option} {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            ),
+            format!("make it: mkdir -p {}", folder.display()),
+        ),
+    }
+}
+
+/// What an application in a host would find out only when it runs.
+pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
+    if files.reads && args.input.is_none() {
+        return failure_with(
+            "this network reads what --in names, and that is not given",
+            format!("{A_FILE}, with --in; /dev/null, if what would read is never called"),
+        );
+    }
+    let folder = args.output.as_ref().filter(|p| p.is_dir());
+    match folder.filter(|_| files.writes_one) {
+        Some(folder) => failure_with(
+            format!("--out {}: is a folder", folder.display()),
+            "this network writes one file: name that",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// An option that no native of the network asks for is refused; files that nobody reads or writes
+/// are warned of.
+pub fn asked_for(
+    args: &GivenArgs,
+    names: &OptionNames,
+    diagnostics: &mut Vec<Value>,
+) -> Result<(), Failure> {
+    for (name, value) in &args.option {
+        if !names.holds(name) {
+            return failure_with(
+                format!("--option {name}={value}: nothing in this network asks for {name}"),
+                match names.others().as_slice() {
+                    [] => "it has no such options".to_string(),
+                    others => format!("it has {}", others.join(", ")),
+                },
+            );
+        }
+    }
+    let mut unused = Diagnostics::new();
+    for (name, given, does) in [
+        ("in", args.input.is_some(), "reads"),
+        ("out", args.output.is_some(), "writes"),
+    ] {
+        if given && !names.holds(name) {
+            let what = format!("--{name}: nothing in this network {does} it");
+            unused.push(Diagnostic::warning("unused-option", what));
+        }
+    }
+    let sources = Sources::new();
+    output::diagnostics(&sources, &unused);
+    diagnostics.extend(output::list(&sources, &unused));
+    Ok(())
+}
+
+pub fn options(args: &GivenArgs) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    let path = |p: &PathBuf| p.to_string_lossy().into_owned();
+    options.extend(args.input.iter().map(|p| ("in".to_string(), path(p))));
+    options.extend(args.output.iter().map(|p| ("out".to_string(), path(p))));
+    options.extend(args.option.iter().cloned());
+    options
+}

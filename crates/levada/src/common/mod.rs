@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What several commands share.
+
+#[macro_use]
+pub mod output;
+
+pub mod artifact;
+pub mod core_time;
+pub mod io_options;
+pub mod load_progress;
+pub mod native_hang;
+pub mod prepare_cache;
+pub mod program;
+pub mod progress;
+pub mod realtime;
+pub mod resolve;
+pub mod run_summary;
+pub mod sd_notify;
+pub mod signals;
+pub mod sources;
+pub mod std_streams;
+pub mod trial_open;

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What the command says, and where: results on the output, everything else on the error output, in
+//! colour only on a terminal that wants it.
+
+use crate::common::std_streams;
+use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};
+use levada_host::Kind;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A line on the error output, in which nothing controls a terminal. Where nobody reads that, or there is no room, all
+/// goes on without.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::common::output::say_text(&$crate::common::output::plain(&format!("{}\n", format_args!($($text)*))))
+    };
+}
+
+/// The same without the line's end.
+macro_rules! say_on {
+    ($($text:tt)*) => { $crate::common::output::say_text(&$crate::common::output::plain(&format!($($text)*))) };
+}
+
+/// A line with colours ([`paint`]). What comes from outside is made [`plain`] first.
+macro_rules! say_painted {
+    ($($text:tt)*) => {
+        $crate::common::output::say_text(&format!("{}\n", format_args!($($text)*)))
+    };
+}
+
+/// The status of a command that failed, whose status is otherwise a program's.
+pub const OURS: u8 = 125;
+
+/// Why a command failed, and what to do about it.
+#[derive(Debug)]
+pub struct Failure {
+    pub what: String,
+    pub help: Option<String>,
+    /// What was found in the sources, as JSON; it has been shown already.
+    pub diagnostics: Vec<Value>,
+    /// What a load would have done to the promises, where that is why, as JSON.
+    pub admission: Option<Box<Value>>,
+    /// Which sort of error it is.
+    pub kind: Kind,
+    /// The command's exit status, where it is not that of its kind.
+    pub status: Option<u8>,
+}
+
+impl Failure {
+    pub fn new(what: impl Into<String>) -> Failure {
+        Failure {
+            what: shortened(what.into()),
+            help: None,
+            diagnostics: Vec::new(),
+            admission: None,
+            kind: Kind::Failed,
+            status: None,
+        }
+    }
+
+    pub fn kind(mut self, kind: Kind) -> Failure {
+        self.kind = kind;
+        self
+    }
+
+    pub fn status(mut self, status: u8) -> Failure {
+        self.status = Some(status);
+        self
+    }
+
+    pub fn exit_status(&self) -> u8 {
+        self.status.unwrap_or(self.kind.exit_status())
+    }
+
+    /// Of a command whose status is otherwise a program's: as `env` and its kin have it for what is
+    /// their own fault.
+    pub fn of_ours(self) -> Failure {
+        let status = self.status.unwrap_or(OURS);
+        self.status(status)
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub fn found(mut self, diagnostics: Vec<Value>) -> Failure {
+        self.diagnostics = diagnostics;
+        self
+    }
+
+    /// What a command says with --json when it could not do what was asked for: one object, with at
+    /// least one diagnostic.
+    pub fn json(&self) -> Value {
+        let mut diagnostics = self.diagnostics.clone();
+        if !diagnostics.iter().any(|d| d["severity"] == "error") {
+            diagnostics.push(json!({
+                "severity": "error", "code": "refused", "message": self.what, "help": self.help,
+            }));
+        }
+        let mut said = json!({
+            "outcome": "refused",
+            "code": self.kind.code(),
+            "message": self.what,
+            "help": self.help,
+            "diagnostics": diagnostics,
+        });
+        if let Some(admission) = &self.admission {
+            said["admission"] = admission.as_ref().clone();
+        }
+        said
+    }
+}
+
+/// No line is longer than a screen: what is quoted may be a file of one line.
+fn shortened(text: String) -> String {
+    const LONGEST: usize = 1000;
+    if text.lines().all(|line| line.len() <= LONGEST) {
+        return text;
+    }
+    let line = |line: &str| match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line.to_string(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(why: std::io::Error) -> Failure {
+        Failure::new(why.to_string())
+    }
+}
+
+impl From<levada_host::Refusal> for Failure {
+    fn from(why: levada_host::Refusal) -> Failure {
+        Failure {
+            help: why.help,
+            kind: why.kind,
+            ..Failure::new(why.what)
+        }
+    }
+}
+
+pub fn failure<T>(what: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::new(what))
+}
+
+pub fn failure_with<T>(what: impl Into<String>, help: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::new(what).help(help))
+}
+
+/// Diagnostics as a list of JSON objects.
+pub fn list(sources: &Sources, diags: &Diagnostics) -> Vec<Value> {
+    match to_json(sources, diags) {
+        Value::Array(list) => list,
+        other => vec![other],
+    }
+}
+
+/// The output as it was when the process began, where [`keep_for_results`] has taken it.
+static RESULTS: OnceLock<File> = OnceLock::new();
+
+/// From here on only results go to the output: what else in this process prints there (networks do)
+/// goes to the error output.
+pub fn keep_for_results() -> Result<(), Failure> {
+    // SAFETY: both descriptors are the process's own; the copy is nobody else's.
+    let kept = unsafe {
+        let copy = libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3);
+        match copy {
+            0.. if libc::dup2(2, 1) >= 0 => File::from_raw_fd(copy),
+            _ => {
+                let why = std::io::Error::last_os_error();
+                return failure(format!("cannot keep the output apart: {why}"));
+            }
+        }
+    };
+    let _ = RESULTS.set(kept);
+    Ok(())
+}
+
+/// Whether the error output may be coloured.
+pub fn color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+        && std::io::stderr().is_terminal()
+}
+
+/// A word in a colour (an ANSI code), where colours are shown.
+pub fn paint(code: &str, text: &str) -> String {
+    match color() {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_string(),
+    }
+}
+
+pub const RED: &str = "1;31";
+pub const GREEN: &str = "32";
+pub const YELLOW: &str = "33";
+pub const BLUE: &str = "1;34";
+pub const BOLD: &str = "1";
+pub const DIM: &str = "2";
+
+pub fn error(what: &str, help: Option<&str>) {
+    say_painted!("{}: {}", paint(RED, "error"), plain(what));
+    if let Some(help) = help {
+        say_painted!("  {}: {}", paint(BLUE, "help"), plain(help));
+    }
+}
+
+/// Text from outside, without what a terminal would take for a command.
+pub use levada_sys::escape::escaped as plain;
+
+/// Writes to the error output as it is. Where nobody reads that, or there is no room, all goes on without.
+pub fn say_text(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// All diagnostics with their lines on the error output; what was written.
+pub fn diagnostics(sources: &Sources, diags: &Diagnostics) -> String {
+    let text = render(sources, diags, color());
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    text
+}
+
+/// Counts of errors and warnings.
+pub fn counts(diags: &Diagnostics) -> (usize, usize) {
+    let of = |s: Severity| diags.iter().filter(|d| d.severity == s).count();
+    (of(Severity::Error), of(Severity::Warning))
+}
+
+/// "1 error", "2 errors".
+pub fn plural(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    }
+}
+
+/// A size, in the unit in which it is read easily.
+pub fn bytes(count: u64) -> String {
+    match count {
+        b if b >= 10 << 20 => format!("{} MiB", b >> 20),
+        b if b >= 10 << 10 => format!("{} KiB", b >> 10),
+        b => plural(b as usize, "byte"),
+    }
+}
+
+/// What natives call many ("frames", "pictures"), in the number that is meant.
+pub fn unit_of(count: u64, unit: &str) -> &str {
+    match count {
+        1 => unit.strip_suffix('s').unwrap_or(unit),
+        _ => unit,
+    }
+}
+
+/// Prints a line, or several, on the output, in which nothing controls a terminal. A JSON text stays the same value.
+pub fn line(text: &str) -> Result<(), Failure> {
+    raw_line(&plain(text))
+}
+
+/// Prints a line as it is: a file's content, or what is painted. What comes from outside is made [`plain`] first.
+pub fn raw_line(text: &str) -> Result<(), Failure> {
+    raw(format!("{text}\n").as_bytes())
+}
+
+/// Writes to the output, all of it and at once: what is left in a buffer at the end is lost in silence if it cannot be
+/// written.
+pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
+    let written = match RESULTS.get() {
+        Some(mut kept) => kept.write_all(bytes),
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(bytes).and_then(|()| out.flush())
+        }
+    };
+    written.map_err(not_written)
+}
+
+pub fn not_written(why: std::io::Error) -> Failure {
+    let why = std_streams::not_written(why);
+    Failure::new(format!("cannot write to the output: {why}"))
+}
+
+/// All of the input.
+pub fn input() -> Result<Vec<u8>, Failure> {
+    std_streams::input()
+        .and_then(|input| levada_cal::workspace::read_all(input.lock()))
+        .map_err(|why| Failure::new(format!("cannot read the input: {why}")))
+}
+
+/// Whether it is a pipe, or the like, whose readers have all gone.
+pub fn has_no_reader(end: BorrowedFd) -> bool {
+    let mut polled = libc::pollfd {
+        fd: end.as_raw_fd(),
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one of them, ours.
+    unsafe { libc::poll(&mut polled, 1, 0) > 0 && polled.revents & libc::POLLERR != 0 }
+}
+
+/// Whether a name means the output rather than a file.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Writes a file, whatever is there: only for what a user or a C compiler's caller has named to be replaced, and
+/// for the cache; else see `made`. It has a name of its own first, so that the final name never holds half of it.
+/// What is no ordinary file (a device, a pipe) is written to, not replaced; `-` is the output.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
+    if is_standard(path) {
+        return raw_line(String::from_utf8_lossy(bytes).trim_end());
+    }
+    if std::fs::metadata(path).is_ok_and(special) {
+        let opened = File::options().write(true).open(path);
+        return match opened.and_then(|mut f| f.write_all(bytes)) {
+            Ok(()) => Ok(()),
+            Err(e) => failure(format!("cannot write {}: {e}", path.display())),
+        };
+    }
+    match replace(&followed(path), bytes, None) {
+        Ok(()) => Ok(()),
+        Err(e) => failure(format!("cannot write {}: {e}", path.display())),
+    }
+}
+
+/// Gives a file this content, at once.
+pub fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> io::Result<()> {
+    let (mut file, partial) = partial(path)?;
+    let written = file.write_all(bytes).and_then(|()| {
+        if let Some(mode) = mode {
+            file.set_permissions(mode)?;
+        }
+        std::fs::rename(&partial, path)
+    });
+    written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
+}
+
+/// Where a link leads, so that the link stays: the file there is the one that is replaced.
+pub fn followed(path: &Path) -> PathBuf {
+    match path.is_symlink() {
+        true => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
+        false => path.to_path_buf(),
+    }
+}
+
+/// The number of names that are tried for a new file.
+pub const NAMES: u32 = 1000;
+
+/// Name number `n` of this process for what becomes `path`.
+pub fn partial_name(path: &Path, n: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}-{n}.part", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// A new file beside `path`, which is to become it.
+pub fn partial(path: &Path) -> io::Result<(File, PathBuf)> {
+    let mut n = 0;
+    loop {
+        let partial = partial_name(path, n);
+        match File::options().write(true).create_new(true).open(&partial) {
+            Ok(file) => return Ok((file, partial)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < NAMES => n += 1,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// 1234567 as "1 234 567".
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A table: the first column to the left, the others to the right.
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    // In columns of a terminal, of which some characters take two.
+    let columns = |cell: &str| ratatui::text::Line::from(cell).width();
+    let mut width: Vec<usize> = head.iter().map(|h| columns(h)).collect();
+    for row in rows {
+        for (w, cell) in width.iter_mut().zip(row) {
+            *w = (*w).max(columns(cell));
+        }
+    }
+    let mut out = String::new();
+    let mut put = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::from(" ");
+        for (i, (cell, w)) in cells.zip(&width).enumerate() {
+            let space = " ".repeat(w.saturating_sub(columns(cell)));
+            text += &match i {
+                0 => format!(" {cell}{space}"),
+                _ => format!("  {space}{cell}"),
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    put(&mut head.iter().copied());
+    for row in rows {
+        put(&mut row.iter().map(String::as_str));
+    }
+    out
+}

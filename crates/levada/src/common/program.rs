@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! C programs as applications: shared objects with a `main` (`levada/program.h`).
+
+use crate::cli::{CompileArgs, GivenArgs, NetworkArgs, PrepareArgs, RunArgs};
+use crate::commands::run::Made;
+use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::trial_open;
+use levada_sys::Network;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// A network's file is never called so.
+pub fn is_one(network: &str) -> bool {
+    let name = Path::new(network).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    name.ends_with(".so") || name.contains(".so.")
+}
+
+/// There is nothing to compile.
+pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
+    refuse(&args.network, &args.given, &args.compile, &[])?;
+    let file = std::path::absolute(&args.network.network)?;
+    if args.open {
+        trial_open::open(&file)?;
+    }
+    let said = json!({
+        "object": file,
+        "network": name(&args.network.network),
+        "program": true,
+        "options": [],
+    });
+    output::line(&said.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opened, for `levada run`.
+pub fn open(args: &RunArgs) -> Result<Made, Failure> {
+    let only = [
+        ("play", args.play),
+        ("placement", args.placement.is_some()),
+        ("record", args.record.is_some()),
+        ("graph", args.graph.is_some()),
+    ];
+    refuse(&args.network, &args.given, &args.compile, &only)?;
+    let file = std::path::absolute(&args.network.network)?;
+    // SAFETY: who runs a program trusts it.
+    let network = unsafe { Network::program(&file, &args.arguments) };
+    Ok(Made {
+        name: name(&args.network.network),
+        network: Arc::new(network.map_err(Failure::new)?),
+        source: None,
+        object: None,
+        diagnostics: Vec::new(),
+    })
+}
+
+/// What is for networks, and a file that is not there.
+fn refuse(
+    network: &NetworkArgs,
+    given: &GivenArgs,
+    compile: &CompileArgs,
+    more: &[(&str, bool)],
+) -> Result<(), Failure> {
+    let all = [
+        ("set", !network.set.is_empty()),
+        ("path", !network.path.is_empty()),
+        ("project", network.project.is_some()),
+        ("in", given.input.is_some()),
+        ("out", given.output.is_some()),
+        ("option", !given.option.is_empty()),
+        ("native", !compile.native.is_empty()),
+        ("unchecked", compile.unchecked),
+        ("outside", compile.outside.is_some()),
+        ("any-sizes", compile.any_sizes.is_some()),
+        ("no-fuse", compile.no_fuse),
+    ];
+    if let Some((option, _)) = all.iter().chain(more).find(|o| o.1) {
+        return failure_with(
+            format!(
+                "--{option} is for networks, and {} is a C program",
+                network.network
+            ),
+            "what is for the program stands behind --, and is what its main is given",
+        );
+    }
+    match Path::new(&network.network).exists() {
+        true => Ok(()),
+        false => failure(format!("there is no file {}", network.network)),
+    }
+}
+
+/// libwork.so.1 is called work.
+fn name(file: &str) -> String {
+    let name = Path::new(file).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let name = name.split(".so").next().unwrap_or_default();
+    name.strip_prefix("lib").unwrap_or(name).to_string()
+}

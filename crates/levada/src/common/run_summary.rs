@@ -1,0 +1,629 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a run did: how it ended, how much was done, how each core and each actor was used.
+
+use crate::common::output::{
+    self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,
+};
+use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
+use levada_cal::ir;
+use levada_host::Kind;
+use levada_sys::ffi::lvd_port_ref;
+use levada_sys::{ActorShape, App, ChannelCounters, Counters, Fault, Runtime};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// How many channels with elements left over are listed; JSON has all.
+const UNCONSUMED_SHOWN_MAX: usize = 10;
+
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Done,
+    /// By this signal.
+    Interrupted(i32),
+    Deadlock(String),
+    /// With the columns of the expression that failed.
+    Fault(Fault, Columns),
+    Failed(String),
+}
+
+impl Outcome {
+    pub fn is_done(&self) -> bool {
+        matches!(self, Outcome::Done)
+    }
+}
+
+#[derive(Debug)]
+pub struct Core {
+    pub cpu: i32,
+    pub busy: Duration,
+    /// The share of its time that other programs took, from 0 to 1; `None`: the run was too short to say.
+    pub others: Option<f64>,
+    pub actors: usize,
+}
+
+/// What a consumer left in a channel at the end.
+#[derive(Debug)]
+pub struct Unconsumed {
+    /// As in `actor.Out -> other.In`.
+    channel: String,
+    from: (String, String),
+    to: (String, String),
+    elements: u64,
+    /// What the consumer waits for, or that it has ended.
+    reason: String,
+}
+
+#[derive(Debug)]
+pub struct Summary {
+    pub network: String,
+    pub outcome: Outcome,
+    pub elapsed: Duration,
+    pub done: Option<(String, u64)>,
+    /// Bytes of the input that were taken, and all there are; 0: unknown.
+    pub input: Option<(u64, u64)>,
+    pub cores: Vec<Core>,
+    pub counters: Counters,
+    pub actors: Vec<ActorShape>,
+    pub moves: usize,
+    pub output: Option<Written>,
+    /// The file that --out names, where nothing came.
+    pub unwritten: Option<PathBuf>,
+    /// Of the compiler, as JSON.
+    pub diagnostics: Vec<Value>,
+    /// Nothing ever fired: what everybody waits for.
+    pub idle: Option<String>,
+    /// What was left in channels at the end.
+    pub unconsumed: Vec<Unconsumed>,
+    /// Elements that are left over make the exit status another one.
+    pub strict: bool,
+}
+
+/// What a run left under the name that --out gave.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub path: PathBuf,
+    files: usize,
+    bytes: u64,
+}
+
+impl Written {
+    /// The file, or the files in the folder, that have been written since.
+    pub fn since(began: SystemTime, path: &Path) -> Option<Written> {
+        // File systems' clocks are coarse.
+        let began = began - Duration::from_millis(20);
+        let new = |m: &std::fs::Metadata| m.is_file() && m.modified().is_ok_and(|at| at >= began);
+        let meta = std::fs::metadata(path).ok()?;
+        let found: Vec<_> = match meta.is_dir() {
+            true => std::fs::read_dir(path)
+                .ok()?
+                .filter_map(|e| std::fs::metadata(e.ok()?.path()).ok())
+                .filter(new)
+                .collect(),
+            false => Some(meta).filter(new).into_iter().collect(),
+        };
+        let written = Written {
+            path: path.to_path_buf(),
+            files: found.len(),
+            bytes: found.iter().map(std::fs::Metadata::len).sum(),
+        };
+        (written.files > 0).then_some(written)
+    }
+}
+
+impl std::fmt::Display for Written {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let size = bytes(self.bytes);
+        let shown = self.path.display();
+        match self.path.is_dir() {
+            true => write!(f, "{shown} ({}, {size})", plural(self.files, "file")),
+            false => write!(f, "{shown} ({size})"),
+        }
+    }
+}
+
+impl Summary {
+    /// Reads all counters of an application that has ended.
+    pub fn new(
+        app: &App,
+        runtime: &Runtime,
+        elapsed: Duration,
+        others: &HashMap<i32, f64>,
+        moves: usize,
+    ) -> Summary {
+        let counters = app.counters().unwrap_or_default();
+        let cores = (0..runtime.workers()).map(|worker| {
+            let read = runtime.worker_counters(worker).unwrap_or_default();
+            Core {
+                cpu: read.cpu,
+                busy: Duration::from_nanos(read.busy_ns),
+                others: others.get(&read.cpu).copied(),
+                actors: counters
+                    .actors
+                    .iter()
+                    .filter(|a| a.worker == worker)
+                    .count(),
+            }
+        });
+        let actors = app.network().describe();
+        Summary {
+            unconsumed: unconsumed(&actors, &counters),
+            strict: false,
+            network: String::new(),
+            outcome: Outcome::Done,
+            elapsed,
+            done: app.progress(),
+            input: app.input_progress(),
+            cores: cores.collect(),
+            actors,
+            counters,
+            moves,
+            output: None,
+            unwritten: None,
+            diagnostics: Vec::new(),
+            idle: None,
+        }
+    }
+
+    /// A fault, with its place where the reader looks for it. One of no actor is no fault of the
+    /// network's: a native says that it cannot read or write what it was told to.
+    pub fn fault(fault: Fault) -> Outcome {
+        match fault.actor.is_empty() {
+            true => Outcome::Failed(fault.message),
+            false => {
+                let (fault, columns) = placed(fault);
+                Outcome::Fault(fault, columns)
+            }
+        }
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self.outcome {
+            Outcome::Done if self.strict && !self.unconsumed.is_empty() => {
+                ExitCode::from(Kind::Unconsumed.exit_status())
+            }
+            Outcome::Done => ExitCode::SUCCESS,
+            Outcome::Interrupted(signal) => ExitCode::from(128 + signal as u8),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
+    fn share(&self, busy: Duration) -> f64 {
+        (busy.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)).min(1.0)
+    }
+
+    fn rate(&self, done: u64) -> f64 {
+        done as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    fn end(&self, end: lvd_port_ref, input: bool) -> (&str, &str) {
+        end_of(&self.actors, end, input)
+    }
+
+    /// Elements that passed through channels: of each channel, those that its first consumer took.
+    fn elements(&self) -> u64 {
+        let channels = &self.counters.channels;
+        let first = |i: &usize| *i == 0 || channels[*i].from != channels[*i - 1].from;
+        let firsts = (0..channels.len()).filter(first);
+        firsts.map(|i| channels[i].got).sum()
+    }
+
+    fn say_unconsumed(&self) {
+        if self.unconsumed.is_empty() || !self.outcome.is_done() {
+            return;
+        }
+        let mark = match self.strict {
+            true => paint(RED, "error"),
+            false => paint(BLUE, "note"),
+        };
+        say_painted!("{mark}: elements were left over");
+        for one in self.unconsumed.iter().take(UNCONSUMED_SHOWN_MAX) {
+            let count = plural(one.elements as usize, "element");
+            say!(
+                "  {count} in {}: {}",
+                plain(&one.channel),
+                plain(&one.reason)
+            );
+        }
+        let more = self.unconsumed.len().saturating_sub(UNCONSUMED_SHOWN_MAX);
+        if more > 0 {
+            say!("  and more in {}", plural(more, "other channel"));
+        }
+    }
+
+    /// On the error output, with the lines of what it was compiled from; `brief` leaves out what JSON has
+    /// said.
+    pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
+        match &self.outcome {
+            // With colours, and made plain by what renders it.
+            Outcome::Fault(fault, columns) => {
+                output::say_text(&fault_report(network, fault, *columns));
+            }
+            Outcome::Deadlock(why) => {
+                let what = match self.idle {
+                    Some(_) => "nothing ever fired, and nothing can",
+                    None => "nothing can move any more",
+                };
+                say_painted!("{}: {what}", paint(RED, "error"));
+                for line in why.lines() {
+                    say!("  {line}");
+                }
+                say_painted!("  {}: {}", paint(BLUE, "help"), plain(deadlock_help(why)));
+            }
+            Outcome::Failed(what) => say_painted!("{}: {}", paint(RED, "error"), plain(what)),
+            Outcome::Interrupted(libc::SIGXCPU) => {
+                say_painted!(
+                    "{}: the limit of CPU time is reached (ulimit -t)",
+                    paint(RED, "error")
+                );
+            }
+            Outcome::Interrupted(_) | Outcome::Done => {}
+        }
+        if let (Outcome::Done, Some(why)) = (&self.outcome, &self.idle) {
+            say_painted!("{}: nothing ever fired", paint(YELLOW, "warning"));
+            for line in why.lines() {
+                say!("  {line}");
+            }
+        }
+        if let (Outcome::Done, Some(file)) = (&self.outcome, &self.unwritten) {
+            let file = file.display().to_string();
+            let (mark, file) = (paint(YELLOW, "warning"), plain(&file));
+            say_painted!(
+                "{mark}: nothing was written to {file}: is the input what the network reads?"
+            );
+        }
+        self.say_unconsumed();
+        if brief {
+            return;
+        }
+        let (mark, how) = match self.outcome {
+            Outcome::Done => (paint(GREEN, "done"), ""),
+            Outcome::Interrupted(_) => (paint(RED, "interrupted"), " was stopped"),
+            Outcome::Deadlock(_) => (paint(RED, "deadlock"), " was stopped"),
+            Outcome::Fault(..) => (paint(RED, "fault"), " was stopped"),
+            Outcome::Failed(_) => (paint(RED, "failed"), " was stopped"),
+        };
+        let seconds = self.elapsed.as_secs_f64();
+        let network = paint(BOLD, &plain(&self.network));
+        match how {
+            "" => say_painted!("{mark}: {network} in {seconds:.2} s"),
+            how => say_painted!("{mark}: {network}{how} after {seconds:.2} s"),
+        }
+        if let Some((unit, done)) = &self.done {
+            let (rate, count) = (self.rate(*done), unit_of(*done, unit));
+            say!("  {} {count}, {rate:.1} {unit}/s", grouped(*done));
+        }
+        let elements = self.elements();
+        if elements > 0 {
+            let (rate, count) = (self.rate(elements) as u64, unit_of(elements, "elements"));
+            say!(
+                "  {} {count} through channels, {}/s",
+                grouped(elements),
+                grouped(rate)
+            );
+        }
+        if let Some((taken, total)) = self.input {
+            match total {
+                0 => say!("  input     {} taken", bytes(taken)),
+                _ => say!(
+                    "  input     {} of {} taken ({:.0} %)",
+                    bytes(taken),
+                    bytes(total),
+                    100.0 * taken as f64 / total as f64
+                ),
+            }
+        }
+        for (worker, core) in self.cores.iter().enumerate() {
+            let share = self.share(core.busy);
+            let full = (share * 20.0).round() as usize;
+            let bar = format!("{}{}", "█".repeat(full), "░".repeat(20 - full));
+            let name = match core.cpu {
+                cpu if cpu >= 0 => format!("core {cpu}"),
+                _ => format!("worker {worker}"),
+            };
+            let others = match core.others.map(|share| share * 100.0) {
+                Some(percent) if percent >= 0.5 => {
+                    format!(", {percent:.0} % taken by other programs")
+                }
+                _ => String::new(),
+            };
+            say_painted!(
+                "  {name:<9} {} {:3.0} % busy, {}{others}",
+                paint(DIM, &bar),
+                share * 100.0,
+                plural(core.actors, "actor")
+            );
+        }
+        if stats {
+            self.tables();
+        }
+        match (&self.output, &self.outcome) {
+            (Some(output), Outcome::Done) => say!("  output    {output}"),
+            (Some(output), _) => say!("  kept      {output}, complete before that"),
+            (None, _) => {}
+        }
+    }
+
+    fn tables(&self) {
+        let total: f64 = self
+            .counters
+            .actors
+            .iter()
+            .map(|a| a.computed().as_secs_f64())
+            .sum();
+        let rows: Vec<Vec<String>> = self
+            .counters
+            .actors
+            .iter()
+            .map(|a| {
+                let busy = a.computed().as_secs_f64();
+                vec![
+                    a.name.clone(),
+                    a.worker.to_string(),
+                    grouped(a.firings),
+                    grouped(a.activations),
+                    format!("{:.1} ms", busy * 1e3),
+                    format!("{:.1} %", busy / total.max(1e-12) * 100.0),
+                    format!("{:.0} us", a.longest.as_secs_f64() * 1e6),
+                ]
+            })
+            .collect();
+        let head = [
+            "actor", "worker", "firings", "calls", "time", "share", "longest",
+        ];
+        say_on!("\n{}", table(&head, &rows));
+        let rows: Vec<Vec<String>> = self
+            .counters
+            .channels
+            .iter()
+            .map(|c| {
+                let name = |(actor, port): (&str, &str)| match actor {
+                    "" => "-".to_string(),
+                    _ => format!("{actor}.{port}"),
+                };
+                vec![
+                    format!(
+                        "{} -> {}",
+                        name(self.end(c.from, false)),
+                        name(self.end(c.to, true))
+                    ),
+                    grouped(u64::from(c.capacity)),
+                    grouped(c.got),
+                    grouped(u64::from(c.fill)),
+                    grouped(c.full),
+                    grouped(c.empty),
+                    grouped(c.wakes),
+                ]
+            })
+            .collect();
+        let head = [
+            "channel", "capacity", "elements", "left", "full", "empty", "wakes",
+        ];
+        say_on!("\n{}", table(&head, &rows));
+        if self.moves > 0 {
+            say!("\n  {} moved between cores", plural(self.moves, "actor"));
+        }
+    }
+
+    pub fn json(&self, stats: bool) -> Value {
+        let mut out = json!({
+            "network": self.network,
+            "outcome": match &self.outcome {
+                Outcome::Done => "done",
+                Outcome::Interrupted(_) => "interrupted",
+                Outcome::Deadlock(_) => "deadlock",
+                Outcome::Fault(..) => "fault",
+                Outcome::Failed(_) => "failed",
+            },
+            "seconds": self.elapsed.as_secs_f64(),
+            "moves": self.moves,
+            "cores": self.cores.iter().map(|c| json!({
+                "cpu": c.cpu,
+                "busy_seconds": c.busy.as_secs_f64(),
+                "busy_share": self.share(c.busy),
+                "others_share": c.others,
+                "actors": c.actors,
+            })).collect::<Vec<_>>(),
+            "output": self.output.as_ref().map(|o| &o.path),
+            "output_files": self.output.as_ref().map_or(0, |o| o.files),
+            "diagnostics": self.diagnostics,
+            "elements": {
+                "done": self.elements(), "per_second": self.rate(self.elements()),
+            },
+            "unconsumed": self.unconsumed.iter().map(|one| json!({
+                "from": one.from.0, "from_port": one.from.1, "to": one.to.0, "to_port": one.to.1,
+                "elements": one.elements, "reason": one.reason,
+            })).collect::<Vec<_>>(),
+        });
+        if let Some((taken, total)) = self.input {
+            out["input"] = json!({
+                "done_bytes": taken, "total_bytes": Some(total).filter(|n| *n > 0),
+            });
+        }
+        if let Some(why) = &self.idle {
+            out["never_fired"] = why.as_str().into();
+        }
+        if let Some((unit, done)) = &self.done {
+            out["progress"] = json!({
+                "unit": unit, "done": done, "per_second": self.rate(*done),
+            });
+        }
+        match &self.outcome {
+            Outcome::Fault(f, columns) => {
+                out["fault"] = json!({
+                    "kind": f.kind, "actor": f.actor, "action": f.action, "file": f.file,
+                    "line": f.line, "message": f.message,
+                });
+                if let Some((first, last)) = columns {
+                    out["fault"]["column"] = (*first).into();
+                    out["fault"]["last_column"] = (*last).into();
+                }
+            }
+            Outcome::Deadlock(why) => out["why"] = why.as_str().into(),
+            Outcome::Failed(why) => out["why"] = why.as_str().into(),
+            _ => {}
+        }
+        if stats {
+            let actors = self.counters.actors.iter().map(|a| {
+                json!({
+                    "name": a.name, "worker": a.worker, "firings": a.firings,
+                    "activations": a.activations,
+                    "busy_seconds": a.computed().as_secs_f64(),
+                    "longest_seconds": a.longest.as_secs_f64(),
+                })
+            });
+            out["actors"] = actors.collect();
+            let channels = self.counters.channels.iter().map(|c| {
+                let (from, to) = (self.end(c.from, false), self.end(c.to, true));
+                json!({
+                    "from": from.0, "from_port": from.1, "to": to.0, "to_port": to.1,
+                    "capacity": c.capacity, "put": c.put, "got": c.got, "left": c.fill,
+                    "wakes": c.wakes, "full": c.full, "empty": c.empty,
+                })
+            });
+            out["channels"] = channels.collect();
+        }
+        out
+    }
+}
+
+/// The actor and the port at an end of a channel; ends that no actor holds have no names.
+fn end_of(actors: &[ActorShape], end: lvd_port_ref, input: bool) -> (&str, &str) {
+    let Some(actor) = actors.get(end.actor as usize) else {
+        return ("", "");
+    };
+    let ports = if input { &actor.inputs } else { &actor.outputs };
+    let port = ports.get(end.port as usize).map_or("", String::as_str);
+    (&actor.name, port)
+}
+
+/// What was put into channels and not taken, and what their consumers wait for. One that has ended goes on in no way, so
+/// what is put for it later is no longer in the channel, and counts as well.
+fn unconsumed(actors: &[ActorShape], counters: &Counters) -> Vec<Unconsumed> {
+    let channels = &counters.channels;
+    let left = channels.iter().filter(|c| c.put > c.got);
+    left.map(|c| {
+        let ((from, out), (to, input)) =
+            (end_of(actors, c.from, false), end_of(actors, c.to, true));
+        let missing = |c: &&ChannelCounters| c.awaited > c.fill;
+        let of_consumer = || channels.iter().filter(|o| o.to.actor == c.to.actor);
+        let reason = match of_consumer()
+            .filter(missing)
+            .find(|o| o.to.port == c.to.port)
+        {
+            Some(own) => format!("{to} waits for {} there", own.awaited),
+            None => match of_consumer().find(missing) {
+                Some(other) => format!(
+                    "{to} waits for {} on its input {}, which has {}",
+                    plural(other.awaited as usize, "element"),
+                    end_of(actors, other.to, true).1,
+                    other.fill
+                ),
+                None => format!("{to} takes no more"),
+            },
+        };
+        Unconsumed {
+            channel: format!("{from}.{out} -> {to}.{input}"),
+            from: (from.into(), out.into()),
+            to: (to.into(), input.into()),
+            elements: c.put - c.got,
+            reason,
+        }
+    })
+    .collect()
+}
+
+/// What may mend it: room, or a first element.
+fn deadlock_help(why: &str) -> &'static str {
+    match why.contains("waits for room") {
+        true => "a larger bufferSize on one of these channels may be enough",
+        false => {
+            "a circle needs a first element: an actor in it has to give one before it takes any \
+             (an initialize action does)"
+        }
+    }
+}
+
+/// The first and the last column of an expression, in characters, counted from one.
+type Columns = Option<(u32, u32)>;
+
+/// What a fault's message says of the columns behind its last comma: "at column 3", or "columns 3 to 7".
+fn columns_of(message: &str) -> Option<(&str, (u32, u32))> {
+    let (rest, place) = message.rsplit_once(", ")?;
+    let place = place.strip_prefix("at ").unwrap_or(place);
+    if let Some(column) = place.strip_prefix("column ") {
+        let column = column.parse().ok()?;
+        return Some((rest, (column, column)));
+    }
+    let (first, last) = place.strip_prefix("columns ")?.split_once(" to ")?;
+    Some((rest, (first.parse().ok()?, last.parse().ok()?)))
+}
+
+/// The place of the expression that failed is part of the message: ", at columns 3 to 7"; where several
+/// actors run as one, ", at FILE:LINE, columns 3 to 7".
+fn placed(mut fault: Fault) -> (Fault, Columns) {
+    let columns = columns_of(&fault.message).map(|(rest, columns)| (rest.to_owned(), columns));
+    let columns = columns.map(|(rest, columns)| {
+        fault.message = rest;
+        columns
+    });
+    let place = fault.message.rsplit_once(", at ").and_then(|(what, at)| {
+        let (file, line) = at.rsplit_once(':')?;
+        Some((what.to_string(), file.to_string(), line.parse().ok()?))
+    });
+    if let Some((message, file, line)) = place {
+        fault.message = message;
+        fault.file = file;
+        fault.line = line;
+    }
+    (fault, columns)
+}
+
+/// The fault with its source line, in which the expression that failed is marked, or else all of it.
+fn fault_report(network: Option<&ir::Network>, fault: &Fault, columns: Columns) -> String {
+    let mut sources = Sources::new();
+    let mut diags = Diagnostics::new();
+    let known = network.and_then(|n| n.files.iter().find(|f| f.path == fault.file));
+    let text: Option<std::sync::Arc<str>> = match known {
+        Some(file) => Some(file.text.clone()),
+        None => std::fs::read_to_string(&fault.file).ok().map(Into::into),
+    };
+    let where_ = format!("in {}", levada_host::action_of(fault));
+    let mut diag = Diagnostic::error("fault", fault.message.clone());
+    if let Some(text) = text {
+        let file = sources.add(fault.file.as_str(), text.clone());
+        let start: usize = text
+            .split_inclusive('\n')
+            .take(fault.line.saturating_sub(1) as usize)
+            .map(str::len)
+            .sum();
+        let line = text[start..].lines().next().unwrap_or("");
+        let indent = line.len() - line.trim_start().len();
+        let end = line.trim_end().len().max(indent);
+        // Where the character of this number begins.
+        let place = |number: u32| {
+            let mut places = line.char_indices().map(|(at, _)| at);
+            places.nth(number as usize).unwrap_or(line.len())
+        };
+        let (first, last) = match columns {
+            Some((first, last)) => (place(first.saturating_sub(1)), place(last)),
+            None => (indent, end),
+        };
+        let span = ir::Span {
+            file,
+            start: (start + first) as u32,
+            end: (start + last.max(first)) as u32,
+        };
+        diag = diag.label(span, where_);
+    } else {
+        let place = match fault.file.as_str() {
+            "" => String::new(),
+            file => format!(" ({file}:{})", fault.line),
+        };
+        diag.message += &format!(", {where_}{place}");
+    }
+    diags.push(diag);
+    levada_cal::diag::render(&sources, &diags, crate::common::output::color())
+}

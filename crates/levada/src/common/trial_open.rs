@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A C program is opened and closed by a process of its own first, before a host opens it that has others in it: the
+//! system's loader believes what is in the file, and constructors and destructors are the program's code. What ends that
+//! process, or never returns, would have ended the host, or held it up.
+
+use crate::common::output::{Failure, failure_with};
+use levada_sys::Network;
+use std::fs::OpenOptions;
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+/// What is said by the process that has done so; anything else is why it could not.
+const OPENED: &str = "opened";
+
+/// Refused unless it can be opened. To be called while there is one thread.
+pub fn open(file: &Path) -> Result<(), Failure> {
+    let (mut said, says) = std::io::pipe()?;
+    // SAFETY: no other thread is there, whose locks could be held in the copy.
+    let child = match unsafe { libc::fork() } {
+        -1 => return Err(std::io::Error::last_os_error().into()),
+        0 => open_and_end(file, says),
+        child => child,
+    };
+    drop(says);
+    let status = ended(child)?;
+    let said = said_by_now(&mut said)?;
+    let how = match (status.code(), status.signal()) {
+        (_, Some(signal)) => {
+            let name = levada_host::signal_name(signal);
+            format!("was ended by signal {signal} ({name})")
+        }
+        _ if said == OPENED => return Ok(()),
+        _ if !said.is_empty() => return Err(Failure::new(said)),
+        (code, _) => format!("has exited with status {}", code.unwrap_or_default()),
+    };
+    failure_with(
+        format!("{} cannot be opened: who tried it {how}", file.display()),
+        "the file is damaged or not all there yet, or one of its constructors or destructors is at fault; with --isolate it may try",
+    )
+}
+
+/// In the copy. What constructors print is nobody's answer.
+fn open_and_end(file: &Path, mut says: PipeWriter) -> ! {
+    // SAFETY: this process alone, and descriptors that are open.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let none = std::mem::zeroed();
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+    if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
+        for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            // SAFETY: both are open.
+            unsafe { libc::dup2(nowhere.as_raw_fd(), output) };
+        }
+    }
+    // SAFETY: it is the user's code, and in a process of its own.
+    let opened = unsafe { Network::program(file, &[]) };
+    let text = match opened.map(drop) {
+        Ok(()) => OPENED.to_string(),
+        Err(why) => why,
+    };
+    let _ = says.write_all(text.as_bytes());
+    // SAFETY: nothing is to be called any more.
+    unsafe { libc::_exit(0) }
+}
+
+fn ended(child: libc::pid_t) -> std::io::Result<ExitStatus> {
+    let mut status = 0;
+    // SAFETY: a child of ours that nobody else waits for.
+    while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
+        let e = std::io::Error::last_os_error();
+        if e.kind() != std::io::ErrorKind::Interrupted {
+            return Err(e);
+        }
+    }
+    Ok(ExitStatus::from_raw(status))
+}
+
+/// Not to its end: a process that a constructor has started may hold the pipe open.
+fn said_by_now(from: &mut PipeReader) -> std::io::Result<String> {
+    let mut said = [0; 4096];
+    // SAFETY: an open descriptor, ours.
+    unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    match from.read(&mut said) {
+        Ok(length) => Ok(String::from_utf8_lossy(&said[..length]).into_owned()),
+        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Ok(String::new()),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! From looks at the counters to the course of an application: what each actor costs at each place of the stream.
+//!
+//! Where an actor is in the stream is told by what it has put and got, not by the clock: what it does at one moment another
+//! does later, when it has come through the channels, and how often an actor fires differs from place to place as well. The
+//! n-th element of a channel is at one place for both of its ends. What carries most elements counts the places, and from there
+//! they are known to the actors around it, by the largest channel that leads to each.
+
+use crate::record::sampler::Look;
+use std::cmp::Reverse;
+
+/// So many parts of all actors together, and of each, are enough; with fewer of each than that nothing is told.
+const NUMBERS: usize = 20_000;
+const MOST: usize = 2048;
+const LEAST: usize = 8;
+/// Per cent: a part that costs more than a hundred times the mean is taken for an accident.
+const MEAN: f64 = 100.0;
+const LARGEST: f64 = 100.0 * MEAN;
+/// One activation more or less is no matter with so many.
+const SOME: u64 = 8;
+
+/// Of each actor what its parts cost, in per cent of its mean; nothing of who was never seen to do anything. `links` are
+/// the ends of each channel. None where there are too few looks, or nothing that says where in the stream anybody is.
+pub fn costs(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Option<Vec<Vec<f64>>> {
+    let parts = MOST.min(NUMBERS / actors.max(1)).min(looks.len());
+    if parts < LEAST {
+        return None;
+    }
+    let places = places(actors, links, looks);
+    let costs = places.iter().enumerate();
+    let costs: Vec<Vec<f64>> = costs
+        .map(|(actor, places)| match places {
+            Some(places) => in_parts(&taken(actor, places, looks), parts),
+            None => Vec::new(),
+        })
+        .collect();
+    costs.iter().any(|c| !c.is_empty()).then_some(costs)
+}
+
+/// Where each actor was at each look, as a share of the whole way.
+fn places(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Vec<Option<Vec<f64>>> {
+    let mut places: Vec<Option<Vec<f64>>> = vec![None; actors];
+    let Some(last) = looks.last() else {
+        return places;
+    };
+    let got = |channel: usize| last.got.get(channel).copied().unwrap_or(0);
+    let passes = |&c: &usize| {
+        let (from, to) = links[c];
+        from < actors && to < actors && from != to && got(c) > 0
+    };
+    let mut channels: Vec<usize> = (0..links.len()).filter(passes).collect();
+    channels.sort_by_key(|&c| Reverse(got(c)));
+    loop {
+        let known = |actor: usize| places[actor].is_some();
+        let next = channels
+            .iter()
+            .find(|&&c| known(links[c].0) != known(links[c].1));
+        let (actor, found) = if let Some(&channel) = next {
+            let (from, to) = links[channel];
+            let put: Vec<u64> = looks.iter().map(|l| l.put[channel]).collect();
+            let got: Vec<u64> = looks.iter().map(|l| l.got[channel]).collect();
+            match (&places[from], &places[to]) {
+                (Some(there), _) => (to, along(&put, there, &got)),
+                (_, there) => (from, along(&got, there.as_deref().unwrap_or(&[]), &put)),
+            }
+        } else {
+            // One that leads to nobody known, since there are others for them.
+            let Some(&channel) = channels.iter().find(|&&c| !known(links[c].1)) else {
+                return places;
+            };
+            let share = |l: &Look| l.got[channel] as f64 / got(channel) as f64;
+            (links[channel].1, looks.iter().map(share).collect())
+        };
+        places[actor] = Some(found);
+    }
+}
+
+/// Where so many elements are in the stream, by how many one end of their channel had counted at places that are known.
+fn along(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
+    let mut known = vec![(0.0, 0.0)];
+    for (&counted, &place) in counted.iter().zip(places) {
+        let last: (f64, f64) = known[known.len() - 1];
+        if counted as f64 > last.0 {
+            known.push((counted as f64, place.max(last.1)));
+        }
+    }
+    elements.iter().map(|&n| at(&known, n as f64)).collect()
+}
+
+/// What an actor had taken at the places where it was seen. What it has put and got is counted as it goes, and its time when
+/// an activation ends, or when the runtime's clock meets it: so what it has taken there is known where it waits, and about
+/// where it has been activated some times since.
+fn taken(actor: usize, places: &[f64], looks: &[Look]) -> Vec<(f64, f64)> {
+    let (mut taken, mut activations) = (vec![(0.0, 0.0)], 0);
+    for (&place, look) in places.iter().zip(looks) {
+        let last: (f64, f64) = taken[taken.len() - 1];
+        let is_known = look.waits[actor] || look.activations[actor] >= activations + SOME;
+        if place > last.0 && is_known {
+            taken.push((place, (look.busy[actor] as f64).max(last.1)));
+            activations = look.activations[actor];
+        }
+    }
+    let all = looks.last().map_or(0.0, |l| l.busy[actor] as f64);
+    // All of it, wherever the last look but one was.
+    match taken.last_mut() {
+        Some(last) if last.0 >= 1.0 => last.1 = all.max(last.1),
+        _ => taken.push((1.0, all)),
+    }
+    taken
+}
+
+/// The difference from part to part, in per cent of the mean.
+fn in_parts(taken: &[(f64, f64)], parts: usize) -> Vec<f64> {
+    let until = |part: usize| at(taken, part as f64 / parts as f64);
+    let mean = (until(parts) - until(0)) / parts as f64;
+    if mean <= 0.0 {
+        return Vec::new();
+    }
+    let cost = |part: usize| (until(part + 1) - until(part)) / mean * MEAN;
+    (0..parts)
+        .map(|p| cost(p).round().clamp(0.0, LARGEST))
+        .collect()
+}
+
+/// The value there of a line through these points, which rise.
+fn at(points: &[(f64, f64)], x: f64) -> f64 {
+    let next = points.partition_point(|p| p.0 < x);
+    match (next.checked_sub(1).map(|i| points[i]), points.get(next)) {
+        (Some((x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (Some((_, y)), None) | (None, Some(&(_, y))) => y,
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nanoseconds for each thousandth of the way.
+    type Cost<'a> = &'a dyn Fn(u64) -> u64;
+
+    /// Looks at actors each of which is so far behind the one before it, in thousandths; a channel carries as many elements
+    /// until each of them as it says, whoever is its end.
+    fn seen(
+        costs: &[Cost],
+        behind: u64,
+        channels: &[(usize, usize, Cost)],
+        every: usize,
+    ) -> (Vec<(usize, usize)>, Vec<Look>) {
+        let place = |actor: usize, time: u64| time.saturating_sub(behind * actor as u64).min(1000);
+        let until = |cost: Cost, place: u64| (0..place).map(cost).sum();
+        let end = 1000 + behind * costs.len() as u64;
+        let look = |time: u64| Look {
+            busy: (0..costs.len())
+                .map(|a| until(costs[a], place(a, time)))
+                .collect(),
+            activations: vec![0; costs.len()],
+            waits: vec![true; costs.len()],
+            put: channels
+                .iter()
+                .map(|c| until(c.2, place(c.0, time)))
+                .collect(),
+            got: channels
+                .iter()
+                .map(|c| until(c.2, place(c.1, time)))
+                .collect(),
+        };
+        let times = (0..end).step_by(every).chain([end]);
+        let links = channels.iter().map(|c| (c.0, c.1)).collect();
+        (links, times.map(look).collect())
+    }
+
+    /// The mean of the cost from one thousandth to another, in per cent of that of all.
+    fn mean(costs: &[f64], from: usize, to: usize) -> f64 {
+        let part = |at: usize| at * costs.len() / 1000;
+        let some = &costs[part(from)..part(to)];
+        some.iter().sum::<f64>() / some.len() as f64
+    }
+
+    fn near(is: f64, should: f64) {
+        assert!((is - should).abs() <= 4.0, "{is}, not {should}");
+    }
+
+    fn heavy_first(place: u64) -> u64 {
+        if place < 500 { 30 } else { 10 }
+    }
+
+    fn heavy_last(place: u64) -> u64 {
+        if place < 500 { 10 } else { 30 }
+    }
+
+    fn even(_: u64) -> u64 {
+        20
+    }
+
+    #[test]
+    fn places_are_told_by_what_was_put_and_got() {
+        // What is first is a fifth of the way ahead of what is last, and parses bytes that lie close together in the
+        // second half; the largest channel is at the end.
+        let dense = |place: u64| if place < 500 { 1 } else { 5 };
+        let pixels = |_: u64| 100;
+        let rare = |place: u64| u64::from(place.is_multiple_of(100));
+        let channels: [(usize, usize, Cost); 4] = [
+            (0, 1, &dense),
+            (1, 2, &pixels),
+            // These would say it less well.
+            (0, 2, &rare),
+            (1, 1, &pixels),
+        ];
+        let costs_of: [Cost; 3] = [&heavy_first, &heavy_last, &even];
+        let (links, looks) = seen(&costs_of, 100, &channels, 5);
+        let costs = costs(3, &links, &looks).unwrap();
+        for (costs, (first, second)) in
+            costs
+                .iter()
+                .zip([(150.0, 50.0), (50.0, 150.0), (100.0, 100.0)])
+        {
+            assert_eq!(costs.len(), looks.len());
+            for (from, to) in [(0, 200), (200, 480)] {
+                near(mean(costs, from, to), first);
+                near(mean(costs, 1000 - to, 1000 - from), second);
+            }
+            near(mean(costs, 0, 1000), 100.0);
+        }
+    }
+
+    #[test]
+    fn feedback_and_what_never_fired_do_no_harm() {
+        // The largest channel leads back, and the last actor gets nothing; the one before it is not connected.
+        let (back, some, nothing) = (|_: u64| 9, |_: u64| 3, |_: u64| 0);
+        let channels: [(usize, usize, Cost); 4] = [
+            (0, 1, &some),
+            (1, 0, &back),
+            (1, 3, &nothing),
+            (7, 9, &some),
+        ];
+        let costs_of: [Cost; 4] = [&heavy_first, &heavy_last, &even, &nothing];
+        let (mut links, looks) = seen(&costs_of, 0, &channels[..3], 10);
+        links.push((7, 9));
+        let costs = costs(4, &links, &looks).unwrap();
+        near(mean(&costs[0], 0, 500), 150.0);
+        near(mean(&costs[1], 0, 500), 50.0);
+        assert!(costs[2].is_empty() && costs[3].is_empty());
+        // Two that have nothing to do with each other.
+        let channels: [(usize, usize, Cost); 2] = [(0, 1, &some), (2, 3, &back)];
+        let costs_of: [Cost; 4] = [&heavy_first, &heavy_last, &heavy_last, &heavy_first];
+        let (links, looks) = seen(&costs_of, 30, &channels, 10);
+        let costs = super::costs(4, &links, &looks).unwrap();
+        for (costs, first) in costs.iter().zip([150.0, 50.0, 50.0, 150.0]) {
+            near(mean(costs, 0, 480), first);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_late_is_not_put_where_it_was_not() {
+        // It goes on all the time, and its time is counted with each activation, or a part of it now and then before;
+        // the other one waits at each end.
+        let looks = |activation: u64| -> Vec<Look> {
+            let look = |t: u64| {
+                let ended = match t {
+                    1000 => t,
+                    _ => t / activation * activation,
+                };
+                let met = if t.is_multiple_of(7) { t } else { ended };
+                Look {
+                    busy: vec![met * 10, ended * 5],
+                    activations: vec![t / activation; 2],
+                    waits: vec![t == 1000, t == ended],
+                    put: vec![t],
+                    got: vec![t],
+                }
+            };
+            (0..=1000).map(look).collect()
+        };
+        for activation in [1, 3, 100, 400, 1000] {
+            for costs in costs(2, &[(0, 1)], &looks(activation)).unwrap() {
+                costs
+                    .iter()
+                    .for_each(|&c| assert!((c - 100.0).abs() < 15.0, "{c}"));
+            }
+        }
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        let some = |_: u64| 3;
+        let channels: [(usize, usize, Cost); 1] = [(0, 1, &some)];
+        let two: [Cost; 2] = [&even, &even];
+        let (links, looks) = seen(&two, 0, &channels, 200);
+        assert_eq!(costs(2, &links, &looks), None);
+        let (links, looks) = seen(&two, 0, &channels, 2);
+        assert!(costs(2, &links, &looks).is_some());
+        assert_eq!(costs(2, &[], &looks), None);
+        assert_eq!(costs(0, &[], &looks), None);
+        // With so many actors none would have parts enough.
+        let many: Vec<Cost> = vec![&even; 2600];
+        let (links, looks) = seen(&many, 0, &channels, 100);
+        assert_eq!(costs(2600, &links, &looks), None);
+        // All the time in one moment is an accident.
+        let wild = |place: u64| if place == 500 { 1_000_000 } else { 1 };
+        let (links, looks) = seen(&[&wild, &even], 0, &channels, 1);
+        let costs = costs(2, &links, &looks).unwrap();
+        assert!(costs[0].iter().all(|c| (0.0..=LARGEST).contains(c)));
+    }
+}

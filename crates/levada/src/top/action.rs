@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a key asks the host to do, and how that is told.
+
+use crate::client::one;
+use levada_host::State;
+use levada_host::api::types::{Application, Failed, MoveRequest, Unloaded};
+use levada_host::client::{Client, Method};
+use serde_json::{Value, json};
+
+/// What a key asks for.
+#[derive(Debug, PartialEq)]
+pub enum Wish {
+    /// Pause it, or let it go on.
+    Turn(String, State),
+    /// To a worker, where it stays; or to none: the mapper may move it again.
+    Move(String, String, Option<u32>),
+    /// At once?
+    Unload(String, bool),
+}
+
+impl Wish {
+    /// Until it is answered.
+    pub fn words(&self) -> String {
+        match self {
+            Wish::Turn(name, state) if goes_on(*state) => format!("{name} is to go on"),
+            Wish::Turn(name, _) => format!("{name} is to be paused"),
+            Wish::Move(name, actor, Some(worker)) => {
+                format!("{name}.{actor} is to be on worker {worker}")
+            }
+            Wish::Move(name, actor, None) => format!("{name}.{actor} is to be free"),
+            Wish::Unload(name, _) => format!("{name} is to be unloaded"),
+        }
+    }
+
+    /// What has come of it, in words.
+    pub fn done(&self, client: &Client) -> String {
+        match self.ask(client) {
+            Ok(said) => said,
+            Err(failed) => match failed.help {
+                Some(help) => format!("{}\nhelp: {help}", failed.error),
+                None => failed.error,
+            },
+        }
+    }
+
+    fn ask(&self, client: &Client) -> Result<String, Failed> {
+        let post = |address: String, body: &Value| -> Result<Application, Failed> {
+            client.call(Method::POST, &address, body)
+        };
+        Ok(match self {
+            Wish::Turn(name, state) if goes_on(*state) => {
+                post(one(name, "/resume?within=1"), &Value::Null)?;
+                format!("{name} goes on")
+            }
+            Wish::Turn(name, _) => {
+                post(one(name, "/pause?within=1"), &Value::Null)?;
+                format!("{name} is paused")
+            }
+            Wish::Move(name, actor, worker) => {
+                let to = MoveRequest {
+                    actor: actor.clone(),
+                    worker: *worker,
+                    free: worker.is_none(),
+                };
+                post(one(name, "/move"), &json!(to))?;
+                match worker {
+                    Some(worker) => {
+                        format!("{name}.{actor} is on worker {worker}, and stays there")
+                    }
+                    None => format!("{name}.{actor} is where the mapper puts it"),
+                }
+            }
+            Wish::Unload(name, now) => {
+                // What takes longer goes on by itself.
+                let how = if *now {
+                    "?now=true&within=1"
+                } else {
+                    "?within=0.2"
+                };
+                let gone: Unloaded = client.call(Method::DELETE, &one(name, how), &Value::Null)?;
+                format!("{} is unloaded: {}", gone.name, gone.outcome)
+            }
+        })
+    }
+}
+
+fn goes_on(state: State) -> bool {
+    matches!(state, State::Paused | State::Loaded | State::Held)
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What is asked of the host: each question by a thread of its own, at most one of a kind at a time, so that
+//! neither the screen nor a key waits for who does not answer, nor one question for another.
+
+use super::Happening;
+use super::action::Wish;
+use crate::client::one;
+use levada_host::State;
+use levada_host::api::types::{Application, Details, Failed, Stats, Why};
+use levada_host::client::Client;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// So long one application may take to say more: another one may be chosen meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Who has not answered for so long is told of.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// What one application says of itself.
+pub struct More {
+    pub name: String,
+    /// When it was said, in seconds since the first question.
+    pub at: f64,
+    pub details: Option<Details>,
+    pub why: String,
+}
+
+/// An answer.
+pub enum Told {
+    Stats(Result<Stats, Failed>),
+    /// None: no answer.
+    More(Option<Box<More>>),
+    /// What came of a key.
+    Done(String),
+}
+
+/// Who has ended is not what one looks for.
+pub fn living_first(all: &mut [Application]) {
+    all.sort_by_key(|a| matches!(a.state, State::Ended | State::Failed));
+}
+
+pub fn stats(client: &Client) -> Result<Stats, Failed> {
+    let mut stats: Stats = client.get("/stats")?;
+    living_first(&mut stats.application);
+    Ok(stats)
+}
+
+fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
+    let details: Option<Details> = match client.get(&one(&name, "")) {
+        Ok(details) => Some(details),
+        Err(failed) if failed.unanswered => return None,
+        // It may go between two questions.
+        Err(_) => None,
+    };
+    let at = begun.elapsed().as_secs_f64();
+    // Where its process does not answer, the host says what it said last, but waits long for this.
+    let answers = |d: &Details| d.application.silent_for().is_none();
+    let why: Option<Why> = match details.as_ref().is_some_and(answers) {
+        true => client.get(&one(&name, "/why")).ok(),
+        false => None,
+    };
+    Some(More {
+        name,
+        at,
+        details,
+        why: why.map_or(String::new(), |w| w.text),
+    })
+}
+
+/// Who asks, and what has not been answered.
+pub struct Asks {
+    client: Client,
+    /// That of what is looked at: it is waited for, and the screen says so.
+    patient: Client,
+    heard: Sender<Happening>,
+    begun: Instant,
+    stats: Option<Instant>,
+    more: bool,
+    wish: Option<String>,
+}
+
+impl Asks {
+    pub fn new(client: Client, patient: Client, heard: Sender<Happening>) -> Asks {
+        Asks {
+            client,
+            patient,
+            heard,
+            begun: Instant::now(),
+            stats: None,
+            more: false,
+            wish: None,
+        }
+    }
+
+    fn ask(&self, client: &Client, question: impl FnOnce(&Client) -> Told + Send + 'static) {
+        let (client, heard) = (client.clone(), self.heard.clone());
+        // Who has ended meanwhile does not hear it, and waits for no thread.
+        std::thread::spawn(move || {
+            let _ = heard.send(Happening::Told(question(&client)));
+        });
+    }
+
+    pub fn stats(&mut self) {
+        if !self.waits() {
+            self.stats = Some(Instant::now());
+            self.ask(&self.patient, |client| Told::Stats(stats(client)));
+        }
+    }
+
+    /// Whether it is asked for: not while another one is.
+    pub fn more(&mut self, name: &str) -> bool {
+        if self.more {
+            return false;
+        }
+        self.more = !name.is_empty();
+        if self.more {
+            let name = name.to_string();
+            let begun = self.begun;
+            let client = self.client.clone().within(PATIENCE);
+            self.ask(&client, move |client| {
+                Told::More(more(client, begun, name).map(Box::new))
+            });
+        }
+        true
+    }
+
+    /// What is said of it until it is answered. What is asked for when the one before is not answered would
+    /// come as a surprise later.
+    pub fn wish(&mut self, wish: Wish) -> String {
+        if let Some(words) = &self.wish {
+            return format!("{words}: that has not been answered, and is waited for first");
+        }
+        let words = wish.words();
+        self.wish = Some(words.clone());
+        self.ask(&self.client, move |client| Told::Done(wish.done(client)));
+        words
+    }
+
+    pub fn answered(&mut self, told: &Told) {
+        match told {
+            Told::Stats(_) => self.stats = None,
+            Told::More(_) => self.more = false,
+            Told::Done(_) => self.wish = None,
+        }
+    }
+
+    /// For the answer that says how all is?
+    pub fn waits(&self) -> bool {
+        self.stats.is_some()
+    }
+
+    /// So long the host has not answered, where that is long.
+    pub fn silent_for(&self) -> Option<Duration> {
+        let since = self.stats?.elapsed();
+        (since >= SILENT).then_some(since)
+    }
+}

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The process that keeps a unit: it has the machine's memory and its bell, and does what commands ask
+//! it for over its socket, a line of JSON each way. One thread, which sleeps until somebody calls or the
+//! machine rings.
+
+use super::rundir::Place;
+use super::{protocol, values};
+use crate::cli::BootArgs;
+use crate::common::output::{self, Failure, failure, failure_with};
+use levada_sys::Status;
+use levada_sys::machine::{Machine, State};
+use levada_sys::served::{Flow, Served};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// For what the loader does by itself: to begin, to take an image, to heed a stop.
+const LOADER: Duration = Duration::from_secs(10);
+/// A program that has not heeded a stop by then is ended with its machine.
+const HEEDS: Duration = Duration::from_secs(2);
+/// A machine whose program runs is asked so often whether it is there.
+const LOOK: Duration = Duration::from_millis(500);
+/// A command says what it wants at once.
+const ASK: Duration = Duration::from_secs(2);
+
+/// Who waits for the program to end.
+struct Waiting {
+    stream: UnixStream,
+    until: Option<Instant>,
+}
+
+/// What the unit is now.
+enum Kept {
+    /// A machine that runs programs to their end.
+    Machine(Machine),
+    /// One whose program serves procedures; it stays until another is loaded.
+    Served(Arc<Served>),
+    None,
+}
+
+/// A procedure that runs, and is waited for by a thread of its own.
+struct Calling {
+    thread: JoinHandle<Value>,
+    /// Its other end is closed with the thread.
+    over: UnixStream,
+}
+
+struct Keeper<'a> {
+    name: &'a str,
+    board: String,
+    place: &'a Place,
+    kept: Kept,
+    calling: Option<Calling>,
+    began: Instant,
+    image: Option<PathBuf>,
+    waiting: Option<Waiting>,
+    /// A program was begun, and its end has not been told.
+    open: bool,
+    dead: Option<String>,
+}
+
+/// Begins as the other process of `boot`: says on its output how that went, in one line.
+pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
+    output::keep_for_results()?;
+    // Who reads an output may go: that ends its call, and nothing else.
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    let name = &args.unit.name;
+    let place = Place::new(args.unit.at.dir.as_deref())?;
+    let Some(held) = place.hold(name)? else {
+        return failure_with(
+            format!("there is a unit {name} already"),
+            format!("levada unit stop {name}"),
+        );
+    };
+    // The log begins anew.
+    // SAFETY: no pointers.
+    unsafe { libc::ftruncate(2, 0) };
+    let done = begin(args, &place);
+    let done = done.and_then(|(listener, mut keeper)| {
+        output::line(&keeper.about().to_string())?;
+        keeper.serve(&listener)
+    });
+    // The machine has ended, and now the name is free: only then is that said.
+    place.give_back(name, held);
+    answer(&done?, &json!({ "stopped": name }));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn begin<'a>(args: &'a BootArgs, place: &'a Place) -> Result<(UnixListener, Keeper<'a>), Failure> {
+    let name = &args.unit.name;
+    let board = args.board();
+    place.end_machine(name);
+    let socket = place.socket(name);
+    let _ = std::fs::remove_file(&socket);
+    let began = Instant::now();
+    let machine = Machine::boot(&board, LOADER)?;
+    place.note_machine(name, machine.process())?;
+    let listener = UnixListener::bind(&socket)
+        .map_err(|e| Failure::new(format!("cannot listen on {}: {e}", socket.display())))?;
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+    let keeper = Keeper {
+        name,
+        board: board.clone(),
+        place,
+        kept: Kept::Machine(machine),
+        calling: None,
+        began,
+        image: None,
+        waiting: None,
+        open: false,
+        dead: None,
+    };
+    keeper.log(&format!(
+        "booted {board}: process {}, its loader is ready",
+        keeper.process()
+    ));
+    Ok((listener, keeper))
+}
+
+/// Waits until one of them can be read, or is closed.
+fn wait(fds: &mut [libc::pollfd], time: Option<Duration>) -> io::Result<()> {
+    let ms = time.map_or(-1, |t| t.as_millis().min(60_000) as i32 + 1);
+    // SAFETY: as many as the slice has.
+    match unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) } {
+        0.. => Ok(()),
+        _ => match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            e => Err(e),
+        },
+    }
+}
+
+fn readable(fd: Option<RawFd>) -> libc::pollfd {
+    libc::pollfd {
+        fd: fd.unwrap_or(-1), // which is passed over
+        events: libc::POLLIN,
+        revents: 0,
+    }
+}
+
+fn refusal(what: &str, help: Option<&str>) -> Value {
+    json!({ "refused": what, "help": help })
+}
+
+fn answer(mut stream: &UnixStream, value: &Value) {
+    // Who does not listen any more has what he wanted.
+    let _ = writeln!(stream, "{value}");
+}
+
+impl Keeper<'_> {
+    /// Into the log: the error output is that.
+    fn log(&self, what: &str) {
+        say!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
+    }
+
+    fn process(&self) -> i32 {
+        match &self.kept {
+            Kept::Machine(machine) => machine.process(),
+            Kept::Served(served) => served.process(),
+            Kept::None => 0,
+        }
+    }
+
+    /// What it is now is what whoever finds the keeper killed has to end.
+    fn keep(&mut self, kept: Kept) {
+        self.kept = kept;
+        if let Err(e) = self.place.note_machine(self.name, self.process()) {
+            self.log(&e.to_string());
+        }
+    }
+
+    /// A machine that waits for images, whatever the unit was before.
+    fn boot_anew(&mut self) -> Result<(), String> {
+        self.kept = Kept::None; // first: a board may bear one alone
+        match Machine::boot(&self.board, LOADER) {
+            Ok(mut machine) => {
+                // It is still the unit's, for run.
+                if let Some(image) = &self.image
+                    && let Err(e) = machine.load(image)
+                {
+                    self.log(&e.to_string());
+                }
+                self.keep(Kept::Machine(machine));
+                self.log(&format!("booted anew: process {}", self.process()));
+                Ok(())
+            }
+            Err(e) => {
+                self.dead = Some(format!("it cannot be booted anew: {e}"));
+                self.log(&e.to_string());
+                Err(e.to_string())
+            }
+        }
+    }
+
+    /// Until somebody stops the unit: who that is.
+    fn serve(&mut self, listener: &UnixListener) -> Result<UnixStream, Failure> {
+        loop {
+            let mut fds = [
+                readable(Some(listener.as_raw_fd())),
+                readable(match &self.kept {
+                    Kept::Machine(machine) if self.dead.is_none() => Some(machine.bell()),
+                    _ => None,
+                }),
+                readable(self.waiting.as_ref().map(|w| w.stream.as_raw_fd())),
+                readable(self.calling.as_ref().map(|c| c.over.as_raw_fd())),
+            ];
+            let left = self.waiting.as_ref().and_then(|w| w.until);
+            let left = left.map(|t| t.saturating_duration_since(Instant::now()));
+            let time = match self.open {
+                true => Some(left.map_or(LOOK, |l| l.min(LOOK))),
+                false => None,
+            };
+            if let Err(e) = wait(&mut fds, time) {
+                return failure(format!("cannot wait: {e}"));
+            }
+            self.look();
+            if fds[3].revents != 0 {
+                self.returned();
+            }
+            if let Some(waiting) = &self.waiting {
+                // It says nothing more: it has ended, or was interrupted.
+                if fds[2].revents != 0 {
+                    self.cut("whoever ran it is gone");
+                } else if waiting.until.is_some_and(|t| Instant::now() >= t) {
+                    self.cut("its time is over");
+                }
+            }
+            if fds[0].revents != 0
+                && let Ok((stream, _)) = listener.accept()
+                && let Some(stops) = self.heed(stream)
+            {
+                return Ok(stops);
+            }
+        }
+    }
+
+    /// What the machine has to say.
+    fn look(&mut self) {
+        if self.dead.is_some() {
+            return;
+        }
+        let Kept::Machine(machine) = &mut self.kept else {
+            return;
+        };
+        let state = machine.look(Duration::ZERO);
+        let told = match state {
+            State::Dead(why) => {
+                self.log(&why);
+                self.dead = Some(why.clone());
+                refusal(
+                    &format!("unit {}: {why}", self.name),
+                    Some("stop and boot it again"),
+                )
+            }
+            _ if !self.open => return,
+            State::Runs | State::Waits => return,
+            State::Serves => {
+                let _ = machine.stop(LOADER);
+                self.log(&format!("{SERVES}: stopped"));
+                refusal(SERVES, Some(&call_help(self.name)))
+            }
+            State::Ended(status) => {
+                self.log(&format!("the program has returned {status}"));
+                json!({ "outcome": "ended", "status": status })
+            }
+            State::Failed(why) => {
+                self.log(&why);
+                json!({ "outcome": "failed", "why": why })
+            }
+        };
+        self.open = false;
+        if let Some(waiting) = self.waiting.take() {
+            answer(&waiting.stream, &told);
+        }
+    }
+
+    /// Ends the program that runs.
+    fn cut(&mut self, why: &str) {
+        self.log(&format!("{why}: the program is stopped"));
+        self.open = false;
+        // Whoever waits has a limit of time, and a program that masks interrupts does not heed a stop.
+        if let Some(waiting) = self.waiting.take() {
+            answer(
+                &waiting.stream,
+                &json!({ "outcome": "stopped", "why": why }),
+            );
+        }
+        if let Kept::Machine(machine) = &mut self.kept {
+            let Err(e) = machine.stop(HEEDS) else {
+                return;
+            };
+            self.log(&format!("{e}: the machine is ended"));
+        } else {
+            self.end_call();
+        }
+        let _ = self.boot_anew();
+    }
+
+    fn about(&self) -> Value {
+        let gone = match &self.kept {
+            Kept::Served(served) if served.state() != Status::OK => Some("the machine has ended"),
+            _ => None,
+        };
+        let why = self.dead.as_deref().or(gone);
+        let state = match (why, &self.kept) {
+            (Some(_), _) => "dead",
+            (None, _) if self.open => "runs",
+            (None, Kept::Served(_)) => "serves",
+            (None, _) => "waits",
+        };
+        json!({
+            "name": self.name, "board": self.board, "state": state, "why": why,
+            "image": self.image, "keeper": std::process::id(), "machine": self.process(),
+        })
+    }
+
+    /// Does what a command wants, but for the last: who wants that.
+    fn heed(&mut self, stream: UnixStream) -> Option<UnixStream> {
+        let _ = stream.set_read_timeout(Some(ASK));
+        let _ = stream.set_write_timeout(Some(ASK));
+        let Ok((line, files)) = protocol::receive(&stream) else {
+            return None;
+        };
+        let Ok(asked) = serde_json::from_str::<Value>(&line) else {
+            return None;
+        };
+        match asked["verb"].as_str() {
+            Some("about") => answer(&stream, &self.about()),
+            Some("load") => {
+                let file = PathBuf::from(asked["image"].as_str().unwrap_or_default());
+                answer(&stream, &self.load(&file));
+            }
+            Some(verb @ ("run" | "call")) => {
+                let begun = match verb {
+                    "run" => self.run(),
+                    _ => self.call(&asked, files),
+                };
+                match begun {
+                    Ok(()) => {
+                        let until = until(&asked["within"]);
+                        self.waiting = Some(Waiting { stream, until });
+                        self.open = true;
+                        self.look(); // it may be over: no other ring comes
+                    }
+                    Err(told) => answer(&stream, &told),
+                }
+            }
+            Some("stop") => {
+                self.log("stopped");
+                self.end_call();
+                if let Some(waiting) = self.waiting.take() {
+                    answer(
+                        &waiting.stream,
+                        &json!({ "outcome": "stopped", "why": "the unit is stopped" }),
+                    );
+                }
+                return Some(stream);
+            }
+            _ => answer(
+                &stream,
+                &refusal("the unit's keeper is of another version", None),
+            ),
+        }
+        None
+    }
+
+    fn load(&mut self, file: &Path) -> Value {
+        if let Some(told) = self.is_dead() {
+            return told;
+        }
+        if self.calling.is_some() || self.open {
+            let what = match self.calling {
+                Some(_) => "a procedure runs there",
+                None => "a program runs there",
+            };
+            let help = format!("it ends by itself, or by: levada unit stop {}", self.name);
+            return refusal(what, Some(&help));
+        }
+        if !matches!(self.kept, Kept::Machine(_))
+            && let Err(why) = self.boot_anew()
+        {
+            return refusal(&why, None);
+        }
+        let Kept::Machine(machine) = &mut self.kept else {
+            return refusal("there is no machine", None);
+        };
+        match machine.load(file) {
+            Ok(()) => {
+                self.log(&format!("loaded {}", file.display()));
+                self.image = Some(file.to_path_buf());
+                json!({ "loaded": file })
+            }
+            Err(e) => {
+                self.log(&format!("not loaded {}: {e}", file.display()));
+                refusal(&e.to_string(), None)
+            }
+        }
+    }
+
+    fn is_dead(&self) -> Option<Value> {
+        let why = self.dead.as_ref()?;
+        let help = format!("levada unit stop {}, and boot it again", self.name);
+        Some(refusal(&format!("unit {}: {why}", self.name), Some(&help)))
+    }
+
+    /// What can be run, or called.
+    fn ready(&self) -> Result<PathBuf, Value> {
+        if let Some(told) = self.is_dead() {
+            return Err(told);
+        }
+        self.image.clone().ok_or_else(|| {
+            let help = format!("levada unit load {} IMAGE", self.name);
+            refusal("no image has been loaded", Some(&help))
+        })
+    }
+
+    fn run(&mut self) -> Result<(), Value> {
+        let image = self.ready()?;
+        let Kept::Machine(machine) = &mut self.kept else {
+            return Err(refusal(SERVES, Some(&call_help(self.name))));
+        };
+        let begun = machine.run(LOADER);
+        self.log(&match &begun {
+            Ok(()) => format!("runs {}", image.display()),
+            Err(e) => format!("does not run {}: {e}", image.display()),
+        });
+        begun.map_err(|e| refusal(&format!("unit {}: {e}", self.name), None))
+    }
+
+    /// The machine that serves, with the image in it.
+    fn serving(&mut self, image: &Path) -> Result<Arc<Served>, Value> {
+        match &self.kept {
+            Kept::Served(served) if served.state() == Status::OK => return Ok(served.clone()),
+            _ => self.kept = Kept::None,
+        }
+        match Served::load(&format!("{}:{}", self.board, image.display())) {
+            Ok(served) => {
+                let served = Arc::new(served);
+                self.keep(Kept::Served(served.clone()));
+                self.log(&format!(
+                    "serves {}: process {}",
+                    image.display(),
+                    self.process()
+                ));
+                Ok(served)
+            }
+            Err(e) => {
+                self.log(&format!("does not serve {}: {e}", image.display()));
+                let _ = self.boot_anew();
+                let help = format!(
+                    "a program that is run to its end: levada unit run {}",
+                    self.name
+                );
+                Err(refusal(&format!("unit {}: {e}", self.name), Some(&help)))
+            }
+        }
+    }
+
+    fn call(&mut self, asked: &Value, files: Vec<File>) -> Result<(), Value> {
+        let image = self.ready()?;
+        if self.open {
+            return Err(refusal("a program runs there already", None));
+        }
+        let flows = asked["flows"].as_array().into_iter().flatten();
+        let flows: Vec<Flow> = flows.zip(files).map(flow_of).collect();
+        let argument = asked["argument"].as_str().and_then(values::unhex);
+        let argument = argument.unwrap_or_default();
+        let procedure = asked["procedure"].as_str().unwrap_or_default().to_string();
+        let served = self.serving(&image)?;
+        self.log(&format!("calls {procedure}"));
+        let pair = UnixStream::pair().map_err(|e| refusal(&e.to_string(), None))?;
+        let (over, ends) = pair;
+        let thread = std::thread::spawn(move || {
+            let _ends = ends;
+            match served.call(&procedure, &argument, &flows) {
+                Ok((result, elements)) => json!({
+                    "outcome": "returned", "result": values::hex(&result), "elements": elements,
+                }),
+                Err(e) => json!({ "outcome": "failed", "why": e.to_string() }),
+            }
+        });
+        self.calling = Some(Calling { thread, over });
+        Ok(())
+    }
+
+    /// The procedure has returned, or never will.
+    fn returned(&mut self) {
+        let Some(calling) = self.calling.take() else {
+            return;
+        };
+        let told = calling.thread.join();
+        let told =
+            told.unwrap_or_else(|_| json!({ "outcome": "failed", "why": "its thread is gone" }));
+        match told["why"].as_str() {
+            Some(why) => self.log(why),
+            None => self.log("the procedure has returned"),
+        }
+        if matches!(&self.kept, Kept::Served(served) if served.state() != Status::OK) {
+            let _ = self.boot_anew();
+        }
+        self.open = false;
+        if let Some(waiting) = self.waiting.take() {
+            answer(&waiting.stream, &told);
+        }
+    }
+
+    /// By its machine's end: a procedure need not heed anything else.
+    fn end_call(&mut self) {
+        if let Some(calling) = self.calling.take() {
+            // SAFETY: no pointers; it is a child that has not been waited for while the unit is there.
+            unsafe { libc::kill(self.process(), libc::SIGKILL) };
+            let _ = calling.thread.join();
+        }
+    }
+}
+
+const SERVES: &str = "the program serves procedures, and does not end by itself";
+
+fn call_help(name: &str) -> String {
+    format!("call one: levada unit run {name} PROCEDURE")
+}
+
+/// When a command waits no longer; none: it does for ever, as one does that says what is no time, or one that nobody
+/// lives to see.
+fn until(within: &Value) -> Option<Instant> {
+    let within = Duration::try_from_secs_f64(within.as_f64()?).ok()?;
+    Instant::now().checked_add(within)
+}
+
+fn flow_of((flow, file): (&Value, File)) -> Flow {
+    Flow {
+        name: flow["stream"].as_str().unwrap_or_default().to_string(),
+        file,
+        size: flow["size"].as_u64().unwrap_or(0) as u32,
+        input: flow["input"] == true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever somebody writes to its socket, the keeper goes on: its end would be that of the machine.
+    #[test]
+    fn what_is_no_time_is_no_limit() {
+        let now = Instant::now();
+        assert!(until(&json!(2.5)).is_some_and(|at| at > now));
+        for wrong in [
+            json!(null),
+            json!("2"),
+            json!(-1.0),
+            json!(1e19),
+            json!(1e300),
+        ] {
+            assert!(until(&wrong).is_none(), "{wrong}");
+        }
+        assert!(until(&json!(0)).is_some_and(|at| at >= now));
+    }
+}
