@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A placement given back: the cores that a file gives to the actors of a network.
 
-use levada_map::text::{Named, read_placement};
+use levada_map::io::{Named, read_placement};
 use levada_map::{Actor, App, Mix, Problem};
 use levada_sys::Network;
 

@@ -9,58 +9,30 @@
 //! - [`simulate`] says which rates a placement gives.
 //! - [`Balancer`] decides, from one measurement of a running application to the next, whether another
 //!   placement is worth the move.
-//! - [`text`] has the files: descriptions, placements, Orcc's mappings.
+//! - [`io`] has the files: descriptions, placements, Orcc's mappings.
 
-mod admit;
-mod alike;
 mod balance;
-mod course;
-mod exact;
-mod graph;
-mod judge;
-mod left;
-mod load;
-mod looking;
-mod machine;
-mod mix;
-mod number;
+pub mod io;
+mod model;
 mod place;
 pub mod random;
-mod reach;
-mod side_by_side;
+mod search;
 mod sim;
-mod strategy;
-mod swings;
-pub mod text;
 
-pub use admit::{Admission, Promise, Scene, admit};
-pub use alike::gain;
 pub use balance::{Balancer, Found, Sample, Search};
-pub use course::Course;
-pub use graph::{Graph, Link};
-pub use judge::{KEPT, Score};
-pub use machine::{Core, Costs, Machine};
-pub use mix::{Actor, App, Channel, Mix, Problem, told_apart};
-pub use number::shown;
-pub use place::{Placement, bottleneck, improve, lower_bound, place};
+pub use model::cost_profile::Course;
+pub use model::format::shown;
+pub use model::graph::{Graph, Link};
+pub use model::machine::{Core, Costs, Machine};
+pub use model::mix::{Actor, App, Channel, Mix, Problem, told_apart};
+pub use place::heuristics::{Placement, bottleneck, improve, lower_bound, place};
+pub use search::admission::{Admission, Promise, Scene, admit};
+pub use search::fairness::gain;
+pub use search::score::{KEPT, Score};
+pub use search::strategy::{Strategy, busiest_to_bound, map, remap};
 #[cfg(test)]
 use sim::simulate_until_settled;
 pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, expected, simulate};
-pub use strategy::{Strategy, busiest_to_bound, map, remap};
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_course;
-#[cfg(test)]
-mod tests_mix;
-#[cfg(test)]
-mod tests_promise;
-#[cfg(test)]
-mod tests_random;
-#[cfg(test)]
-mod tests_ranked;
-#[cfg(test)]
-mod tests_seen;
-#[cfg(test)]
-mod tests_swing;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random mixes, the same for the same number: for tests, and to see how mapping grows.
 
-use crate::mix::{Actor, App, Channel, Mix};
+use crate::model::mix::{Actor, App, Channel, Mix};
 
 /// A generator that is good enough for graphs (splitmix64).
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use crate::common::artifact::{self, Kind};
 use crate::common::output::{Failure, plural, table};
 use levada_host::api::types::Worker;
 use levada_host::client::Method;
-use levada_map::text::placement_text;
+use levada_map::io::placement_text;
 use levada_map::{Actor, App, Mix};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use crate::client;
 use crate::common::artifact::{self, Kind};
 use crate::common::output::{self, Failure, failure_with, table};
 use crate::record::text_of;
-use levada_map::text::{Described, placement_text, read_description, read_placement};
+use levada_map::io::{Described, placement_text, read_description, read_placement};
 use levada_map::{
     App, Placement, Problem, Scheduling, Simulated, Strategy, busiest_to_bound, expected, map,
 };

@@ -6,7 +6,7 @@ pub mod sampler;
 
 use crate::common::output::Failure;
 use levada_host::{Hosted, weights};
-use levada_map::text::{Described, describe};
+use levada_map::io::{Described, describe};
 use levada_map::{Course, Machine, Mix, Problem};
 use levada_sys::{Counters, Network, WorkerCounters};
 use sampler::Look;

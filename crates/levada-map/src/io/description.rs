@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Descriptions: a machine and a mix as TOML, written by hand or recorded from a run.
+
+use super::quoted;
+use crate::model::cost_profile::Course;
+use crate::model::machine::Machine;
+use crate::model::mix::{Actor, App, Channel, Mix, Problem, told_apart};
+use crate::place::heuristics::Placement;
+use crate::random::{self, Random};
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// A description, as far as it goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    pub machine: Machine,
+    pub mix: Mix,
+    /// Where the actors sat when this was recorded.
+    pub placement: Option<Placement>,
+    /// Units a second of each application when this was recorded.
+    pub rates: Vec<Option<f64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    machine: Cores,
+    #[serde(default)]
+    app: Vec<Application>,
+    /// Cores that nobody may use.
+    #[serde(default)]
+    reserved: Vec<u32>,
+    random: Option<Invented>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cores {
+    cores: usize,
+    threads: Option<usize>,
+    cache: Option<usize>,
+    socket: Option<usize>,
+    speeds: Option<Vec<f64>>,
+    byte_ns: Option<[f64; 4]>,
+    turn_ns: Option<f64>,
+    wake_ns: Option<f64>,
+    spin_ns: Option<f64>,
+    asleep_ns: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Application {
+    name: String,
+    #[serde(default = "one")]
+    instances: usize,
+    #[serde(default = "units")]
+    unit: String,
+    #[serde(default)]
+    priority: i32,
+    promise: Option<f64>,
+    share: Option<f64>,
+    rate: Option<f64>,
+    #[serde(default)]
+    exclusive: Vec<u32>,
+    course_units: Option<f64>,
+    course_begin: Option<f64>,
+    course_scatter: Option<f64>,
+    #[serde(default)]
+    actor: Vec<Act>,
+    #[serde(default)]
+    channel: Vec<Chan>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Act {
+    name: String,
+    time_ns: f64,
+    #[serde(default = "some")]
+    firings: f64,
+    pin: Option<u32>,
+    core: Option<u32>,
+    #[serde(default)]
+    course: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chan {
+    from: String,
+    to: String,
+    elements: f64,
+    bytes: f64,
+    #[serde(default = "room")]
+    capacity: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Invented {
+    #[serde(default)]
+    seed: u64,
+    apps: usize,
+    actors: usize,
+}
+
+fn one() -> usize {
+    1
+}
+fn units() -> String {
+    "units".to_string()
+}
+fn some() -> f64 {
+    100.0
+}
+fn room() -> f64 {
+    512.0
+}
+
+/// No machine has more.
+const CORES: usize = 1 << 16;
+const ACTORS: usize = 1 << 20;
+
+pub fn read_description(text: &str) -> Result<Described, Problem> {
+    let file: File = toml::from_str(text).map_err(|e| {
+        Problem::new(
+            e.to_string().trim_end().to_string(),
+            "`levada map --help` and the guide show what a description holds",
+        )
+    })?;
+    let machine = file.machine.machine()?;
+    let mut read = Described {
+        machine,
+        mix: Mix::default(),
+        placement: None,
+        rates: Vec::new(),
+    };
+    let mut sits: Vec<Option<u32>> = Vec::new();
+    let mut names = HashSet::new();
+    let mut named_apart = |name: &str| match names.insert(name.to_string()) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            format!("there are two applications {name}"),
+            "name them apart",
+        )),
+    };
+    for app in &file.app {
+        // Before they are counted out: they would be endless without actors.
+        if app.actor.is_empty() {
+            return Err(Problem::new(
+                format!("{} has no actors", app.name),
+                "describe them as [[app.actor]], each with a name and time_ns",
+            ));
+        }
+        let actors = app.instances.saturating_mul(app.actor.len());
+        if read.mix.actors().saturating_add(actors) > ACTORS {
+            return Err(too_many("actors", ACTORS));
+        }
+        let placed = app.app()?;
+        for instance in 0..app.instances {
+            let mut one = placed.clone();
+            if app.instances > 1 {
+                one.name = format!("{}-{}", app.name, instance + 1);
+                // Those that run are not in step.
+                let share = instance as f64 / app.instances as f64;
+                one.course = one
+                    .course
+                    .map(|c| c.begun_at(c.begin() + share * c.units()));
+            }
+            named_apart(&one.name)?;
+            let number = read.mix.apps.len();
+            let own = app.exclusive.iter().map(|&c| (c, Some(number)));
+            read.mix.exclusive.extend(own);
+            read.mix.apps.push(one);
+            sits.extend(app.actor.iter().map(|a| a.core));
+            read.rates.push(app.rate);
+        }
+    }
+    if let Some(invented) = file.random {
+        let too_few = invented.apps == 0 || invented.actors < invented.apps;
+        if too_few || invented.actors > ACTORS {
+            return Err(Problem::new(
+                format!(
+                    "[random] asks for {} applications with {} actors",
+                    invented.apps, invented.actors
+                ),
+                format!("one at least, with an actor each, and {ACTORS} actors at the most"),
+            ));
+        }
+        let mut random = Random::new(invented.seed);
+        let mix = random::mix(&mut random, invented.apps, invented.actors);
+        mix.apps.iter().try_for_each(|a| named_apart(&a.name))?;
+        read.rates.extend(vec![None; mix.apps.len()]);
+        sits.extend(vec![None; mix.actors()]);
+        read.mix.apps.extend(mix.apps);
+    }
+    let reserved = file.reserved.into_iter().map(|c| (c, None));
+    read.mix.exclusive.extend(reserved);
+    let mut said = HashSet::new();
+    read.mix.exclusive.retain(|one| said.insert(*one));
+    read.mix.check(&read.machine)?;
+    let cores = read.machine.workers() as u32;
+    read.placement = sits
+        .into_iter()
+        .map(|c| c.filter(|&c| c < cores))
+        .collect::<Option<Placement>>();
+    Ok(read)
+}
+
+fn too_many(what: &str, most: usize) -> Problem {
+    Problem::new(
+        format!("more than {most} {what}"),
+        "describe a smaller machine",
+    )
+}
+
+impl Cores {
+    fn machine(&self) -> Result<Machine, Problem> {
+        if self.cores > CORES {
+            return Err(too_many("cores", CORES));
+        }
+        let all = self.cores.max(1);
+        let mut machine = Machine::described(
+            self.cores,
+            self.threads.unwrap_or(1),
+            self.cache.unwrap_or(self.socket.unwrap_or(all)),
+            self.socket.unwrap_or(all),
+        );
+        if let Some(speeds) = &self.speeds {
+            if speeds.len() != self.cores {
+                return Err(Problem::new(
+                    format!("{} speeds for {} cores", speeds.len(), self.cores),
+                    "write one for each core, or none",
+                ));
+            }
+            for (core, &speed) in machine.cores.iter_mut().zip(speeds) {
+                core.speed = speed;
+            }
+        }
+        let costs = &mut machine.costs;
+        costs.byte = self.byte_ns.unwrap_or(costs.byte);
+        costs.turn = self.turn_ns.unwrap_or(costs.turn);
+        costs.wake = self.wake_ns.unwrap_or(costs.wake);
+        costs.spin = self.spin_ns.unwrap_or(costs.spin);
+        costs.asleep = self.asleep_ns.unwrap_or(costs.asleep);
+        Ok(machine)
+    }
+}
+
+impl Application {
+    fn app(&self) -> Result<App, Problem> {
+        let mut numbers = HashMap::new();
+        for (i, actor) in self.actor.iter().enumerate() {
+            if numbers.insert(actor.name.as_str(), i).is_some() {
+                return Err(Problem::new(
+                    format!("{} has two actors {}", self.name, actor.name),
+                    "name them apart",
+                ));
+            }
+        }
+        let end = |name: &str| {
+            numbers.get(name).copied().ok_or_else(|| {
+                Problem::new(
+                    format!("a channel of {} ends at {name}", self.name),
+                    "there is no such actor: see its spelling",
+                )
+            })
+        };
+        let mut channels = Vec::new();
+        for c in &self.channel {
+            channels.push(Channel {
+                from: end(&c.from)?,
+                to: end(&c.to)?,
+                elements: c.elements,
+                size: c.bytes,
+                capacity: c.capacity,
+            });
+        }
+        let actor = |a: &Act| Actor {
+            name: a.name.clone(),
+            time: a.time_ns,
+            firings: a.firings,
+            pin: a.pin,
+        };
+        Ok(App {
+            name: self.name.clone(),
+            unit: self.unit.clone(),
+            priority: told_apart(self.priority),
+            promise: self.promise,
+            share: self.share,
+            actors: self.actor.iter().map(actor).collect(),
+            channels,
+            course: self.course()?,
+        })
+    }
+
+    fn course(&self) -> Result<Option<Course>, Problem> {
+        let wrong = |what: String, help: &str| Err(Problem::new(what, help));
+        let Some(units) = self.course_units else {
+            let varies = self.actor.iter().any(|a| !a.course.is_empty());
+            let more = self.course_begin.or(self.course_scatter).is_some();
+            return match varies || more {
+                true => wrong(
+                    format!("{} has a course of nobody knows how many units", self.name),
+                    "write course_units",
+                ),
+                false => Ok(None),
+            };
+        };
+        let begin = self.course_begin.unwrap_or(0.0);
+        if !(begin.is_finite() && begin >= 0.0) {
+            return wrong(
+                format!("{}: course_begin is {begin}", self.name),
+                "write the unit of the course at which it begins",
+            );
+        }
+        let scatter = self.course_scatter.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&scatter) {
+            return wrong(
+                format!("{}: course_scatter is {scatter}", self.name),
+                "write by what part of them costs vary from step to step, from 0 to 1",
+            );
+        }
+        let costs = self.actor.iter();
+        let costs = costs.map(|a| (a.name.as_str(), a.course.clone()));
+        let course = Course::new(units, costs.collect());
+        let course = course.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
+        Ok(Some(course?.begun_at(begin).scattered(scatter)))
+    }
+}
+
+/// The description as text, an actor and a channel a line.
+pub fn describe(described: &Described) -> String {
+    let (machine, mix) = (&described.machine, &described.mix);
+    let mut out = String::new();
+    let run = |same: &dyn Fn(usize) -> bool| {
+        (1..machine.cores.len()).take_while(|&i| same(i)).count() + 1
+    };
+    let cores = &machine.cores;
+    let (threads, cache, socket) = (
+        run(&|i| cores[i].body == cores[0].body),
+        run(&|i| cores[i].cache == cores[0].cache),
+        run(&|i| cores[i].socket == cores[0].socket),
+    );
+    let speeds: Vec<f64> = cores.iter().map(|c| c.speed).collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "[machine]\ncores = {}\nthreads = {threads}\ncache = {cache}\nsocket = {socket}",
+        cores.len()
+    );
+    if speeds.iter().any(|&s| s != 1.0) {
+        let _ = writeln!(out, "speeds = {speeds:?}");
+    }
+    let _ = writeln!(
+        out,
+        "byte_ns = {:?}\nturn_ns = {:?}\nwake_ns = {:?}\nspin_ns = {:?}\nasleep_ns = {:?}",
+        machine.costs.byte,
+        machine.costs.turn,
+        machine.costs.wake,
+        machine.costs.spin,
+        machine.costs.asleep
+    );
+    for (i, (app, range)) in mix.apps.iter().zip(mix.ranges()).enumerate() {
+        let _ = writeln!(out, "\n[[app]]\nname = {}", quoted(&app.name));
+        let _ = writeln!(out, "unit = {}", quoted(&app.unit));
+        let _ = writeln!(out, "priority = {}", app.priority);
+        let begin = app.course.as_ref().map(Course::begin);
+        let scatter = app.course.as_ref().map(Course::scatter);
+        for (name, value) in [
+            ("promise", app.promise),
+            ("share", app.share),
+            ("rate", described.rates.get(i).copied().flatten()),
+            ("course_units", app.course.as_ref().map(Course::units)),
+            ("course_begin", begin.filter(|&b| b > 0.0)),
+            ("course_scatter", scatter.filter(|&s| s > 0.0)),
+        ] {
+            if let Some(value) = value {
+                let _ = writeln!(out, "{name} = {value:?}");
+            }
+        }
+        let own = mix.exclusive.iter().filter(|e| e.1 == Some(i));
+        let own: Vec<u32> = own.map(|e| e.0).collect();
+        if !own.is_empty() {
+            let _ = writeln!(out, "exclusive = {own:?}");
+        }
+        let _ = writeln!(out, "actor = [");
+        for (n, (actor, number)) in app.actors.iter().zip(range).enumerate() {
+            let _ = write!(
+                out,
+                "  {{ name = {}, time_ns = {:?}, firings = {:?}",
+                quoted(&actor.name),
+                actor.time,
+                actor.firings
+            );
+            if let Some(pin) = actor.pin {
+                let _ = write!(out, ", pin = {pin}");
+            }
+            if let Some(placement) = &described.placement {
+                let _ = write!(out, ", core = {}", placement[number]);
+            }
+            let costs = app.course.as_ref().map_or(&[][..], |c| c.costs(n));
+            if !costs.is_empty() {
+                // Whole numbers without a point: there are many.
+                let costs: Vec<String> = costs.iter().map(f64::to_string).collect();
+                let _ = write!(out, ", course = [{}]", costs.join(", "));
+            }
+            let _ = writeln!(out, " }},");
+        }
+        let _ = writeln!(out, "]\nchannel = [");
+        for c in &app.channels {
+            let _ = writeln!(
+                out,
+                "  {{ from = {}, to = {}, elements = {:?}, bytes = {:?}, capacity = {:?} }},",
+                quoted(&app.actors[c.from].name),
+                quoted(&app.actors[c.to].name),
+                c.elements,
+                c.size,
+                c.capacity
+            );
+        }
+        let _ = writeln!(out, "]");
+    }
+    let reserved = mix.exclusive.iter().filter(|e| e.1.is_none());
+    let reserved: Vec<u32> = reserved.map(|e| e.0).collect();
+    match reserved.is_empty() {
+        true => out,
+        // Before the first table: what follows one belongs to it.
+        false => format!("reserved = {reserved:?}\n\n{out}"),
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Placements as files: a table for each application, a core for each actor's name.
+
+use super::{orcc, quoted};
+use crate::model::mix::{App, Mix, Problem};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Cores by names: application (none where the file knows but one), actor, core.
+pub type Named = Vec<(Option<String>, String, u32)>;
+
+pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
+    let mut out = "# A core for each actor; who is left out sits where it is best.\n".to_string();
+    for (app, range) in mix.apps.iter().zip(mix.ranges()) {
+        let _ = writeln!(out, "\n[{}]", quoted(&app.name));
+        for (actor, core) in app.actors.iter().zip(&placement[range]) {
+            let _ = writeln!(out, "{} = {core}", quoted(&actor.name));
+        }
+    }
+    out
+}
+
+/// Reads a placement, or a mapping of Orcc's (XML).
+pub fn read_placement(text: &str) -> Result<Named, Problem> {
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim_start().starts_with('<') {
+        return orcc::read(text);
+    }
+    let file: BTreeMap<String, BTreeMap<String, u32>> = toml::from_str(text).map_err(|e| {
+        Problem::new(
+            e.to_string().trim_end().to_string(),
+            "a placement holds a table for each application, and in it lines ACTOR = CORE; or is a mapping of Orcc's (XML)",
+        )
+    })?;
+    let lines = file.into_iter().flat_map(|(app, actors)| {
+        actors
+            .into_iter()
+            .map(move |(actor, core)| (Some(app.clone()), actor, core))
+    });
+    Ok(lines.collect())
+}
+
+/// Names of hierarchies are written with various signs in between: all of these are this one.
+fn plain(name: &str) -> String {
+    name.replace(['/', '.', ':'], "_")
+}
+
+/// An actor's names. One of the joined actors (`a+b`) stands for all of them.
+fn names(actor: &str) -> BTreeSet<String> {
+    let all = std::iter::once(actor).chain(actor.split('+'));
+    all.map(plain).collect()
+}
+
+/// So many names are told of what there is.
+const TOLD: usize = 20;
+
+/// These names, or the first of them and how many more there are.
+fn listed(names: &[impl AsRef<str>], between: &str) -> String {
+    let told = names.iter().take(TOLD).map(AsRef::as_ref);
+    let told = told.collect::<Vec<&str>>().join(between);
+    match names.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}
+
+impl Mix {
+    /// Pins the actors that a placement names.
+    pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
+        let before: Vec<Vec<Option<u32>>> = self.apps.iter().map(App::pins).collect();
+        // A text may name very many, and the same again and again.
+        let mut by_name = BTreeMap::<_, Vec<(usize, usize)>>::new();
+        for (i, one) in self.apps.iter().enumerate() {
+            for (j, a) in one.actors.iter().enumerate() {
+                for name in names(&a.name) {
+                    let of_this = (Some(one.name.as_str()), name.clone());
+                    by_name.entry(of_this).or_default().push((i, j));
+                    by_name.entry((None, name)).or_default().push((i, j));
+                }
+            }
+        }
+        let (mut pins, mut said) = (before.clone(), BTreeSet::new());
+        for (app, actor, core) in named {
+            if *core as usize >= cores {
+                return Err(Problem::new(
+                    format!(
+                        "{actor} is placed on core {core}, and the cores are 0 to {}",
+                        cores.max(1) - 1
+                    ),
+                    "place it on one of these, or ask for more workers",
+                ));
+            }
+            let named = (app.as_deref(), plain(actor));
+            let found = by_name.get(&named);
+            if !said.insert((named, core)) {
+                continue;
+            }
+            for &(i, j) in found.into_iter().flatten() {
+                let name = &self.apps[i].actors[j].name;
+                if let Some(pin) = before[i][j].filter(|pin| pin != core) {
+                    return Err(Problem::new(
+                        format!("{name} is placed on core {core}, and its pin is {pin}"),
+                        "take the pin out of what is described, or place it there",
+                    ));
+                }
+                if let Some(pin) = pins[i][j].filter(|pin| pin != core) {
+                    return Err(Problem::new(
+                        format!("{name} is placed on core {core} and on core {pin}"),
+                        "actors that are joined into one sit together: place them so, or compile with --no-fuse",
+                    ));
+                }
+                pins[i][j] = Some(*core);
+            }
+            if found.is_none() {
+                let apps: Vec<&str> = self.apps.iter().map(|one| one.name.as_str()).collect();
+                let (what, there) = match app.as_deref() {
+                    Some(app) if !apps.contains(&app) => {
+                        (format!("application {app}"), listed(&apps, ", "))
+                    }
+                    Some(app) if apps.len() > 1 => {
+                        (format!("actor {actor} of {app}"), self.actors_of(Some(app)))
+                    }
+                    app => (format!("actor {actor}"), self.actors_of(app)),
+                };
+                return Err(Problem::new(
+                    format!("the placement names {what}, which is not there"),
+                    format!("it may name {there}"),
+                ));
+            }
+        }
+        let actors = self.apps.iter_mut().flat_map(|one| &mut one.actors);
+        for (a, pin) in actors.zip(pins.into_iter().flatten()) {
+            a.pin = pin;
+        }
+        Ok(())
+    }
+
+    /// The actors of this application, or of all: where there are several, by application. Those of one network, which
+    /// have the same, are told together.
+    fn actors_of(&self, app: Option<&str>) -> String {
+        // Applications, and what all of them have.
+        let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+        let of = |one: &&App| app.is_none_or(|app| app == one.name);
+        for one in self.apps.iter().filter(of) {
+            let actors: Vec<&str> = one.actors.iter().map(|a| a.name.as_str()).collect();
+            match groups.iter_mut().find(|(_, all)| *all == actors) {
+                Some((apps, _)) => apps.push(&one.name),
+                None => groups.push((vec![&one.name], actors)),
+            }
+        }
+        let alone = self.apps.len() == 1;
+        let groups = groups.iter().map(|(apps, actors)| match alone {
+            true => listed(actors, ", "),
+            false => format!("{}: {}", listed(apps, ", "), listed(actors, ", ")),
+        });
+        listed(&groups.collect::<Vec<_>>(), "; ")
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How what actors cost varies along the stream: a *course*. Two actors of the same mean on two cores hold each other up
+//! where one is heavy at one place and the other at another, and channels hold less than lies between these places.
+//!
+//! It covers so many units, in parts of equal length, and begins anew after that.
+
+use super::mix::Problem;
+use std::sync::Arc;
+
+/// More parts say nothing more; and no part costs more than so many times another, or other numbers lose theirs.
+const PARTS: usize = 1 << 16;
+const MOST: f64 = 1e9;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    units: f64,
+    /// The unit of it at which the application begins.
+    begin: f64,
+    /// Within a part costs vary from step to step, by up to so much of them.
+    scatter: f64,
+    /// Of each actor; instances have it in common.
+    actors: Arc<[Varied]>,
+}
+
+/// One actor's, none where it costs the same everywhere.
+#[derive(Debug, Default, PartialEq)]
+struct Varied {
+    /// What each part costs, to one another.
+    costs: Vec<f64>,
+    /// Up to each part, and to the end: what it has cost beyond the mean, in units of the mean.
+    beyond: Vec<f64>,
+}
+
+impl Course {
+    /// For each actor its name, and what each part costs, to one another; nothing where that is the same everywhere.
+    pub fn new(units: f64, costs: Vec<(&str, Vec<f64>)>) -> Result<Course, Problem> {
+        let wrong = |what: String, help: &str| Err(Problem::new(what, help));
+        if !(units.is_finite() && units > 0.0 && units <= 1e15) {
+            return wrong(
+                format!("a course of {units} units"),
+                "write how many units it goes over, a number above 0",
+            );
+        }
+        let mut parts = 0;
+        for (name, costs) in costs.iter().filter(|(_, costs)| !costs.is_empty()) {
+            if let Some(cost) = costs.iter().find(|c| !(0.0..=MOST).contains(*c)) {
+                return wrong(
+                    format!("in the course of {name} a part costs {cost}"),
+                    "write numbers of 0 or more, such as per cent of the mean",
+                );
+            }
+            if costs.iter().sum::<f64>() < 1e-3 {
+                return wrong(
+                    format!("the course of {name} costs nothing"),
+                    "leave it out where it costs the same everywhere",
+                );
+            }
+            if costs.len() > PARTS {
+                return wrong(
+                    format!("the course of {name} has {} parts", costs.len()),
+                    "write 65536 at the most",
+                );
+            }
+            if parts != 0 && costs.len() != parts {
+                return wrong(
+                    format!(
+                        "the course of {name} has {} parts, another {parts}",
+                        costs.len()
+                    ),
+                    "cut those of all actors of an application into as many",
+                );
+            }
+            parts = costs.len();
+        }
+        if parts == 0 {
+            return wrong(
+                format!("a course of {units} units, and no actor has one"),
+                "write that of one actor at least, or no units",
+            );
+        }
+        let actors = costs
+            .into_iter()
+            .map(|(_, costs)| Varied::new(units, costs));
+        Ok(Course {
+            units,
+            begin: 0.0,
+            scatter: 0.0,
+            actors: actors.collect(),
+        })
+    }
+
+    /// For one whose costs vary within a part, too, by up to so much of them: from 0 to 1.
+    pub fn scattered(self, scatter: f64) -> Course {
+        Course {
+            scatter: scatter.clamp(0.0, 1.0),
+            ..self
+        }
+    }
+
+    /// For one that is at this unit of it when it begins.
+    pub fn begun_at(&self, unit: f64) -> Course {
+        Course {
+            begin: unit % self.units,
+            ..self.clone()
+        }
+    }
+
+    pub fn units(&self) -> f64 {
+        self.units
+    }
+
+    pub fn begin(&self) -> f64 {
+        self.begin
+    }
+
+    pub fn scatter(&self) -> f64 {
+        self.scatter
+    }
+
+    pub fn costs(&self, actor: usize) -> &[f64] {
+        self.actors.get(actor).map_or(&[], |varied| &varied.costs)
+    }
+
+    /// What an actor takes beyond the mean from one unit since it began to another, in units of the mean.
+    pub fn beyond(&self, actor: usize, from: f64, to: f64) -> f64 {
+        let Some(varied) = self.actors.get(actor) else {
+            return 0.0;
+        };
+        let part = |unit: f64| {
+            let through = (unit + self.begin) / self.units;
+            through.fract() * varied.costs.len() as f64
+        };
+        varied.until(part(to)) - varied.until(part(from))
+    }
+}
+
+impl Varied {
+    fn new(units: f64, costs: Vec<f64>) -> Varied {
+        let (parts, all) = (costs.len() as f64, costs.iter().sum::<f64>());
+        let mut until = 0.0;
+        let mut beyond: Vec<f64> = vec![0.0; usize::from(!costs.is_empty())];
+        beyond.extend(costs.iter().map(|cost| {
+            until += units * (cost / all - 1.0 / parts);
+            until
+        }));
+        Varied { costs, beyond }
+    }
+
+    /// Beyond the mean up to so many parts.
+    fn until(&self, parts: f64) -> f64 {
+        let whole = (parts as usize).min(self.costs.len());
+        match (self.beyond.get(whole), self.beyond.get(whole + 1)) {
+            (Some(one), Some(next)) => one + (next - one) * (parts - whole as f64),
+            (one, _) => one.copied().unwrap_or(0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_stretch_costs_is_the_sum_of_its_parts() {
+        let course = Course::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
+        // Two units of nothing, and two of twice the mean.
+        let near = |is: f64, should: f64| assert!((is - should).abs() < 1e-9, "{is}, not {should}");
+        for (from, to, takes) in [
+            (0.0, 2.0, 0.0),
+            (2.0, 4.0, 4.0),
+            (1.0, 3.0, 2.0),
+            (0.0, 4.0, 4.0),
+            (3.0, 9.0, 6.0),
+            (2.25, 2.5, 0.5),
+        ] {
+            near(course.beyond(0, from, to) + (to - from), takes);
+            near(
+                course.begun_at(2.0).beyond(0, from + 2.0, to + 2.0) + (to - from),
+                takes,
+            );
+            near(
+                course.begun_at(9.0).beyond(0, from + 3.0, to + 3.0) + (to - from),
+                takes,
+            );
+            near(course.beyond(1, from, to), 0.0);
+            near(course.beyond(2, from, to), 0.0);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let said = |units: f64, all: &[&[f64]]| {
+            let named = all.iter().map(|costs| ("a", costs.to_vec()));
+            Course::new(units, named.collect()).unwrap_err().what
+        };
+        let one: &[f64] = &[1.0];
+        assert!(said(0.0, &[one]).contains("of 0 units"));
+        assert!(said(f64::NAN, &[one]).contains("of NaN units"));
+        assert!(said(1.0, &[&[1.0, -2.0]]).contains("costs -2"));
+        assert!(said(1.0, &[&[f64::NAN]]).contains("costs NaN"));
+        assert!(said(1.0, &[&[f64::INFINITY]]).contains("costs inf"));
+        assert!(said(1.0, &[&[0.0; 3]]).contains("costs nothing"));
+        assert!(said(1.0, &[&vec![1.0; PARTS + 1]]).contains("65537 parts"));
+        assert!(said(1.0, &[one, &[], &[1.0; 2]]).contains("2 parts, another 1"));
+        assert!(said(1.0, &[&[], &[]]).contains("no actor has one"));
+    }
+}

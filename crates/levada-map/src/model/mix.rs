@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The applications that share a machine, each with its measured graph, and what is wished for them.
+
+use super::cost_profile::Course;
+use super::format::shown;
+use super::graph::{Graph, Link};
+use super::machine::{Costs, Machine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+
+/// What cannot be mapped, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub what: String,
+    pub help: String,
+}
+
+impl Problem {
+    pub fn new(what: impl Into<String>, help: impl Into<String>) -> Problem {
+        Problem {
+            what: what.into(),
+            help: help.into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.help)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Actor {
+    pub name: String,
+    /// Nanoseconds a unit on a core of speed 1, what its channels cost on one core included.
+    pub time: f64,
+    /// Firings a unit: it moves on in steps of one.
+    pub firings: f64,
+    /// The core that it must stay on.
+    pub pin: Option<u32>,
+}
+
+/// Nanoseconds: a firing that lasts as long is one, also where it is for many units; a shorter one is counted once for
+/// each of them at the least, so that what hardly ever fires says nothing wrong about its application's rate.
+const LONG: f64 = 1e6;
+/// A firing that lasts for longer is a mistake.
+const LONGEST: f64 = 1e12;
+
+impl Actor {
+    /// Firings a unit, as they are simulated.
+    pub(crate) fn steps(&self) -> f64 {
+        let each = self.time / self.firings;
+        match (LONG..LONGEST).contains(&each) {
+            true => self.firings,
+            false => self.firings.max(1.0),
+        }
+    }
+
+    /// Nanoseconds of one firing, which nothing interrupts.
+    pub(crate) fn firing(&self) -> f64 {
+        self.time / self.steps()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    pub from: usize,
+    pub to: usize,
+    /// Elements a unit.
+    pub elements: f64,
+    /// Bytes of an element.
+    pub size: f64,
+    /// In elements.
+    pub capacity: f64,
+}
+
+/// The priorities that workers tell apart, in the runtime: beyond these, the nearest.
+const PRIORITIES: (i32, i32) = (-4, 3);
+
+/// As what has this priority runs.
+pub fn told_apart(priority: i32) -> i32 {
+    priority.clamp(PRIORITIES.0, PRIORITIES.1)
+}
+
+/// An application; what it does is counted in units of its own, such as frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct App {
+    pub name: String,
+    pub unit: String,
+    /// One that workers [tell apart](told_apart) from others.
+    pub priority: i32,
+    /// Units a second that it is to have.
+    pub promise: Option<f64>,
+    /// Cores that it has at the most: 0.5 is half of one.
+    pub share: Option<f64>,
+    pub actors: Vec<Actor>,
+    pub channels: Vec<Channel>,
+    /// How what its actors cost varies along the stream, where that is known.
+    pub course: Option<Course>,
+}
+
+impl App {
+    /// Where each actor must stay.
+    pub(crate) fn pins(&self) -> Vec<Option<u32>> {
+        self.actors.iter().map(|a| a.pin).collect()
+    }
+
+    /// Nanoseconds of all actors together a unit.
+    pub fn work(&self) -> f64 {
+        self.actors.iter().map(|a| a.time).sum()
+    }
+
+    /// Nanoseconds a unit of the actor that takes longest, where each of its bytes costs so much.
+    fn slowest(&self, speed: f64, byte: f64) -> f64 {
+        let mut times: Vec<f64> = self.actors.iter().map(|a| a.time / speed).collect();
+        for c in self.channels.iter().filter(|c| c.from != c.to) {
+            times[c.from] += c.elements * c.size * byte;
+            times[c.to] += c.elements * c.size * byte;
+        }
+        times.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Units a second that it gets at the most, by its promise and by its share, where a unit takes so many nanoseconds.
+    pub(crate) fn limit(&self, work: f64) -> Option<f64> {
+        let by_share = self.share.map(|share| share * SECOND / work);
+        self.promise.into_iter().chain(by_share).reduce(f64::min)
+    }
+
+    /// Of so many units a second, those that it can have at all where the fastest core is so fast: what is promised beyond
+    /// them makes no difference.
+    pub(crate) fn within_reach(&self, promise: f64, fastest: f64) -> f64 {
+        promise.min(fastest * SECOND / self.heaviest().max(1e-9))
+    }
+
+    pub fn heaviest(&self) -> f64 {
+        self.actors.iter().map(|a| a.time).fold(0.0, f64::max)
+    }
+}
+
+/// Actors are numbered through all applications, in order; a placement is a core for each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mix {
+    pub apps: Vec<App>,
+    /// Cores that only this application may use, or none at all.
+    pub exclusive: Vec<(u32, Option<usize>)>,
+}
+
+pub(crate) const SECOND: f64 = 1e9;
+/// A unit that takes a year is a mistake.
+const MOST: f64 = 3.2e16;
+
+impl Mix {
+    pub fn actors(&self) -> usize {
+        self.apps.iter().map(|a| a.actors.len()).sum()
+    }
+
+    /// The numbers of each application's actors.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        let mut first = 0;
+        let range = |app: &App| {
+            let range = first..first + app.actors.len();
+            first = range.end;
+            range
+        };
+        self.apps.iter().map(range).collect()
+    }
+
+    /// The priorities that there are, the highest first.
+    pub(crate) fn levels(&self) -> Vec<i32> {
+        let mut levels: Vec<i32> = self.apps.iter().map(|a| a.priority).collect();
+        levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
+        levels.dedup();
+        levels
+    }
+
+    /// How busy each actor is, as a share of a core of speed 1, when each application makes so many
+    /// units a second.
+    pub fn graph(&self, rates: &[f64]) -> Graph {
+        let mut graph = Graph::default();
+        for (app, rate) in self.apps.iter().zip(rates) {
+            let (first, rate) = (graph.busy.len(), rate / SECOND);
+            graph.busy.extend(app.actors.iter().map(|a| a.time * rate));
+            graph.pins.extend(app.actors.iter().map(|a| a.pin));
+            graph.links.extend(app.channels.iter().map(|c| Link {
+                from: first + c.from,
+                to: first + c.to,
+                bytes: c.elements * c.size * rate,
+            }));
+        }
+        graph
+    }
+
+    /// The rates to place for: by priority, the highest first, what was promised, and of what is left equal shares of
+    /// the cores for the others, as far as each can use them.
+    pub fn targets(&self, machine: &Machine) -> Vec<f64> {
+        let fastest = machine.fastest();
+        let mut left = machine.capacity();
+        let mut rates = vec![0.0; self.apps.len()];
+        let mut order: Vec<usize> = (0..self.apps.len()).collect();
+        order.sort_by_key(|&i| std::cmp::Reverse(self.apps[i].priority));
+        // What the busiest actor can make on a core of its own, far from the others.
+        let far = machine.byte(0, machine.workers() as u32 - 1);
+        let alone: Vec<f64> = self
+            .apps
+            .iter()
+            .map(|app| {
+                let alone = SECOND / app.slowest(fastest, far);
+                let held = app.limit(app.work() / fastest);
+                held.filter(|_| app.share.is_some())
+                    .map_or(alone, |held| held.min(alone))
+            })
+            .collect();
+        let most = |i: usize| alone[i] * self.apps[i].work() / SECOND;
+        for level in order.chunk_by(|&a, &b| self.apps[a].priority == self.apps[b].priority) {
+            let is_promised = |&i: &usize| self.apps[i].promise.is_some();
+            let (promised, mut rest): (Vec<usize>, Vec<usize>) =
+                level.iter().partition(|i| is_promised(i));
+            for i in promised {
+                let work = self.apps[i].work() / SECOND;
+                let promise = self.apps[i].promise.unwrap_or_default();
+                rates[i] = promise.min(alone[i]).min(left / work);
+                left = (left - rates[i] * work).max(0.0);
+            }
+            // Who can use least is served first, so that what it leaves is shared by the others.
+            rest.sort_by(|&a, &b| most(a).total_cmp(&most(b)));
+            let mut waiting = rest.len();
+            for i in rest {
+                let share = (left / waiting as f64).min(most(i)).max(1e-9);
+                rates[i] = share * SECOND / self.apps[i].work();
+                left = (left - share).max(0.0);
+                waiting -= 1;
+            }
+        }
+        rates
+    }
+
+    /// What makes no sense, before anything is computed from it.
+    pub fn check(&self, machine: &Machine) -> Result<(), Problem> {
+        let cores = machine.cores.len();
+        if cores == 0 {
+            return Err(Problem::new(
+                "the machine has no cores",
+                "describe at least one",
+            ));
+        }
+        for (i, core) in machine.cores.iter().enumerate() {
+            if !(core.speed.is_finite() && core.speed > 0.0 && core.speed <= 1e6) {
+                return Err(Problem::new(
+                    format!("core {i} has speed {}", core.speed),
+                    "1 is the core that times were measured on",
+                ));
+            }
+        }
+        let Costs {
+            byte,
+            turn,
+            wake,
+            spin,
+            asleep,
+        } = &machine.costs;
+        for cost in byte.iter().chain([turn, wake, spin, asleep]) {
+            if !(cost.is_finite() && (0.0..=SECOND).contains(cost)) {
+                return Err(Problem::new(
+                    format!("a cost of the machine is {}", shown(*cost)),
+                    "costs are nanoseconds, 0 or more",
+                ));
+            }
+        }
+        if self.apps.iter().all(|a| a.actors.is_empty()) {
+            return Err(Problem::new(
+                "there is nothing to map",
+                "describe an application with at least one actor",
+            ));
+        }
+        let (mut owners, mut owning) = (BTreeMap::new(), BTreeSet::new());
+        for &(core, owner) in &self.exclusive {
+            owners.entry(core).or_insert(owner);
+            owning.extend(owner);
+        }
+        for (i, app) in self.apps.iter().enumerate() {
+            app.check()?;
+            let has = owning.contains(&i);
+            for actor in &app.actors {
+                let Some(pin) = actor.pin else { continue };
+                let who = format!("{}.{} is pinned to core {pin}", app.name, actor.name);
+                if pin as usize >= cores {
+                    return Err(Problem::new(
+                        format!("{who}, and the cores are 0 to {}", cores - 1),
+                        "pin it to one of these, or not at all",
+                    ));
+                }
+                let allowed = match owners.get(&pin) {
+                    Some(owner) => *owner == Some(i),
+                    None => !has,
+                };
+                if !allowed {
+                    return Err(Problem::new(
+                        match has {
+                            true => format!("{who}, and {} has other cores to itself", app.name),
+                            false => format!("{who}, which others may not use"),
+                        },
+                        "take away the pin, or the exclusive core",
+                    ));
+                }
+            }
+        }
+        for (core, owner) in &self.exclusive {
+            if *core as usize >= cores || owner.is_some_and(|o| o >= self.apps.len()) {
+                return Err(Problem::new(
+                    format!("core {core} is to be exclusive, and there is no such core or owner"),
+                    format!("the cores are 0 to {}", cores - 1),
+                ));
+            }
+            if owners[core] != *owner {
+                return Err(Problem::new(
+                    format!("core {core} is to be exclusive to two"),
+                    "give it to one of them",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl App {
+    fn check(&self) -> Result<(), Problem> {
+        let wrong = |what: String, help: &str| Err(Problem::new(what, help));
+        if self.actors.is_empty() {
+            return wrong(
+                format!("{} has no actors", self.name),
+                "leave it out, or describe them",
+            );
+        }
+        for actor in &self.actors {
+            for (what, value) in [("time", actor.time), ("firings", actor.firings)] {
+                if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
+                    return wrong(
+                        format!("{}.{}: {what} is {}", self.name, actor.name, shown(value)),
+                        "write a number of 0 or more, a year of nanoseconds at the most",
+                    );
+                }
+            }
+        }
+        if self.work() < 1e-3 {
+            return wrong(
+                format!("{} takes no time at all", self.name),
+                "measure it, or give at least one of its actors a time",
+            );
+        }
+        for (i, c) in self.channels.iter().enumerate() {
+            if c.from >= self.actors.len() || c.to >= self.actors.len() {
+                return wrong(
+                    format!("{}: channel {i} has an end at no actor", self.name),
+                    "its ends are actors of this application",
+                );
+            }
+            for (what, value) in [
+                ("elements", c.elements),
+                ("bytes", c.size),
+                ("capacity", c.capacity),
+            ] {
+                if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
+                    return wrong(
+                        format!("{}: {what} of channel {i} is {}", self.name, shown(value)),
+                        "write a number of 0 or more",
+                    );
+                }
+            }
+        }
+        if let Some(share) = self
+            .share
+            .filter(|s| !(s.is_finite() && *s > 0.0 && *s <= 1e12))
+        {
+            return wrong(
+                format!("the share of {} is {}", self.name, shown(share)),
+                "write a number of cores above 0, or nothing",
+            );
+        }
+        match self.promise {
+            Some(p) if !(p.is_finite() && p > 0.0 && p <= 1e12) => wrong(
+                format!(
+                    "{} is promised {} {} a second",
+                    self.name,
+                    shown(p),
+                    self.unit
+                ),
+                "promise a number above 0, or nothing",
+            ),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The loads of all workers under a placement, kept up to date while actors move, and the search
+//! for better ones.
+
+use super::heuristics::{Placement, lower_bound};
+use crate::model::graph::Graph;
+use crate::model::machine::Machine;
+
+/// What a placement costs. The busiest worker decides; among equals, the evenness and the traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    pub max: f64,
+    /// The sum of the squared loads, which contain the traffic.
+    squares: f64,
+}
+
+impl Cost {
+    pub fn better(&self, other: &Cost) -> bool {
+        let margin = 1e-9 * other.max.abs().max(f64::MIN_POSITIVE);
+        if self.max < other.max - margin {
+            return true;
+        }
+        self.max <= other.max + margin && self.squares < other.squares * (1.0 - 1e-9)
+    }
+}
+
+/// Where every move of every actor can be tried: actors times the square of workers.
+const SMALL: usize = 1 << 17;
+/// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
+const LEAST: usize = 4;
+/// Or so many, where it has to be as even as that, and none of the others takes anything: so often, as that takes long.
+const MORE: usize = 256;
+const OFTEN: usize = 32;
+const EVEN: f64 = 1.03;
+/// Of no more than that are tried whether two that have changed places are as good where they were.
+const PAIRS: usize = 64;
+/// Then, and after so many moves and swaps that were tried, times the workers, only the busiest is relieved.
+const TRIED: usize = 1 << 22;
+
+pub struct Loads<'g> {
+    graph: &'g Graph,
+    machine: &'g Machine,
+    placement: Placement,
+    loads: Vec<f64>,
+    /// For each actor, the others it exchanges with, and how many bytes.
+    near: Vec<Vec<(usize, f64)>>,
+    /// For each actor, the most that any worker can be spared of traffic when it moves.
+    spared: Vec<f64>,
+}
+
+/// Whether every move of every actor can be tried.
+pub fn few(graph: &Graph, machine: &Machine) -> bool {
+    graph.busy.len() * machine.workers().pow(2) <= SMALL
+}
+
+/// What is found out while moves are tried: nothing is moved for it, and of most it is seen at once that they gain
+/// nothing.
+struct Trial {
+    is: Cost,
+    /// Of what was tried, and of what is.
+    best: Cost,
+    /// Workers, the busiest first.
+    ranked: Vec<u32>,
+    /// Workers that what is tried has to do with, and what their loads would be.
+    touched: Vec<(u32, f64)>,
+}
+
+impl Trial {
+    /// Nothing is better than the best so far in which a worker has so much to do, however that was rounded.
+    fn hopeless(&self, load: f64) -> bool {
+        load > self.best.max * (1.0 + 1e-6)
+    }
+}
+
+impl<'g> Loads<'g> {
+    pub fn new(graph: &'g Graph, machine: &'g Machine, mut placement: Placement) -> Loads<'g> {
+        let actors = graph.busy.len();
+        placement.resize(actors, 0);
+        for (actor, worker) in placement.iter_mut().enumerate() {
+            *worker = graph.pin(actor).unwrap_or(*worker);
+            *worker = (*worker).min(machine.workers() as u32 - 1);
+        }
+        let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
+        for link in &graph.links {
+            if link.from < actors && link.to < actors && link.from != link.to {
+                near[link.from].push((link.to, link.bytes));
+                near[link.to].push((link.from, link.bytes));
+            }
+        }
+        let farthest = machine.farthest_byte();
+        let bytes = |near: &Vec<(usize, f64)>| near.iter().map(|n| n.1).sum::<f64>();
+        let spared = near.iter().map(|n| bytes(n) * farthest).collect();
+        let mut loads = vec![0.0; machine.workers()];
+        for actor in 0..actors {
+            let worker = placement[actor];
+            loads[worker as usize] += graph.busy[actor] / machine.cores[worker as usize].speed;
+            for &(other, bytes) in &near[actor] {
+                loads[worker as usize] += bytes * machine.byte(worker, placement[other]);
+            }
+        }
+        Loads {
+            graph,
+            machine,
+            placement,
+            loads,
+            near,
+            spared,
+        }
+    }
+
+    pub fn cost(&self) -> Cost {
+        Cost {
+            max: self.loads.iter().copied().fold(0.0, f64::max),
+            squares: self.loads.iter().map(|l| l * l).sum(),
+        }
+    }
+
+    /// All work and all traffic.
+    pub fn total(&self) -> f64 {
+        self.loads.iter().sum()
+    }
+
+    pub fn placement(&self) -> &[u32] {
+        &self.placement
+    }
+
+    pub fn into_placement(self) -> Placement {
+        self.placement
+    }
+
+    pub fn shift(&mut self, actor: usize, to: u32) {
+        let from = self.placement[actor];
+        if from == to {
+            return;
+        }
+        let (machine, busy) = (self.machine, self.graph.busy[actor]);
+        self.loads[from as usize] -= busy / machine.cores[from as usize].speed;
+        self.loads[to as usize] += busy / machine.cores[to as usize].speed;
+        for &(other, bytes) in &self.near[actor] {
+            let there = self.placement[other];
+            let (was, is) = (machine.byte(from, there), machine.byte(to, there));
+            self.loads[from as usize] -= bytes * was;
+            self.loads[to as usize] += bytes * is;
+            self.loads[there as usize] += bytes * (is - was);
+        }
+        self.placement[actor] = to;
+    }
+
+    /// Moves, then swaps, always the best one there is, as long as one helps. Where there are too
+    /// many to try, or so many have been tried, only those that relieve the busiest worker.
+    pub fn refine(&mut self) {
+        let (actors, workers) = (self.placement.len(), self.machine.workers());
+        let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
+        let mut left = match few(self.graph, self.machine) {
+            true => TRIED,
+            false => 0,
+        };
+        while left >= round {
+            if !(self.best_move() || self.best_swap()) {
+                return;
+            }
+            left -= round;
+        }
+        self.relieve_to(EVEN, 0);
+    }
+
+    /// The busiest worker until it is this close to the bound, and nothing else: where none of the least busy takes anything
+    /// of it, many are asked.
+    pub fn even_out(&mut self, even: f64) {
+        self.relieve_to(even, OFTEN);
+    }
+
+    /// Asked are few workers, and, so often, many where these take nothing.
+    fn relieve_to(&mut self, even: f64, mut often: usize) {
+        let (actors, workers) = (self.placement.len(), self.machine.workers());
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
+        for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
+            members[self.placement[actor] as usize].push(actor);
+        }
+        let goal = lower_bound(self.graph, self.machine) * even;
+        // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
+        for _ in 0..4 * actors + 16 {
+            if self.relieve(&mut members, goal, LEAST) {
+                continue;
+            }
+            if often == 0 || !self.relieve(&mut members, goal, MORE) {
+                break;
+            }
+            often -= 1;
+        }
+    }
+
+    /// Where they are now; but who was elsewhere before, and whose way from there makes the busiest worker less busy by
+    /// less than this part only, is still there: first what has least to do, then two that have changed places.
+    pub fn stay(mut self, before: &[u32], part: f64) -> Placement {
+        let most = self.cost().max * (1.0 + part);
+        let moved = |a: &usize| self.free(*a) && self.placement[*a] != before[*a];
+        let mut moved: Vec<usize> = (0..self.placement.len()).filter(moved).collect();
+        moved.sort_by(|&a, &b| self.graph.busy[a].total_cmp(&self.graph.busy[b]));
+        moved.retain(|&actor| !self.put_back(&[actor], before, most));
+        let pairs = if moved.len() > PAIRS { 0 } else { moved.len() };
+        for (i, &a) in moved[..pairs].iter().enumerate() {
+            for &b in &moved[i + 1..] {
+                let there = [a, b].map(|actor| self.placement[actor]);
+                if there == [before[b], before[a]] && self.put_back(&[a, b], before, most) {
+                    break;
+                }
+            }
+        }
+        self.placement
+    }
+
+    /// Puts these where they were before, unless one worker has more to do then than the most.
+    fn put_back(&mut self, actors: &[usize], before: &[u32], most: f64) -> bool {
+        let there: Vec<u32> = actors.iter().map(|&a| self.placement[a]).collect();
+        actors.iter().for_each(|&a| self.shift(a, before[a]));
+        let back = self.cost().max <= most;
+        if !back {
+            let both = actors.iter().zip(there);
+            both.for_each(|(&actor, there)| self.shift(actor, there));
+        }
+        back
+    }
+
+    fn free(&self, actor: usize) -> bool {
+        self.graph.pin(actor).is_none()
+    }
+
+    fn busiest(&self) -> u32 {
+        (0..self.loads.len())
+            .max_by(|&a, &b| self.loads[a].total_cmp(&self.loads[b]))
+            .unwrap_or(0) as u32
+    }
+
+    /// What this actor computes, where it would be.
+    fn time(&self, actor: usize, worker: u32) -> f64 {
+        self.graph.busy[actor] / self.machine.cores[worker as usize].speed
+    }
+
+    fn trial(&self) -> Trial {
+        let mut ranked: Vec<u32> = (0..self.loads.len() as u32).collect();
+        ranked.sort_by(|&a, &b| self.loads[b as usize].total_cmp(&self.loads[a as usize]));
+        let is = self.cost();
+        Trial {
+            is,
+            best: is,
+            ranked,
+            touched: Vec::new(),
+        }
+    }
+
+    /// Is this better than the best so far? Then it is that.
+    fn gains(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> bool {
+        let cost = self.cost_after(trial, moves);
+        let better = cost.better(&trial.best);
+        if better {
+            trial.best = cost;
+        }
+        better
+    }
+
+    /// What it would cost, were these moved one after the other.
+    fn cost_after(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> Cost {
+        let Trial {
+            is,
+            ranked,
+            touched,
+            ..
+        } = trial;
+        touched.clear();
+        let mut add = |worker: u32, load: f64| match touched.iter_mut().find(|t| t.0 == worker) {
+            Some(one) => one.1 += load,
+            None => touched.push((worker, self.loads[worker as usize] + load)),
+        };
+        for (i, &(actor, to)) in moves.iter().enumerate() {
+            let from = self.placement[actor];
+            add(from, -self.time(actor, from));
+            add(to, self.time(actor, to));
+            for &(other, bytes) in &self.near[actor] {
+                let moved = moves[..i].iter().find(|m| m.0 == other);
+                let there = moved.map_or(self.placement[other], |m| m.1);
+                let (was, is) = (self.machine.byte(from, there), self.machine.byte(to, there));
+                add(from, -bytes * was);
+                add(to, bytes * is);
+                if was != is {
+                    add(there, bytes * (is - was));
+                }
+            }
+        }
+        let rest = ranked.iter().find(|&&w| touched.iter().all(|t| t.0 != w));
+        let rest = rest.map_or(0.0, |&w| self.loads[w as usize]);
+        let squares = |sum: f64, &(worker, load): &(u32, f64)| {
+            let was = self.loads[worker as usize];
+            sum + (load - was) * (load + was)
+        };
+        Cost {
+            max: touched.iter().map(|t| t.1).fold(rest, f64::max),
+            squares: touched.iter().fold(is.squares, squares),
+        }
+    }
+
+    fn best_move(&mut self) -> bool {
+        let mut trial = self.trial();
+        let mut found = None;
+        for actor in (0..self.placement.len()).filter(|&a| self.free(a)) {
+            for worker in 0..self.machine.workers() as u32 {
+                let least = self.loads[worker as usize] + self.time(actor, worker);
+                let hopeless = trial.hopeless(least - self.spared[actor]);
+                if worker == self.placement[actor] || hopeless {
+                    continue;
+                }
+                if self.gains(&mut trial, &[(actor, worker)]) {
+                    found = Some((actor, worker));
+                }
+            }
+        }
+        if let Some(one) = found {
+            self.make(&trial, &[one]);
+        }
+        found.is_some()
+    }
+
+    /// Swaps only with the busiest worker: no other swap makes it less busy.
+    fn best_swap(&mut self) -> bool {
+        let busiest = self.busiest();
+        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..self.placement.len())
+            .filter(|&a| self.free(a))
+            .partition(|&a| self.placement[a] == busiest);
+        let mut trial = self.trial();
+        let mut found = None;
+        for &a in &inside {
+            for &b in &outside {
+                let other = self.placement[b];
+                let spared = self.spared[a] + self.spared[b];
+                let least = |w: u32, comes: usize, goes: usize| {
+                    self.loads[w as usize] + self.time(comes, w) - self.time(goes, w) - spared
+                };
+                if trial.hopeless(least(busiest, b, a)) || trial.hopeless(least(other, a, b)) {
+                    continue;
+                }
+                if self.gains(&mut trial, &[(a, other), (b, busiest)]) {
+                    found = Some((a, b));
+                }
+            }
+        }
+        if let Some((a, b)) = found {
+            self.make(&trial, &[(a, self.placement[b]), (b, busiest)]);
+        }
+        found.is_some()
+    }
+
+    /// Makes what was found best.
+    fn make(&mut self, trial: &Trial, moves: &[(usize, u32)]) {
+        moves.iter().for_each(|&(actor, to)| self.shift(actor, to));
+        let (before, said, is) = (trial.is, trial.best, self.cost());
+        let close = |a: f64, b: f64, of: f64| (a - b).abs() <= 1e-6 * of.max(b);
+        debug_assert!(close(said.max, is.max, before.max));
+        debug_assert!(close(said.squares, is.squares, before.squares));
+    }
+
+    /// Moves an actor of the busiest worker away, or swaps it for a lighter one, so that none of the
+    /// workers that this touches is as busy as that one was. So many of the least busy are asked.
+    fn relieve(&mut self, members: &mut [Vec<usize>], goal: f64, asked: usize) -> bool {
+        let busiest = self.busiest();
+        let was = self.loads[busiest as usize];
+        if was <= goal {
+            return false;
+        }
+        let mut least: Vec<u32> = (0..self.loads.len() as u32).collect();
+        if least.len() > asked {
+            least.select_nth_unstable_by(asked, |&a, &b| {
+                self.loads[a as usize].total_cmp(&self.loads[b as usize])
+            });
+            least.truncate(asked);
+        }
+        let inside = members[busiest as usize].clone();
+        let mut best = was * (1.0 - 1e-9);
+        let mut found = None;
+        for &a in &inside {
+            let homes = self.near[a].iter().map(|n| self.placement[n.0]);
+            let targets: Vec<u32> = least.iter().copied().chain(homes.take(LEAST)).collect();
+            for to in targets.into_iter().filter(|&to| to != busiest) {
+                self.shift(a, to);
+                let now = self.touched(a, busiest);
+                if now < best {
+                    (best, found) = (now, Some((a, to, None)));
+                }
+                self.shift(a, busiest);
+            }
+        }
+        if found.is_none() {
+            let others = least.iter().filter(|&&w| w != busiest);
+            let lighter: Vec<usize> = others
+                .flat_map(|&w| members[w as usize].iter().copied())
+                .collect();
+            for &a in &inside {
+                for &b in &lighter {
+                    let to = self.placement[b];
+                    self.shift(a, to);
+                    self.shift(b, busiest);
+                    let now = self.touched(a, busiest).max(self.touched(b, to));
+                    if now < best {
+                        (best, found) = (now, Some((a, to, Some(b))));
+                    }
+                    self.shift(b, to);
+                    self.shift(a, busiest);
+                }
+            }
+        }
+        if let Some((a, to, other)) = found {
+            let mut go = |actor: usize, from: u32, to: u32| {
+                self.shift(actor, to);
+                members[from as usize].retain(|&m| m != actor);
+                members[to as usize].push(actor);
+            };
+            go(a, busiest, to);
+            if let Some(b) = other {
+                go(b, to, busiest);
+            }
+        }
+        found.is_some()
+    }
+
+    /// The busiest of the workers that a move of this actor from there touched.
+    fn touched(&self, actor: usize, from: u32) -> f64 {
+        let here = self.placement[actor];
+        let near = self.near[actor].iter().map(|n| self.placement[n.0]);
+        near.chain([here, from])
+            .map(|w| self.loads[w as usize])
+            .fold(0.0, f64::max)
+    }
+}

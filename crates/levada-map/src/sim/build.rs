@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A simulated machine as it is made of a mix, a described machine and a placement.
+
+use super::cpu_yield::Way;
+use super::event_tournament::Ends;
+use super::light_apps::Shares;
+use super::ports::Ports;
+use super::profile_cursor::Along;
+use super::rate_limit::{Cap, SAVED, SAVED_UNITS};
+use super::{Entity, Machinery, Ring, Scheduling, TURN, Worker};
+use crate::model::graph::pipeline_order;
+use crate::model::machine::Machine;
+use crate::model::mix::{App, Mix};
+
+/// What a step fills of a channel at the most: one part of so many.
+const PARTS: f64 = 4.0;
+/// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
+/// many firings at the least.
+const SHORT: f64 = 20e6;
+const SHORT_FIRINGS: f64 = 16.0;
+/// Firings in one step, at the most.
+const MOST: u32 = 1 << 30;
+
+/// Firings that make or take a part of a channel.
+fn part(room: f64, each: f64) -> u32 {
+    ((room / each / PARTS) as u32).max(1)
+}
+
+impl<'a> Machinery<'a> {
+    pub(super) fn new(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &[u32],
+        scheduling: Scheduling,
+    ) -> Machinery<'a> {
+        let mut sim = Machinery {
+            mix,
+            machine,
+            scheduling,
+            entities: Vec::with_capacity(placement.len()),
+            rings: Vec::new(),
+            ports: Ports::default(),
+            shares: Shares::default(),
+            workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
+            limits: Vec::with_capacity(mix.apps.len()),
+            ends: Ends::of(machine.workers()),
+            now: 0.0,
+            steps: 0,
+            way: Way::default(),
+            ranked: mix
+                .apps
+                .iter()
+                .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
+        };
+        let levels = mix.levels();
+        for (number, app) in mix.apps.iter().enumerate() {
+            let first = sim.entities.len();
+            let cores = &placement[first..first + app.actors.len()];
+            let level = levels.partition_point(|&p| p > app.priority);
+            sim.add_actors(number, cores, level as u32);
+            sim.add_channels(app, first);
+        }
+        if mix.apps.len() > 1 {
+            sim.shares = Shares::of_all(&mut sim.entities, machine.workers());
+        }
+        sim.ports = Ports::of_all(sim.entities.len(), &sim.rings);
+        for (actor, entity) in sim.entities.iter_mut().enumerate() {
+            if sim.ports.of(actor).iter().any(|port| !port.is_output()) {
+                entity.cap = None;
+            }
+            // A step takes a nanosecond at the least: what takes no time must not run for ever at one
+            // moment, nor make more firings than can be counted.
+            entity.firing = entity.firing.max(1.0 / f64::from(entity.step));
+            entity.step = entity.step.min((TURN / entity.firing) as u32).max(1);
+        }
+        sim
+    }
+
+    fn add_actors(&mut self, number: usize, cores: &[u32], level: u32) {
+        let app = &self.mix.apps[number];
+        let speed = |core: u32| self.machine.cores[core as usize].speed;
+        let there = app.actors.iter().zip(cores);
+        let limit = app.limit(there.map(|(actor, &core)| actor.time / speed(core)).sum());
+        self.limits.push(limit);
+        for (n, (actor, &core)) in app.actors.iter().zip(cores).enumerate() {
+            let (firings, unit) = (actor.steps(), actor.time / speed(core));
+            self.workers[core as usize].own.push(self.entities.len());
+            self.entities.push(Entity {
+                done: 0,
+                firing: unit / firings,
+                firings,
+                promise: app.promise.unwrap_or(f64::NAN),
+                cap: limit.map(|rate| {
+                    Box::new(Cap {
+                        rate: rate * firings / 1e9,
+                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                        lost: 0.0,
+                        before: 0.0,
+                    })
+                }),
+                along: app
+                    .course
+                    .as_ref()
+                    .map(|course| Box::new(Along::new(course, n, unit, firings))),
+                core,
+                step: MOST,
+                level,
+                ready: false,
+                rests: false,
+                rested: false,
+                little: false,
+                app: number,
+                share: 0,
+                before: 0,
+            });
+        }
+    }
+
+    /// Between actors of which the first is this one. What bytes cost, both of their ends pay with each firing.
+    fn add_channels(&mut self, app: &App, first: usize) {
+        let order = pipeline_order(
+            app.actors.len(),
+            app.channels.iter().map(|c| (c.from, c.to)),
+        );
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(i, &a)| place[a] = i);
+        for c in &app.channels {
+            if c.elements <= 0.0 || c.from == c.to {
+                continue;
+            }
+            let (from, to) = (first + c.from, first + c.to);
+            let put = c.elements / self.entities[from].firings;
+            let pop = c.elements / self.entities[to].firings;
+            let room = c.capacity.max(put + pop);
+            let byte = self
+                .machine
+                .byte(self.entities[from].core, self.entities[to].core);
+            let cost = c.elements * c.size * byte;
+            for (end, each) in [(from, put), (to, pop)] {
+                let entity = &mut self.entities[end];
+                entity.firing += cost / entity.firings;
+                entity.step = entity.step.min(part(room, each));
+            }
+            let mut ring = Ring {
+                from: from as u32,
+                to: to as u32,
+                put,
+                pop,
+                room,
+                // Feedback would never begin without elements that are there at first.
+                initial: if place[c.to] < place[c.from] {
+                    room / 2.0
+                } else {
+                    0.0
+                },
+                pushed: 0,
+                popped: 0,
+                pushes: 0,
+                pops: 0,
+            };
+            ring.has_room(room);
+            self.rings.push(ring);
+        }
+    }
+
+    /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
+    pub(super) fn shortened(mut self) -> Self {
+        for ring in &mut self.rings {
+            let (from, to) = (ring.from as usize, ring.to as usize);
+            let (makes, takes) = (&self.entities[from], &self.entities[to]);
+            let element = (makes.firing / ring.put).max(takes.firing / ring.pop);
+            let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
+            ring.has_room(ring.room.min((SHORT / element).max(firings)));
+            for (end, each) in [(from, ring.put), (to, ring.pop)] {
+                let entity = &mut self.entities[end];
+                entity.step = entity.step.min(part(ring.room, each));
+            }
+        }
+        self
+    }
+
+    /// As it is amid a run: channels are half full; but of those within a core that several applications share, every other one
+    /// along an application is full, and the next one empty, as a run comes to that begins with empty ones. (They would stay half
+    /// full there, and turns half as long, which makes a difference to who goes before whom.)
+    pub(super) fn amid(mut self) -> Self {
+        let (shared, steps) = (self.sharing(), self.steps_from_sources());
+        for ring in &mut self.rings {
+            let [from, to] = [ring.from, ring.to].map(|actor| self.entities[actor as usize].core());
+            ring.initial = match () {
+                () if from != to || shared[from] < 2 || ring.initial > 0.0 => ring.room / 2.0,
+                () if steps[ring.from as usize] % 2 == 0 => ring.room,
+                () => 0.0,
+            };
+        }
+        self
+    }
+
+    /// How many applications have actors on each core.
+    fn sharing(&self) -> Vec<u32> {
+        let mut sharing = vec![(0, usize::MAX); self.workers.len()];
+        for entity in &self.entities {
+            let (count, last) = &mut sharing[entity.core()];
+            *count += u32::from(*last != entity.app);
+            *last = entity.app;
+        }
+        sharing.into_iter().map(|(count, _)| count).collect()
+    }
+
+    /// By how many channels each actor is behind a source, at the most, feedback apart.
+    fn steps_from_sources(&self) -> Vec<u32> {
+        let mut steps = vec![0; self.entities.len()];
+        for (app, actors) in self.mix.apps.iter().zip(self.mix.ranges()) {
+            let ends = app.channels.iter().map(|c| (c.from, c.to));
+            for one in pipeline_order(app.actors.len(), ends) {
+                let from = actors.start + one;
+                for port in self.ports.of(from).iter().filter(|port| port.is_output()) {
+                    let ring = &self.rings[port.ring()];
+                    if ring.initial == 0.0 {
+                        steps[ring.to as usize] = steps[ring.to as usize].max(steps[from] + 1);
+                    }
+                }
+            }
+        }
+        steps
+    }
+
+    pub(super) fn started(mut self) -> Self {
+        for actor in 0..self.entities.len() {
+            self.wake(actor, usize::MAX);
+        }
+        self
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What was done in so many steps of a simulated machine, as rates and shares.
+
+use super::profile_cursor::Along;
+use super::{Entity, Machinery, Simulated};
+
+impl Entity<'_> {
+    /// What it has done since it was counted from.
+    fn units(&self) -> f64 {
+        (self.done - self.before) as f64 / self.firings
+    }
+
+    /// Has it gone through its course since it was counted from, where it has one?
+    fn is_through(&self) -> bool {
+        self.along.as_ref().is_none_or(|a| a.whole().is_some())
+    }
+
+    /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
+    fn rate(&self, time: f64) -> f64 {
+        let whole = self.along.as_deref().and_then(Along::whole);
+        whole.unwrap_or(self.units() / time)
+    }
+}
+
+impl Machinery<'_> {
+    /// Runs so many steps, and counts what was done in them.
+    pub(super) fn counted(&mut self, steps: usize) -> Simulated {
+        let (mix, begin) = (self.mix, self.now);
+        for entity in &mut self.entities {
+            entity.before = entity.done;
+            if let Some(along) = &mut entity.along {
+                along.count_from(entity.done, begin);
+            }
+        }
+        self.entities.iter_mut().for_each(|e| e.rested = e.rests);
+        self.lose_all();
+        let caps = self.entities.iter_mut().filter_map(|e| e.cap.as_mut());
+        caps.for_each(|cap| cap.before = cap.lost);
+        self.workers.iter_mut().for_each(|w| w.busy = 0.0);
+        self.run(steps);
+        let time = (self.now - begin).max(1.0);
+        let mut rates = vec![0.0; mix.apps.len()];
+        let mut slowest = vec![f64::INFINITY; mix.apps.len()];
+        let mut firings = vec![0.0; mix.apps.len()];
+        let kept = self.kept(time);
+        for entity in &self.entities {
+            let rate = 1e9 * entity.rate(time);
+            let actors = mix.apps[entity.app].actors.len() as f64;
+            rates[entity.app] += rate / actors;
+            firings[entity.app] += (entity.done - entity.before) as f64 / actors;
+            slowest[entity.app] = slowest[entity.app].min(rate);
+        }
+        // While channels fill, those before them do more than that.
+        rates
+            .iter_mut()
+            .zip(self.most())
+            .for_each(|(rate, most)| *rate = rate.min(most));
+        for (i, limit) in self.limits.iter().enumerate() {
+            if let Some(rate) = limit.and_then(|limit| kept[i].map(|kept| limit * kept)) {
+                rates[i] = rate;
+                slowest[i] = rate;
+            }
+        }
+        let busy = self.workers.iter().map(|w| (w.busy / time).min(1.0));
+        let mut all = self.entities.iter();
+        let whole = all.all(|e| e.is_through() || rates[e.app] == 0.0);
+        Simulated {
+            rates,
+            slowest,
+            busy: busy.collect(),
+            seconds: time / 1e9,
+            firings,
+            whole,
+        }
+    }
+
+    /// Units a second that each application can have at the most: what it has to do on its busiest core.
+    fn most(&self) -> Vec<f64> {
+        let mut work = vec![vec![0.0; self.workers.len()]; self.mix.apps.len()];
+        for entity in &self.entities {
+            work[entity.app][entity.core()] += entity.firing * entity.firings;
+        }
+        let busiest = |cores: &Vec<f64>| cores.iter().copied().fold(0.0, f64::max);
+        work.iter().map(|cores| 1e9 / busiest(cores)).collect()
+    }
+
+    /// Of each application that was ahead of what it gets at the most, the part of that which it had in so much time.
+    fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
+        self.lose_all();
+        let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
+        for entity in self.entities.iter().filter(|e| e.rested) {
+            if let Some(cap) = &entity.cap {
+                // However few units that was in this time, it has had all but what was lost.
+                let share = 1.0 - (cap.lost - cap.before) / (cap.rate * time);
+                let least = kept[entity.app].unwrap_or(1.0).min(share);
+                kept[entity.app] = Some(least.max(0.0));
+            }
+        }
+        let mut longest = vec![0.0f64; self.workers.len()];
+        for entity in &self.entities {
+            longest[entity.core()] = longest[entity.core()].max(entity.firing);
+        }
+        for entity in &self.entities {
+            if let (Some(kept), Some(limit)) = (&mut kept[entity.app], self.limits[entity.app]) {
+                // Channels take what the source gives for long; who is behind it by more than what came since it may
+                // have had its last turn does not keep up.
+                let due = limit * time * 1e-9;
+                let behind = 1.0 + limit * longest[entity.core()] * 1e-9;
+                *kept = kept.min((entity.units() + behind) / due);
+            }
+        }
+        kept
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the crate as a whole.
+
+mod channel_visibility;
+mod cost_profile;
+mod hysteresis;
+mod io;
+pub(crate) mod mix;
+mod place;
+pub(crate) mod random_mixes;
+mod rate_reservation;
+mod screening;

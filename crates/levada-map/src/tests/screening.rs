@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Random mixes of very many actors that are not alike: some are promised rates. Tried were promises that can be
+//! kept and ones that cannot, of all, half and few of the applications.
+
+use super::mix::{app, of};
+use super::random_mixes::mixes;
+use crate::place::bounds::{Reach, most_anywhere};
+use crate::random::{Random, mix as random_mix};
+use crate::search::score::{ONCE, looked, verdict};
+use crate::search::strategy::all_candidates;
+use crate::*;
+
+/// By a fiftieth of what is promised to those of a priority, of the highest first, or by a fiftieth of the rates.
+fn is_clearly_better(mix: &Mix, one: &Score, other: &Score) -> bool {
+    let levels = mix.levels().into_iter();
+    for (level, (a, b)) in levels.zip(one.missing().iter().zip(other.missing())) {
+        let promised = |a: &&App| a.priority == level && a.promise.is_some();
+        let all = mix.apps.iter().filter(promised).count() as f64;
+        if (a - b).abs() > 0.02 * all {
+            return a < b;
+        }
+    }
+    one.mean > other.mean + 0.02
+}
+
+#[test]
+fn a_short_look_at_all_takes_nobody_away_who_is_better() {
+    for seed in 0..2 + mixes() / 16 {
+        let mut random = Random::new(seed ^ 0x9b);
+        let apps = 100 + random.below(300);
+        let machine = Machine::described([16, 100, 250][random.below(3)], 1, 8, 64);
+        let mut mix = random_mix(&mut random, apps, 4200);
+        let could = mix.targets(&machine);
+        let part = [0.2, 0.6, 0.9, 1.2, 3.0][random.below(5)];
+        let share = [100, 50, 5][random.below(3)];
+        for (app, rate) in mix.apps.iter_mut().zip(could) {
+            app.promise = (random.below(100) < share).then_some(rate * part);
+            app.priority = random.below(1 + seed as usize % 3) as i32;
+        }
+        let own = map(&mix, &machine, Strategy::Levada).unwrap();
+        let at_length = |placement: &[u32]| {
+            let missing = Reach::of(&mix, &machine, placement).missing;
+            looked(&mix, &machine, placement, ONCE).missing_at_least(&missing)
+        };
+        let is = at_length(&own);
+        for other in all_candidates(&mix, &machine) {
+            let other = at_length(&other);
+            let better = is_clearly_better(&mix, &other, &is);
+            assert!(!better, "mix {seed}: {other:?}, not {is:?}");
+        }
+    }
+}
+
+/// Within what the simulator says.
+#[test]
+fn no_placement_gives_more_than_there_is() {
+    let mut closest = f64::INFINITY;
+    for seed in 0..40 + mixes() / 4 {
+        let mut random = Random::new(seed ^ 0x51);
+        let machine = Machine::described([1, 2, 8][random.below(3)], 1, 8, 8);
+        let apps = 1 + random.below(6);
+        let mut mix = random_mix(&mut random, apps, 8 * apps);
+        let could = mix.targets(&machine);
+        for (app, rate) in mix.apps.iter_mut().zip(could) {
+            app.promise = (random.below(3) == 0).then_some(rate * 0.7);
+            app.share = (random.below(4) == 0).then_some(0.3);
+            app.priority = random.below(2) as i32;
+        }
+        let most = most_anywhere(&mix, &machine);
+        for placement in all_candidates(&mix, &machine) {
+            let is = verdict(&mix, &machine, &placement).mean;
+            assert!(is <= most + 0.02, "mix {seed}: {is}, not {most}");
+            closest = closest.min(most - is);
+        }
+    }
+    assert!(closest < 0.02, "{closest}");
+}
+
+fn prioritised(priorities: &[i32]) -> Mix {
+    let apps = priorities.iter().map(|&priority| App {
+        priority,
+        ..app("a", &[1.0, 1.0])
+    });
+    of(apps.collect())
+}
+
+/// On one core, which makes a hundred a second of each; or each on its own.
+#[test]
+fn so_much_is_missing_at_the_least() {
+    let machine = Machine::new(2);
+    let missing = |promised: &[(f64, i32)], placement: &[u32]| {
+        let mut mix = of(promised.iter().map(|_| app("a", &[10.0])).collect());
+        for (app, &(promise, priority)) in mix.apps.iter_mut().zip(promised) {
+            (app.promise, app.priority) = (Some(promise), priority);
+        }
+        Reach::of(&mix, &machine, placement).missing
+    };
+    let near = |is: &[f64], should: &[f64]| {
+        let close = |(a, b): (&f64, &f64)| a <= b && *a > b - 0.02;
+        let both = is.iter().zip(should);
+        assert!(
+            is.len() == should.len() && both.into_iter().all(close),
+            "{is:?}, not {should:?}"
+        );
+    };
+    // Of 1.96 there is 1.
+    near(&missing(&[(100.0, 0), (100.0, 0)], &[0, 0]), &[0.96]);
+    near(&missing(&[(100.0, 0), (100.0, 0)], &[0, 1]), &[0.0]);
+    // What is promised beyond what there can be is not missing.
+    near(&missing(&[(1e6, 0)], &[0]), &[0.0]);
+    // All of the first, and of the second what is left; of both together as much as of equals.
+    near(&missing(&[(100.0, 5), (100.0, 1)], &[0, 0]), &[0.0, 0.96]);
+    near(
+        &missing(&[(50.0, 0), (100.0, 0), (90.0, 0)], &[0, 0, 1]),
+        &[0.47],
+    );
+}
+
+#[test]
+fn who_cannot_be_better_is_known_without_a_look() {
+    let mut mix = prioritised(&[1, 0]);
+    (mix.apps[0].promise, mix.apps[1].promise) = (Some(100.0), Some(100.0));
+    // Half of the first is missing, and a quarter of the second; the mean of the logarithms is 4.
+    let is = Score::of(&mix, &Machine::new(1), &[48.0, 73.0]);
+    let is = is.clone().less(is.mean - 4.0);
+    let out = |missing: &[f64], mean: f64| is.is_out_of_reach(missing, mean);
+    assert!(out(&[0.6, 0.6], 9.0) && !out(&[0.4, 0.9], 1.0));
+    // As much of the first: of both together more, or less, or as much.
+    assert!(out(&[0.5, 0.8], 9.0) && !out(&[0.5, 0.6], 1.0));
+    // And a look that says less is not believed.
+    let least = is.clone().missing_at_least(&[0.6, 0.7]);
+    assert!(is.beats(&least, 0.0) && least.missing() == [0.6, is.missing()[1]]);
+    let least = is.clone().missing_at_least(&[0.4, 0.9]);
+    assert!(least.missing()[0] == is.missing()[0] && (least.missing()[1] - 0.4).abs() < 1e-9);
+    assert!(out(&[0.5, 0.76], 3.9) && !out(&[0.5, 0.76], 4.1));
+}
