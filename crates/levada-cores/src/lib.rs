@@ -3,31 +3,24 @@
 //!
 //! [`Topology`] says which cores there are; [`Load`] what is on them. A [`Shield`] takes cores away from
 //! everything else, in the first way that works ([`Rung`]), and gives them back when it is lowered, or
-//! when whoever holds it dies. What was before is in a ledger; [`restore::settle`] makes it so again.
+//! when whoever holds it dies. What was before is in a ledger; [`shield::restore::settle`] makes it so again.
 //!
 //! All that changes something in the kernel goes through [`Kernel`], so tests run against a machine of
 //! their own.
 
-#[cfg(test)]
-mod fake;
-pub mod given;
-pub mod groups;
-pub mod guard;
-pub mod knobs;
-pub mod ledger;
-pub mod load;
+pub mod core_load;
+pub mod cpu_set;
 pub mod machine;
 pub mod realtime;
-pub mod record;
-pub mod restore;
-pub mod set;
 pub mod shield;
-pub mod sweep;
+#[cfg(test)]
+mod test_machine;
 pub mod topology;
+pub mod undo_log;
 
-pub use load::{Load, Look, Work};
+pub use core_load::{Load, Look, Work};
+pub use cpu_set::CoreSet;
 pub use machine::{Kernel, Linux, Machine, Stat};
-pub use restore::Restored;
-pub use set::CoreSet;
+pub use shield::restore::Restored;
 pub use shield::{Error, Raised, Request, Rung, Shield};
 pub use topology::{Core, Topology};

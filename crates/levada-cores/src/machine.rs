@@ -2,7 +2,7 @@
 //! The machine as a shield sees it: the files of the kernel, under two folders that a test may fake,
 //! and the few calls that are no files.
 
-use crate::set::CoreSet;
+use crate::cpu_set::CoreSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;

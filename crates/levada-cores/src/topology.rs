@@ -2,8 +2,8 @@
 //! The topology of the cores: which are there and may be used, which are threads of one core, which
 //! share a cache.
 
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::set::CoreSet;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn last_cache<K: Kernel>(machine: &Machine<K>, folder: &Path, id: u32) -> (CoreS
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Fake;
+    use crate::test_machine::Fake;
 
     #[test]
     fn siblings_and_caches_are_found() {

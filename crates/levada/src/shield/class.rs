@@ -4,7 +4,7 @@
 
 use crate::cli::RaiseArgs;
 use crate::common::output::{DIM, Failure, failure_with, paint, plain};
-use levada_cores::record::Entry;
+use levada_cores::undo_log::format::Entry;
 use levada_cores::{Machine, Shield, realtime};
 use std::io;
 

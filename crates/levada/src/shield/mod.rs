@@ -10,7 +10,7 @@ mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::common::output::{self, Failure, failure_with, plural};
-use levada_cores::guard::Urgent;
+use levada_cores::shield::guard::Urgent;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
 use serde_json::{Value, json};

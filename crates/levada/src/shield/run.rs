@@ -6,7 +6,7 @@
 use super::{Plan, class, report};
 use crate::common::output::{self, DIM, Failure, failure, paint, plain};
 use levada_cores::Shield;
-use levada_cores::guard::{News, Urgent, wait};
+use levada_cores::shield::guard::{News, Urgent, wait};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};

@@ -8,7 +8,7 @@ use super::run::{Signals, descriptor_of};
 use super::{Plan, plan};
 use crate::cli::RaiseArgs;
 use crate::common::output::{self, Failure, failure};
-use levada_cores::guard::{News, wait};
+use levada_cores::shield::guard::{News, wait};
 use levada_cores::{Restored, Shield};
 use serde_json::{Value, json};
 use std::io::{Read, Write};

@@ -6,13 +6,13 @@
 //! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
 //! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
-use crate::ledger::Ledger;
+use super::restore;
+use super::sweep::{Broom, Swept};
+use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
-use crate::record::{Entry, Record, Who};
-use crate::restore;
-use crate::set::CoreSet;
 use crate::shield::{self, Request, Rung};
-use crate::sweep::{Broom, Swept};
+use crate::undo_log::Ledger;
+use crate::undo_log::format::{Entry, Record, Who};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;

@@ -7,8 +7,8 @@
 //! A line is the number of a shield, a word and its values, separated by tabs; a line without an end was
 //! never finished, and what it would have recorded was not done.
 
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::set::CoreSet;
 use std::path::{Path, PathBuf};
 
 /// A process, for all time: its id, and when it was started.

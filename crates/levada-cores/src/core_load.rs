@@ -2,8 +2,8 @@
 //! What is on the cores and how much work it is, from two looks a moment apart; which core is the most
 //! lightly loaded, and which are the cheapest to empty.
 
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::set::CoreSet;
 use crate::topology::Topology;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -174,7 +174,7 @@ impl Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, set};
+    use crate::test_machine::{Fake, set};
 
     fn load_of(busy: &[f64]) -> Load {
         Load {

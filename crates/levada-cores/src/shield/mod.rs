@@ -3,23 +3,29 @@
 //! the program runs, and lowered: then all is as before. There can be several at a time, of which each has
 //! cores of its own; they hold in one way, since each way undoes what another has moved.
 
-use crate::given::Given;
-use crate::groups;
-use crate::guard::{Guard, News, Urgent};
-use crate::knobs::{self, Steered};
-use crate::ledger::{Ledger, Locked, own_place, places};
-use crate::load::Load;
+pub mod cgroups;
+pub mod granted_masks;
+pub mod guard;
+pub mod irq_affinity;
+pub mod restore;
+pub mod sweep;
+
+use crate::core_load::Load;
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::record::{Entry, Held, Record, Task, Who};
-use crate::restore::{self, Restored};
-use crate::set::CoreSet;
-use crate::sweep::{Broom, Swept};
 use crate::topology::Topology;
+use crate::undo_log::format::{Entry, Held, Record, Task, Who};
+use crate::undo_log::{Ledger, Locked, own_place, places};
+use granted_masks::Given;
+use guard::{Guard, News, Urgent};
+use irq_affinity::Steered;
+use restore::Restored;
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sweep::{Broom, Swept};
 
 /// The ways to hold a shield, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +279,7 @@ pub fn raise_with<K: Kernel>(
                 let failed = |e: io::Error| Error::new(format!("cannot write the ledger: {e}"), "");
                 let steered = match rung {
                     Rung::Own => Steered::default(),
-                    _ => knobs::steer(machine, &request.cores, others, ledger),
+                    _ => irq_affinity::steer(machine, &request.cores, others, ledger),
                 };
                 // Last: the next one is raised when this stands, and must find all that we narrowed.
                 ledger
@@ -294,7 +300,7 @@ pub fn raise_with<K: Kernel>(
                 if let Ok(record) = Record::read(&ledger.path)
                     && let Some(held) = record.shield(ledger.number)
                 {
-                    let _ = groups::dissolve(machine, &record, held);
+                    let _ = cgroups::dissolve(machine, &record, held);
                 }
                 reasons.push((rung, why));
             }
@@ -349,15 +355,15 @@ fn climb<K: Kernel>(
         Rung::Partition => {
             told(ledger, home(None))?;
             (
-                Some(groups::partition(machine, &broom, ledger)?),
+                Some(cgroups::partition(machine, &broom, ledger)?),
                 Swept::default(),
             )
         }
         Rung::Cpusets => {
             told(ledger, home(Some("cpuset")))?;
-            let (inside, swept) = groups::cpusets(machine, &broom, ledger)?;
+            let (inside, swept) = cgroups::cpusets(machine, &broom, ledger)?;
             if request.apart {
-                groups::split(machine, ledger)?;
+                cgroups::split(machine, ledger)?;
             }
             (Some(inside), swept)
         }
@@ -803,11 +809,10 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
 /// What a moment of this machine's load says.
 pub fn look(moment: Duration) -> Load {
     let machine = Machine::this();
-    let first = crate::load::Look::now(&machine);
+    let first = crate::core_load::Look::now(&machine);
     std::thread::sleep(moment);
-    Load::between(&first, &crate::load::Look::now(&machine))
+    Load::between(&first, &crate::core_load::Look::now(&machine))
 }
 
 #[cfg(test)]
-#[path = "shield_tests.rs"]
 mod tests;

@@ -3,14 +3,14 @@
 //! times: the tool at its end, the guard when the tool has died, somebody later when both have. While other
 //! shields hold, what was narrowed for all of them gets back the cores of this one only.
 
-use crate::given::Given;
-use crate::groups;
-use crate::knobs::{self, without};
-use crate::ledger::{Ledger, Locked};
+use super::Rung;
+use super::cgroups;
+use super::granted_masks::Given;
+use super::irq_affinity::{self, without};
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::record::{Entry, Held, Knob, Record, Task};
-use crate::set::CoreSet;
-use crate::shield::Rung;
+use crate::undo_log::format::{Entry, Held, Knob, Record, Task};
+use crate::undo_log::{Ledger, Locked};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ impl<'a, K: Kernel> Back<'a, K> {
     }
 
     fn restore(&mut self, locked: &Locked) -> io::Result<()> {
-        let (failed, came) = groups::dissolve(self.machine, self.record, self.held);
+        let (failed, came) = cgroups::dissolve(self.machine, self.record, self.held);
         self.done.failed = failed;
         let mut moves = self.moves();
         moves.extend(self.strays(&came));
@@ -231,7 +231,8 @@ impl<'a, K: Kernel> Back<'a, K> {
                 left.push((number, knob.clone()));
                 locked.append(&Entry::Knob(knob).line(number))
             };
-            match knobs::put_back(self.machine, &history, &shields, &self.online, &mut note) {
+            match irq_affinity::put_back(self.machine, &history, &shields, &self.online, &mut note)
+            {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 // It was refused when it was to be steered away, too.
@@ -324,7 +325,7 @@ fn restore_session<K: Kernel>(machine: &Machine<K>, session: i32, old: i32, new:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, broom, set};
+    use crate::test_machine::{Fake, broom, set};
     use std::fs;
     use std::path::Path;
 

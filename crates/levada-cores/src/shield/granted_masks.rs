@@ -3,10 +3,10 @@
 //! One that was given it itself has its wish in the ledger; who was born since carries the mask of his
 //! parent, and has what that one asked for.
 
+use super::Rung;
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::record::{Held, Record, Task};
-use crate::set::CoreSet;
-use crate::shield::Rung;
+use crate::undo_log::format::{Held, Record, Task};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub struct Given<'a> {
@@ -145,7 +145,7 @@ impl<'a> Given<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, set};
+    use crate::test_machine::{Fake, set};
 
     #[test]
     fn a_wish_is_what_was_before_all_shields() {

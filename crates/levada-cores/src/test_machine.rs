@@ -2,11 +2,11 @@
 //! A machine for tests: /proc and /sys in a folder of their own, tasks with masks, and cgroups that do
 //! what the kernel's do, as far as a shield needs it.
 
-use crate::ledger::{Ledger, Locked};
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::record::{Entry, Record};
-use crate::set::CoreSet;
-use crate::sweep::Broom;
+use crate::shield::sweep::Broom;
+use crate::undo_log::format::{Entry, Record};
+use crate::undo_log::{Ledger, Locked};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

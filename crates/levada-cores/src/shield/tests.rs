@@ -2,7 +2,7 @@
 //! Each rung against a machine of its own: what it moves, and that nothing is left of it.
 
 use super::*;
-use crate::fake::{Fake, set};
+use crate::test_machine::{Fake, set};
 
 fn machine() -> Fake {
     let fake = Fake::new("0-3");

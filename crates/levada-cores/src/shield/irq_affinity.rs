@@ -2,10 +2,10 @@
 //! What comes onto a core beside threads: interrupts, and work that the kernel queues for no particular
 //! core. Each is a file with a set of cores in it.
 
-use crate::ledger::Ledger;
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::record::{Entry, Knob, Record};
-use crate::set::CoreSet;
+use crate::undo_log::Ledger;
+use crate::undo_log::format::{Entry, Knob, Record};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -217,7 +217,7 @@ pub fn put_back<K: Kernel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, set};
+    use crate::test_machine::{Fake, set};
 
     #[test]
     fn interrupts_and_work_are_steered_away_and_back() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The ledger of a user's shields: a file that says what was before, written line by line *before* anything
 //! is changed, so that whoever finds it can make everything as it was. It lies where a boot clears it. All
-//! shields of a user have one, since what one of them found was given by another; see [`crate::record`].
+//! shields of a user have one, since what one of them found was given by another; see [`crate::undo_log::format`].
 
-use crate::record::{Entry, Held, Record, Who};
+pub mod format;
+
+use format::{Entry, Held, Record, Who};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -240,7 +242,7 @@ pub fn places() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::tests::{some, task};
+    use crate::undo_log::format::tests::{some, task};
 
     fn begin(path: &Path, entries: &[Entry]) {
         let locked = Locked::open(path).unwrap();

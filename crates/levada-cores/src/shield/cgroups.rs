@@ -3,13 +3,13 @@
 //! cores away from everybody at once, and cpusets of version 1, one for each program and one that everybody
 //! else is moved into.
 
-use crate::given::Given;
-use crate::knobs::is_the_kernel_s;
-use crate::ledger::Ledger;
+use super::granted_masks::Given;
+use super::irq_affinity::is_the_kernel_s;
+use super::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine, Stat};
-use crate::record::{Entry, Held, Knob, Record, Task};
-use crate::set::CoreSet;
-use crate::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
+use crate::undo_log::Ledger;
+use crate::undo_log::format::{Entry, Held, Knob, Record, Task};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,11 @@
 //! listing and the moving carries the old mask, so one sweep is never enough: sweeps are repeated until
 //! one finds nothing, and then from time to time, since a program may set its own mask at any moment.
 
-use crate::given::Given;
-use crate::ledger::Ledger;
+use super::granted_masks::Given;
+use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine, Stat};
-use crate::record::{Entry, Record, Task};
-use crate::set::CoreSet;
+use crate::undo_log::Ledger;
+use crate::undo_log::format::{Entry, Record, Task};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
@@ -239,7 +239,7 @@ impl Broom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{Fake, broom, set};
+    use crate::test_machine::{Fake, broom, set};
 
     #[test]
     fn every_thread_that_may_come_is_moved_and_recorded_first() {
