@@ -93,13 +93,13 @@ static void measure_switch(void) {
 
 /* No scheduler: what bounds every switch of this processor's to a stack that keeps what a call
  * keeps. The runtime's own code for it, from the same places each time, as fibers have it. */
-static lvd_port_context home, bare[2];
+static lvd_os_context home, bare[2];
 
 static void take_turns(void *argument) {
   int me = argument == &bare[1];
   for (;;) {
     turns[me]++;
-    lvd_port_context_switch(&bare[me], turns[me] <= count / 2 ? &bare[1 - me] : &home, false);
+    lvd_os_context_switch(&bare[me], turns[me] <= count / 2 ? &bare[1 - me] : &home, false);
   }
 }
 
@@ -108,11 +108,11 @@ static void measure_bare(void) {
   unsigned char *stack =
       mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED) exit(1);
-  lvd_port_context_of_thread(&home);
+  lvd_os_context_of_thread(&home);
   for (int i = 0; i < 2; i++)
-    lvd_port_context_make(&bare[i], stack + i * STACK, STACK, take_turns, &bare[i]);
+    lvd_os_context_make(&bare[i], stack + i * STACK, STACK, take_turns, &bare[i]);
   double from = own_cpu();
-  lvd_port_context_switch(&home, &bare[0], false);
+  lvd_os_context_switch(&home, &bare[0], false);
   took = own_cpu() - from;
   of_round = bench_round();
   bench_expect("the number of turns", turns[0] + turns[1], 1 + count / 2 * 2);

@@ -19,7 +19,7 @@ def runtimes():
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         try:
-            worker = gdb.parse_and_eval("(lvd_worker *) lvd_port_self_word")
+            worker = gdb.parse_and_eval("(lvd_worker *) lvd_os_self_word")
             if int(worker):
                 rt = worker["rt"]
                 seen[int(rt)] = rt

@@ -13,7 +13,7 @@
 #if defined(LVD_CONTEXT_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-static _Thread_local lvd_port_context *coming_from;
+static _Thread_local lvd_os_context *coming_from;
 #elif defined(LVD_CONTEXT_TSAN)
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned flags);
@@ -32,13 +32,13 @@ static void start(unsigned entry_high, unsigned entry_low, unsigned high, unsign
   entry((void *)(uintptr_t)((uint64_t)high << 32 | (uint64_t)low));
 }
 
-static void swap(lvd_port_context *from, lvd_port_context *to) {
+static void swap(lvd_os_context *from, lvd_os_context *to) {
   ucontext_t here;
   from->sp = &here;
   swapcontext(&here, to->sp);
 }
 
-static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                     void *argument) {
   /* At the far end of the stack, where it is overwritten last. */
   ucontext_t *u = (ucontext_t *)(((uintptr_t)low + size - sizeof *u) & ~(uintptr_t)63);
@@ -59,13 +59,11 @@ void lvd_context_begin(void);
 
 #if defined(LVD_CONTEXT_ASAN) || defined(LVD_CONTEXT_TSAN)
 void lvd_context_swap(void **from, void *to);
-static void swap(lvd_port_context *from, lvd_port_context *to) {
-  lvd_context_swap(&from->sp, to->sp);
-}
+static void swap(lvd_os_context *from, lvd_os_context *to) { lvd_context_swap(&from->sp, to->sp); }
 #endif
 
 /* The words that lvd_context_swap pops, lowest first. */
-static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
+static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                     void *argument) {
   uintptr_t *top = (uintptr_t *)(((uintptr_t)low + size) & ~(uintptr_t)15);
 #if defined(__x86_64__)
@@ -89,7 +87,7 @@ static void prepare(lvd_port_context *c, void *low, size_t size, void (*entry)(v
 
 #if defined(LVD_CONTEXT_ASAN)
 
-void lvd_port_context_of_thread(lvd_port_context *c) { memset(c, 0, sizeof *c); }
+void lvd_os_context_of_thread(lvd_os_context *c) { memset(c, 0, sizeof *c); }
 
 /* A new stack begins here: the sanitizer has to hear that we have arrived. */
 typedef struct beginning {
@@ -97,8 +95,8 @@ typedef struct beginning {
   void *argument;
 } beginning;
 
-static void arrived(lvd_port_context *self) {
-  lvd_port_context *from = coming_from;
+static void arrived(lvd_os_context *self) {
+  lvd_os_context *from = coming_from;
   const void *bottom;
   size_t size;
   __sanitizer_finish_switch_fiber(self ? self->fake : NULL, &bottom, &size);
@@ -114,8 +112,8 @@ static void begin(void *argument) {
   b.entry(b.argument);
 }
 
-void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
-                           void *argument) {
+void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
+                         void *argument) {
   __asan_unpoison_memory_region(low, size); /* frames that were left and never returned */
   beginning *b = (beginning *)(((uintptr_t)low + size - sizeof *b) & ~(uintptr_t)63);
   *b = (beginning){entry, argument};
@@ -125,14 +123,14 @@ void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*e
   prepare(c, low, (size_t)((char *)b - (char *)low), begin, b);
 }
 
-void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) {
   coming_from = from;
   __sanitizer_start_switch_fiber(last ? NULL : &from->fake, to->bottom, to->size);
   swap(from, to);
   arrived(from);
 }
 
-void lvd_port_context_landed(lvd_port_context *thread) {
+void lvd_os_context_after_jump(lvd_os_context *thread) {
   /* As if we had switched back: the frames that were jumped over are gone. */
   void *fake;
   __sanitizer_start_switch_fiber(&fake, thread->bottom, thread->size);
@@ -142,50 +140,50 @@ void lvd_port_context_landed(lvd_port_context *thread) {
   if (low && here > low) __asan_unpoison_memory_region(low, (size_t)(here - low));
 }
 
-void lvd_port_context_free(lvd_port_context *c) { (void)c; }
+void lvd_os_context_free(lvd_os_context *c) { (void)c; }
 
 #elif defined(LVD_CONTEXT_TSAN)
 
-void lvd_port_context_of_thread(lvd_port_context *c) { c->fiber = __tsan_get_current_fiber(); }
+void lvd_os_context_of_thread(lvd_os_context *c) { c->fiber = __tsan_get_current_fiber(); }
 
-void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
-                           void *argument) {
+void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
+                         void *argument) {
   /* Not the stack's last one, which has kept the frames that never returned, and overflows one day. */
-  lvd_port_context_free(c);
+  lvd_os_context_free(c);
   c->fiber = __tsan_create_fiber(0);
   prepare(c, low, size, entry, argument);
 }
 
-void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) {
   (void)last;
   __tsan_switch_to_fiber(to->fiber, 0);
   swap(from, to);
 }
 
-void lvd_port_context_landed(lvd_port_context *thread) { __tsan_switch_to_fiber(thread->fiber, 0); }
+void lvd_os_context_after_jump(lvd_os_context *thread) { __tsan_switch_to_fiber(thread->fiber, 0); }
 
-void lvd_port_context_free(lvd_port_context *c) {
+void lvd_os_context_free(lvd_os_context *c) {
   if (c->fiber) __tsan_destroy_fiber(c->fiber);
   c->fiber = NULL;
 }
 
 #else
 
-void lvd_port_context_of_thread(lvd_port_context *c) { c->sp = NULL; }
+void lvd_os_context_of_thread(lvd_os_context *c) { c->sp = NULL; }
 
-void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
-                           void *argument) {
+void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
+                         void *argument) {
   prepare(c, low, size, entry, argument);
 }
 
 #ifdef LVD_PORTABLE_CONTEXT
-void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) {
   (void)last;
   swap(from, to);
 }
 #endif
 
-void lvd_port_context_landed(lvd_port_context *thread) { (void)thread; }
-void lvd_port_context_free(lvd_port_context *c) { (void)c; }
+void lvd_os_context_after_jump(lvd_os_context *thread) { (void)thread; }
+void lvd_os_context_free(lvd_os_context *c) { (void)c; }
 
 #endif

@@ -29,7 +29,7 @@
 #define LVD_PORTABLE_CONTEXT 1
 #endif
 
-typedef struct lvd_port_context {
+typedef struct lvd_os_context {
   void *sp; /* while it does not run; with ucontext, the ucontext_t */
 #if defined(LVD_CONTEXT_ASAN)
   const void *bottom;
@@ -38,16 +38,16 @@ typedef struct lvd_port_context {
 #elif defined(LVD_CONTEXT_TSAN)
   void *fiber;
 #endif
-} lvd_port_context;
+} lvd_os_context;
 
 /* The context of the thread that calls, which is on its own stack: to switch back to. */
-void lvd_port_context_of_thread(lvd_port_context *c);
+void lvd_os_context_of_thread(lvd_os_context *c);
 
 /* At the first switch to it, entry(argument) begins on the stack of `size` bytes that begins at
  * `low`. `entry` never returns; it leaves by a last switch. May be made anew over a context that has
  * ended. */
-void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
-                           void *argument);
+void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
+                         void *argument);
 
 #if !defined(LVD_PORTABLE_CONTEXT) && !defined(LVD_CONTEXT_ASAN) && !defined(LVD_CONTEXT_TSAN)
 
@@ -56,20 +56,19 @@ void lvd_context_swap(void **from, void *to);
 
 /* Suspends the caller in `from`, goes on in `to`. `last`: the caller's stack is not needed again.
  * Where it is the last thing a function does, nothing is left that could be mispredicted. */
-static inline void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to,
-                                           bool last) {
+static inline void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) {
   (void)last;
   lvd_context_swap(&from->sp, to->sp);
 }
 
 #else
-void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last);
+void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last);
 #endif
 
 /* After a jump back to the thread's own stack from some other. */
-void lvd_port_context_landed(lvd_port_context *thread);
+void lvd_os_context_after_jump(lvd_os_context *thread);
 
 /* When a context, ended or never begun, is given up with its stack. */
-void lvd_port_context_free(lvd_port_context *c);
+void lvd_os_context_free(lvd_os_context *c);
 
 #endif

@@ -11,30 +11,30 @@
 
 #include <levada/base.h>
 
-typedef struct lvd_port_exceptions {
+typedef struct lvd_os_exceptions {
   void *caught;
   unsigned uncaught;
-} lvd_port_exceptions;
+} lvd_os_exceptions;
 
-extern lvd_port_exceptions *__cxa_get_globals(void) __attribute__((weak));
+extern lvd_os_exceptions *__cxa_get_globals(void) __attribute__((weak));
 
 /* Is there a C++ library? */
-static inline bool lvd_port_may_have_exceptions(void) { return __cxa_get_globals; }
+static inline bool lvd_os_may_have_exceptions(void) { return __cxa_get_globals; }
 
 /* Has what runs an exception, caught or on its way? */
-static inline bool lvd_port_has_exceptions(void) {
+static inline bool lvd_os_has_exceptions(void) {
   if (LVD_LIKELY(!__cxa_get_globals)) return false;
-  const lvd_port_exceptions *e = __cxa_get_globals();
+  const lvd_os_exceptions *e = __cxa_get_globals();
   return e->caught || e->uncaught;
 }
 
 /* Takes them from the thread. Only if there may be some. */
-static inline lvd_port_exceptions lvd_port_exceptions_take(void) {
-  lvd_port_exceptions *e = __cxa_get_globals(), kept = *e;
-  *e = (lvd_port_exceptions){NULL, 0};
+static inline lvd_os_exceptions lvd_os_exceptions_save(void) {
+  lvd_os_exceptions *e = __cxa_get_globals(), kept = *e;
+  *e = (lvd_os_exceptions){NULL, 0};
   return kept;
 }
-static inline void lvd_port_exceptions_put(const lvd_port_exceptions *kept) {
+static inline void lvd_os_exceptions_restore(const lvd_os_exceptions *kept) {
   *__cxa_get_globals() = *kept;
 }
 

@@ -6,18 +6,18 @@
  *   unlock: exchange_release 0 -> lock: cas_acquire, exchange_acquire    what was locked is seen */
 #include "platform.h"
 
-void lvd_port_lock(lvd_port_mutex *m) {
+void lvd_os_lock(lvd_os_mutex *m) {
   uint32_t seen = 0;
   if (lvd_cas_acquire_u32(&m->word, &seen, 1)) return;
-  while (lvd_exchange_acquire_u32(&m->word, 2) != 0) lvd_port_wait(&m->word, 2, -1);
+  while (lvd_exchange_acquire_u32(&m->word, 2) != 0) lvd_os_wait(&m->word, 2, -1);
 }
 
-bool lvd_port_try_lock(lvd_port_mutex *m) {
+bool lvd_os_try_lock(lvd_os_mutex *m) {
   uint32_t seen = 0;
   return lvd_cas_acquire_u32(&m->word, &seen, 1);
 }
 
 /* The word may be gone after the exchange; its address is still good to wake. */
-void lvd_port_unlock(lvd_port_mutex *m) {
-  if (lvd_exchange_release_u32(&m->word, 0) == 2) lvd_port_wake(&m->word);
+void lvd_os_unlock(lvd_os_mutex *m) {
+  if (lvd_exchange_release_u32(&m->word, 0) == 2) lvd_os_wake(&m->word);
 }

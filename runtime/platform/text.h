@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Texts, where the C library has functions that ISO C does not (syscall.h says why they are not called). */
-#ifndef LVD_PORT_TEXT_H
-#define LVD_PORT_TEXT_H
+#ifndef LVD_PLATFORM_TEXT_H
+#define LVD_PLATFORM_TEXT_H
 
 #include <stddef.h>
 #include <stdlib.h>

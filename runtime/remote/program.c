@@ -16,7 +16,7 @@ bool lvd_far_arms;
 
 static far_task task[LVD_FAR_TASKS];
 static uint32_t tasks; /* that are used */
-static lvd_port_context loop;
+static lvd_os_context loop;
 static lvd_segment *segment;
 static uint64_t segment_size, unit;
 const lvd_caches *lvd_far_caches;
@@ -132,7 +132,7 @@ lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns) {
   t->until_ns = timeout_ns < 0 ? 0 : lvd_far->now_ns() + (uint64_t)timeout_ns;
   t->ready = ready;
   t->of = of;
-  lvd_port_context_switch(&t->context, &loop, false);
+  lvd_os_context_switch(&t->context, &loop, false);
   t->ready = NULL;
   if (ready(of)) return LVD_OK;
   return t->cancelled ? LVD_E_CANCELLED : LVD_E_TIME;
@@ -154,7 +154,7 @@ void lvd_far_end(far_task *t, lvd_status status) {
   lvd_far_send(&r);
   t->used = false;
   tasks--;
-  lvd_port_context_switch(&t->context, &loop, true);
+  lvd_os_context_switch(&t->context, &loop, true);
   __builtin_unreachable();
 }
 
@@ -208,7 +208,7 @@ static bool begin(const lvd_record *r) {
     t->frame.result = lvd_far_at(r->offset + aligned(r->size));
     memset(t->frame.result, 0, r->room);
   }
-  lvd_port_context_make(&t->context, t->stack, sizeof t->stack, run_task, t);
+  lvd_os_context_make(&t->context, t->stack, sizeof t->stack, run_task, t);
   return true;
 }
 
@@ -270,7 +270,7 @@ static bool run_tasks(void) {
     any = true;
     lvd_far_self = t;
     lvd_far->watch(t->record.name);
-    lvd_port_context_switch(&loop, &t->context, false);
+    lvd_os_context_switch(&loop, &t->context, false);
     lvd_far->watch(NULL);
     lvd_far_self = NULL;
   }
@@ -291,7 +291,7 @@ lvd_status lvd_far_serve(const lvd_far_board *board) {
   lvd_far_caches = board->caches;
   lvd_status status = join();
   if (status != LVD_OK) return status;
-  lvd_port_context_of_thread(&loop);
+  lvd_os_context_of_thread(&loop);
   lvd_store_relaxed_u32(&segment->serves, 1 + LVD_LAYOUT);
   lvd_cache_clean(&segment->serves, LVD_LINE);
   lvd_far->ring();

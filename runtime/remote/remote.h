@@ -26,7 +26,7 @@ enum {
 };
 
 typedef struct far_task {
-  lvd_port_context context;
+  lvd_os_context context;
   bool used, started, cancelled;
   bool (*ready)(void *of); /* what it waits for; null: it may go on */
   void *of;

@@ -112,7 +112,7 @@ struct lvd_worker {
   uint32_t index;
   int32_t cpu;
   lvd_leased leased;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   const unsigned char *low; /* of the thread's stack */
   lvd_a32 runs;             /* its thread has been started */
   lvd_a32 given;            /* its core is in the running set */
@@ -144,7 +144,7 @@ struct lvd_worker {
   struct lvd_app_share *quiet; /* applications that may have come to rest here */
   /* The activation that runs. */
   lvd_entity *current;
-  lvd_port_escape *escape;
+  lvd_os_escape *escape;
   lvd_verdict verdict;
   volatile uint32_t may_abandon;  /* a trap may jump to `escape` now */
   const lvd_entity *clock_entity; /* what ran when the clock last looked, ... */
@@ -152,9 +152,9 @@ struct lvd_worker {
   uint64_t clock_turn;            /* ... and the worker's: another one may lie where it lay ... */
   uint32_t clock_ticks;           /* ... for so many ticks */
   /* Fibers (fiber.c). */
-  lvd_port_context home; /* the worker's own stack, while a fiber runs */
-  uint32_t turns;        /* switches from fiber to fiber until the next look up; not 0 */
-  uint32_t away;         /* looks that are left until the loop has its turn */
+  lvd_os_context home; /* the worker's own stack, while a fiber runs */
+  uint32_t turns;      /* switches from fiber to fiber until the next look up; not 0 */
+  uint32_t away;       /* looks that are left until the loop has its turn */
   /* The block of an application that was asked for here last (native.c); serial 0: none. */
   struct {
     uint64_t serial;
@@ -179,7 +179,7 @@ struct lvd_worker {
   struct lvd_call *spare_calls;
   uint32_t spare_call_count;
   /* Actors that wait for a time (actor_timer.c). */
-  lvd_port_mutex alarms_lock;
+  lvd_os_mutex alarms_lock;
   lvd_timer *alarms;
   lvd_a64 next_alarm; /* ticks: none is due before that */
   lvd_a64 asks_at;    /* ticks: what runs is asked to give way then; 0: it is not */
@@ -280,18 +280,18 @@ struct lvd_app {
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
   lvd_a32 calls_out;                    /* of its actors (blocking_pool.c) */
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
-  lvd_a32 paused;         /* what `holds` says, for workers */
-  lvd_a32 outcome;        /* 1 + an lvd_status; 0: it has not been told to end */
-  lvd_a32 inside;         /* threads in waits for streams of it (thread_waiters.h) */
-  lvd_a32 stopped;        /* a network was told to end at once */
-  lvd_a32 ends_at_rest;   /* lvd_app_ends_at_rest */
-  lvd_a32 suspect;        /* at rest, and its fibers may wait for each other: the keeper looks */
-  lvd_a32 unjudged;       /* at rest, as was seen where it could not be judged: the keeper does */
-  lvd_a32 open;           /* fibers may be started from outside: rest is not the end */
-  bool finishing;         /* a keeper has it; under the runtime's lock */
-  lvd_port_mutex control; /* pause, resume, drain: one at a time */
-  uint32_t holds;         /* of lvd_hold; under control */
-  lvd_port_mutex blocks_lock;
+  lvd_a32 paused;       /* what `holds` says, for workers */
+  lvd_a32 outcome;      /* 1 + an lvd_status; 0: it has not been told to end */
+  lvd_a32 inside;       /* threads in waits for streams of it (thread_waiters.h) */
+  lvd_a32 stopped;      /* a network was told to end at once */
+  lvd_a32 ends_at_rest; /* lvd_app_ends_at_rest */
+  lvd_a32 suspect;      /* at rest, and its fibers may wait for each other: the keeper looks */
+  lvd_a32 unjudged;     /* at rest, as was seen where it could not be judged: the keeper does */
+  lvd_a32 open;         /* fibers may be started from outside: rest is not the end */
+  bool finishing;       /* a keeper has it; under the runtime's lock */
+  lvd_os_mutex control; /* pause, resume, drain: one at a time */
+  uint32_t holds;       /* of lvd_hold; under control */
+  lvd_os_mutex blocks_lock;
   lvd_app_block *blocks;
   lvd_aptr heir;    /* has its heirlooms when it ends well; under blocks_lock */
   lvd_a32 inherits; /* somebody's heir is this one */
@@ -308,14 +308,14 @@ struct lvd_app {
   lvd_aptr progress_unit;
   lvd_a64 input_done_bytes, input_total_bytes; /* lvd_app_input_progress */
   /* What is to be freed. */
-  lvd_port_rings rings;
+  lvd_os_rings rings;
   void *memory;
   size_t memory_size;
   struct lvd_texts *texts; /* strings that came from the version before it (state_transfer.c) */
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
    * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
    * may still hold it (app.c). */
-  lvd_port_mutex gate;
+  lvd_os_mutex gate;
 };
 
 struct lvd_runtime {
@@ -332,7 +332,7 @@ struct lvd_runtime {
   lvd_a32 links;        /* to what may be on another core: processes, second processors */
   lvd_a32 awaited;      /* how many wait for a turn of some worker (lvd_app_still) */
   lvd_command *command; /* one for each worker: of who takes a core, or ends the runtime */
-  lvd_port_mutex lock;  /* the list of applications, the running set */
+  lvd_os_mutex lock;    /* the list of applications, the running set */
   lvd_app *apps;
   uint64_t loads;             /* applications that were loaded */
   uint32_t given_count;       /* workers in the running set */
@@ -343,7 +343,7 @@ struct lvd_runtime {
   struct lvd_watchdog *watchdog;
   lvd_a32 awake; /* workers, by twos (watchdog.c) */
   /* What lies ready to be used again (app.c, fiber_pool.c). */
-  lvd_port_mutex pool_lock; /* what is kept to be used again */
+  lvd_os_mutex pool_lock; /* what is kept to be used again */
   lvd_app *spare_apps;
   struct lvd_call *spare_calls;
   lvd_fiber *spare[LVD_STACKS];
@@ -353,8 +353,8 @@ struct lvd_runtime {
   struct lvd_helper *helpers; /* threads for calls that block (blocking_pool.c) ... */
   struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
-  lvd_port_poller *poller; /* who waits for descriptors, and the thread that does */
-  lvd_port_thread *poller_thread;
+  lvd_os_poller *poller; /* who waits for descriptors, and the thread that does */
+  lvd_os_thread *poller_thread;
   struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
   lvd_a32 next_refuge;                       /* where what is behind a stuck worker goes */
   lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
@@ -399,11 +399,11 @@ static inline bool lvd_is_urgent(const lvd_runtime *rt, uint32_t index) {
 static inline uint64_t lvd_slept(const lvd_worker *w) {
   uint64_t word = lvd_load_relaxed_u64(&w->slept);
   uint64_t half = word >> 1 | (word & UINT64_C(1) << 63); /* with its sign */
-  uint64_t ticks = word & 1 ? half + lvd_port_ticks() : half;
+  uint64_t ticks = word & 1 ? half + lvd_os_ticks() : half;
   return ticks >> 63 ? 0 : ticks; /* on another core it is a little earlier */
 }
 static inline void lvd_falls_asleep(lvd_worker *w) {
-  uint64_t from = (lvd_load_relaxed_u64(&w->slept) >> 1) - lvd_port_ticks();
+  uint64_t from = (lvd_load_relaxed_u64(&w->slept) >> 1) - lvd_os_ticks();
   lvd_store_relaxed_u64(&w->slept, from << 1 | 1);
 }
 static inline void lvd_wakes_up(lvd_worker *w) {
@@ -422,7 +422,7 @@ _Static_assert(LVD_REALTIME_MOST + LVD_ABOVE_SERVES == 99, "the system has prior
 /* That the system allows it was found out before there were workers (lvd_runtime_create). */
 static inline void lvd_take_priority(const lvd_runtime *rt, lvd_above above) {
   uint32_t least = rt->options.realtime;
-  if (least) lvd_port_thread_realtime(least + (uint32_t)above);
+  if (least) lvd_os_thread_set_realtime(least + (uint32_t)above);
 }
 
 /* How long somebody looks around before he sleeps. On our only core nothing changes meanwhile, but for
@@ -442,7 +442,7 @@ static inline uint32_t lvd_level_of(int64_t priority) {
 bool lvd_entity_wake(lvd_waiter *self);
 bool lvd_entity_rouse(lvd_entity *e); /* the same, with the application's gate in hand */
 /* The worker that runs this thread, or null. */
-static inline lvd_worker *lvd_this_worker(void) { return lvd_port_self(); }
+static inline lvd_worker *lvd_this_worker(void) { return lvd_os_self(); }
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* owner only */
 void lvd_queue_insert(lvd_queue *q, lvd_entity *e);     /* in its turn; there is somebody in it */
 bool lvd_entity_park(lvd_worker *w, lvd_entity *e);     /* after LVD_WAIT */
@@ -795,7 +795,7 @@ size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of those that ha
 
 /* ---- fault.c ------------------------------------------------------------------------------ */
 
-void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *at);
+void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at);
 void lvd_fault_record(lvd_entity *e, lvd_fault_kind kind, uint32_t line, const char *message);
 bool lvd_app_faulted(const lvd_app *app);
 

@@ -86,7 +86,7 @@ LVD_ATOMIC_ADD(u64, uint64_t, lvd_a64)
 static inline void lvd_fence_seq_cst(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Keeps the compiler from moving accesses; costs nothing at run time. It is the cheap half of a
- * pair whose other half is lvd_port_barrier (a membarrier on every core of the process). */
+ * pair whose other half is lvd_os_barrier (a membarrier on every core of the process). */
 static inline void lvd_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 #endif

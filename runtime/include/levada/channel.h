@@ -522,7 +522,7 @@ static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
 }
 
 /* Says at which room the producer wants to be woken (`want` <= capacity). True: it can go on
- * already, do not sleep. Before the caller sleeps it must settle: lvd_port_barrier (or a seq_cst
+ * already, do not sleep. Before the caller sleeps it must settle: lvd_os_barrier (or a seq_cst
  * fence where p->fenced), then lvd_producer_settled. */
 static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
   uint32_t empty = (uint32_t)p->put - p->capacity, mark = lvd_room_mark(p, want);

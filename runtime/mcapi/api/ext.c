@@ -20,25 +20,25 @@ static mc_local *enter(mc_mine *self, mcapi_endpoint_t endpoint, mcapi_status_t 
 /* By the bellman. */
 static bool ring_descriptor(lvd_waiter *w) {
   mc_listener *l = (mc_listener *)((char *)w - offsetof(mc_listener, watch.sleeper.waiter));
-  lvd_port_own_bell_ring(*(const int *)l->what);
+  lvd_os_eventfd_signal(*(const int *)l->what);
   return true;
 }
 
 static mcapi_status_t open_descriptor(mc_local *local) {
-  if (lvd_port_own_bell_make(&local->descriptor) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
+  if (lvd_os_eventfd_create(&local->descriptor) != LVD_OK) return MCAPI_ERR_MEM_LIMIT;
   mc_listener *l = &local->listener;
   *l = (mc_listener){.node = local->node, .what = &local->descriptor};
   l->watch.sleeper.waiter.wake = ring_descriptor;
   lvd_store_relaxed_ptr(&l->watch.sleeper.who, &l->watch.sleeper.waiter);
   local->has_descriptor = true;
-  lvd_port_own_bell_ring(local->descriptor); /* something may be there already */
+  lvd_os_eventfd_signal(local->descriptor); /* something may be there already */
   return MCAPI_SUCCESS;
 }
 
 void mc_descriptor_close(mc_local *local) {
   if (!local->has_descriptor) return;
   mc_listen(&local->listener, false);
-  lvd_port_close(local->descriptor);
+  lvd_os_close(local->descriptor);
   local->has_descriptor = false;
 }
 
@@ -64,7 +64,7 @@ mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_st
   if (local) {
     mc_domain *d = local->node->domain;
     if (local->has_descriptor) {
-      lvd_port_own_bell_silence(local->descriptor);
+      lvd_os_eventfd_clear(local->descriptor);
       mc_listen(&local->listener, true);
     }
     bool receives = local->channel.open && !(local->channel.role & MC_SENDS);
@@ -72,7 +72,7 @@ mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_st
     count = d->transport->count(d, local);
     if (receives) count += d->transport->available(d, local);
     if (local->has_descriptor && (count || status != MCAPI_SUCCESS))
-      lvd_port_own_bell_ring(local->descriptor);
+      lvd_os_eventfd_signal(local->descriptor);
     if (count) status = MCAPI_SUCCESS;
     mc_lock_drop(&local->lock);
   }

@@ -65,7 +65,7 @@ MC_INLINE bool mc_may_come(const mc_local *local, bool (*come)(const mc_local *l
   if (!us || !lvd_load_relaxed_u32(&local->timeout) || lvd_fiber_self()) return false;
   if (us > most) us = most;
   for (uint32_t i = 0; i < us * MC_PEEKS_A_US; i++) {
-    lvd_port_relax();
+    lvd_os_relax();
     if (come(local)) return true;
   }
   return false;

@@ -3,12 +3,12 @@
  * endpoint, the node and the domain. */
 #include "api_internal.h"
 
-static lvd_port_mutex lents_lock; /* before a domain's own */
+static lvd_os_mutex lents_lock; /* before a domain's own */
 static mc_lent *lents;
 static lvd_a32 any; /* 1: there has been one */
 
-void mc_lents_lock(void) { lvd_port_lock(&lents_lock); }
-void mc_lents_unlock(void) { lvd_port_unlock(&lents_lock); }
+void mc_lents_lock(void) { lvd_os_lock(&lents_lock); }
+void mc_lents_unlock(void) { lvd_os_unlock(&lents_lock); }
 
 void mc_lent_keep(mc_lent *l, const mc_mine *node) {
   l->node = node;
@@ -51,6 +51,6 @@ bool mc_lent_release(const mc_mine *self, const void *buffer, bool only_test) {
 
 /* What lies there is the child's, too, but it has no node to release it with. */
 void mc_lents_reset(void) {
-  lents_lock = (lvd_port_mutex){{0}};
+  lents_lock = (lvd_os_mutex){{0}};
   lents = NULL;
 }

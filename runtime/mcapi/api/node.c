@@ -13,7 +13,7 @@
 enum { NAP_NS = 200000, OURS = 0x10000 };
 enum { VERSION = LVD_VERSION_MAJOR << 12 | LVD_VERSION_MINOR };
 
-static lvd_port_mutex nodes_lock;
+static lvd_os_mutex nodes_lock;
 static lvd_aptr nodes; /* mc_mine; never freed */
 static lvd_aptr heres; /* mc_here */
 static bool fenced;    /* [light] must be a real fence; asked when there is a node */
@@ -86,14 +86,14 @@ static mc_here *new_here(void) {
 /* Where this thread says in which node's short calls it is; null: there is no memory. */
 static mc_here *find_here(void) {
   if (mc_own.here) return mc_own.here;
-  lvd_port_lock(&nodes_lock);
+  lvd_os_lock(&nodes_lock);
   lvd_aptr *at = &heres;
   mc_here *h;
   while ((h = lvd_load_relaxed_ptr(at)) && lvd_load_acquire_u32(&h->taken)) at = &h->next;
   if (!h && (h = new_here())) lvd_store_release_ptr(at, h);
   if (h) lvd_store_relaxed_u32(&h->taken, 1);
-  lvd_port_unlock(&nodes_lock);
-  if (h) lvd_port_at_thread_end(LVD_ENDS_CALLS, leave_here, h);
+  lvd_os_unlock(&nodes_lock);
+  if (h) lvd_os_at_thread_exit(LVD_EXIT_HOOK_CALLS, leave_here, h);
   mc_own.fenced = fenced;
   return mc_own.here = h;
 }
@@ -109,13 +109,13 @@ mc_visit mc_visit_as_guest(void) {
 
 /* Those who wait look again, find that the node is none any more, and go. */
 static void send_away(mc_mine *n) {
-  lvd_port_barrier();
+  lvd_os_barrier();
   while (!mc_nobody_in(n, &n->inside, &heres)) {
     mc_ring(n->domain, n->index);
     if (lvd_fiber_self())
       lvd_fiber_sleep(NAP_NS); /* they may be fibers of this worker */
     else
-      lvd_port_wait(&n->inside, lvd_load_relaxed_u32(&n->inside), NAP_NS);
+      lvd_os_wait(&n->inside, lvd_load_relaxed_u32(&n->inside), NAP_NS);
   }
 }
 
@@ -123,7 +123,7 @@ static void send_away(mc_mine *n) {
 
 /* Nothing of it is the child's. */
 static void forget_all(void) {
-  nodes_lock = (lvd_port_mutex){{0}};
+  nodes_lock = (lvd_os_mutex){{0}};
   mc_requests_reset();
   mc_lents_reset();
   for (mc_mine *n = lvd_load_acquire_ptr(&nodes); n; n = lvd_load_acquire_ptr(&n->next)) {
@@ -141,7 +141,7 @@ static void forget_all(void) {
 static mc_mine *unused(void) {
   static bool at_fork;
   if (!at_fork) {
-    lvd_port_at_fork(NULL, NULL, forget_all);
+    lvd_os_at_fork(NULL, NULL, forget_all);
     fenced = lvd_channel_fenced();
   }
   at_fork = true;
@@ -205,7 +205,7 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
   mc_gate_enter(d);
   mcapi_status_t status = take(d, id, &index);
   mc_gate_leave(d);
-  lvd_port_lock(&nodes_lock);
+  lvd_os_lock(&nodes_lock);
   mc_mine *n = status == MCAPI_SUCCESS ? unused() : NULL;
   if (n) {
     n->domain = d;
@@ -224,10 +224,10 @@ static mcapi_status_t initialize(mcapi_domain_t domain, mcapi_node_t id, uint32_
     lvd_store_release_u32(&d->tables->node[index].owner, 0);
     status = MCAPI_ERR_NODE_INITFAILED;
   }
-  lvd_port_unlock(&nodes_lock);
+  lvd_os_unlock(&nodes_lock);
   if (!n) mc_domain_leave(d);
   /* No worker; and a worker is one from its beginning. */
-  if (n && !lvd_fiber_self()) mc_own.plain = find_here() && !lvd_port_self();
+  if (n && !lvd_fiber_self()) mc_own.plain = find_here() && !lvd_os_self();
   return status;
 }
 
@@ -248,14 +248,14 @@ void mcapi_initialize(mcapi_domain_t domain_id, mcapi_node_t node_id,
 void mcapi_finalize(mcapi_status_t *mcapi_status) {
   uint32_t active;
   mc_mine *n = self(&active);
-  lvd_port_lock(&nodes_lock);
+  lvd_os_lock(&nodes_lock);
   bool mine =
       n && lvd_load_acquire_u32(&n->active) == active; /* and nobody else is just doing the same */
   if (mine) {
     lvd_store_relaxed_u32(&n->ending, 1);
     lvd_add_release_u32(&n->active, 1);
   }
-  lvd_port_unlock(&nodes_lock);
+  lvd_os_unlock(&nodes_lock);
   if (!mine) {
     mc_say(mcapi_status, MCAPI_ERR_NODE_NOTINIT);
     return;

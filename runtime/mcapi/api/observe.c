@@ -50,8 +50,8 @@ lvd_status lvd_mcapi_domains(uint32_t *number, uint32_t room, uint32_t *count) {
   lvd_status status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
   numbers all = {0};
-  status = lvd_port_names_list(directory, meet_name, &all);
-  lvd_port_close(directory);
+  status = lvd_os_directory_list(directory, meet_name, &all);
+  lvd_os_close(directory);
   *count = all.count;
   for (uint32_t i = 0; i < all.count && i < room; i++) number[i] = all.number[i];
   free(all.number);
@@ -105,18 +105,18 @@ static uint32_t messages_in(const mc_queue *q) {
 /* In the channel behind place `index`, before the receiver that has `seat`. */
 static uint32_t elements_in(copy *c, uint32_t index, uint32_t seat, bool packets) {
   size_t at = mc_channel_at(index);
-  if (seat >= MC_SEATS || !lvd_port_file_read(c->file, at, c->header, sizeof c->header)) return 0;
+  if (seat >= MC_SEATS || !lvd_os_file_read(c->file, at, c->header, sizeof c->header)) return 0;
   const lvd_consumer_lines *lines = (const lvd_consumer_lines *)c->channel.consumer + seat;
   if (word(&lines->state) != LVD_OPEN) return 0;
   uint32_t head = word(&lines->head), count = word(&c->channel.tail) - head;
   if (!packets) return count <= MC_SCALARS ? count : 0;
   if (count > MC_RING / MC_PACKET_LINE || !count) return 0;
   uint64_t lie;
-  if (!lvd_port_file_read(c->file, at + MC_UNIT - LVD_LINE, &lie, sizeof lie)) return 0;
+  if (!lvd_os_file_read(c->file, at + MC_UNIT - LVD_LINE, &lie, sizeof lie)) return 0;
   size_t size = (size_t)count * MC_PACKET_LINE, from = mc_offset(lie, head, MC_PACKET_LINE);
   size_t all = mc_ring_size(lie), ahead = size < all - from ? size : all - from;
-  if (size > all || !lvd_port_file_read(c->file, at + MC_UNIT + from, c->ring, ahead) ||
-      !lvd_port_file_read(c->file, at + MC_UNIT, c->ring + ahead, size - ahead))
+  if (size > all || !lvd_os_file_read(c->file, at + MC_UNIT + from, c->ring, ahead) ||
+      !lvd_os_file_read(c->file, at + MC_UNIT, c->ring + ahead, size - ahead))
     return 0;
   /* The receiver goes on meanwhile, so a head may be something else by now. */
   uint32_t found = 0;
@@ -132,11 +132,11 @@ static uint32_t elements_in(copy *c, uint32_t index, uint32_t seat, bool packets
 /* In a message queue: of long ones, pieces. */
 static uint32_t waiting_in(const copy *c, uint32_t index, bool channel) {
   char name[64];
-  lvd_port_queue q;
+  lvd_os_queue q;
   mc_pmq_name(name, sizeof name, c->number, index, channel);
-  if (lvd_port_queue_find(name, &q) != LVD_OK) return 0;
-  uint32_t count = lvd_port_queue_count(&q);
-  lvd_port_queue_close(&q);
+  if (lvd_os_queue_find(name, &q) != LVD_OK) return 0;
+  uint32_t count = lvd_os_queue_count(&q);
+  lvd_os_queue_close(&q);
   return count;
 }
 
@@ -179,7 +179,7 @@ static void see_endpoint(copy *c, uint32_t index, lvd_mcapi_endpoint_seen *out) 
     if (out->kind != LVD_MCAPI_MESSAGES && !out->sends) out->elements = waiting_in(c, index, true);
     return;
   }
-  if (!lvd_port_file_read(c->file, mc_queue_at(index), &c->queue, sizeof c->queue)) return;
+  if (!lvd_os_file_read(c->file, mc_queue_at(index), &c->queue, sizeof c->queue)) return;
   out->messages = messages_in(&c->queue);
   if (out->kind == LVD_MCAPI_MESSAGES || out->sends || !out->peer) return;
   bool many = word(&e->many) != 0;
@@ -219,8 +219,8 @@ static lvd_status find_file(uint32_t number, int *file) {
   lvd_status status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
   mc_file_name(name, sizeof name, number);
-  status = lvd_port_file_find(directory, name, file);
-  lvd_port_close(directory);
+  status = lvd_os_file_find(directory, name, file);
+  lvd_os_close(directory);
   return status;
 }
 
@@ -232,12 +232,12 @@ lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out) {
   if (!c) return LVD_E_MEMORY;
   lvd_status status = find_file(number, &c->file);
   if (status == LVD_OK) {
-    bool whole = lvd_port_file_read(c->file, 0, &c->tables, sizeof c->tables);
+    bool whole = lvd_os_file_read(c->file, 0, &c->tables, sizeof c->tables);
     c->number = number;
     bool queues = c->tables.transport == LVD_MCAPI_TRANSPORT_PMQ - 1;
     out->transport = c->transport = queues ? LVD_MCAPI_TRANSPORT_PMQ : LVD_MCAPI_TRANSPORT_SHM;
     status = whole && mc_tables_fit(&c->tables) ? see(c, out) : LVD_E_LAYOUT;
-    lvd_port_close(c->file);
+    lvd_os_close(c->file);
   }
   free(c);
   if (status != LVD_OK) lvd_mcapi_domain_forget(out);
@@ -279,6 +279,6 @@ lvd_status lvd_mcapi_domain_clean(uint32_t number, lvd_mcapi_cleared *out) {
   mc_domain_leave(d);
   int file;
   out->gone = find_file(number, &file) == LVD_E_UNKNOWN;
-  if (!out->gone) lvd_port_close(file);
+  if (!out->gone) lvd_os_close(file);
   return LVD_OK;
 }

@@ -19,7 +19,7 @@ typedef struct mc_numbered {
   bool waited, cancelled;
 } numbered;
 
-static lvd_port_mutex table_lock; /* after an endpoint's lock */
+static lvd_os_mutex table_lock; /* after an endpoint's lock */
 static numbered table[REQUESTS];
 static uint32_t hint;
 
@@ -171,7 +171,7 @@ void mc_requests_drop(mc_local *local, enum mc_kind from, mcapi_status_t why) {
 static bool look_one(void *what) {
   const mc_request *r = what;
   if (r->kind < MC_LINES && r->node->domain->transport == &mc_shm)
-    for (int i = 0; i < PEEKS && !mc_shm_ready(r->local, r->kind); i++) lvd_port_relax();
+    for (int i = 0; i < PEEKS && !mc_shm_ready(r->local, r->kind); i++) lvd_os_relax();
   return mc_request_try(what);
 }
 
@@ -211,7 +211,7 @@ static bool run_soon(mc_request *r) {
   if (r->node->domain->transport != &mc_shm || !spin_of(r) || lvd_fiber_self()) return false;
   for (int i = 0; i < PEEKS; i++) {
     if (mc_shm_ready(r->local, r->kind)) return run_at_once(r);
-    lvd_port_relax();
+    lvd_os_relax();
   }
   return false;
 }
@@ -237,19 +237,19 @@ mcapi_status_t mc_request_run(mc_request *r, int64_t timeout_ns) {
 /* ---- numbers -------------------------------------------------------------------------------- */
 
 static void unpin(numbered *n) {
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   n->pins--;
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
 }
 
 /* Pinned; null: the caller has no such request. Others may conclude it meanwhile: who concludes looks again. */
 static numbered *find(mc_mine *self, const mcapi_request_t *request) {
   if (!request) return NULL;
   numbered *n = &table[*request % REQUESTS];
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   bool same = *request && n->number == *request && n->request.node == self;
   n->pins += same;
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   return same ? n : NULL;
 }
 
@@ -258,7 +258,7 @@ static void let_go(numbered *n) { n->number = 0; }
 
 mc_numbered *mc_request_reserve(void) {
   numbered *n = NULL;
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   for (uint32_t i = 0; i < REQUESTS && !n; i++) {
     numbered *at = &table[(hint + i) % REQUESTS];
     if (!at->number && !at->pins) n = at;
@@ -267,7 +267,7 @@ mc_numbered *mc_request_reserve(void) {
     hint = (uint32_t)(n - table) + 1;
     n->pins = 1;
   }
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   return n;
 }
 
@@ -290,7 +290,7 @@ mcapi_status_t mc_request_start(mc_numbered *n, const mc_request *r, mcapi_reque
   bool well = (done || mc_request_try(mine)) && mine->status == MCAPI_SUCCESS;
   /* Nobody knows its number before it is returned. If the node ends, it is forgotten behind this, or
    * was before, and is seen to have ended. */
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   bool ended = lvd_load_acquire_u32(&r->node->active) != mine->active;
   if (!ended) {
     n->generation = n->generation % (UINT32_MAX / REQUESTS - 1) + 1;
@@ -299,7 +299,7 @@ mcapi_status_t mc_request_start(mc_numbered *n, const mc_request *r, mcapi_reque
     n->pins--;
     *out = n->number;
   }
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   if (!ended) return well ? MCAPI_SUCCESS : MCAPI_PENDING;
   give_up(mine, MCAPI_ERR_NODE_NOTINIT);
   unpin(n);
@@ -320,14 +320,14 @@ mcapi_status_t mc_request_begin(const mc_request *r, mcapi_request_t *out) {
 }
 
 void mc_requests_forget(mc_mine *node) {
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   for (uint32_t i = 0; i < REQUESTS; i++)
     if (table[i].number && table[i].request.node == node) let_go(&table[i]);
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
 }
 
 void mc_requests_reset(void) {
-  table_lock = (lvd_port_mutex){{0}};
+  table_lock = (lvd_os_mutex){{0}};
   for (uint32_t i = 0; i < REQUESTS; i++) {
     let_go(&table[i]);
     table[i].pins = 0; /* who had it is not here */
@@ -352,10 +352,10 @@ mcapi_boolean_t mcapi_test(const mcapi_request_t *request, size_t *size,
     return MCAPI_FALSE;
   }
   bool done = mc_request_try(&n->request);
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   mcapi_status_t status = done ? conclude(n, n->found, size) : MCAPI_PENDING;
   n->pins--;
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   mc_say(mcapi_status, status);
   return status == MCAPI_SUCCESS;
 }
@@ -383,14 +383,14 @@ static void arm_any(void *what) {
 /* Nobody else waits for one of them. MCAPI_SUCCESS; or one is used up already, or waited for. */
 static mcapi_status_t reserve(several *s) {
   mcapi_status_t status = MCAPI_SUCCESS;
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   for (size_t i = 0; i < s->count; i++)
     if (s->n[i]->number != s->request[i])
       status = MCAPI_ERR_REQUEST_INVALID;
     else if (s->n[i]->waited && status == MCAPI_SUCCESS)
       status = MCAPI_ERR_WAIT_PENDING;
   for (size_t i = 0; i < s->count && status == MCAPI_SUCCESS; i++) s->n[i]->waited = true;
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   return status;
 }
 
@@ -418,11 +418,11 @@ static bool wait_for(mc_mine *self, several *s, size_t *size, mcapi_timeout_t ti
   }
   lvd_status how =
       look_any(s) ? LVD_OK : mc_wait(self, look_any, arm_any, s, spin_us, mc_ns(timeout));
-  lvd_port_lock(&table_lock);
+  lvd_os_lock(&table_lock);
   mcapi_status_t ended =
       how == LVD_OK ? conclude(s->n[s->which], s->request[s->which], size) : unfinished(how);
   unreserve(s);
-  lvd_port_unlock(&table_lock);
+  lvd_os_unlock(&table_lock);
   mc_say(status, ended);
   return ended == MCAPI_SUCCESS;
 }
@@ -473,12 +473,12 @@ void mcapi_cancel(const mcapi_request_t *request, mcapi_status_t *mcapi_status) 
   numbered *n = self ? find(self, request) : NULL;
   mcapi_status_t status = !self ? MCAPI_ERR_NODE_NOTINIT : MCAPI_ERR_REQUEST_INVALID;
   if (n && give_up(&n->request, MCAPI_ERR_REQUEST_CANCELLED)) {
-    lvd_port_lock(&table_lock);
+    lvd_os_lock(&table_lock);
     if (n->number == n->found) { /* else who waited has seen it, and was faster */
       n->cancelled = true;
       if (!n->waited) let_go(n); /* else whoever waits does */
     }
-    lvd_port_unlock(&table_lock);
+    lvd_os_unlock(&table_lock);
     mc_ring(self->domain, self->index);
     status = MCAPI_SUCCESS;
   }

@@ -51,7 +51,7 @@ static inline bool mc_here_is(const mc_here *h, const void *node) {
   return lvd_load_acquire_ptr(&h->in) == node;
 }
 
-/* Behind `active` + 1 and lvd_port_barrier: then this stays so. */
+/* Behind `active` + 1 and lvd_os_barrier: then this stays so. */
 static inline bool mc_nobody_in(const void *node, const lvd_a32 *inside, const lvd_aptr *threads) {
   if (lvd_load_acquire_u32(inside)) return false;
   for (mc_here *h = lvd_load_acquire_ptr(threads); h; h = lvd_load_acquire_ptr(&h->next))

@@ -14,7 +14,7 @@ enum { GATE = 0, ALIVE = 1, TRIES = 100, LOOK_MS = 50 };
 static const mc_transport *const transports[] = {&mc_shm, &mc_pmq};
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
-static lvd_port_mutex domains_lock;
+static lvd_os_mutex domains_lock;
 static mc_domain *domains;
 
 void mc_file_name(char *out, size_t size, mcapi_domain_t number) {
@@ -27,13 +27,13 @@ static void name_bell(char *out, size_t size, mcapi_domain_t number, uint32_t pr
 /* ---- the gate ------------------------------------------------------------------------------- */
 
 void mc_gate_enter(mc_domain *d) {
-  lvd_port_lock(&d->gate);
-  lvd_port_locks_take(d->file, GATE, true);
+  lvd_os_lock(&d->gate);
+  lvd_os_file_lock_acquire(d->file, GATE, true);
 }
 
 void mc_gate_leave(mc_domain *d) {
-  lvd_port_locks_drop(d->file, GATE);
-  lvd_port_unlock(&d->gate);
+  lvd_os_file_lock_release(d->file, GATE);
+  lvd_os_unlock(&d->gate);
 }
 
 /* ---- the dead ------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ bool mc_is_alive(const mc_domain *d, uint32_t serial) {
   return false;
 }
 
-bool mc_file_alive(int file, uint32_t i) { return lvd_port_locks_held(file, ALIVE + i, 1); }
+bool mc_file_alive(int file, uint32_t i) { return lvd_os_file_lock_is_held(file, ALIVE + i, 1); }
 
 /* What process `i` had goes back to the tables. Behind the gate. First all of its endpoints are seen to be
  * gone, since what a transport has to take away takes its time. Its record goes last, so that whoever dies
@@ -78,11 +78,11 @@ static void clear_process(mc_domain *d, uint32_t i) {
 
 /* Behind the gate. True: process `i` was dead, or is no process; its lock is ours now. */
 static bool bury(mc_domain *d, uint32_t i) {
-  if (!lvd_port_locks_take(d->file, ALIVE + i, false)) return false;
+  if (!lvd_os_file_lock_acquire(d->file, ALIVE + i, false)) return false;
   if (lvd_load_relaxed_u32(&d->tables->process[i].serial)) {
     char name[64];
     name_bell(name, sizeof name, d->number, i);
-    lvd_port_name_remove(d->directory, name);
+    lvd_os_directory_remove(d->directory, name);
     clear_process(d, i);
   }
   return true;
@@ -90,12 +90,12 @@ static bool bury(mc_domain *d, uint32_t i) {
 
 bool mc_bury(mc_domain *d, uint32_t i) {
   if (i == d->process || !bury(d, i)) return false;
-  lvd_port_locks_drop(d->file, ALIVE + i);
+  lvd_os_file_lock_release(d->file, ALIVE + i);
   return true;
 }
 
 static void look_after(mc_domain *d, uint32_t i) {
-  if (i == d->process || lvd_port_locks_held(d->file, ALIVE + i, 1)) return;
+  if (i == d->process || lvd_os_file_lock_is_held(d->file, ALIVE + i, 1)) return;
   mc_gate_enter(d);
   mc_bury(d, i);
   mc_gate_leave(d);
@@ -105,8 +105,8 @@ static void look_after(mc_domain *d, uint32_t i) {
 /* ---- the bellman ---------------------------------------------------------------------------- */
 
 static void forget(mc_domain *d, uint32_t i) {
-  lvd_port_close(d->other[i].watch);
-  lvd_port_close(d->other[i].bell);
+  lvd_os_close(d->other[i].watch);
+  lvd_os_close(d->other[i].bell);
   d->other[i].watch = d->other[i].bell = -1;
   d->other[i].serial = 0;
 }
@@ -115,13 +115,13 @@ static void forget(mc_domain *d, uint32_t i) {
 void mc_ring_process(mc_domain *d, uint32_t i) {
   uint32_t serial = lvd_load_relaxed_u32(&d->tables->process[i].serial);
   char name[64];
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   bool known = d->other[i].bell >= 0 && d->other[i].serial == serial;
   name_bell(name, sizeof name, d->number, i);
-  int bell = known ? d->other[i].bell : lvd_port_named_bell_find(d->directory, name);
-  if (bell >= 0) lvd_port_named_bell_ring(bell);
-  if (!known) lvd_port_close(bell);
-  lvd_port_unlock(&d->lock);
+  int bell = known ? d->other[i].bell : lvd_os_fifo_open(d->directory, name);
+  if (bell >= 0) lvd_os_fifo_signal(bell);
+  if (!known) lvd_os_close(bell);
+  lvd_os_unlock(&d->lock);
 }
 
 /* Who is new, and who has gone. True: somebody has to be looked after from time to time. */
@@ -139,15 +139,15 @@ static bool meet(mc_domain *d) {
     if (serial != d->other[i].serial) {
       char name[64];
       name_bell(name, sizeof name, d->number, i);
-      lvd_port_lock(&d->lock);
+      lvd_os_lock(&d->lock);
       forget(d, i);
       if (serial) {
         /* The one that holds the lock, whatever the table says. */
-        d->other[i].watch = lvd_port_process_watch(lvd_port_locks_holder(d->file, ALIVE + i));
-        d->other[i].bell = lvd_port_named_bell_find(d->directory, name);
+        d->other[i].watch = lvd_os_process_exit_fd(lvd_os_file_lock_holder(d->file, ALIVE + i));
+        d->other[i].bell = lvd_os_fifo_open(d->directory, name);
         d->other[i].serial = serial;
       }
-      lvd_port_unlock(&d->lock);
+      lvd_os_unlock(&d->lock);
       /* Still alive with the descriptor in hand: then it is the right one's. */
       if (serial) look_after(d, i);
     }
@@ -160,23 +160,23 @@ static void bellman(void *argument) {
   mc_domain *d = argument;
   static const uint32_t all = 1 + MC_PROCESSES;
   uint32_t has = 0;
-  lvd_port_signals_keep_out();
+  lvd_os_block_signals();
   while (!lvd_load_relaxed_u32(&d->stop)) {
     uint32_t serves = lvd_load_relaxed_u32(&d->serves);
-    if (serves != has) lvd_port_thread_realtime(has = serves);
+    if (serves != has) lvd_os_thread_set_realtime(has = serves);
     bool now_and_then = meet(d), ready[1 + MC_PROCESSES];
     int fd[1 + MC_PROCESSES];
     fd[0] = d->bell;
     for (uint32_t i = 0; i < MC_PROCESSES; i++) fd[1 + i] = d->other[i].watch;
     mc_wake_fibers(d);
-    lvd_port_listen(fd, ready, all, now_and_then ? LOOK_MS * (int64_t)1000000 : -1);
+    lvd_os_poll_many(fd, ready, all, now_and_then ? LOOK_MS * (int64_t)1000000 : -1);
     for (uint32_t i = 0; i < MC_PROCESSES; i++)
       if (ready[1 + i] || (d->other[i].serial && d->other[i].watch < 0)) {
         look_after(d, i);
         if (ready[1 + i]) {
-          lvd_port_lock(&d->lock);
+          lvd_os_lock(&d->lock);
           forget(d, i);
-          lvd_port_unlock(&d->lock);
+          lvd_os_unlock(&d->lock);
         }
       }
   }
@@ -189,7 +189,7 @@ static void remove_bells(mc_domain *d) {
   char name[64];
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     name_bell(name, sizeof name, d->number, i);
-    lvd_port_name_remove(d->directory, name);
+    lvd_os_directory_remove(d->directory, name);
   }
 }
 
@@ -206,8 +206,8 @@ static lvd_status look_up_wish(uint32_t *wish) {
 lvd_status mc_names_open(int64_t *group, int *directory) {
   const char *name = *group == MC_GROUP_AS_SAID ? getenv("LEVADA_MCAPI_GROUP") : NULL;
   if (*group == MC_GROUP_AS_SAID) *group = MC_ALONE;
-  lvd_status status = name && *name ? lvd_port_group_find(name, group) : LVD_OK;
-  return status == LVD_OK ? lvd_port_names_open(*group, directory) : status;
+  lvd_status status = name && *name ? lvd_os_group_find(name, group) : LVD_OK;
+  return status == LVD_OK ? lvd_os_directory_open(*group, directory) : status;
 }
 
 uint32_t mc_transport_number(const mc_domain *d) {
@@ -221,16 +221,16 @@ uint32_t mc_transport_number(const mc_domain *d) {
 static lvd_status lay_out(mc_domain *d, uint32_t wish) {
   uint32_t transport = wish == MC_WHATEVER ? 0 : wish - 1;
   size_t size;
-  bool is_new = lvd_port_shared_size(d->file, &size) == LVD_OK && size == 0;
+  bool is_new = lvd_os_shared_size(d->file, &size) == LVD_OK && size == 0;
   if (d->group >= 0 && transports[transport] != &mc_shm) return LVD_E_STATE;
   remove_bells(d);
   for (uint32_t i = 0; i < TRANSPORTS; i++)
     if (transports[i]->clear && d->group < 0 && (i == transport || !is_new))
       transports[i]->clear(d);
-  lvd_status status = lvd_port_file_clear(d->file, mc_size());
-  if (status == LVD_OK) status = lvd_port_shared_claim(d->file, 0, mc_units(sizeof(mc_tables)));
+  lvd_status status = lvd_os_file_clear(d->file, mc_size());
+  if (status == LVD_OK) status = lvd_os_shared_commit(d->file, 0, mc_units(sizeof(mc_tables)));
   if (status != LVD_OK) return status;
-  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
+  mc_tables *t = lvd_os_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   t->layout = MC_LAYOUT;
   t->line = LVD_LINE;
@@ -254,10 +254,10 @@ bool mc_tables_fit(const mc_tables *t) {
 
 static lvd_status take_part(mc_domain *d, uint32_t wish) {
   size_t size;
-  lvd_status status = lvd_port_shared_size(d->file, &size);
+  lvd_status status = lvd_os_shared_size(d->file, &size);
   if (status != LVD_OK) return status;
   if (size != mc_size()) return LVD_E_LAYOUT;
-  mc_tables *t = lvd_port_shared_map(d->file, 0, mc_units(sizeof *t), 0);
+  mc_tables *t = lvd_os_shared_map(d->file, 0, mc_units(sizeof *t), 0);
   if (!t) return LVD_E_MEMORY;
   d->tables = t;
   uint32_t transport = *(const volatile uint32_t *)&t->transport;
@@ -275,10 +275,10 @@ static bool announce(mc_domain *d) {
     if (i == d->process || !lvd_load_relaxed_u32(&d->tables->process[i].serial)) continue;
     char name[64];
     name_bell(name, sizeof name, d->number, i);
-    int bell = lvd_port_named_bell_find(d->directory, name);
+    int bell = lvd_os_fifo_open(d->directory, name);
     if (bell < 0 && mc_file_alive(d->file, i)) return false;
-    if (bell >= 0) lvd_port_named_bell_ring(bell);
-    lvd_port_close(bell);
+    if (bell >= 0) lvd_os_fifo_signal(bell);
+    lvd_os_close(bell);
   }
   return true;
 }
@@ -289,7 +289,7 @@ static lvd_status enter(mc_domain *d, bool fences) {
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
     if (!bury(d, i)) continue;
     name_bell(name, sizeof name, d->number, i);
-    lvd_status status = lvd_port_named_bell_make(d->directory, name, &d->bell);
+    lvd_status status = lvd_os_fifo_create(d->directory, name, &d->bell);
     if (status != LVD_OK) return status;
     mc_process *p = &d->tables->process[i];
     d->process = i;
@@ -297,7 +297,7 @@ static lvd_status enter(mc_domain *d, bool fences) {
     while (d->serial == 0 || mc_is_alive(d, d->serial));
     if (!announce(d)) return LVD_E_SYSTEM;
     if (fences) lvd_store_relaxed_u32(&d->tables->fences, 1);
-    lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_port_process_self());
+    lvd_store_relaxed_u32(&p->id, (uint32_t)lvd_os_process_self());
     lvd_store_relaxed_u32(&p->serial, d->serial);
     return d->transport->join ? d->transport->join(d) : LVD_OK;
   }
@@ -307,18 +307,18 @@ static lvd_status enter(mc_domain *d, bool fences) {
 /* Nobody is in a call any more that could look at it. */
 static void put_away(mc_domain *d) {
   for (uint32_t i = 0; i < MC_PROCESSES; i++) forget(d, i);
-  lvd_port_close(d->file); /* drops every lock */
-  lvd_port_close(d->bell);
-  lvd_port_close(d->directory);
+  lvd_os_close(d->file); /* drops every lock */
+  lvd_os_close(d->bell);
+  lvd_os_close(d->directory);
   if (d->transport && d->transport->leave) d->transport->leave(d);
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) free(lvd_load_relaxed_ptr(&d->local[i]));
-  lvd_port_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
+  lvd_os_shared_unmap(d->tables, mc_units(sizeof *d->tables), 0);
   free(d);
 }
 
 /* In a child that a process forks nothing of this is the child's. */
 static void forget_all(void) {
-  domains_lock = (lvd_port_mutex){{0}};
+  domains_lock = (lvd_os_mutex){{0}};
   domains = NULL;
 }
 
@@ -327,20 +327,20 @@ static lvd_status join(mc_domain *d, uint32_t wish) {
   mc_file_name(name, sizeof name, d->number);
   lvd_status status = LVD_OK;
   /* Takes tens of milliseconds where we have threads: not behind the gate, where others wait. */
-  bool fences = !lvd_port_domain_barrier_prepare();
+  bool fences = !lvd_os_global_barrier_prepare();
   for (int i = 0; i < TRIES && status == LVD_OK; i++) {
-    status = lvd_port_file_open(d->directory, name, &d->file);
+    status = lvd_os_file_open(d->directory, name, &d->file);
     if (status != LVD_OK) break;
-    lvd_port_locks_take(d->file, GATE, true);
+    lvd_os_file_lock_acquire(d->file, GATE, true);
     /* Who left last has taken the name away, and ours with it. */
-    if (!lvd_port_file_removed(d->file)) {
-      bool alone = !lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES);
+    if (!lvd_os_file_is_removed(d->file)) {
+      bool alone = !lvd_os_file_lock_is_held(d->file, ALIVE, MC_PROCESSES);
       status = alone ? lay_out(d, wish) : take_part(d, wish);
       if (status == LVD_OK) status = enter(d, fences);
-      lvd_port_locks_drop(d->file, GATE);
+      lvd_os_file_lock_release(d->file, GATE);
       return status;
     }
-    lvd_port_close(d->file);
+    lvd_os_close(d->file);
     d->file = -1;
   }
   return status == LVD_OK ? LVD_E_SYSTEM : status;
@@ -352,14 +352,14 @@ static void withdraw(mc_domain *d) {
   mc_gate_enter(d);
   clear_process(d, d->process);
   name_bell(name, sizeof name, d->number, d->process);
-  lvd_port_name_remove(d->directory, name);
+  lvd_os_directory_remove(d->directory, name);
   /* Still behind the gate: of two that leave, the second finds that the first has left. */
-  lvd_port_locks_drop(d->file, ALIVE + d->process);
-  if (!lvd_port_locks_held(d->file, ALIVE, MC_PROCESSES)) {
+  lvd_os_file_lock_release(d->file, ALIVE + d->process);
+  if (!lvd_os_file_lock_is_held(d->file, ALIVE, MC_PROCESSES)) {
     remove_bells(d);
     if (d->transport->clear) d->transport->clear(d);
     mc_file_name(name, sizeof name, d->number);
-    lvd_port_name_remove(d->directory, name);
+    lvd_os_directory_remove(d->directory, name);
   }
   mc_gate_leave(d);
   mc_ring_all(d, NULL);
@@ -371,8 +371,8 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
   lvd_status status = look_up_wish(&wish);
   if (status == LVD_OK) status = mc_names_open(&group, &directory);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&domains_lock);
-  if (!at_fork) lvd_port_at_fork(NULL, NULL, forget_all);
+  lvd_os_lock(&domains_lock);
+  if (!at_fork) lvd_os_at_fork(NULL, NULL, forget_all);
   at_fork = true;
   mc_domain *d = domains;
   while (d && (d->number != number || d->group != group)) d = d->next;
@@ -387,7 +387,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
     for (uint32_t i = 0; i < MC_PROCESSES; i++) d->other[i].watch = d->other[i].bell = -1;
     status = join(d, wish);
     if (status == LVD_OK) {
-      status = lvd_port_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
+      status = lvd_os_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
       if (status != LVD_OK) withdraw(d);
     }
     if (status == LVD_OK) {
@@ -401,22 +401,22 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
     d->users++;
     *out = d;
   }
-  lvd_port_unlock(&domains_lock);
-  lvd_port_close(directory);
+  lvd_os_unlock(&domains_lock);
+  lvd_os_close(directory);
   return status;
 }
 
 void mc_domain_leave(mc_domain *d) {
-  lvd_port_lock(&domains_lock);
+  lvd_os_lock(&domains_lock);
   if (--d->users == 0) {
     mc_domain **at = &domains;
     while (*at != d) at = &(*at)->next;
     *at = d->next;
     lvd_store_relaxed_u32(&d->stop, 1);
-    lvd_port_named_bell_ring(d->bell);
-    lvd_port_thread_join(d->bellman);
+    lvd_os_fifo_signal(d->bell);
+    lvd_os_thread_join(d->bellman);
     withdraw(d);
     put_away(d);
   }
-  lvd_port_unlock(&domains_lock);
+  lvd_os_unlock(&domains_lock);
 }

@@ -250,9 +250,9 @@ struct mc_domain {
   const mc_transport *transport;
   void *own;                /* the transport's */
   uint32_t process, serial; /* ours */
-  lvd_port_mutex gate;      /* threads of this process one by one */
-  lvd_port_mutex lock;      /* of listeners and peers being mapped */
-  lvd_port_thread *bellman;
+  lvd_os_mutex gate;        /* threads of this process one by one */
+  lvd_os_mutex lock;        /* of listeners and peers being mapped */
+  lvd_os_thread *bellman;
   lvd_a32 stop;
   lvd_a32 serves; /* the bellman's priority: that of who serves the workers whose fibers it wakes */
   uint32_t joins; /* as the bellman has seen it */

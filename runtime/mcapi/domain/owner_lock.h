@@ -25,7 +25,7 @@ typedef struct mc_lock {
   lvd_a32 busy;      /* 1: the owner is inside, without the mutex */
   lvd_a32 shared;    /* 1: others have come */
   uint32_t fenced;   /* [light] must be a real fence */
-  lvd_port_mutex mutex;
+  lvd_os_mutex mutex;
 } mc_lock;
 
 /* The caller is the owner; a thread is known by its mark. */
@@ -44,14 +44,14 @@ static inline void mc_lock_take_as(mc_lock *l, const void *mark) {
 static inline void mc_lock_left(mc_lock *l) {
   lvd_store_release_u32(&l->busy, 0);
   lvd_barrier_light(l->fenced);
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&l->shared))) lvd_port_wake(&l->busy);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&l->shared))) lvd_os_wake(&l->busy);
 }
 
 static inline void mc_lock_drop_as(mc_lock *l, const void *mark) {
   if (LVD_LIKELY(l->owner == mark) && LVD_LIKELY(lvd_load_relaxed_u32(&l->busy)))
     mc_lock_left(l);
   else
-    lvd_port_unlock(&l->mutex);
+    lvd_os_unlock(&l->mutex);
 }
 
 /* A thread's mark is where this lies. A later thread may have it at the same place: the earlier is gone. */

@@ -13,7 +13,7 @@ static void ring(mc_domain *d, uint32_t node, bool whatever) {
   if ((lvd_load_relaxed_u32(&n->bell.threads) && lvd_exchange_acq_rel_u32(&n->bell.threads, 0)) ||
       whatever) {
     lvd_add_release_u32(&n->bell.rung, 1);
-    lvd_port_wake_shared(&n->bell.rung);
+    lvd_os_wake_shared(&n->bell.rung);
   }
   if (lvd_load_relaxed_u32(&n->bell.fibers) && lvd_exchange_acq_rel_u32(&n->bell.fibers, 0)) {
     uint32_t owner = lvd_load_relaxed_u32(&n->owner);
@@ -55,7 +55,7 @@ static bool look(lvd_watch *w) {
 }
 
 static void list(mc_domain *d, mc_listener *l, bool listed) {
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   if (listed && !l->listed) {
     l->previous = NULL;
     l->next = d->listeners;
@@ -66,7 +66,7 @@ static void list(mc_domain *d, mc_listener *l, bool listed) {
     if (l->next) l->next->previous = l->previous;
   }
   l->listed = listed;
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
 }
 
 /* The bellman is to wake a fiber of the caller's worker, which may let nobody of the usual class in. */
@@ -74,7 +74,7 @@ static void have_served(mc_domain *d) {
   uint32_t priority = lvd_serving_priority();
   if (priority <= lvd_load_relaxed_u32(&d->serves)) return;
   lvd_store_relaxed_u32(&d->serves, priority);
-  lvd_port_named_bell_ring(d->bell);
+  lvd_os_fifo_signal(d->bell);
 }
 
 /* The flag stays up when nobody waits any more: one ring too many. */
@@ -89,16 +89,16 @@ static void arm(lvd_watch *w, bool armed) {
   lvd_store_relaxed_u32(fiber ? &bell->fibers : &bell->threads, 1);
   if (l->arm) l->arm(l->what);
   lvd_fence_seq_cst();
-  if (!lvd_load_relaxed_u32(&d->tables->fences)) lvd_port_domain_barrier();
+  if (!lvd_load_relaxed_u32(&d->tables->fences)) lvd_os_global_barrier();
 }
 
 void mc_listen(mc_listener *l, bool listens) { arm(&l->watch, listens); }
 
 void mc_wake_fibers(mc_domain *d) {
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   for (mc_listener *l = d->listeners; l; l = l->next)
     l->watch.sleeper.waiter.wake(&l->watch.sleeper.waiter);
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
 }
 
 lvd_status mc_wait(mc_mine *node, bool (*look_for)(void *what), void (*arm_for)(void *what),

@@ -11,31 +11,31 @@
 
 /* What the checks' own threads do is watched, as the runtime's memory is. */
 typedef struct stage {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   uint32_t count;
 } stage;
 
 static bool membarrier;
 static stage *on_stage;
 
-uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
+uint32_t lvd_os_usable_cpus(int32_t *cpu, uint32_t max) {
   (void)cpu, (void)max;
   return 1;
 }
-uint32_t lvd_port_quota(const char *root) { return (void)root, 0; }
-bool lvd_port_barrier_prepare(void) { return membarrier; }
-size_t lvd_port_escape_size(void) { return 1; }
+uint32_t lvd_os_cpu_quota(const char *root) { return (void)root, 0; }
+bool lvd_os_barrier_prepare(void) { return membarrier; }
+size_t lvd_os_escape_size(void) { return 1; }
 /* Counts, under a lock. */
 void model_count(void) {
-  lvd_port_lock(&on_stage->lock);
+  lvd_os_lock(&on_stage->lock);
   on_stage->count++;
-  lvd_port_unlock(&on_stage->lock);
+  lvd_os_unlock(&on_stage->lock);
 }
 /* The same, unless somebody else does just now. */
 void model_count_if_free(void) {
-  if (!lvd_port_try_lock(&on_stage->lock)) return;
+  if (!lvd_os_try_lock(&on_stage->lock)) return;
   on_stage->count++;
-  lvd_port_unlock(&on_stage->lock);
+  lvd_os_unlock(&on_stage->lock);
 }
 uint32_t model_counted(void) { return on_stage->count; }
 
@@ -71,7 +71,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
 /* Works for as long as it is let. */
 static lvd_verdict busy_run(lvd_actor *self) {
   ((tally *)self->state)->runs++;
-  while (!lvd_should_yield(self)) lvd_port_relax();
+  while (!lvd_should_yield(self)) lvd_os_relax();
   return LVD_YIELD;
 }
 /* Puts two elements. */
@@ -132,7 +132,7 @@ static model_app made;
 model_app *model_make(uint32_t fenced, uint32_t workers, uint32_t net) {
   model_arena_reset();
   membarrier = !fenced;
-  on_stage = lvd_port_alloc(sizeof *on_stage);
+  on_stage = lvd_os_alloc(sizeof *on_stage);
   lvd_runtime_options options = {.workers = workers, .no_spin = true, .entities = 2};
   if (lvd_runtime_create(&options, &made.rt) != LVD_OK) abort();
   /* Every actor on the first worker. */

@@ -15,7 +15,7 @@ enum { LINES = 256, SAME = 16, PIECES = 512, THREADS = 6, OTHERS = 1 << 19 };
 #define POOLS ((size_t)LINES * (LINES + 1) / 2 * SAME * LVD_LINE)
 #define ARENA (POOLS + OTHERS)
 
-struct lvd_port_thread {
+struct lvd_os_thread {
   lvd_a32 started, ended;
   void (*body)(void *);
   void *argument;
@@ -31,7 +31,7 @@ static struct piece {
 static uint32_t pieces;
 static size_t others;
 static uint32_t same[LINES + 1];
-static lvd_port_thread *thread;
+static lvd_os_thread *thread;
 static uint32_t threads;
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -69,17 +69,17 @@ void *model_arena(void) { return arena; }
 size_t model_arena_size(void) { return ARENA; }
 void *model_pages(size_t size) { return give_aligned(size, 4096); }
 
-void *lvd_port_alloc(size_t size) { return give(size); }
-void lvd_port_free(void *p, size_t size) { (void)size, take_back(p); }
+void *lvd_os_alloc(size_t size) { return give(size); }
+void lvd_os_free(void *p, size_t size) { (void)size, take_back(p); }
 
 /* The same for what the sources under test ask of the C library; nobody else is linked with it. */
 void *malloc(size_t size) { return give(size); }
 void *calloc(size_t n, size_t size) { return give(n * size); }
 void free(void *p) { take_back(p); }
 
-__attribute__((weak)) size_t lvd_port_ring_unit(void) { return 4; }
-lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
-                                void **ring) {
+__attribute__((weak)) size_t lvd_os_ring_granularity(void) { return 4; }
+lvd_status lvd_os_rings_alloc(lvd_os_rings *rings, uint32_t count, const size_t *size,
+                              void **ring) {
   rings->size = 0;
   for (uint32_t i = 0; i < count; i++)
     rings->size += (size[i] + LVD_LINE - 1) / LVD_LINE * LVD_LINE;
@@ -90,29 +90,29 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
   }
   return LVD_OK;
 }
-void lvd_port_rings_free(lvd_port_rings *rings) { take_back(rings->base); }
+void lvd_os_rings_free(lvd_os_rings *rings) { take_back(rings->base); }
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
-                                 void (*body)(void *), void *argument) {
+lvd_status lvd_os_thread_start(lvd_os_thread **out, int32_t cpu, const char *name,
+                               void (*body)(void *), void *argument) {
   (void)cpu, (void)name;
   if (threads == THREADS) abort();
-  lvd_port_thread *t = *out = &thread[threads++];
+  lvd_os_thread *t = *out = &thread[threads++];
   t->body = body;
   t->argument = argument;
   lvd_store_release_u32(&t->started, 1);
-  lvd_port_wake(&t->started);
+  lvd_os_wake(&t->started);
   return LVD_OK;
 }
-void lvd_port_thread_join(lvd_port_thread *t) {
-  while (!lvd_load_acquire_u32(&t->ended)) lvd_port_wait(&t->ended, 0, -1);
+void lvd_os_thread_join(lvd_os_thread *t) {
+  while (!lvd_load_acquire_u32(&t->ended)) lvd_os_wait(&t->ended, 0, -1);
 }
 uint32_t model_threads(void) { return threads; }
 void model_thread(uint32_t i) {
-  lvd_port_thread *t = &thread[i];
-  while (!lvd_load_acquire_u32(&t->started)) lvd_port_wait(&t->started, 0, -1);
+  lvd_os_thread *t = &thread[i];
+  while (!lvd_load_acquire_u32(&t->started)) lvd_os_wait(&t->started, 0, -1);
   t->body(t->argument);
   lvd_store_release_u32(&t->ended, 1);
-  lvd_port_wake(&t->ended);
+  lvd_os_wake(&t->ended);
 }

@@ -13,9 +13,9 @@ static struct {
 
 /* ---- what no check has --------------------------------------------------------------------- */
 
-uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) { return (void)cpu, (void)max, 1; }
-uint32_t lvd_port_quota(const char *root) { return (void)root, 0; }
-size_t lvd_port_escape_size(void) { return 1; }
+uint32_t lvd_os_usable_cpus(int32_t *cpu, uint32_t max) { return (void)cpu, (void)max, 1; }
+uint32_t lvd_os_cpu_quota(const char *root) { return (void)root, 0; }
+size_t lvd_os_escape_size(void) { return 1; }
 void lvd_app_unload(lvd_app *app) { (void)app; }
 void lvd_apps_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }

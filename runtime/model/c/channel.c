@@ -76,7 +76,7 @@ uint32_t model_deserted(model_channel *m) { return lvd_deserted(&m->p); }
 /* True: sleep now. */
 uint32_t model_producer_sleeps(model_channel *m, uint32_t want) {
   if (lvd_producer_arm(&m->p, want)) return false;
-  lvd_port_barrier();
+  lvd_os_barrier();
   return !lvd_producer_settled(&m->p, want);
 }
 void model_producer_disarm(model_channel *m) { lvd_producer_disarm(&m->p); }
@@ -91,7 +91,7 @@ uint32_t model_ended(model_channel *m, uint32_t i) { return (uint32_t)lvd_ended(
 void model_leave(model_channel *m, uint32_t i) { lvd_leave(&m->c[i]); }
 uint32_t model_consumer_sleeps(model_channel *m, uint32_t i, uint32_t need) {
   if (lvd_consumer_arm(&m->c[i], need)) return false;
-  lvd_port_barrier();
+  lvd_os_barrier();
   return !lvd_consumer_settled(&m->c[i], need);
 }
 void model_consumer_disarm(model_channel *m, uint32_t i) { lvd_consumer_disarm(&m->c[i]); }

@@ -4,11 +4,11 @@
  * checker (calls.guard), which catches it; the worker's own stack, gone back to, goes on with it. */
 #include "src/sched/fiber.h"
 
-#define lvd_port_context_make   bare_make
-#define lvd_port_context_switch bare_switch
+#define lvd_os_context_make   bare_make
+#define lvd_os_context_switch bare_switch
 #include "platform/context.c"
-#undef lvd_port_context_make
-#undef lvd_port_context_switch
+#undef lvd_os_context_make
+#undef lvd_os_context_switch
 
 /* The checker's side (trampoline.c). */
 void model_guard(void (*entry)(void *), void *argument);
@@ -22,13 +22,13 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags) { (void)fiber, (void)fl
 
 enum { CONTEXTS = 8 };
 /* From which stack of a thread each fiber was last gone to. */
-static struct { lvd_port_context *fiber, *home; } gone_to[CONTEXTS];
+static struct { lvd_os_context *fiber, *home; } gone_to[CONTEXTS];
 static uint32_t contexts;
 static void (*fiber_entry)(void *);
 
 void model_contexts_forget(void) { contexts = 0; }
 
-static uint32_t index_of(const lvd_port_context *c) {
+static uint32_t index_of(const lvd_os_context *c) {
   uint32_t i = 0;
   while (i < contexts && gone_to[i].fiber != c) i++;
   return i;
@@ -42,15 +42,15 @@ __attribute__((no_sanitize("thread"))) static void begin_watched(void *argument)
   lvd_context_swap(&nowhere, gone_to[index_of(&((lvd_fiber *)argument)->context)].home->sp);
 }
 
-void lvd_port_context_make(lvd_port_context *c, void *low, size_t size, void (*entry)(void *),
-                           void *argument) {
+void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
+                         void *argument) {
   uint32_t i = index_of(c);
   if (i == contexts) gone_to[contexts++].fiber = c;
   fiber_entry = entry;
   bare_make(c, low, size, begin_watched, argument);
 }
 
-void lvd_port_context_switch(lvd_port_context *from, lvd_port_context *to, bool last) {
+void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) {
   uint32_t i = index_of(from), k = index_of(to);
   if (k < contexts) gone_to[k].home = i < contexts ? gone_to[i].home : from;
   bare_switch(from, to, last);

@@ -26,7 +26,7 @@ static model_forks *world;
 static lvd_runtime rt;
 static lvd_fork_set set = {.rt = &rt};
 
-static person *me(void) { return lvd_port_self(); }
+static person *me(void) { return lvd_os_self(); }
 lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 
 /* ---- what deque.c calls -------------------------------------------------------------------- */
@@ -52,18 +52,18 @@ bool lvd_cancelled(void) { return false; }
 /* An event as far as one waits and one tells. */
 void lvd_fork_tell(lvd_deque *d) {
   lvd_exchange_release_u32(&d->joined.armed, 1);
-  lvd_port_wake(&d->joined.armed);
+  lvd_os_wake(&d->joined.armed);
 }
 void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
   lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
 void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
   (void)f;
-  while (!lvd_exchange_acquire_u32(&d->joined.armed, 0)) lvd_port_wait(&d->joined.armed, 0, -1);
+  while (!lvd_exchange_acquire_u32(&d->joined.armed, 0)) lvd_os_wait(&d->joined.armed, 0, -1);
 }
 
 /* Each look is late: who waits looks once, and sleeps. */
-uint64_t lvd_port_ticks(void) {
+uint64_t lvd_os_ticks(void) {
   static uint64_t now;
   return now += 1000000;
 }
@@ -101,7 +101,7 @@ model_forks *model_make(uint32_t people, uint32_t asked, uint32_t deep) {
 }
 void model_free(model_forks *m) { free(m); }
 size_t model_size(void) { return sizeof(model_forks); }
-void model_be(model_forks *m, uint32_t i) { lvd_port_set_self(&m->person[i]); }
+void model_be(model_forks *m, uint32_t i) { lvd_os_set_self(&m->person[i]); }
 
 void model_fork(model_forks *m, uint32_t n) {
   m->before[n] = 10 + n;

@@ -40,7 +40,7 @@ uint32_t model_read(model_inbox *m, uint32_t n) { return m->payload[n]; }
 void model_post(model_inbox *m, uint32_t n, uint32_t level) {
   uint32_t sleep;
   if (!lvd_inbox_post(&m->in, m->slot, n, level, &sleep)) return;
-  lvd_port_wake(&m->in.waiting);
+  lvd_os_wake(&m->in.waiting);
   lvd_inbox_woken(&m->in, sleep);
 }
 
@@ -49,7 +49,7 @@ void model_post_blind(model_inbox *m, uint32_t n, uint32_t level) {
   uint32_t sleep;
   lvd_inbox_link_behind(&m->in, m->slot, n, level, 0);
   if (!lvd_inbox_asleep(&m->in, &sleep)) return;
-  lvd_port_wake(&m->in.waiting);
+  lvd_os_wake(&m->in.waiting);
   lvd_inbox_woken(&m->in, sleep);
 }
 
@@ -82,6 +82,6 @@ uint32_t model_reap(model_inbox *m, uint32_t owner) {
 void model_rest(model_inbox *m) {
   uint32_t sleep = lvd_inbox_announce(&m->in);
   if (!sleep) return;
-  lvd_port_wait(&m->in.waiting, sleep, -1);
+  lvd_os_wait(&m->in.waiting, sleep, -1);
   lvd_inbox_awake(&m->in);
 }

@@ -12,7 +12,7 @@ typedef struct model_lease {
   lvd_a32 inside, wrong;
 } model_lease;
 
-void lvd_port_wake_shared(lvd_a32 *word) { lvd_port_wake(word); }
+void lvd_os_wake_shared(lvd_a32 *word) { lvd_os_wake(word); }
 
 model_lease *model_make(void) {
   model_lease *m = aligned_alloc(LVD_LINE, sizeof *m);
@@ -31,7 +31,7 @@ static void go(model_lease *m) { lvd_add_relaxed_u32(&m->inside, UINT32_MAX); }
 /* As lease_client.c does it, without looks at the holder. */
 static void wait_for(model_lease *m, uint32_t me) {
   while (!lvd_lease_ask(&m->lease, me, 1)) {
-    lvd_port_wait(&m->lease.want[me], 1, -1);
+    lvd_os_wait(&m->lease.want[me], 1, -1);
     if (lvd_lease_is(&m->lease, me)) return;
   }
 }

@@ -41,43 +41,43 @@ enum { PARENTS_BELL = LVD_PARENT, CHILDS_BELL = LVD_CHILD, MEMORY_FILE, OWN_BELL
 static unsigned char *shared;
 static size_t shared_size;
 
-bool lvd_port_barrier_prepare(void) { return false; }
-size_t lvd_port_ring_unit(void) { return 4096; }
+bool lvd_os_barrier_prepare(void) { return false; }
+size_t lvd_os_ring_granularity(void) { return 4096; }
 
-lvd_status lvd_port_shared_make(size_t size, int *memory) {
+lvd_status lvd_os_shared_create(size_t size, int *memory) {
   shared = model_pages(shared_size = size);
   *memory = MEMORY_FILE;
   return LVD_OK;
 }
-lvd_status lvd_port_shared_size(int memory, size_t *size) {
+lvd_status lvd_os_shared_size(int memory, size_t *size) {
   *size = memory == MEMORY_FILE ? shared_size : 0;
   return LVD_OK;
 }
-lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size) {
+lvd_status lvd_os_shared_commit(int memory, size_t offset, size_t size) {
   return memory == MEMORY_FILE && offset + size <= shared_size ? LVD_OK : LVD_E_MEMORY;
 }
-void lvd_port_shared_release(int memory, size_t offset, size_t size) {
+void lvd_os_shared_decommit(int memory, size_t offset, size_t size) {
   (void)memory, (void)offset, (void)size;
 }
 /* Nothing is put or got here in a row that would pass the end of a ring. */
-void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring) {
+void *lvd_os_shared_map(int memory, size_t offset, size_t head, size_t ring) {
   return memory == MEMORY_FILE && offset + head + ring <= shared_size ? shared + offset : NULL;
 }
-void lvd_port_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)head, (void)ring; }
+void lvd_os_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)head, (void)ring; }
 
 /* A process is known by 1 + its side. */
-int32_t lvd_port_process_self(void) { return 1 + LVD_PARENT; }
-lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
-  *p = (lvd_port_process){.id = id, .handle = -1, .parent = true};
+int32_t lvd_os_process_self(void) { return 1 + LVD_PARENT; }
+lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id) {
+  *p = (lvd_os_process){.id = id, .handle = -1, .parent = true};
   return LVD_OK;
 }
-bool lvd_port_process_failed(const lvd_port_process *p) { return (void)p, false; }
-bool lvd_port_process_gone(lvd_port_process *p) {
+bool lvd_os_process_crashed(const lvd_os_process *p) { return (void)p, false; }
+bool lvd_os_process_has_exited(lvd_os_process *p) {
   return lvd_load_acquire_u32(&world->gone[p->id - 1]);
 }
-void lvd_port_process_kill(const lvd_port_process *p) { (void)p, abort(); }
-void lvd_port_process_close(lvd_port_process *p) { (void)p; }
-void lvd_port_close(int descriptor) { (void)descriptor; }
+void lvd_os_process_kill(const lvd_os_process *p) { (void)p, abort(); }
+void lvd_os_process_close(lvd_os_process *p) { (void)p; }
+void lvd_os_close(int descriptor) { (void)descriptor; }
 
 /* All that a bellman sleeps for is one bell of his side's, since he looks at all of it anyway. Of
  * what the system tells him he sees what was before it; the other side's bell orders nothing. */
@@ -85,19 +85,19 @@ static void tell(uint32_t side) {
   lvd_exchange_release_u32(&world->told[side], 1);
   model_ring(side);
 }
-lvd_status lvd_port_bells_make(int bell[2], bool wire) {
+lvd_status lvd_os_socketpair(int bell[2], bool wire) {
   (void)wire;
   bell[0] = PARENTS_BELL;
   bell[1] = CHILDS_BELL;
   return LVD_OK;
 }
-void lvd_port_bell_ring(int bell) { model_ring(bell == PARENTS_BELL ? LVD_CHILD : LVD_PARENT); }
-lvd_status lvd_port_own_bell_make(int *bell) {
+void lvd_os_socket_signal(int bell) { model_ring(bell == PARENTS_BELL ? LVD_CHILD : LVD_PARENT); }
+lvd_status lvd_os_eventfd_create(int *bell) {
   *bell = OWN_BELL + (shared != NULL && world->side[LVD_PARENT].link.segment != NULL);
   return LVD_OK;
 }
-void lvd_port_own_bell_ring(int bell) { tell((uint32_t)(bell - OWN_BELL)); }
-void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns) {
+void lvd_os_eventfd_signal(int bell) { tell((uint32_t)(bell - OWN_BELL)); }
+void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t timeout_ns) {
   (void)own, (void)p, (void)timeout_ns;
   model_sleep((uint32_t)bell);
   lvd_exchange_acquire_u32(&world->told[bell], 0);
@@ -105,7 +105,7 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
 
 /* Threads alone wait. */
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
-bool lvd_port_thread_realtime(uint32_t priority) { return (void)priority, true; }
+bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
@@ -122,7 +122,7 @@ static void take(lvd_link *link, const lvd_record *r) {
   uint32_t n = lvd_load_relaxed_u32(&s->records);
   if (r->number != n) s->wrong++;
   lvd_store_release_u32(&s->records, n + 1);
-  lvd_port_wake(&s->records);
+  lvd_os_wake(&s->records);
 }
 static void ended(lvd_link *link, lvd_status why) {
   lvd_store_release_u32(&side_of(link)->let_go, 1 + (uint32_t)why);
@@ -133,7 +133,7 @@ model_world *model_make(void) {
   int bell;
   model_arena_reset();
   shared = NULL;
-  model_world *m = world = lvd_port_alloc(sizeof *m);
+  model_world *m = world = lvd_os_alloc(sizeof *m);
   for (int i = 0; i < 2; i++) {
     model_side *s = &m->side[i];
     s->rt.options.no_spin = true;
@@ -147,14 +147,14 @@ model_world *model_make(void) {
       lvd_link_begin(&parent->link, "parent's") != LVD_OK ||
       lvd_link_begin(&child->link, "child's") != LVD_OK)
     abort();
-  parent->link.peer = (lvd_port_process){.id = 1 + LVD_CHILD, .handle = -1};
+  parent->link.peer = (lvd_os_process){.id = 1 + LVD_CHILD, .handle = -1};
   return m;
 }
 
 /* A thread works for one side: whose ends it has, it finds by that. */
 static lvd_worker sides[2];
 static model_side *on(model_world *m, uint32_t side) {
-  lvd_port_set_self(&sides[side]);
+  lvd_os_set_self(&sides[side]);
   return &m->side[side];
 }
 
@@ -218,7 +218,7 @@ uint32_t model_send(model_world *m, uint32_t side, uint32_t number) {
 /* Sleeps until so many records have come. */
 void model_come(model_world *m, uint32_t side, uint32_t n) {
   lvd_a32 *records = &m->side[side].records;
-  for (uint32_t come; (come = lvd_load_acquire_u32(records)) < n;) lvd_port_wait(records, come, -1);
+  for (uint32_t come; (come = lvd_load_acquire_u32(records)) < n;) lvd_os_wait(records, come, -1);
 }
 
 /* The process is no more, with all its threads; its peer is told. */

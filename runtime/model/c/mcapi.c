@@ -34,79 +34,79 @@ static bool fenced;
 
 /* Who calls: threads say so. */
 static lvd_worker selves[PROCESSES];
-static uint32_t caller(void) { return (uint32_t)((lvd_worker *)lvd_port_self() - selves); }
-void model_am(uint32_t process) { lvd_port_set_self(&selves[process]); }
+static uint32_t caller(void) { return (uint32_t)((lvd_worker *)lvd_os_self() - selves); }
+void model_am(uint32_t process) { lvd_os_set_self(&selves[process]); }
 
 /* ---- the port: the file ----------------------------------------------------------------------- */
 
-lvd_status lvd_port_names_open(int64_t group, int *directory) {
+lvd_status lvd_os_directory_open(int64_t group, int *directory) {
   (void)group;
   *directory = 1;
   return LVD_OK;
 }
-lvd_status lvd_port_group_find(const char *name, int64_t *group) {
+lvd_status lvd_os_group_find(const char *name, int64_t *group) {
   (void)name, (void)group;
   return LVD_E_UNKNOWN;
 }
-lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
+lvd_status lvd_os_file_open(int directory, const char *name, int *file) {
   unsigned number = 0;
   (void)directory;
   sscanf(name, "mcapi-%u", &number);
   *file = FIRST_FILE + (int)number;
   return LVD_OK;
 }
-bool lvd_port_file_removed(int file) { return (void)file, false; }
-void lvd_port_name_remove(int directory, const char *name) { (void)directory, (void)name; }
-lvd_status lvd_port_file_clear(int file, size_t size) { return (void)file, (void)size, LVD_OK; }
-lvd_status lvd_port_shared_size(int file, size_t *size) {
+bool lvd_os_file_is_removed(int file) { return (void)file, false; }
+void lvd_os_directory_remove(int directory, const char *name) { (void)directory, (void)name; }
+lvd_status lvd_os_file_clear(int file, size_t size) { return (void)file, (void)size, LVD_OK; }
+lvd_status lvd_os_shared_size(int file, size_t *size) {
   (void)file;
   *size = mc_size();
   return LVD_OK;
 }
-lvd_status lvd_port_shared_claim(int file, size_t offset, size_t size) {
+lvd_status lvd_os_shared_commit(int file, size_t offset, size_t size) {
   (void)file, (void)offset, (void)size;
   return LVD_OK;
 }
-void *lvd_port_shared_map(int file, size_t offset, size_t head, size_t ring) {
+void *lvd_os_shared_map(int file, size_t offset, size_t head, size_t ring) {
   (void)file, (void)head, (void)ring;
   if (offset == 0) return world->tables;
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++)
     if (offset == mc_queue_at(i)) return world->queue[i];
   return NULL;
 }
-void *lvd_port_shared_map_at(void *p, int file, size_t offset, size_t head, size_t ring) {
-  return (void)p, lvd_port_shared_map(file, offset, head, ring);
+void *lvd_os_shared_map_at(void *p, int file, size_t offset, size_t head, size_t ring) {
+  return (void)p, lvd_os_shared_map(file, offset, head, ring);
 }
-bool lvd_port_take_place(void *p, void *own, size_t size) {
+bool lvd_os_replace_mapping(void *p, void *own, size_t size) {
   return (void)p, (void)own, (void)size, false;
 }
-void lvd_port_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)head, (void)ring; }
-void lvd_port_close(int descriptor) { (void)descriptor; }
-void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+void lvd_os_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)head, (void)ring; }
+void lvd_os_close(int descriptor) { (void)descriptor; }
+void lvd_os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
   (void)before, (void)parent, (void)child;
 }
-int32_t lvd_port_process_self(void) { return (int32_t)caller() + 1; }
+int32_t lvd_os_process_self(void) { return (int32_t)caller() + 1; }
 
 /* ---- locks: the system's, so what was done under one is seen by the next ----------------------- */
 
 static uint32_t holder(int file) { return (uint32_t)(file - FIRST_FILE); }
 
-bool lvd_port_locks_take(int file, uint32_t number, bool wait) {
+bool lvd_os_file_lock_acquire(int file, uint32_t number, bool wait) {
   lvd_a32 *lock = &world->lock[number];
   for (;;) {
     uint32_t seen = 0;
     if (lvd_cas_acquire_u32(lock, &seen, holder(file)) || seen == holder(file)) return true;
     if (!wait) return false;
-    lvd_port_wait(lock, seen, -1);
+    lvd_os_wait(lock, seen, -1);
   }
 }
-void lvd_port_locks_drop(int file, uint32_t number) {
+void lvd_os_file_lock_release(int file, uint32_t number) {
   uint32_t mine = holder(file);
   if (lvd_load_relaxed_u32(&world->lock[number]) != mine) return;
   lvd_exchange_release_u32(&world->lock[number], 0);
-  lvd_port_wake(&world->lock[number]);
+  lvd_os_wake(&world->lock[number]);
 }
-bool lvd_port_locks_held(int file, uint32_t first, uint32_t count) {
+bool lvd_os_file_lock_is_held(int file, uint32_t first, uint32_t count) {
   for (uint32_t i = first; i < first + count; i++) {
     uint32_t seen = lvd_load_acquire_u32(&world->lock[i]);
     if (seen && seen != holder(file)) return true;
@@ -114,7 +114,7 @@ bool lvd_port_locks_held(int file, uint32_t first, uint32_t count) {
   return false;
 }
 
-int32_t lvd_port_locks_holder(int file, uint32_t number) {
+int32_t lvd_os_file_lock_holder(int file, uint32_t number) {
   uint32_t seen = lvd_load_acquire_u32(&world->lock[number]);
   return seen == holder(file) ? 0 : (int32_t)seen;
 }
@@ -126,17 +126,15 @@ static int bell_of(const char *name) {
   sscanf(name, "mcapi-%u.%u", &number, &process);
   return (int)process;
 }
-lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) {
+lvd_status lvd_os_fifo_create(int directory, const char *name, int *bell) {
   (void)directory;
   *bell = bell_of(name);
   return LVD_OK;
 }
-int lvd_port_named_bell_find(int directory, const char *name) {
-  return (void)directory, bell_of(name);
-}
-void lvd_port_named_bell_ring(int bell) { model_ring((uint32_t)bell); }
-int lvd_port_process_watch(int32_t id) { return id ? FIRST_WATCH + id - 1 : -1; }
-void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
+int lvd_os_fifo_open(int directory, const char *name) { return (void)directory, bell_of(name); }
+void lvd_os_fifo_signal(int bell) { model_ring((uint32_t)bell); }
+int lvd_os_process_exit_fd(int32_t id) { return id ? FIRST_WATCH + id - 1 : -1; }
+void lvd_os_poll_many(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
   (void)timeout_ns;
   model_sleep((uint32_t)descriptor[0]);
   lvd_exchange_acquire_u32(&world->told[descriptor[0]], 0);
@@ -144,21 +142,21 @@ void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t
     ready[i] = descriptor[i] >= FIRST_WATCH &&
                lvd_load_acquire_u32(&world->gone[descriptor[i] - FIRST_WATCH]);
 }
-void lvd_port_signals_keep_out(void) {}
-bool lvd_port_barrier_prepare(void) { return !fenced; }
-bool lvd_port_domain_barrier_prepare(void) { return !fenced; }
-void lvd_port_domain_barrier(void) { lvd_port_barrier(); }
-void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
-  lvd_port_wait(word, expected, timeout_ns);
+void lvd_os_block_signals(void) {}
+bool lvd_os_barrier_prepare(void) { return !fenced; }
+bool lvd_os_global_barrier_prepare(void) { return !fenced; }
+void lvd_os_global_barrier(void) { lvd_os_barrier(); }
+void lvd_os_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+  lvd_os_wait(word, expected, timeout_ns);
 }
-void lvd_port_wake_shared(lvd_a32 *word) { lvd_port_wake(word); }
+void lvd_os_wake_shared(lvd_a32 *word) { lvd_os_wake(word); }
 
 /* The process ends, with all its threads: the system drops its locks, then tells of it. One that it had
  * dropped when it died was dropped whole, with the news of it. */
 void model_dies(uint32_t process) {
   for (uint32_t i = 0; i < LOCKS; i++) {
-    if (!lvd_load_relaxed_u32(&world->lock[i])) lvd_port_wake(&world->lock[i]);
-    lvd_port_locks_drop(FIRST_FILE + (int)process + 1, i);
+    if (!lvd_load_relaxed_u32(&world->lock[i])) lvd_os_wake(&world->lock[i]);
+    lvd_os_file_lock_release(FIRST_FILE + (int)process + 1, i);
   }
   lvd_exchange_release_u32(&world->gone[process], 1);
   for (uint32_t i = 0; i < PROCESSES; i++) {
@@ -184,7 +182,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
 }
 void lvd_stream_thread_flush(void) {}
 uint32_t lvd_serving_priority(void) { return 0; }
-bool lvd_port_thread_realtime(uint32_t priority) { return (void)priority, true; }
+bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
 
 /* ---- what a check does ------------------------------------------------------------------------- */
 
@@ -203,7 +201,7 @@ static void join(uint32_t process) {
 /* The first `joined` of them are in it. */
 void model_make(uint32_t all_cores, uint32_t joined) {
   model_arena_reset();
-  world = lvd_port_alloc(sizeof *world);
+  world = lvd_os_alloc(sizeof *world);
   world->tables = model_pages(sizeof(mc_tables));
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) world->queue[i] = model_pages(sizeof(mc_queue));
   fenced = !all_cores;

@@ -38,17 +38,17 @@ lvd_forker **model_fork_self(void) { return &forks->person[number()].forker; }
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
-int32_t lvd_port_cpu(void) { return cpu[number()]; }
-const unsigned char *lvd_port_stack_low(size_t *size) { return (void)size, NULL; }
-int lvd_port_thread_clock(void) { return 1; }
-uint64_t lvd_port_clock_ns(int clock) { return (void)clock, 0; }
-void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument) {
-  if (what != LVD_ENDS_FORKS) return;
+int32_t lvd_os_current_cpu(void) { return cpu[number()]; }
+const unsigned char *lvd_os_stack_low(size_t *size) { return (void)size, NULL; }
+int lvd_os_thread_cpu_clock(void) { return 1; }
+uint64_t lvd_os_cpu_clock_ns(int clock) { return (void)clock, 0; }
+void lvd_os_at_thread_exit(lvd_os_exit_hook what, void (*end)(void *), void *argument) {
+  if (what != LVD_EXIT_HOOK_FORKS) return;
   forks->person[number()].end = end;
   forks->person[number()].argument = argument;
 }
 
-void lvd_port_at_fork(void (*before)(void), void (*after)(void), void (*in_child)(void)) {
+void lvd_os_at_fork(void (*before)(void), void (*after)(void), void (*in_child)(void)) {
   (void)before, (void)after, (void)in_child;
 }
 
@@ -66,7 +66,7 @@ void lvd_leave_overdue(lvd_worker *w) { (void)w; }
 
 /* Each look is late: who waits looks once, and sleeps. */
 static uint64_t now;
-uint64_t lvd_port_ticks(void) { return now += 1000000; }
+uint64_t lvd_os_ticks(void) { return now += 1000000; }
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
@@ -78,8 +78,8 @@ static uint32_t call(uint32_t n) {
   forks->made[n]++;
   forks->after[n] = forks->before[n] + 1;
   if (sets & 1u << n) lvd_event_set(&event[n % EVENTS], 7 + n);
-  if (fails & 1u << n) lvd_port_jump(((lvd_worker *)lvd_port_self())->escape);
-  if (!(nests & 1u << n) || !lvd_port_self()) return 100 + n;
+  if (fails & 1u << n) lvd_os_jump(((lvd_worker *)lvd_os_self())->escape);
+  if (!(nests & 1u << n) || !lvd_os_self()) return 100 + n;
   forks->before[n + 1] = 10 + n + 1;
   LVD_FORK(f, call, n + 1);
   if (lvd_event_wait(&event[(n + 1) % EVENTS], NULL, -1) != LVD_OK) return 0;
@@ -117,7 +117,7 @@ static uint32_t forks_and_joins(model_world *m) {
 static uint32_t forks_and_fails(model_world *m) {
   forks_call(0);
   (void)m;
-  lvd_port_jump(((lvd_worker *)lvd_port_self())->escape);
+  lvd_os_jump(((lvd_worker *)lvd_os_self())->escape);
 }
 
 uint32_t (*const model_role[])(model_world *) = {forks_and_waits, forks_and_joins, forks_and_fails};
@@ -125,7 +125,7 @@ uint32_t (*const model_role[])(model_world *) = {forks_and_waits, forks_and_join
 /* ---- what a check does --------------------------------------------------------------------- */
 
 void model_begin(model_world *m) {
-  forks = lvd_port_alloc(sizeof *forks);
+  forks = lvd_os_alloc(sizeof *forks);
   acting = nests = sets = fails = 0;
   now = 0;
   for (uint32_t i = 0; i < PEOPLE; i++) cpu[i] = (int32_t)i;
@@ -137,10 +137,10 @@ void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) 
   acting = n;
   cpu[n] = (int32_t)at;
   lvd_worker *w = worker == LVD_NOWHERE ? NULL : &m->worker[worker];
-  lvd_port_set_self(w);
+  lvd_os_set_self(w);
   if (!lvd_forker_self()) abort();
   if (w) lvd_forks_awake(w);
-  lvd_port_set_self(NULL);
+  lvd_os_set_self(NULL);
   acting = 0;
 }
 void model_calls(uint32_t that_nest, uint32_t that_set, uint32_t that_fail) {

@@ -119,52 +119,52 @@ ATOMIC(32)
 ATOMIC(64)
 
 void __tsan_atomic_thread_fence(int order) { calls.fence(order, PC); }
-/* The compiler's barrier is the cheap half of an asymmetric pair; lvd_port_barrier is the other. */
+/* The compiler's barrier is the cheap half of an asymmetric pair; lvd_os_barrier is the other. */
 void __tsan_atomic_signal_fence(int order) { (void)order, calls.light(PC); }
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
-void lvd_port_barrier(void) { calls.barrier(PC); }
-void lvd_port_wait(void *word, uint32_t expected, int64_t timeout_ns) {
+void lvd_os_barrier(void) { calls.barrier(PC); }
+void lvd_os_wait(void *word, uint32_t expected, int64_t timeout_ns) {
   calls.wait(word, expected, timeout_ns >= 0, PC);
 }
-void lvd_port_wake(void *word) { calls.wake(word, PC); }
-void lvd_port_relax(void) { calls.relax(); }
-void *lvd_port_self(void) { return calls.self(); }
-void lvd_port_set_self(void *self) { calls.set_self(self); }
+void lvd_os_wake(void *word) { calls.wake(word, PC); }
+void lvd_os_relax(void) { calls.relax(); }
+void *lvd_os_self(void) { return calls.self(); }
+void lvd_os_set_self(void *self) { calls.set_self(self); }
 
 /* Time stands still until a check says how late it is; then all who sleep with a time limit wake. */
 static u64 late_ns;
-uint64_t lvd_port_ns(void) { return late_ns; }
-__attribute__((weak)) uint64_t lvd_port_ticks(void) { return late_ns; }
+uint64_t lvd_os_now_ns(void) { return late_ns; }
+__attribute__((weak)) uint64_t lvd_os_ticks(void) { return late_ns; }
 void model_late(u32 ns) {
   late_ns = ns;
   if (ns) calls.late();
 }
-uint64_t lvd_port_ticks_to_ns(uint64_t ticks) { return ticks; }
-uint64_t lvd_port_ns_to_ticks(uint64_t ns) { return ns; }
+uint64_t lvd_os_ticks_to_ns(uint64_t ticks) { return ticks; }
+uint64_t lvd_os_ns_to_ticks(uint64_t ns) { return ns; }
 
 /* Nothing traps; what is tried is done, or abandoned where it asks for that. */
 enum { THREADS = 8 };
 static jmp_buf escapes[THREADS];
-void lvd_port_traps_prepare(void) {}
-int lvd_port_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
-void lvd_port_traps_end(void) {}
-_Bool lvd_port_try(void *escape, void (*body)(void *), void *argument) {
+void lvd_os_traps_prepare(void) {}
+int lvd_os_traps_begin(void *handler, int ticks) { return (void)handler, (void)ticks, 0; }
+void lvd_os_traps_end(void) {}
+_Bool lvd_os_try(void *escape, void (*body)(void *), void *argument) {
   (void)escape;
   if (_setjmp(escapes[calls.number()])) return 0;
   body(argument);
   return 1;
 }
-void lvd_port_jump(void *escape) {
+void lvd_os_jump(void *escape) {
   (void)escape;
   _longjmp(escapes[calls.number()], 1);
 }
-__attribute__((weak)) const unsigned char *lvd_port_stack_low(size_t *size) {
+__attribute__((weak)) const unsigned char *lvd_os_stack_low(size_t *size) {
   return (void)size, NULL;
 }
 /* No thread ends before the check does. */
-__attribute__((weak)) void lvd_port_at_thread_end(int what, void (*end)(void *), void *argument) {
+__attribute__((weak)) void lvd_os_at_thread_exit(int what, void (*end)(void *), void *argument) {
   (void)what, (void)end, (void)argument;
 }
 u32 model_number(void) { return calls.number(); }

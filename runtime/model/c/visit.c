@@ -45,7 +45,7 @@ uint32_t model_call(model_node *m) {
 /* It ends if nobody is in it at the first look. */
 uint32_t model_end(model_node *m) {
   lvd_add_release_u32(&m->active, 1);
-  lvd_port_barrier();
+  lvd_os_barrier();
   if (!mc_nobody_in(m, &m->inside, &m->threads)) return 0;
   m->word = GONE;
   return 1;

@@ -43,7 +43,7 @@ typedef struct model_world {
 static model_world *world_of(lvd_actor *a) { return a->state; }
 
 static void done_here(model_world *m) {
-  if (m->last_ends) ((lvd_worker *)lvd_port_self())->ending = true;
+  if (m->last_ends) ((lvd_worker *)lvd_os_self())->ending = true;
 }
 
 static void stop_working(lvd_worker *w, lvd_command *c) {
@@ -60,16 +60,16 @@ static void tell_to_stop(model_world *m, uint32_t worker) {
 
 static void say(model_world *m) {
   lvd_store_relaxed_u32(&m->said, 1);
-  lvd_port_wake(&m->said);
+  lvd_os_wake(&m->said);
 }
 
 static lvd_verdict source_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->source_busy) {
     say(m);
-    for (lvd_worker *w = lvd_port_self(); m->source_stuck && !w->ending; lvd_port_relax())
+    for (lvd_worker *w = lvd_os_self(); m->source_stuck && !w->ending; lvd_os_relax())
       lvd_worker_obey(w);
-    while (!lvd_should_yield(self)) lvd_port_relax();
+    while (!lvd_should_yield(self)) lvd_os_relax();
     m->put++;
     return LVD_YIELD;
   }
@@ -105,7 +105,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
     done_here(m);
     if (m->last_ends) return LVD_DONE;
     if (m->sink_stops) {
-      lvd_worker *w = lvd_port_self();
+      lvd_worker *w = lvd_os_self();
       w->ending = true;
       tell_to_stop(m, WORKERS - 1 - w->index);
     }
@@ -254,7 +254,7 @@ void model_end(model_world *m) { lvd_end(&m->out, LVD_OK); }
 
 /* Sleeps, as the keeper does, until the application has begun to end. */
 void model_keep(model_world *m) {
-  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_port_wait(&m->rt.keeper_work, 0, -1);
+  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_os_wait(&m->rt.keeper_work, 0, -1);
 }
 /* How many have stopped. */
 uint32_t model_stop(model_world *m) {
@@ -266,7 +266,7 @@ uint32_t model_stop(model_world *m) {
 uint32_t model_stop_late(model_world *m) {
   model_late(1);
   tell_to_stop(m, 0);
-  while (!lvd_command_done(&m->bye[0], 1)) lvd_port_relax();
+  while (!lvd_command_done(&m->bye[0], 1)) lvd_os_relax();
   return m->stopped[0];
 }
 
@@ -287,7 +287,7 @@ void model_says(model_world *m) {
   lvd_store_relaxed_u32(&m->share[m->entity[SINK].worker.word].known, 1);
 }
 void model_await_said(model_world *m) {
-  while (!lvd_load_relaxed_u32(&m->said)) lvd_port_wait(&m->said, 0, -1);
+  while (!lvd_load_relaxed_u32(&m->said)) lvd_os_wait(&m->said, 0, -1);
 }
 uint32_t model_pause(model_world *m) { return lvd_app_pause(&m->app); }
 uint32_t model_resume(model_world *m) { return lvd_app_resume(&m->app); }

@@ -15,11 +15,11 @@ model_world *model_the_world;
 static bool membarrier;
 static unsigned char *stacks;
 
-bool lvd_port_barrier_prepare(void) { return membarrier; }
+bool lvd_os_barrier_prepare(void) { return membarrier; }
 
 /* Stacks are made once. The fibers that lie at their ends are new each time. */
-size_t lvd_port_guard_size(void) { return 4096; }
-lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
+size_t lvd_os_guard_size(void) { return 4096; }
+lvd_status lvd_os_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
   if (size != (size_t)1 << STACK_LOG2) abort();
   size_t stride = guard + size;
   if (!stacks) {
@@ -31,19 +31,17 @@ lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void
   *out = stacks;
   return LVD_OK;
 }
-void lvd_port_stacks_free(void *base, size_t size) { (void)base, (void)size; }
-void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
-  (void)low, (void)size, (void)keep;
-}
+void lvd_os_stacks_free(void *base, size_t size) { (void)base, (void)size; }
+void lvd_os_stack_shrink(void *low, size_t size, size_t keep) { (void)low, (void)size, (void)keep; }
 
 /* ---- what no check has --------------------------------------------------------------------- */
 
-bool lvd_port_thread_urgent(void) { return true; }
-bool lvd_port_thread_realtime(uint32_t priority) {
+bool lvd_os_thread_raise_priority(void) { return true; }
+bool lvd_os_thread_set_realtime(uint32_t priority) {
   (void)priority;
   return true;
 }
-bool lvd_port_realtime_allowed(uint32_t priority) { return lvd_port_thread_realtime(priority); }
+bool lvd_os_realtime_allowed(uint32_t priority) { return lvd_os_thread_set_realtime(priority); }
 WEAK lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
   (void)rt, (void)worker, (void)urgent;
   return LVD_E_SYSTEM;
@@ -89,7 +87,7 @@ static void play(void *argument) {
   const part *p = argument;
   model_world *m = model_the_world;
   m->status[p->number] = model_role[p->role](m);
-  lvd_worker *w = lvd_port_self();
+  lvd_worker *w = lvd_os_self();
   if (!m->ends_by_command && --m->left[w->index] == 0) w->ending = true;
 }
 
@@ -105,7 +103,7 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
   model_contexts_forget();
   model_late(0);
   membarrier = !fenced;
-  model_world *m = model_the_world = lvd_port_alloc(sizeof *m);
+  model_world *m = model_the_world = lvd_os_alloc(sizeof *m);
   m->count = count;
   m->rt.options.no_spin = true;
   m->rt.options.entities = FIBERS;
@@ -186,7 +184,7 @@ void model_let_rest(model_world *m) {
 }
 /* Sleeps, as the keeper does, until it has begun to end. */
 void model_await_end(model_world *m) {
-  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_port_wait(&m->rt.keeper_work, 0, -1);
+  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_os_wait(&m->rt.keeper_work, 0, -1);
 }
 void model_is_open(model_world *m) { m->app.open.word = 1; }
 void model_keep(model_world *m) { lvd_keeper_main(&m->rt); }

@@ -28,8 +28,8 @@ const FENCES: [(&str, &str); 5] = [
     ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
     ("lvd_fence_compiler", "weak_fence_compiler"),
     ("lvd_barrier_light", "weak_barrier_light"),
-    ("lvd_port_barrier", "weak_port_barrier"),
-    ("lvd_port_domain_barrier", "weak_port_barrier"),
+    ("lvd_os_barrier", "weak_port_barrier"),
+    ("lvd_os_global_barrier", "weak_port_barrier"),
 ];
 
 /// What weaker calls there are for `call`: none if it has no order to lose.
@@ -304,15 +304,15 @@ static void two(lvd_a32 *a) {
     const SHORT: &str = "#ifdef __cplusplus
 extern \"C\" {
 #endif
-void lvd_port_barrier(void);
+void lvd_os_barrier(void);
 static inline bool is_set(lvd_a32 *a) { return lvd_load_acquire_u32(a); }
 #define SET(a) lvd_store_release_u32(a, 1)
 #define TAKE(a) \\
 lvd_exchange_acquire_u32(a, 0)
-static void settle(void) { lvd_port_barrier(); }
+static void settle(void) { lvd_os_barrier(); }
 static uint32_t (*const how)(const lvd_a32 *) = lvd_load_acquire_u32;
 static const struct table t = {lvd_load_acquire_u32};
-void lvd_port_barrier(void) { return; }
+void lvd_os_barrier(void) { return; }
 #ifdef __cplusplus
 }
 #endif

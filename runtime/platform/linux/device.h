@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What uio.c and remoteproc.c have in common: the memory, and reading the kernel's files below
  * LEVADA_SYSFS and LEVADA_DEV (/sys and /dev, where they are not set). */
-#ifndef LVD_PORT_LINUX_DEVICE_H
-#define LVD_PORT_LINUX_DEVICE_H
+#ifndef LVD_PLATFORM_LINUX_DEVICE_H
+#define LVD_PLATFORM_LINUX_DEVICE_H
 
 #include "../device.h"
 
 /* The memory of a UIO device, or a part of /dev/mem. */
 typedef struct lvd_uio {
-  lvd_port_device device; /* first */
+  lvd_os_device device; /* first */
   int node;
   bool maps_whole; /* UIO's way (uio.c) */
   uint64_t from;
@@ -18,7 +18,7 @@ typedef struct lvd_uio {
   uint32_t value;
 } lvd_uio;
 
-void *lvd_uio_map(const lvd_port_device *device, size_t offset, size_t head, size_t ring);
+void *lvd_uio_map(const lvd_os_device *device, size_t offset, size_t head, size_t ring);
 
 /* Whom to tell why not. */
 typedef struct lvd_device_why {

@@ -34,23 +34,23 @@ static bool is_directory(int fd, int64_t group) {
 }
 
 /* A directory that is a group's says of which: what lies there is, too. */
-bool lvd_port_is_shared(int directory, int64_t *group) {
+bool lvd_os_directory_group(int directory, int64_t *group) {
   struct lvd_sys_statx d;
   bool shared = lvd_sys_stat(directory, "", &d) == 0 && (d.stx_mode & 02070) == 02070;
   *group = shared ? (int64_t)d.stx_gid : -1;
   return shared;
 }
-bool lvd_port_is_ours(int directory, int fd, uint32_t kind) {
+bool lvd_os_is_trusted(int directory, int fd, uint32_t kind) {
   struct lvd_sys_statx s;
   int64_t group;
   if (lvd_sys_stat(fd, "", &s) != 0 || (s.stx_mode & S_IFMT) != kind) return false;
-  return lvd_port_is_shared(directory, &group) ? is_the_groups(&s, group) : is_private(&s);
+  return lvd_os_directory_group(directory, &group) ? is_the_groups(&s, group) : is_private(&s);
 }
 
 /* Whatever the umask says. It fails for what is another member's, who does so himself. */
 static void share(int directory, int fd) {
   int64_t group;
-  int n = lvd_port_is_shared(directory, &group) ? lvd_sys_fchmod(fd, 0660) : 0;
+  int n = lvd_os_directory_group(directory, &group) ? lvd_sys_fchmod(fd, 0660) : 0;
   (void)n;
 }
 
@@ -68,13 +68,13 @@ static bool read_group(const char *line, const char *name, unsigned long *number
   return false;
 }
 
-lvd_status lvd_port_group_find(const char *name, int64_t *group) {
+lvd_status lvd_os_group_find(const char *name, int64_t *group) {
   enum { MOST_BYTES = 4 << 20 };
   char *end, *text = malloc(MOST_BYTES + 1);
   size_t size;
   unsigned long number;
   if (!text) return LVD_E_MEMORY;
-  lvd_port_file_load("/etc/group", text, MOST_BYTES, &size);
+  lvd_os_file_read_start("/etc/group", text, MOST_BYTES, &size);
   text[size] = 0;
   bool found = read_group(text, name, &number);
   free(text);
@@ -122,17 +122,17 @@ static lvd_status open_names(int64_t group, bool make, int *directory) {
   return LVD_E_SYSTEM;
 }
 
-lvd_status lvd_port_names_find(int64_t group, int *directory) {
+lvd_status lvd_os_directory_find(int64_t group, int *directory) {
   return open_names(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_UNKNOWN;
 }
 
-lvd_status lvd_port_names_open(int64_t group, int *directory) {
+lvd_status lvd_os_directory_open(int64_t group, int *directory) {
   lvd_status status = open_names(group, false, directory);
   return status == LVD_OK ? status : open_names(group, true, directory);
 }
 
 /* A directory that is not empty goes out of the way. */
-void lvd_port_name_remove(int directory, const char *name) {
+void lvd_os_directory_remove(int directory, const char *name) {
   char away[96];
   if (lvd_sys_unlinkat(directory, name, 0) == 0 || errno != EISDIR) return;
   if (lvd_sys_unlinkat(directory, name, AT_REMOVEDIR) == 0) return;
@@ -148,34 +148,34 @@ static bool is_in_the_way(int error) {
          error == EACCES || error == EPERM || error == ETXTBSY;
 }
 
-lvd_status lvd_port_file_open(int directory, const char *name, int *file) {
+lvd_status lvd_os_file_open(int directory, const char *name, int *file) {
   int64_t group;
   for (int i = 0; i < NAMES; i++) {
     int fd = lvd_sys_openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
                             0600);
     int error = errno;
     if (fd >= 0) share(directory, fd);
-    if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFREG)) {
+    if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFREG)) {
       *file = fd;
       return LVD_OK;
     }
     if (fd >= 0) lvd_sys_close(fd);
     if (fd < 0 && !is_in_the_way(error)) return LVD_E_SYSTEM;
     /* Its maker may be about to share it. */
-    if (lvd_port_is_shared(directory, &group) && i < NAMES - 2)
+    if (lvd_os_directory_group(directory, &group) && i < NAMES - 2)
       nap();
     else
-      lvd_port_name_remove(directory, name);
+      lvd_os_directory_remove(directory, name);
   }
   return LVD_E_SYSTEM;
 }
 
-bool lvd_port_file_removed(int file) {
+bool lvd_os_file_is_removed(int file) {
   struct lvd_sys_statx s;
   return lvd_sys_stat(file, "", &s) != 0 || s.stx_nlink == 0;
 }
 
-lvd_status lvd_port_file_clear(int file, size_t size) {
+lvd_status lvd_os_file_clear(int file, size_t size) {
   /* To go beyond this limit is a signal that ends the program. */
   struct rlimit most;
   if (lvd_sys_getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size) return LVD_E_LIMIT;
@@ -191,7 +191,7 @@ static struct flock range(short type, uint32_t first, uint32_t count) {
       .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)first, .l_len = (off_t)count};
 }
 
-bool lvd_port_locks_take(int file, uint32_t number, bool wait) {
+bool lvd_os_file_lock_acquire(int file, uint32_t number, bool wait) {
   struct flock l = range(F_WRLCK, number, 1);
   while (lvd_sys_fcntl_lock(file, wait ? F_SETLKW : F_SETLK, &l) != 0) {
     if (errno == EINTR) continue;
@@ -203,17 +203,17 @@ bool lvd_port_locks_take(int file, uint32_t number, bool wait) {
   return true;
 }
 
-void lvd_port_locks_drop(int file, uint32_t number) {
+void lvd_os_file_lock_release(int file, uint32_t number) {
   struct flock l = range(F_UNLCK, number, 1);
   lvd_sys_fcntl_lock(file, F_SETLK, &l);
 }
 
-bool lvd_port_locks_held(int file, uint32_t first, uint32_t count) {
+bool lvd_os_file_lock_is_held(int file, uint32_t first, uint32_t count) {
   struct flock l = range(F_WRLCK, first, count);
   return lvd_sys_fcntl_lock(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-int32_t lvd_port_locks_holder(int file, uint32_t number) {
+int32_t lvd_os_file_lock_holder(int file, uint32_t number) {
   struct flock l = range(F_WRLCK, number, 1);
   return lvd_sys_fcntl_lock(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK ? (int32_t)l.l_pid : 0;
 }
@@ -221,12 +221,12 @@ int32_t lvd_port_locks_holder(int file, uint32_t number) {
 /* ---- bells -------------------------------------------------------------------------------- */
 
 /* Open for writing, too: so it never ends, and never keeps who opens it waiting. */
-lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) {
-  lvd_port_name_remove(directory, name);
+lvd_status lvd_os_fifo_create(int directory, const char *name, int *bell) {
+  lvd_os_directory_remove(directory, name);
   if (lvd_sys_mkfifoat(directory, name, 0600) != 0) return LVD_E_SYSTEM;
   int fd = lvd_sys_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd >= 0) share(directory, fd);
-  if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) {
+  if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFIFO)) {
     *bell = fd;
     return LVD_OK;
   }
@@ -234,24 +234,24 @@ lvd_status lvd_port_named_bell_make(int directory, const char *name, int *bell) 
   return LVD_E_SYSTEM;
 }
 
-int lvd_port_named_bell_find(int directory, const char *name) {
+int lvd_os_fifo_open(int directory, const char *name) {
   /* For writing only it could be a signal to write to what nobody listens at. */
   int fd = lvd_sys_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
-  if (fd >= 0 && lvd_port_is_ours(directory, fd, S_IFIFO)) return fd;
+  if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFIFO)) return fd;
   if (fd >= 0) lvd_sys_close(fd);
   return -1;
 }
 
-void lvd_port_named_bell_ring(int bell) {
+void lvd_os_fifo_signal(int bell) {
   ssize_t n = lvd_sys_write(bell, "", 1); /* full: it has been rung often enough */
   (void)n;
 }
 
 /* ---- news of others ------------------------------------------------------------------------- */
 
-int lvd_port_process_watch(int32_t id) { return id > 0 ? lvd_sys_pidfd_open((pid_t)id) : -1; }
+int lvd_os_process_exit_fd(int32_t id) { return id > 0 ? lvd_sys_pidfd_open((pid_t)id) : -1; }
 
-void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
+void lvd_os_poll_many(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
   struct pollfd fd[MOST];
   for (uint32_t i = 0; i < count; i++) {
     fd[i] = (struct pollfd){.fd = descriptor[i], .events = POLLIN};
@@ -265,7 +265,7 @@ void lvd_port_listen(const int *descriptor, bool *ready, uint32_t count, int64_t
   (void)n;
 }
 
-bool lvd_port_domain_barrier_prepare(void) {
+bool lvd_os_global_barrier_prepare(void) {
 #if defined(__SANITIZE_THREAD__)
   return false; /* it knows nothing of membarrier */
 #else
@@ -275,11 +275,9 @@ bool lvd_port_domain_barrier_prepare(void) {
 #endif
 }
 
-void lvd_port_domain_barrier(void) {
-  LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-}
+void lvd_os_global_barrier(void) { LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
-void lvd_port_signals_keep_out(void) {
+void lvd_os_block_signals(void) {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, NULL);

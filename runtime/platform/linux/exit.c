@@ -15,7 +15,7 @@ static void end(void *argument, int status) {
   call(status);
 }
 
-void lvd_port_at_exit(void (*call)(int status)) {
+void lvd_os_at_exit(void (*call)(int status)) {
   void (*with_status)(void *, int) = end;
   void (*as_declared)(void *);
   void *argument;
@@ -25,5 +25,5 @@ void lvd_port_at_exit(void (*call)(int status)) {
 }
 #else
 /* No library function tells the status. */
-void lvd_port_at_exit(void (*call)(int status)) { (void)call; }
+void lvd_os_at_exit(void (*call)(int status)) { (void)call; }
 #endif

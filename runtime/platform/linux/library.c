@@ -16,7 +16,7 @@
 
 static const char here;
 
-void lvd_port_stay_loaded(void) {
+void lvd_os_pin_library(void) {
   Dl_info library;
   if (!dladdr || !dlopen || !dlerror || !dladdr(&here, &library)) return;
   /* The program's own table is near its beginning. */

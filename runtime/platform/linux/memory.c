@@ -8,20 +8,20 @@ static size_t page(void) { return lvd_sys_page_size(); }
 
 static size_t whole_pages(size_t size) { return (size + page() - 1) / page() * page(); }
 
-void *lvd_port_alloc(size_t size) {
+void *lvd_os_alloc(size_t size) {
   void *p = lvd_sys_mmap(NULL, whole_pages(size ? size : 1), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
-void lvd_port_free(void *p, size_t size) {
+void lvd_os_free(void *p, size_t size) {
   if (p) lvd_sys_munmap(p, whole_pages(size ? size : 1));
 }
 
-size_t lvd_port_ring_unit(void) { return page(); }
+size_t lvd_os_ring_granularity(void) { return page(); }
 
-lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const size_t *size,
-                                void **ring) {
+lvd_status lvd_os_rings_alloc(lvd_os_rings *rings, uint32_t count, const size_t *size,
+                              void **ring) {
   size_t total = 0, offset = 0;
   rings->base = NULL;
   rings->size = 0;
@@ -55,7 +55,7 @@ lvd_status lvd_port_rings_alloc(lvd_port_rings *rings, uint32_t count, const siz
   return LVD_OK;
 }
 
-void lvd_port_rings_free(lvd_port_rings *rings) {
+void lvd_os_rings_free(lvd_os_rings *rings) {
   if (rings->base) lvd_sys_munmap(rings->base, rings->size);
   rings->base = NULL;
 }

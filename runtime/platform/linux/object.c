@@ -18,7 +18,7 @@
 #pragma weak dlclose
 #pragma weak dlerror
 
-struct lvd_port_object {
+struct lvd_os_object {
   void *library;
   int fd;
   char name[32];
@@ -76,7 +76,7 @@ static bool is_cut(int fd) {
   return false;
 }
 
-lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *why, size_t size) {
+lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
     return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
   int file = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
@@ -91,7 +91,7 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
     return cannot(path, "the file is cut short: some of what it is to have is not there",
                   LVD_E_ARGUMENT, why, size);
   }
-  lvd_port_object *o = calloc(1, sizeof *o);
+  lvd_os_object *o = calloc(1, sizeof *o);
   if (!o) {
     lvd_sys_close(fd);
     return cannot(path, "no memory", LVD_E_MEMORY, why, size);
@@ -111,9 +111,7 @@ lvd_status lvd_port_object_open(const char *path, lvd_port_object **out, char *w
   return LVD_OK;
 }
 
-void *lvd_port_object_symbol(lvd_port_object *o, const char *name) {
-  return dlsym(o->library, name);
-}
+void *lvd_os_object_symbol(lvd_os_object *o, const char *name) { return dlsym(o->library, name); }
 
 typedef struct code_of {
   const char *name;
@@ -133,7 +131,7 @@ static int note_code(struct dl_phdr_info *info, size_t size, void *argument) {
   return 1;
 }
 
-void lvd_port_object_code(const lvd_port_object *o, uintptr_t *from, uintptr_t *to) {
+void lvd_os_object_code_range(const lvd_os_object *o, uintptr_t *from, uintptr_t *to) {
   code_of c = {.name = o->name};
   dl_iterate_phdr(note_code, &c);
   *from = c.from;
@@ -142,7 +140,7 @@ void lvd_port_object_code(const lvd_port_object *o, uintptr_t *from, uintptr_t *
 
 /* Some objects stay loaded (C++ with unique symbols, -z nodelete): as long as one does, no other may
  * have its number, and so its name. */
-void lvd_port_object_close(lvd_port_object *o) {
+void lvd_os_object_close(lvd_os_object *o) {
   dlclose(o->library);
   void *stays = dlopen(o->name, RTLD_NOW | RTLD_NOLOAD);
   if (stays)

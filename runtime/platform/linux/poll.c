@@ -7,32 +7,32 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 
-struct lvd_port_poller {
+struct lvd_os_poller {
   int epoll, bell;
 };
 
-lvd_status lvd_port_poller_open(lvd_port_poller **out) {
-  lvd_port_poller *p = calloc(1, sizeof *p);
+lvd_status lvd_os_poller_open(lvd_os_poller **out) {
+  lvd_os_poller *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
   p->epoll = lvd_sys_epoll_create(EPOLL_CLOEXEC);
   p->bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct epoll_event bell = {.events = EPOLLIN, .data = {.fd = -1}};
   if (p->epoll < 0 || p->bell < 0 ||
       lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
-    lvd_port_poller_close(p);
+    lvd_os_poller_close(p);
     return LVD_E_LIMIT;
   }
   *out = p;
   return LVD_OK;
 }
 
-void lvd_port_poller_close(lvd_port_poller *p) {
+void lvd_os_poller_close(lvd_os_poller *p) {
   if (p->epoll >= 0) lvd_sys_close(p->epoll);
   if (p->bell >= 0) lvd_sys_close(p->bell);
   free(p);
 }
 
-bool lvd_port_poller_watch(lvd_port_poller *p, int fd, bool to_read, bool to_write) {
+bool lvd_os_poller_watch(lvd_os_poller *p, int fd, bool to_read, bool to_write) {
   struct epoll_event e = {.events = EPOLLONESHOT, .data = {.fd = fd}};
   if (to_read) e.events |= EPOLLIN;
   if (to_write) e.events |= EPOLLOUT;
@@ -41,7 +41,7 @@ bool lvd_port_poller_watch(lvd_port_poller *p, int fd, bool to_read, bool to_wri
   return lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_t most) {
+uint32_t lvd_os_poller_wait(lvd_os_poller *p, lvd_os_ready_fd *ready, uint32_t most) {
   enum { SOME = 64 };
   struct epoll_event event[SOME];
   int n = lvd_sys_epoll_wait(p->epoll, event, most < SOME ? (int)most : SOME, -1);
@@ -54,7 +54,7 @@ uint32_t lvd_port_poller_wait(lvd_port_poller *p, lvd_port_ready *ready, uint32_
   return n < 0 ? 0 : (uint32_t)n;
 }
 
-void lvd_port_poller_ring(lvd_port_poller *p) {
+void lvd_os_poller_wake(lvd_os_poller *p) {
   ssize_t n = lvd_sys_write(p->bell, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;
 }

@@ -17,11 +17,11 @@ extern char *__progname;
 
 enum { LOOK_MS = 20 }; /* how often we look after a process that has no descriptor */
 
-int32_t lvd_port_process_self(void) { return (int32_t)lvd_sys_getpid(); }
+int32_t lvd_os_process_self(void) { return (int32_t)lvd_sys_getpid(); }
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
-bool lvd_port_process_is_self(const char *program) {
+bool lvd_os_process_is_self(const char *program) {
   struct lvd_sys_statx a, b;
   if (!strchr(program, '/') && strcmp(program, __progname) == 0) return true;
   return *program && lvd_sys_stat(AT_FDCWD, program, &a) == 0 &&
@@ -43,7 +43,7 @@ static char **environment_with(char *variable, size_t name_length) {
   return out;
 }
 
-void lvd_port_forget_variable(const char *name) {
+void lvd_os_unset_variable(const char *name) {
   size_t length = strlen(name);
   char **kept = __environ;
   for (char **at = __environ; at && *at; at++)
@@ -210,9 +210,9 @@ static int spawn(pid_t *id, const char *program, char **argument, char **environ
   return error;
 }
 
-lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
-                                  const char *const *argument, const char *name, const char *value,
-                                  const int *keep, uint32_t count) {
+lvd_status lvd_os_process_start(lvd_os_process *p, const char *program, const char *const *argument,
+                                const char *name, const char *value, const int *keep,
+                                uint32_t count) {
   size_t arguments = 0;
   while (argument && argument[arguments]) arguments++;
   char **argv = calloc(arguments + 2, sizeof *argv);
@@ -232,7 +232,7 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
              : error == ENOENT || error == ENOTDIR ? LVD_E_UNKNOWN
              : error == ENOMEM                     ? LVD_E_MEMORY
                                                    : LVD_E_SYSTEM;
-    if (error == 0) *p = (lvd_port_process){.id = (int32_t)id, .handle = handle_of(id)};
+    if (error == 0) *p = (lvd_os_process){.id = (int32_t)id, .handle = handle_of(id)};
   }
   free(argv);
   free(variable);
@@ -240,11 +240,9 @@ lvd_status lvd_port_process_start(lvd_port_process *p, const char *program,
   return status;
 }
 
-bool lvd_port_file_is_readable(const char *name) {
-  return *name && lvd_sys_access(name, R_OK) == 0;
-}
+bool lvd_os_file_is_readable(const char *name) { return *name && lvd_sys_access(name, R_OK) == 0; }
 
-lvd_status lvd_port_file_load(const char *name, void *to, size_t room, size_t *size) {
+lvd_status lvd_os_file_read_start(const char *name, void *to, size_t room, size_t *size) {
   int fd = lvd_sys_open(name, O_RDONLY | O_CLOEXEC);
   ssize_t n = 1;
   *size = 0;
@@ -258,12 +256,12 @@ lvd_status lvd_port_file_load(const char *name, void *to, size_t room, size_t *s
   return n < 0 ? LVD_E_SYSTEM : LVD_OK;
 }
 
-bool lvd_port_file_is_special(const char *name) {
+bool lvd_os_file_is_special(const char *name) {
   struct lvd_sys_statx s;
   return *name && lvd_sys_stat(AT_FDCWD, name, &s) == 0 && !S_ISREG(s.stx_mode);
 }
 
-bool lvd_port_program_is_there(const char *program) {
+bool lvd_os_program_exists(const char *program) {
   if (strchr(program, '/')) return lvd_sys_access(program, X_OK) == 0;
   const char *path = getenv("PATH");
   if (!path) path = "/bin:/usr/bin";
@@ -276,15 +274,15 @@ bool lvd_port_program_is_there(const char *program) {
   return false;
 }
 
-lvd_status lvd_port_process_parent(lvd_port_process *p, int32_t id) {
-  *p = (lvd_port_process){.id = id, .handle = handle_of((pid_t)id), .parent = true};
+lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id) {
+  *p = (lvd_os_process){.id = id, .handle = handle_of((pid_t)id), .parent = true};
   /* If it was still there after we had the descriptor, then it is the right one's. */
   if (lvd_sys_getppid() == (pid_t)id) return LVD_OK;
-  lvd_port_process_close(p);
+  lvd_os_process_close(p);
   return LVD_E_PEER;
 }
 
-bool lvd_port_process_gone(lvd_port_process *p) {
+bool lvd_os_process_has_exited(lvd_os_process *p) {
   if (p->parent) return lvd_sys_getppid() != (pid_t)p->id;
   int how;
   pid_t id = lvd_sys_waitpid((pid_t)p->id, &how, WNOHANG);
@@ -306,14 +304,14 @@ static const char *signal_name(int number) {
   return "another one";
 }
 
-bool lvd_port_process_failed(const lvd_port_process *p) {
+bool lvd_os_process_crashed(const lvd_os_process *p) {
   static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     if (p->known && WIFSIGNALED(p->how) && WTERMSIG(p->how) == faults[i]) return true;
   return false;
 }
 
-size_t lvd_port_process_how(const lvd_port_process *p, char *text, size_t size) {
+size_t lvd_os_process_exit_text(const lvd_os_process *p, char *text, size_t size) {
   int n = 0;
   if (p->known && WIFSIGNALED(p->how))
     n = snprintf(text, size, "it was ended by signal %d (%s)", WTERMSIG(p->how),
@@ -323,51 +321,51 @@ size_t lvd_port_process_how(const lvd_port_process *p, char *text, size_t size) 
   return n > 0 ? (size_t)n : 0;
 }
 
-void lvd_port_process_kill(const lvd_port_process *p) {
+void lvd_os_process_kill(const lvd_os_process *p) {
   lvd_sys_kill((pid_t)p->id, p->asked ? SIGTERM : SIGKILL);
 }
 
-void lvd_port_process_exit(void) {
+void lvd_os_process_exit(void) {
   for (;;)
     LVD_SYS(SYS_exit_group,
             1); /* not _exit, in which a sanitizer would wait for what does not end */
 }
 
-void lvd_port_process_close(lvd_port_process *p) {
+void lvd_os_process_close(lvd_os_process *p) {
   if (p->handle >= 0) lvd_sys_close(p->handle);
   p->handle = -1;
 }
 
 /* ---- bells -------------------------------------------------------------------------------- */
 
-lvd_status lvd_port_bells_make(int bell[2], bool wire) {
+lvd_status lvd_os_socketpair(int bell[2], bool wire) {
   int type = wire ? SOCK_STREAM : SOCK_DGRAM;
   return lvd_sys_socketpair(AF_UNIX, type | SOCK_CLOEXEC, bell) == 0 ? LVD_OK : LVD_E_SYSTEM;
 }
 
-void lvd_port_bell_ring(int bell) {
+void lvd_os_socket_signal(int bell) {
   /* Full: it has been rung often enough. Nobody there: it has been seen, or will be. */
   ssize_t n = lvd_sys_send(bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)n;
 }
 
-lvd_status lvd_port_own_bell_make(int *bell) {
+lvd_status lvd_os_eventfd_create(int *bell) {
   *bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return *bell < 0 ? LVD_E_SYSTEM : LVD_OK;
 }
 
-void lvd_port_own_bell_ring(int bell) {
+void lvd_os_eventfd_signal(int bell) {
   ssize_t n = lvd_sys_write(bell, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;
 }
 
-void lvd_port_own_bell_silence(int bell) {
+void lvd_os_eventfd_clear(int bell) {
   uint64_t count;
   ssize_t n = lvd_sys_read(bell, &count, sizeof count);
   (void)n;
 }
 
-void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t timeout_ns) {
+void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t timeout_ns) {
   struct pollfd fd[3] = {{.fd = bell, .events = POLLIN},
                          {.fd = own, .events = POLLIN},
                          {.fd = p->handle, .events = POLLIN}}; /* negative ones are passed over */
@@ -390,7 +388,7 @@ void lvd_port_bell_wait(int bell, int own, const lvd_port_process *p, int64_t ti
     lvd_sys_poll(fd + 1, 2, LOOK_MS);
 }
 
-long lvd_port_wire_hear(int wire, char *bytes, size_t room, uint64_t timeout_ns) {
+long lvd_os_socket_receive(int wire, char *bytes, size_t room, uint64_t timeout_ns) {
   struct pollfd fd = {.fd = wire, .events = POLLIN};
   uint64_t ms = timeout_ns / 1000000 + 1;
   if (lvd_sys_poll(&fd, 1, ms > 60000 ? 60000 : (int)ms) <= 0) return -1;
@@ -399,17 +397,17 @@ long lvd_port_wire_hear(int wire, char *bytes, size_t room, uint64_t timeout_ns)
   return n < 0 && errno != EINTR && errno != EAGAIN ? 0 : (long)n;
 }
 
-void lvd_port_wire_end(int wire) { lvd_sys_shutdown(wire, SHUT_WR); }
+void lvd_os_socket_shutdown(int wire) { lvd_sys_shutdown(wire, SHUT_WR); }
 
-void lvd_port_close(int descriptor) {
+void lvd_os_close(int descriptor) {
   if (descriptor >= 0) lvd_sys_close(descriptor);
 }
 
-void lvd_port_keep_private(int descriptor) { lvd_sys_fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
+void lvd_os_set_close_on_exec(int descriptor) { lvd_sys_fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
 /* ---- shared memory ------------------------------------------------------------------------ */
 
-lvd_status lvd_port_shared_make(size_t size, int *memory) {
+lvd_status lvd_os_shared_create(size_t size, int *memory) {
   int fd = lvd_sys_memfd_create("levada-unit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return LVD_E_SYSTEM;
   if (lvd_sys_ftruncate(fd, (off_t)size) != 0 ||
@@ -421,14 +419,14 @@ lvd_status lvd_port_shared_make(size_t size, int *memory) {
   return LVD_OK;
 }
 
-lvd_status lvd_port_shared_size(int memory, size_t *size) {
+lvd_status lvd_os_shared_size(int memory, size_t *size) {
   struct lvd_sys_statx s;
   if (lvd_sys_stat(memory, "", &s) != 0) return LVD_E_SYSTEM;
   *size = s.stx_size;
   return LVD_OK;
 }
 
-lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size) {
+lvd_status lvd_os_shared_commit(int memory, size_t offset, size_t size) {
   int result;
   do result = lvd_sys_fallocate(memory, 0, (off_t)offset, (off_t)size);
   while (result != 0 && errno == EINTR); /* a signal has come meanwhile */
@@ -436,13 +434,13 @@ lvd_status lvd_port_shared_claim(int memory, size_t offset, size_t size) {
   return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? LVD_OK : LVD_E_MEMORY;
 }
 
-void lvd_port_shared_release(int memory, size_t offset, size_t size) {
+void lvd_os_shared_decommit(int memory, size_t offset, size_t size) {
   int n = lvd_sys_fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                             (off_t)size);
   (void)n;
 }
 
-void *lvd_port_shared_map_at(void *p, int memory, size_t offset, size_t head, size_t ring) {
+void *lvd_os_shared_map_at(void *p, int memory, size_t offset, size_t head, size_t ring) {
   size_t all = head + 2 * ring;
   unsigned char *base =
       p ? p
@@ -458,14 +456,14 @@ void *lvd_port_shared_map_at(void *p, int memory, size_t offset, size_t head, si
   return base;
 }
 
-void *lvd_port_shared_map(int memory, size_t offset, size_t head, size_t ring) {
-  return lvd_port_shared_map_at(NULL, memory, offset, head, ring);
+void *lvd_os_shared_map(int memory, size_t offset, size_t head, size_t ring) {
+  return lvd_os_shared_map_at(NULL, memory, offset, head, ring);
 }
 
-bool lvd_port_take_place(void *p, void *own, size_t size) {
+bool lvd_os_replace_mapping(void *p, void *own, size_t size) {
   return lvd_sys_mremap(own, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p;
 }
 
-void lvd_port_shared_unmap(void *p, size_t head, size_t ring) {
+void lvd_os_shared_unmap(void *p, size_t head, size_t ring) {
   if (p) lvd_sys_munmap(p, head + 2 * ring);
 }

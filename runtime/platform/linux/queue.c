@@ -18,17 +18,17 @@ static bool is_ours(int id) {
   return lvd_sys_stat(id, "", &s) == 0 && s.stx_uid == lvd_sys_geteuid() && (s.stx_mode & 077) == 0;
 }
 
-static lvd_status use(int id, lvd_port_queue *q) {
+static lvd_status use(int id, lvd_os_queue *q) {
   struct mq_attr a;
   if (!is_ours(id) || lvd_sys_mq_getattr(id, &a) != 0) {
     lvd_sys_close(id);
     return LVD_E_UNKNOWN;
   }
-  *q = (lvd_port_queue){(int)id, (uint32_t)a.mq_maxmsg, (uint32_t)a.mq_msgsize};
+  *q = (lvd_os_queue){(int)id, (uint32_t)a.mq_maxmsg, (uint32_t)a.mq_msgsize};
   return LVD_OK;
 }
 
-lvd_status lvd_port_queue_find(const char *name, lvd_port_queue *q) {
+lvd_status lvd_os_queue_find(const char *name, lvd_os_queue *q) {
   char path[128];
   int id = lvd_sys_mq_open(full(path, name), O_RDWR | O_NONBLOCK, 0, NULL);
   return id < 0 ? LVD_E_UNKNOWN : use(id, q);
@@ -45,8 +45,8 @@ static rlim_t share(void) {
   return limit.rlim_cur == RLIM_INFINITY ? RLIM_INFINITY : limit.rlim_cur / PART;
 }
 
-lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t least, uint32_t most,
-                               lvd_port_queue *q) {
+lvd_status lvd_os_queue_create(const char *name, uint32_t messages, uint32_t least, uint32_t most,
+                               lvd_os_queue *q) {
   rlim_t part = share();
   char path[128];
   /* The largest; 8 KiB with what goes before them, which would be two messages else; as large as everybody
@@ -70,26 +70,26 @@ lvd_status lvd_port_queue_make(const char *name, uint32_t messages, uint32_t lea
   return LVD_E_LIMIT;
 }
 
-void lvd_port_queue_close(lvd_port_queue *q) {
+void lvd_os_queue_close(lvd_os_queue *q) {
   if (q->id >= 0) lvd_sys_close(q->id);
   q->id = -1;
 }
 
-void lvd_port_queue_remove(const char *name) {
+void lvd_os_queue_remove(const char *name) {
   char path[128];
   lvd_sys_mq_unlink(full(path, name));
 }
 
-lvd_status lvd_port_queue_send(const lvd_port_queue *q, const void *data, size_t size,
-                               uint32_t priority) {
+lvd_status lvd_os_queue_send(const lvd_os_queue *q, const void *data, size_t size,
+                             uint32_t priority) {
   int result;
   do result = lvd_sys_mq_send(q->id, data, size, priority);
   while (result != 0 && errno == EINTR);
   return result == 0 ? LVD_OK : errno == EAGAIN ? LVD_E_TIME : LVD_E_SYSTEM;
 }
 
-lvd_status lvd_port_queue_receive(const lvd_port_queue *q, void *data, size_t *size,
-                                  uint32_t *priority) {
+lvd_status lvd_os_queue_receive(const lvd_os_queue *q, void *data, size_t *size,
+                                uint32_t *priority) {
   ssize_t n;
   unsigned level = 0;
   do n = lvd_sys_mq_receive(q->id, data, q->size, &level);
@@ -100,7 +100,7 @@ lvd_status lvd_port_queue_receive(const lvd_port_queue *q, void *data, size_t *s
   return LVD_OK;
 }
 
-uint32_t lvd_port_queue_count(const lvd_port_queue *q) {
+uint32_t lvd_os_queue_count(const lvd_os_queue *q) {
   struct mq_attr a;
   return lvd_sys_mq_getattr(q->id, &a) == 0 ? (uint32_t)a.mq_curmsgs : 0;
 }

@@ -13,8 +13,8 @@
 enum { NODES = 64, FIRMWARE_ENDPOINT = 0x400 };
 
 typedef struct remote {
-  lvd_port_device device; /* first */
-  lvd_port_device *memory;
+  lvd_os_device device; /* first */
+  lvd_os_device *memory;
   char name[40], folder[120];
   const char *firmware, *channel; /* of the name's words; or null */
   const char *place;
@@ -25,7 +25,7 @@ typedef struct remote {
   bool kept;    /* both are the keeper's to undo */
 } remote;
 
-static void *map(const lvd_port_device *device, size_t offset, size_t head, size_t ring) {
+static void *map(const lvd_os_device *device, size_t offset, size_t head, size_t ring) {
   const remote *r = (const remote *)device;
   return r->memory->map(r->memory, offset, head, ring);
 }
@@ -75,7 +75,7 @@ static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
   while (!runs(r)) {
     if (is_in_state(r, "crashed"))
       return lvd_device_say(why, LVD_E_PEER, "%s has crashed as it was started", r->name);
-    if (lvd_port_ns() >= deadline)
+    if (lvd_os_now_ns() >= deadline)
       return lvd_device_say(why, LVD_E_TIME, "%s does not start in time", r->name);
     wait_a_little();
   }
@@ -86,7 +86,7 @@ static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
 static int await_node(const char *name, uint64_t deadline, lvd_device_why *why) {
   char path[200];
   snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
-  while (lvd_sys_access(path, F_OK) != 0 && lvd_port_ns() < deadline) wait_a_little();
+  while (lvd_sys_access(path, F_OK) != 0 && lvd_os_now_ns() < deadline) wait_a_little();
   return lvd_device_node(why, name);
 }
 
@@ -126,8 +126,7 @@ static bool connect_to(remote *r, uint64_t deadline, lvd_device_why *why) {
   return lvd_sys_fcntl(r->endpoint, F_SETFL, O_NONBLOCK) == 0;
 }
 
-static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
-                       lvd_port_process *peer) {
+static lvd_status keep(lvd_os_device *device, const char *keeper, int wire, lvd_os_process *peer) {
   remote *r = (remote *)device;
   char words[2][16], path[160];
   const lvd_rpmsg here = {.magic = LVD_RPMSG_MAGIC,
@@ -147,13 +146,13 @@ static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
                                   NULL};
   const int kept[2] = {wire, r->endpoint};
   lvd_status status =
-      lvd_port_process_start(peer, keeper, argument, "LEVADA_BOARD", "remoteproc", kept, 2);
+      lvd_os_process_start(peer, keeper, argument, "LEVADA_BOARD", "remoteproc", kept, 2);
   r->kept = status == LVD_OK;
   if (r->kept) peer->asked = true;
   return status;
 }
 
-static void close_remote(lvd_port_device *device) {
+static void close_remote(lvd_os_device *device) {
   remote *r = (remote *)device;
   if (r->endpoint >= 0 && r->made && !r->kept)
     lvd_sys_ioctl(r->endpoint, RPMSG_DESTROY_EPT_IOCTL, NULL);
@@ -201,10 +200,10 @@ static bool read_name(remote *r, char *name, lvd_device_why *why) {
                         "say where the window is: memory=uio0, or memory=mem@ADDRESS+SIZE");
 }
 
-lvd_port_device *lvd_port_remoteproc_open(const char *name, char *text, size_t size,
-                                          int64_t limit_ns, lvd_status *status) {
+lvd_os_device *lvd_os_remoteproc_open(const char *name, char *text, size_t size, int64_t limit_ns,
+                                      lvd_status *status) {
   lvd_device_why why = {text, size, status};
-  uint64_t deadline = lvd_port_ns() + (uint64_t)limit_ns;
+  uint64_t deadline = lvd_os_now_ns() + (uint64_t)limit_ns;
   remote *r = calloc(1, sizeof *r);
   char *words = lvd_text_copy(name);
   *status = LVD_E_MEMORY;
@@ -216,7 +215,7 @@ lvd_port_device *lvd_port_remoteproc_open(const char *name, char *text, size_t s
     r->endpoint = -1;
   }
   good = good && read_name(r, words, &why) &&
-         (r->memory = lvd_port_uio_open(r->place, text, size, status));
+         (r->memory = lvd_os_uio_open(r->place, text, size, status));
   if (good) r->device.size = r->memory->size;
   good = good && begin(r, deadline, &why) && connect_to(r, deadline, &why);
   free(words); /* what is left of it in r is not looked at any more */

@@ -41,7 +41,7 @@ static bool guard_pages(void *low, size_t size) {
 }
 
 /* A frame of less cannot step over it. It is no memory, only addresses. */
-size_t lvd_port_guard_size(void) { return 64 * 1024; }
+size_t lvd_os_guard_size(void) { return 64 * 1024; }
 
 /* ENOMEM is said of both: memory, and the number of mappings. */
 static lvd_status what_is_short(void) {
@@ -61,7 +61,7 @@ static lvd_status what_is_short(void) {
   return most && used + 16 >= most ? LVD_E_MAPPINGS : LVD_E_MEMORY;
 }
 
-lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
+lvd_status lvd_os_stacks_alloc(uint32_t count, size_t size, size_t guard, void **out) {
   size_t stride = guard + size, all = count * stride;
   void *base = lvd_sys_mmap(NULL, all, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -79,7 +79,7 @@ lvd_status lvd_port_stacks_alloc(uint32_t count, size_t size, size_t guard, void
   return LVD_OK;
 }
 
-void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
+void lvd_os_stack_shrink(void *low, size_t size, size_t keep) {
   unsigned char here;
   size_t below = size - keep;
   void *last = (char *)low + below - lvd_sys_page_size();
@@ -87,4 +87,4 @@ void lvd_port_stack_shrink(void *low, size_t size, size_t keep) {
     lvd_sys_madvise(low, below, MADV_DONTNEED);
 }
 
-void lvd_port_stacks_free(void *base, size_t size) { lvd_sys_munmap(base, size); }
+void lvd_os_stacks_free(void *base, size_t size) { lvd_sys_munmap(base, size); }

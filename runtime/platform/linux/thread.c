@@ -28,7 +28,7 @@ static void note_usable(void) {
   if (lvd_sys_getaffinity(sizeof usable, &usable) != 0) CPU_ZERO(&usable);
 }
 
-uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
+uint32_t lvd_os_usable_cpus(int32_t *cpu, uint32_t max) {
   pthread_once(&noted, note_usable);
   /* The kernel's mask may be larger than cpu_set_t: grow until it fits. */
   for (int bits = CPU_SETSIZE; bits <= 1 << 20; bits *= 2) {
@@ -51,7 +51,7 @@ uint32_t lvd_port_cpus(int32_t *cpu, uint32_t max) {
   return 1;
 }
 
-uint32_t lvd_port_cores(void) {
+uint32_t lvd_os_core_limit(void) {
   char list[256]; /* "0-7", or "0,2-7": the last number */
   read_start("/sys/devices/system/cpu/possible", list, sizeof list);
   list[strcspn(list, "\n")] = 0;
@@ -131,7 +131,7 @@ static uint32_t least_quota(const char *root, lvd_paths *p) {
   return least;
 }
 
-uint32_t lvd_port_quota(const char *root) {
+uint32_t lvd_os_cpu_quota(const char *root) {
   lvd_paths *p = malloc(sizeof *p);
   uint32_t least = p ? least_quota(root ? root : "/sys/fs/cgroup", p) : 0;
   free(p);
@@ -140,7 +140,7 @@ uint32_t lvd_port_quota(const char *root) {
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-struct lvd_port_thread {
+struct lvd_os_thread {
   pthread_t id;
   int32_t cpu;
   char name[16];
@@ -173,7 +173,7 @@ static void take_short_turns(void) {
 }
 
 static void *thread_main(void *p) {
-  lvd_port_thread *t = p;
+  lvd_os_thread *t = p;
   lvd_add_relaxed_u32(&started, 1);
   pthread_setname_np(pthread_self(), t->name);
   if (t->cpu >= 0) {
@@ -193,9 +193,9 @@ static void *thread_main(void *p) {
   return NULL;
 }
 
-lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char *name,
-                                 void (*body)(void *), void *argument) {
-  lvd_port_thread *t = calloc(1, sizeof *t);
+lvd_status lvd_os_thread_start(lvd_os_thread **out, int32_t cpu, const char *name,
+                               void (*body)(void *), void *argument) {
+  lvd_os_thread *t = calloc(1, sizeof *t);
   if (!t) return LVD_E_MEMORY;
   t->cpu = cpu;
   snprintf(t->name, sizeof t->name, "%s", name);
@@ -210,7 +210,7 @@ lvd_status lvd_port_thread_start(lvd_port_thread **out, int32_t cpu, const char 
   return LVD_OK;
 }
 
-void lvd_port_thread_join(lvd_port_thread *t) {
+void lvd_os_thread_join(lvd_os_thread *t) {
   pthread_join(t->id, NULL);
   free(t);
 }
@@ -223,7 +223,7 @@ static void install(void) {
   sigaction(interruption(), &action, NULL);
 }
 
-void lvd_port_thread_interruptible(void) {
+void lvd_os_thread_set_interruptible(void) {
   sigset_t set;
   pthread_once(&installed, install);
   sigemptyset(&set);
@@ -231,19 +231,19 @@ void lvd_port_thread_interruptible(void) {
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-void lvd_port_thread_interrupt(lvd_port_thread *t) {
+void lvd_os_thread_interrupt(lvd_os_thread *t) {
   pthread_once(&installed, install); /* it may not have come so far as to say that it may be */
   pthread_kill(t->id, interruption());
 }
 
-bool lvd_port_thread_urgent(void) {
+bool lvd_os_thread_raise_priority(void) {
   struct sched_param p = {.sched_priority = 1}; /* the least of the class */
   if (lvd_sys_setscheduler(SCHED_FIFO, &p) == 0) return true;
   return lvd_sys_setpriority(PRIO_PROCESS, (id_t)lvd_sys_gettid(), -20) == 0;
 }
 
 /* SCHED_RR: of two of one priority on a core one that does not sleep would keep the other away for ever. */
-bool lvd_port_thread_realtime(uint32_t priority) {
+bool lvd_os_thread_set_realtime(uint32_t priority) {
   struct sched_param p = {.sched_priority = (int)priority};
   return lvd_sys_setscheduler(SCHED_RR | SCHED_RESET_ON_FORK, &p) == 0;
 }
@@ -255,19 +255,19 @@ typedef struct lvd_try {
 
 static void try_realtime(void *argument) {
   lvd_try *try = argument;
-  try->allowed = lvd_port_thread_realtime(try->priority);
+  try->allowed = lvd_os_thread_set_realtime(try->priority);
 }
 
 /* On a thread that ends: who may have the class may not leave it in the way that it was. */
-bool lvd_port_realtime_allowed(uint32_t priority) {
-  lvd_port_thread *thread;
+bool lvd_os_realtime_allowed(uint32_t priority) {
+  lvd_os_thread *thread;
   lvd_try try = {.priority = priority};
-  if (lvd_port_thread_start(&thread, -1, "levada/try", try_realtime, &try) != LVD_OK) return false;
-  lvd_port_thread_join(thread);
+  if (lvd_os_thread_start(&thread, -1, "levada/try", try_realtime, &try) != LVD_OK) return false;
+  lvd_os_thread_join(thread);
   return try.allowed;
 }
 
-uint32_t lvd_port_thread_number(void) {
+uint32_t lvd_os_thread_id(void) {
   static _Thread_local uint32_t number;
   if (!number) number = (uint32_t)lvd_sys_gettid();
   return number;
@@ -280,7 +280,7 @@ static bool read_name(uint32_t number, char *name, size_t size) {
 }
 
 /* A thread that nobody has named bears the program's name. */
-void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
+void lvd_os_thread_name(uint32_t number, char *name, size_t size) {
   char program[32];
   uint32_t first = (uint32_t)lvd_sys_getpid();
   if (number == first)
@@ -290,9 +290,9 @@ void lvd_port_thread_name(uint32_t number, char *name, size_t size) {
     snprintf(name, size, "%u", number);
 }
 
-int32_t lvd_port_cpu(void) { return lvd_sys_getcpu(); }
+int32_t lvd_os_current_cpu(void) { return lvd_sys_getcpu(); }
 
-void lvd_port_thread_come(int32_t cpu) {
+void lvd_os_thread_migrate(int32_t cpu) {
   enum { MOST = 4096 };
   cpu_set_t may[MOST / CPU_SETSIZE], there[MOST / CPU_SETSIZE];
   if (cpu < 0 || cpu >= MOST || lvd_sys_getcpu() == cpu) return;
@@ -303,7 +303,7 @@ void lvd_port_thread_come(int32_t cpu) {
   if (lvd_sys_setaffinity(sizeof there, there) == 0) lvd_sys_setaffinity(sizeof may, may);
 }
 
-const unsigned char *lvd_port_stack_low(size_t *out) {
+const unsigned char *lvd_os_stack_low(size_t *out) {
   pthread_attr_t attr;
   void *low = NULL;
   size_t size = 0;
@@ -314,12 +314,12 @@ const unsigned char *lvd_port_stack_low(size_t *out) {
   return low;
 }
 
-int lvd_port_thread_clock(void) {
+int lvd_os_thread_cpu_clock(void) {
   clockid_t clock;
   return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? (int)clock : CLOCK_MONOTONIC;
 }
 
-uint64_t lvd_port_clock_ns(int clock) {
+uint64_t lvd_os_cpu_clock_ns(int clock) {
   struct timespec t;
   if (lvd_sys_clock_gettime((clockid_t)clock, &t) != 0) return 0;
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -330,11 +330,11 @@ static pthread_once_t end_key_made = PTHREAD_ONCE_INIT;
 static _Thread_local struct {
   void (*end)(void *);
   void *argument;
-} at_end[LVD_ENDS];
+} at_end[LVD_EXIT_HOOKS];
 
 static void call_ends(void *unused) {
   (void)unused;
-  for (int i = 0; i < LVD_ENDS; i++) {
+  for (int i = 0; i < LVD_EXIT_HOOKS; i++) {
     void *argument = at_end[i].argument;
     at_end[i].argument = NULL; /* once: it may be another thread's by the next time */
     if (argument) at_end[i].end(argument);
@@ -342,7 +342,7 @@ static void call_ends(void *unused) {
 }
 static void make_end_key(void) { pthread_key_create(&end_key, call_ends); }
 
-void lvd_port_at_thread_end(lvd_port_ends what, void (*end)(void *), void *argument) {
+void lvd_os_at_thread_exit(lvd_os_exit_hook what, void (*end)(void *), void *argument) {
   pthread_once(&end_key_made, make_end_key);
   at_end[what].end = end;
   at_end[what].argument = argument;
@@ -359,7 +359,7 @@ static void call_main_end(void *unused) {
 }
 static void make_main_key(void) { pthread_key_create(&main_key, call_main_end); }
 
-void lvd_port_at_main_end(void (*end)(void)) {
+void lvd_os_at_main_thread_exit(void (*end)(void)) {
   if (lvd_sys_gettid() != lvd_sys_getpid()) return;
   pthread_once(&main_key_made, make_main_key);
   at_main_end = end;
@@ -382,27 +382,27 @@ static bool waits(const char *stat) {
   return !name_end || strchr("SDZX", name_end[2]);
 }
 
-bool lvd_port_thread_waits(uint32_t number) {
+bool lvd_os_thread_is_blocked(uint32_t number) {
   char path[48];
   snprintf(path, sizeof path, "/proc/self/task/%u/stat", number);
   return waits(path);
 }
 
-bool lvd_port_any_thread_waits(uint32_t number) {
+bool lvd_os_any_thread_is_blocked(uint32_t number) {
   char path[32];
   snprintf(path, sizeof path, "/proc/%u/stat", number);
   return waits(path);
 }
 
-uint64_t lvd_port_thread_cpu_ns(void) { return lvd_port_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t lvd_os_thread_cpu_ns(void) { return lvd_os_cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-uint64_t lvd_port_thread_sleeps(void) {
+uint64_t lvd_os_thread_voluntary_switches(void) {
   struct rusage r;
   return lvd_sys_getrusage(RUSAGE_THREAD, &r) == 0 ? (uint64_t)r.ru_nvcsw : 0;
 }
 
 /* The second number: nanoseconds on the queue of its core. */
-uint64_t lvd_port_thread_delay_ns(uint32_t number) {
+uint64_t lvd_os_thread_run_delay_ns(uint32_t number) {
   char path[48], line[80];
   snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", number);
   read_start(path, line, sizeof line);
@@ -416,7 +416,7 @@ static void count_task(void *tasks, const char *number) {
   *(uint32_t *)tasks += *number != '.' && !is_dead(number);
 }
 
-uint32_t lvd_port_other_threads(void) {
+uint32_t lvd_os_other_thread_count(void) {
   uint32_t tasks = 0;
   int folder = lvd_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return UINT32_MAX;
@@ -427,21 +427,21 @@ uint32_t lvd_port_other_threads(void) {
   return tasks > ours ? tasks - ours : 0;
 }
 
-void lvd_port_sleep(int64_t ns) {
+void lvd_os_sleep(int64_t ns) {
   struct timespec t = {ns / 1000000000, ns % 1000000000};
   lvd_sys_nanosleep(&t, NULL);
 }
 
-void lvd_port_sleep_whole(int64_t ns) {
+void lvd_os_sleep_uninterrupted(int64_t ns) {
   struct timespec t = {ns / 1000000000, ns % 1000000000};
   while (lvd_sys_nanosleep(&t, &t) != 0 && errno == EINTR) {
   }
 }
 
-void lvd_port_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+void lvd_os_at_fork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
   pthread_atfork(before, parent, child);
 }
 
-_Thread_local void *lvd_port_self_word;
-void *lvd_port_self(void) { return lvd_port_self_word; }
-void lvd_port_set_self(void *self) { lvd_port_self_word = self; }
+_Thread_local void *lvd_os_self_word;
+void *lvd_os_self(void) { return lvd_os_self_word; }
+void lvd_os_set_self(void *self) { lvd_os_self_word = self; }

@@ -26,12 +26,12 @@ static struct sigaction before[FAULTS];
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 
 static _Thread_local struct {
-  lvd_port_trap_handler *handler;
+  lvd_os_trap_handler *handler;
   bool active, clock;
   enum { NO_ALARM, HAS_ALARM, FOUND_NO_TIMER } alarms;
   lvd_sys_timer timer, alarm;
   void (*interjected)(void);
-  lvd_port_step *step;
+  lvd_os_step_handler *step;
   bool waits; /* a call that goes on is waited for, and does not end early */
   uint32_t steps;
   stack_t stack;
@@ -64,7 +64,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *count) {
   return 0;
 }
 
-bool lvd_port_in_system_library(const void *at) {
+bool lvd_os_in_system_library(const void *at) {
   for (uint32_t i = 0; i < system_parts; i++)
     if ((uintptr_t)at >= system_code[i].from && (uintptr_t)at < system_code[i].to) return true;
   return false;
@@ -94,7 +94,7 @@ static const void *stack_of(const ucontext_t *context) {
 #endif
 }
 
-void lvd_port_last_words(const char *text) {
+void lvd_os_fatal_message(const char *text) {
   ssize_t written = lvd_sys_write(STDERR_FILENO, text, strlen(text));
   (void)written; /* there is nobody else to tell */
 }
@@ -123,7 +123,7 @@ static void on_interjection(int number) {
   errno = error;
 }
 
-void lvd_port_interject(void (*call)(void)) {
+void lvd_os_inject_call(void (*call)(void)) {
   bool comes = traps.interjected != NULL;
   traps.interjected = call;
   /* It comes when the handler of the tick returns, with the mask that was before; once, or each would have a frame on
@@ -133,12 +133,12 @@ void lvd_port_interject(void (*call)(void)) {
   if (sent != 0) traps.interjected = NULL; /* too many signals wait: with the next tick */
 }
 
-void lvd_port_trace(lvd_port_step *step) {
+void lvd_os_single_step(lvd_os_step_handler *step) {
   traps.step = step;
   traps.waits = false;
 }
 
-void lvd_port_trace_after(lvd_port_step *step) {
+void lvd_os_single_step_after_syscall(lvd_os_step_handler *step) {
   traps.step = step;
   traps.waits = true;
 }
@@ -185,11 +185,11 @@ static void begin_trace(ucontext_t *context) {
 
 /* False: the trap is none of ours. */
 static bool trace(const siginfo_t *info, ucontext_t *context) {
-  lvd_port_step *step = traps.step;
+  lvd_os_step_handler *step = traps.step;
   if (!step || info->si_code != TRAP_TRACE) return false;
   traps.step = NULL; /* it may jump away */
   if (traps.steps++ < STEPS && !is_call(context) &&
-      step(lvd_port_self(), stack_of(context), instruction_of(context)))
+      step(lvd_os_self(), stack_of(context), instruction_of(context)))
     traps.step = step;
   else
     context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_FLAG;
@@ -206,11 +206,11 @@ static bool trace(const siginfo_t *info, ucontext_t *context) {
 #endif
 
 /* What is traced already goes on as it does, unless the handler jumps away, or ends the call that was waited for. */
-static void tell(lvd_port_trap trap, ucontext_t *context) {
-  lvd_port_step *traced = traps.step;
+static void tell(lvd_os_trap trap, ucontext_t *context) {
+  lvd_os_step_handler *traced = traps.step;
   bool waits = traps.waits;
   traps.step = NULL;
-  traps.handler(lvd_port_self(), trap, stack_of(context), instruction_of(context));
+  traps.handler(lvd_os_self(), trap, stack_of(context), instruction_of(context));
   if (traps.step && (!traced || (waits && !traps.waits))) {
     begin_trace(context);
   } else if (traced) {
@@ -223,7 +223,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
     int error = errno; /* of what is interrupted */
     if (info->si_code == SI_TKILL) {
-      if (traps.active) tell(LVD_TRAP_ASLEEP, context);
+      if (traps.active) tell(LVD_TRAP_SIGNAL, context);
     } else if (info->si_value.sival_ptr == &second) {
       if (second.tick) second.tick(second.argument);
     } else if (traps.active) {
@@ -237,11 +237,11 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != lvd_sys_getpid());
   if (traps.active && !sent) { /* by another process: what runs here has nothing to do with it */
     bool illegal = number == SIGILL || number == SIGTRAP;
-    lvd_port_trap trap = number == SIGFPE    ? LVD_TRAP_ARITHMETIC
-                         : number == SIGABRT ? LVD_TRAP_ABORT
-                         : illegal           ? LVD_TRAP_ILLEGAL
-                                             : LVD_TRAP_MEMORY;
-    traps.handler(lvd_port_self(), trap, info->si_addr, instruction_of(context));
+    lvd_os_trap trap = number == SIGFPE    ? LVD_TRAP_ARITHMETIC
+                       : number == SIGABRT ? LVD_TRAP_ABORT
+                       : illegal           ? LVD_TRAP_ILLEGAL
+                                           : LVD_TRAP_MEMORY;
+    traps.handler(lvd_os_self(), trap, info->si_addr, instruction_of(context));
   }
   /* Not ours: as if we had never been here. */
   for (int i = 0; i < FAULTS; i++)
@@ -327,8 +327,8 @@ static bool start_clock(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
   return false;
 }
 
-bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns) {
-  lvd_port_traps_prepare();
+bool lvd_os_tick_timer_start(void (*tick)(void *), void *argument, int64_t every_ns) {
+  lvd_os_traps_prepare();
   if (!make_timer(CLOCK_MONOTONIC, &second, &second.once)) return false;
   second.tick = tick;
   second.argument = argument;
@@ -338,22 +338,22 @@ bool lvd_port_clock_begin(void (*tick)(void *), void *argument, int64_t every_ns
   return false;
 }
 
-void lvd_port_clock_once(int64_t after_ns) {
+void lvd_os_tick_timer_once(int64_t after_ns) {
   struct itimerspec once = {{0, 0}, {0, after_ns}};
   if (second.tick) lvd_sys_timer_settime(second.once, &once);
 }
 
-void lvd_port_clock_end(void) {
+void lvd_os_tick_timer_stop(void) {
   lvd_sys_timer_delete(second.timer);
   lvd_sys_timer_delete(second.once);
   second.tick = NULL;
 }
 
-void lvd_port_traps_prepare(void) { pthread_once(&installed, install); }
+void lvd_os_traps_prepare(void) { pthread_once(&installed, install); }
 
-lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
+lvd_status lvd_os_traps_begin(lvd_os_trap_handler *handler, bool ticks) {
   traps.handler = handler;
-  lvd_port_traps_prepare();
+  lvd_os_traps_prepare();
   traps.stack.ss_size = HANDLER_STACK;
   traps.stack.ss_sp = make_stack(page());
   if (!traps.stack.ss_sp) return LVD_E_MEMORY;
@@ -365,13 +365,13 @@ lvd_status lvd_port_traps_begin(lvd_port_trap_handler *handler, bool ticks) {
   if (ticks) {
     traps.clock = start_clock(LVD_TICK_MS * 1000000, &traps, &traps.timer);
     if (traps.clock) return LVD_OK;
-    lvd_port_traps_end();
+    lvd_os_traps_end();
     return LVD_E_SYSTEM;
   }
   return LVD_OK;
 }
 
-void lvd_port_alarm(int64_t after_ns) {
+void lvd_os_alarm(int64_t after_ns) {
   struct itimerspec once = {.it_value = {after_ns / 1000000000, after_ns % 1000000000}};
   if (traps.alarms == NO_ALARM)
     traps.alarms =
@@ -379,7 +379,7 @@ void lvd_port_alarm(int64_t after_ns) {
   if (traps.alarms == HAS_ALARM) lvd_sys_timer_settime(traps.alarm, &once);
 }
 
-void lvd_port_traps_end(void) {
+void lvd_os_traps_end(void) {
   if (!traps.active) return;
   if (traps.clock) lvd_sys_timer_delete(traps.timer);
   if (traps.alarms == HAS_ALARM) lvd_sys_timer_delete(traps.alarm);
@@ -391,17 +391,17 @@ void lvd_port_traps_end(void) {
   free_stack(page());
 }
 
-void lvd_port_thread_tick(uint32_t number) {
+void lvd_os_thread_signal(uint32_t number) {
   lvd_sys_tgkill(lvd_sys_getpid(), (pid_t)number, tick_signal());
 }
 
-struct lvd_port_escape {
+struct lvd_os_escape {
   jmp_buf to;
 };
 
-size_t lvd_port_escape_size(void) { return sizeof(lvd_port_escape); }
+size_t lvd_os_escape_size(void) { return sizeof(lvd_os_escape); }
 
-bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument) {
+bool lvd_os_try(lvd_os_escape *escape, void (*body)(void *), void *argument) {
   if (_setjmp(escape->to) != 0) {
     sigset_t kept_back; /* out of a tick's handler, perhaps */
     put_ticks(&kept_back);
@@ -409,11 +409,11 @@ bool lvd_port_try(lvd_port_escape *escape, void (*body)(void *), void *argument)
     traps.interjected = NULL;
     traps.step = NULL;
     pthread_sigmask(SIG_UNBLOCK, &kept_back, NULL);
-    if (lvd_port_has_exceptions()) (void)lvd_port_exceptions_take(); /* of what was abandoned */
+    if (lvd_os_has_exceptions()) (void)lvd_os_exceptions_save(); /* of what was abandoned */
     return false;
   }
   body(argument);
   return true;
 }
 
-void lvd_port_jump(lvd_port_escape *escape) { _longjmp(escape->to, 1); }
+void lvd_os_jump(lvd_os_escape *escape) { _longjmp(escape->to, 1); }

@@ -92,14 +92,13 @@ static void *map_whole(const lvd_uio *u, size_t offset, size_t head, size_t ring
   return room + offset;
 }
 
-void *lvd_uio_map(const lvd_port_device *device, size_t offset, size_t head, size_t ring) {
+void *lvd_uio_map(const lvd_os_device *device, size_t offset, size_t head, size_t ring) {
   const lvd_uio *u = (const lvd_uio *)device;
   if (offset > device->size || head + ring > device->size - offset) return NULL;
   return u->maps_whole ? map_whole(u, offset, head, ring) : map_from(u, offset, head, ring);
 }
 
-static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
-                       lvd_port_process *peer) {
+static lvd_status keep(lvd_os_device *device, const char *keeper, int wire, lvd_os_process *peer) {
   lvd_uio *u = (lvd_uio *)device;
   char words[4][24];
   snprintf(words[0], sizeof words[0], "%d", wire);
@@ -109,10 +108,10 @@ static lvd_status keep(lvd_port_device *device, const char *keeper, int wire,
   const char *const argument[] = {u->maps_whole ? "uio" : "mem", words[0], words[1],
                                   u->has_bell ? words[2] : NULL, words[3], NULL};
   const int kept[2] = {wire, u->node};
-  return lvd_port_process_start(peer, keeper, argument, "LEVADA_BOARD", "uio", kept, 2);
+  return lvd_os_process_start(peer, keeper, argument, "LEVADA_BOARD", "uio", kept, 2);
 }
 
-static void close_uio(lvd_port_device *device) {
+static void close_uio(lvd_os_device *device) {
   lvd_uio *u = (lvd_uio *)device;
   if (u->node >= 0) lvd_sys_close(u->node);
   free(u);
@@ -197,7 +196,7 @@ static bool read_name(lvd_uio *u, char *name, lvd_device_why *why) {
   return (u->node = lvd_device_node(why, u->maps_whole ? name : "mem")) >= 0;
 }
 
-lvd_port_device *lvd_port_uio_open(const char *name, char *text, size_t size, lvd_status *status) {
+lvd_os_device *lvd_os_uio_open(const char *name, char *text, size_t size, lvd_status *status) {
   lvd_device_why why = {text, size, status};
   lvd_uio *u = calloc(1, sizeof *u);
   char *words = lvd_text_copy(name);
@@ -213,7 +212,7 @@ lvd_port_device *lvd_port_uio_open(const char *name, char *text, size_t size, lv
     void *all = u->device.size ? lvd_uio_map(&u->device, 0, u->device.size, 0) : NULL;
     good = all != NULL;
     if (good)
-      lvd_port_shared_unmap(all, u->device.size, 0);
+      lvd_os_shared_unmap(all, u->device.size, 0);
     else
       lvd_device_say(&why, LVD_E_SYSTEM, "the memory of %s cannot be mapped: %s", words,
                      u->device.size ? strerror(errno) : "it has less than a page");

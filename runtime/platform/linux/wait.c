@@ -24,26 +24,26 @@ static void futex_wait(lvd_a32 *word, int how, uint32_t expected, int64_t timeou
   LVD_SYS(SYS_futex, &word->word, how, expected, limit, NULL, 0);
 }
 
-void lvd_port_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+void lvd_os_wait(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
   futex_wait(word, FUTEX_WAIT_PRIVATE, expected, timeout_ns);
 }
-void lvd_port_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
+void lvd_os_wait_shared(lvd_a32 *word, uint32_t expected, int64_t timeout_ns) {
   futex_wait(word, FUTEX_WAIT, expected, timeout_ns);
 }
 
-void lvd_port_wake(lvd_a32 *word) {
+void lvd_os_wake(lvd_a32 *word) {
   LVD_SYS(SYS_futex, &word->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
-void lvd_port_wake_shared(lvd_a32 *word) {
+void lvd_os_wake_shared(lvd_a32 *word) {
   LVD_SYS(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-bool lvd_port_poll(int fd, bool to_write, int timeout_ms) {
+bool lvd_os_poll(int fd, bool to_write, int timeout_ms) {
   struct pollfd p = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
   return lvd_sys_poll(&p, 1, timeout_ms) > 0;
 }
 
-void lvd_port_relax(void) {
+void lvd_os_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -55,7 +55,7 @@ void lvd_port_relax(void) {
 #endif
 }
 
-bool lvd_port_barrier_prepare(void) {
+bool lvd_os_barrier_prepare(void) {
 #ifdef LVD_TSAN
   return false; /* the thread sanitizer knows nothing of membarrier */
 #else
@@ -65,19 +65,19 @@ bool lvd_port_barrier_prepare(void) {
 #endif
 }
 
-void lvd_port_barrier(void) {
+void lvd_os_barrier(void) {
   /* Where it was not prepared, the other side's light barrier is a fence, and so is ours. */
   lvd_fence_seq_cst();
   LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-uint64_t lvd_port_ns(void) {
+uint64_t lvd_os_now_ns(void) {
   struct timespec t;
   lvd_sys_clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t lvd_port_ticks(void) {
+uint64_t lvd_os_ticks(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -85,7 +85,7 @@ uint64_t lvd_port_ticks(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
   return t;
 #else
-  return lvd_port_ns(); /* riscv64: rdtime needs the kernel's leave; the vDSO has it */
+  return lvd_os_now_ns(); /* riscv64: rdtime needs the kernel's leave; the vDSO has it */
 #endif
 }
 
@@ -99,7 +99,7 @@ static void read_both(uint64_t *ns, uint64_t *ticks) {
   uint64_t least = UINT64_MAX;
   *ns = *ticks = 0;
   for (int i = 0; i < 16; i++) {
-    uint64_t before = lvd_port_ns(), t = lvd_port_ticks(), after = lvd_port_ns();
+    uint64_t before = lvd_os_now_ns(), t = lvd_os_ticks(), after = lvd_os_now_ns();
     if (after - before >= least) continue;
     least = after - before;
     *ns = before + least / 2;
@@ -126,13 +126,13 @@ static uint64_t calibrate(void) {
 #endif
 }
 
-uint64_t lvd_port_ticks_to_ns(uint64_t ticks) {
+uint64_t lvd_os_ticks_to_ns(uint64_t ticks) {
   uint64_t f = lvd_load_relaxed_u64(&ns_per_tick);
   if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
   return (uint64_t)(((unsigned __int128)ticks * f) >> 32);
 }
 
-uint64_t lvd_port_ns_to_ticks(uint64_t ns) {
+uint64_t lvd_os_ns_to_ticks(uint64_t ns) {
   uint64_t f = lvd_load_relaxed_u64(&ns_per_tick);
   if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
   ns += ns >> 12; /* the measure is that exact: a time limit must not pass too early */

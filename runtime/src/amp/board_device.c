@@ -15,7 +15,7 @@
 #endif
 
 lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
-                          lvd_port_device **out) {
+                          lvd_os_device **out) {
   char text[200] = "";
   lvd_status status = LVD_E_MEMORY;
   *out = board->open(device, text, sizeof text, limit_ns, &status);
@@ -23,7 +23,7 @@ lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t li
 }
 
 lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
-                                 lvd_port_device **out) {
+                                 lvd_os_device **out) {
   const char *colon = strchr(*file, ':');
   if (!colon || !colon[1])
     return lvd_window_refuse(LVD_E_ARGUMENT, "write %sDEVICE:IMAGE: an image's file is missing",
@@ -44,19 +44,19 @@ lvd_status lvd_board_no_keeper(const char *keeper) {
                            "the keeper %s is not there: name another in LEVADA_KEEPER", keeper);
 }
 
-lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer) {
+lvd_status lvd_board_keep(lvd_os_device *device, int bell, lvd_os_process *peer) {
   const char *keeper = lvd_board_keeper();
   lvd_status status = device->keep(device, keeper, bell, peer);
   return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
-static lvd_port_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,
-                                 lvd_status *status) {
+static lvd_os_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,
+                               lvd_status *status) {
   (void)limit_ns;
-  return lvd_port_uio_open(name, text, size, status);
+  return lvd_os_uio_open(name, text, size, status);
 }
 
 const lvd_board lvd_board_uio = {"uio:", 0, 0, "little-endian processors", 0, NULL, NULL, open_uio};
 
 const lvd_board lvd_board_remoteproc = {
-    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, NULL, lvd_port_remoteproc_open};
+    "remoteproc:", 0, 0, "little-endian processors", 0, NULL, NULL, lvd_os_remoteproc_open};

@@ -26,7 +26,7 @@ enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
 #define LVD_NATIVE_LOADER_BUILT ""
 #endif
 
-bool lvd_board_has(const char *file) { return lvd_port_file_is_readable(file); }
+bool lvd_board_has(const char *file) { return lvd_os_file_is_readable(file); }
 
 const char *lvd_board_file(const char *variable, const char *installed, const char *built) {
   const char *loader = getenv(variable);
@@ -36,14 +36,14 @@ const char *lvd_board_file(const char *variable, const char *installed, const ch
 
 /* `variable` names the loader. */
 static lvd_status boot(const char *qemu, const char *loader, const char *variable, int memory,
-                       size_t size, int bell, lvd_port_process *peer) {
+                       size_t size, int bell, lvd_os_process *peer) {
   const char *keeper = lvd_board_keeper();
   if (!lvd_board_has(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
                              "name it in %s",
                              loader, variable);
-  if (!lvd_port_program_is_there(qemu))
+  if (!lvd_os_program_exists(qemu))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "%s is not there: install qemu-system-misc (Debian) or "
                              "qemu-system-riscv",
@@ -62,8 +62,7 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
       object,       "-chardev",    socket,    "-serial",     "chardev:bell",
       "-bios",      "none",        "-kernel", loader,        NULL};
   const int keep[2] = {memory, bell};
-  lvd_status status =
-      lvd_port_process_start(peer, keeper, argument, "LEVADA_BOARD", "qemu", keep, 2);
+  lvd_status status = lvd_os_process_start(peer, keeper, argument, "LEVADA_BOARD", "qemu", keep, 2);
   return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
@@ -82,7 +81,7 @@ static void qemu_describe(char *text, size_t size) {
   snprintf(text, size, "%s, and in it the loader %s", qemu(), qemu_loader());
 }
 
-static lvd_status qemu_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+static lvd_status qemu_start(int memory, size_t size, int bell, lvd_os_process *peer) {
   return boot(qemu(), qemu_loader(), "LEVADA_LOADER", memory, size, bell, peer);
 }
 
@@ -96,7 +95,7 @@ static void qemu32_describe(char *text, size_t size) {
   snprintf(text, size, "%s, and in it the loader %s", qemu32(), qemu32_loader());
 }
 
-static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+static lvd_status qemu32_start(int memory, size_t size, int bell, lvd_os_process *peer) {
   return boot(qemu32(), qemu32_loader(), "LEVADA_LOADER32", memory, size, bell, peer);
 }
 
@@ -114,7 +113,7 @@ static void native_describe(char *text, size_t size) {
   snprintf(text, size, "the loader %s", native_loader());
 }
 
-static lvd_status native_start(int memory, size_t size, int bell, lvd_port_process *peer) {
+static lvd_status native_start(int memory, size_t size, int bell, lvd_os_process *peer) {
   (void)size;
   const char *loader = native_loader();
   char of_memory[16], of_bell[16];
@@ -123,7 +122,7 @@ static lvd_status native_start(int memory, size_t size, int bell, lvd_port_proce
   const char *const argument[] = {of_memory, of_bell, NULL};
   const int keep[2] = {memory, bell};
   lvd_status status =
-      lvd_port_process_start(peer, loader, argument, "LEVADA_BOARD", "native", keep, 2);
+      lvd_os_process_start(peer, loader, argument, "LEVADA_BOARD", "native", keep, 2);
   if (status == LVD_E_UNKNOWN)
     return lvd_window_refuse(status,
                              "the loader %s is not there: it is built for x86-64; name another in "

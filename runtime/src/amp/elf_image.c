@@ -102,11 +102,12 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 }
 
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
-  if (lvd_port_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
+  if (lvd_os_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
   unsigned char *bytes = malloc(MOST_IMAGE + 1);
   size_t size = 0;
-  lvd_status status = bytes ? lvd_port_file_load(name, bytes, MOST_IMAGE + 1, &size) : LVD_E_MEMORY;
+  lvd_status status =
+      bytes ? lvd_os_file_read_start(name, bytes, MOST_IMAGE + 1, &size) : LVD_E_MEMORY;
   if (status == LVD_E_UNKNOWN)
     lvd_window_refuse(status, "the image %s cannot be opened", name);
   else if (status == LVD_E_SYSTEM)

@@ -25,7 +25,7 @@ static lvd_status dies(lvd_machine *m, lvd_status status, const char *why) {
 }
 
 static bool is_gone(lvd_machine *m) {
-  if (!m->link.reaped) m->link.reaped = lvd_port_process_gone(&m->link.peer);
+  if (!m->link.reaped) m->link.reaped = lvd_os_process_has_exited(&m->link.peer);
   return m->link.reaped;
 }
 
@@ -54,7 +54,7 @@ lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **ou
   }
   if (status == LVD_OK) status = lvd_link_make(&m->link, NULL, base, 1 << 20, true, &bell);
   if (status == LVD_OK) status = lvd_far_boot(&m->far, &m->link, board, bell, limit_ns);
-  lvd_port_close(bell);
+  lvd_os_close(bell);
   if (status != LVD_OK) {
     lvd_machine_end(m);
     return status;
@@ -105,7 +105,7 @@ void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *ou
   bool waits = runs(m) && !lvd_load_relaxed_u32(&m->link.segment->serves);
   if (waits && !m->dead && timeout_ns) waits = !lvd_far_look_around(m->far.window, has_ended);
   if (!m->dead)
-    lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
+    lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
   /* First: what it has written before it ended is there then. */
   bool gone = !m->dead && is_gone(m);
   uint32_t state = lvd_load_acquire_u32(&m->far.window->state);
@@ -157,8 +157,8 @@ void lvd_machine_end(lvd_machine *m) {
   if (m->far.device && m->far.window && !m->dead && runs(m))
     lvd_far_stop(&m->far, &m->link, LAST_NS);
   if (m->link.peer.id > 0 && !is_gone(m)) {
-    lvd_port_process_kill(&m->link.peer);
-    while (!is_gone(m)) lvd_port_bell_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);
+    lvd_os_process_kill(&m->link.peer);
+    while (!is_gone(m)) lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);
   }
   lvd_far_end(&m->far);
   lvd_image_free(&m->image);

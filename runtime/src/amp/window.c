@@ -49,7 +49,7 @@ size_t lvd_far_base(const lvd_board *board, size_t image) {
   return board->own + units(sizeof(lvd_window)) + image_room(image);
 }
 
-size_t lvd_far_base_of(const lvd_port_device *device, const lvd_link *link, size_t image) {
+size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t image) {
   size_t room = device->size / 4 / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
   size_t unit = link->unit, base = units(sizeof(lvd_window)) + room;
   base = (base + unit - 1) / unit * unit; /* as this system maps */
@@ -73,11 +73,11 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
   if (far->device)
     far->window = far->device->map(far->device, 0, far->mapped, 0);
   else
-    far->window = lvd_port_shared_map(link->memory, far->board->own, far->mapped, 0);
+    far->window = lvd_os_shared_map(link->memory, far->board->own, far->mapped, 0);
   if (!far->window) return LVD_E_MEMORY;
   lvd_status status =
       far->device ? LVD_OK
-                  : lvd_port_shared_claim(link->memory, far->board->own, header + units(image));
+                  : lvd_os_shared_commit(link->memory, far->board->own, header + units(image));
   if (status != LVD_OK) return status;
   far->shape = (lvd_window_shape){.size = far->mapped + link->size,
                                   .image = header,
@@ -92,13 +92,13 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
 /* ---- commands -------------------------------------------------------------------------------- */
 
 bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) {
-  uint64_t from = lvd_port_ns();
+  uint64_t from = lvd_os_now_ns();
   do {
     for (int i = 0; i < RELAX; i++) {
       if (done(w)) return true;
-      lvd_port_relax();
+      lvd_os_relax();
     }
-  } while (lvd_port_ns() - from < LOOK_NS);
+  } while (lvd_os_now_ns() - from < LOOK_NS);
   return false;
 }
 
@@ -107,13 +107,13 @@ static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(co
                         uint64_t deadline) {
   if (lvd_far_look_around(far->window, done)) return LVD_OK;
   while (!done(far->window)) {
-    if ((link->reaped = lvd_port_process_gone(&link->peer)))
+    if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
       return done(far->window)
                  ? LVD_OK /* the last that it did */
                  : lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
-    uint64_t now = lvd_port_ns();
+    uint64_t now = lvd_os_now_ns();
     if (now >= deadline) return lvd_window_refuse(LVD_E_TIME, "the board's loader does not answer");
-    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, (int64_t)(deadline - now));
+    lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, (int64_t)(deadline - now));
   }
   return LVD_OK;
 }
@@ -130,7 +130,7 @@ static bool has_answered(const lvd_window *w) {
 static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
-  lvd_port_bell_ring(link->bell_end);
+  lvd_os_socket_signal(link->bell_end);
   return await(far, link, has_answered, deadline);
 }
 
@@ -189,7 +189,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
   }
   lvd_status status = lvd_board_keep(far->device, bell, &link->peer);
   if (status != LVD_OK) return status;
-  lvd_port_bell_ring(link->bell_end);
+  lvd_os_socket_signal(link->bell_end);
   status = await(far, link, is_there, deadline);
   if (status != LVD_OK || !lies) return status;
   w->verb = LVD_WINDOW_STOP;
@@ -200,7 +200,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
 static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, size_t image,
                        int child_bell, uint64_t deadline) {
   far->board = board;
-  far->asked_ns = far->heard_ns = lvd_port_ns();
+  far->asked_ns = far->heard_ns = lvd_os_now_ns();
   lvd_status status = lay_out(far, link, image);
   if (status != LVD_OK) return status;
   status = far->device
@@ -217,14 +217,14 @@ static lvd_status boot(lvd_far_side *far, lvd_link *link, const lvd_board *board
 
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
                          const lvd_image *image, int child_bell, int64_t limit_ns) {
-  uint64_t deadline = lvd_port_ns() + (uint64_t)limit_ns;
+  uint64_t deadline = lvd_os_now_ns() + (uint64_t)limit_ns;
   lvd_status status = boot(far, link, board, image->size, child_bell, deadline);
   return status == LVD_OK ? run_image(far, link, image, deadline) : status;
 }
 
 lvd_status lvd_far_boot(lvd_far_side *far, lvd_link *link, const lvd_board *board, int child_bell,
                         int64_t limit_ns) {
-  return boot(far, link, board, 0, child_bell, lvd_port_ns() + (uint64_t)limit_ns);
+  return boot(far, link, board, 0, child_bell, lvd_os_now_ns() + (uint64_t)limit_ns);
 }
 
 lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
@@ -244,14 +244,14 @@ lvd_status lvd_far_run(lvd_far_side *far, lvd_link *link, const lvd_image *image
   lvd_status status = lvd_far_fits(far, image);
   if (status == LVD_OK && !far->device)
     status =
-        lvd_port_shared_claim(link->memory, far->board->own + far->shape.image, units(image->size));
+        lvd_os_shared_commit(link->memory, far->board->own + far->shape.image, units(image->size));
   if (status != LVD_OK) return status;
-  return run_image(far, link, image, lvd_port_ns() + (uint64_t)limit_ns);
+  return run_image(far, link, image, lvd_os_now_ns() + (uint64_t)limit_ns);
 }
 
 lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns) {
   far->window->verb = LVD_WINDOW_STOP;
-  return command(far, link, lvd_port_ns() + (uint64_t)limit_ns);
+  return command(far, link, lvd_os_now_ns() + (uint64_t)limit_ns);
 }
 
 /* ---- listening ------------------------------------------------------------------------------- */
@@ -301,14 +301,14 @@ lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size) {
 
 lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size) {
   lvd_window *w = far->window;
-  uint64_t now = lvd_port_ns();
+  uint64_t now = lvd_os_now_ns();
   uint32_t asked = lvd_load_relaxed_u32(&w->asked);
   if (lvd_load_relaxed_u32(&w->alive) == asked) {
     far->heard_ns = now;
     if (now - far->asked_ns < ASK_NS) return LVD_OK;
     lvd_store_relaxed_u32(&w->asked, asked + 1);
     far->asked_ns = now;
-    lvd_port_bell_ring(link->bell_end);
+    lvd_os_socket_signal(link->bell_end);
     return LVD_OK;
   }
   if (now - far->asked_ns < SILENT_NS) return LVD_OK;
@@ -317,7 +317,7 @@ lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t siz
 }
 
 void lvd_far_end(lvd_far_side *far) {
-  if (far->window) lvd_port_shared_unmap(far->window, far->mapped, 0);
+  if (far->window) lvd_os_shared_unmap(far->window, far->mapped, 0);
   far->window = NULL;
   if (far->device) far->device->close(far->device);
   far->device = NULL;

@@ -19,11 +19,11 @@ typedef struct lvd_board {
   /* Which programs it is made of, in words; null: it is the user's own. */
   void (*describe)(char *text, size_t size);
   /* Starts it with `size` bytes of memory, and one end of a wire. */
-  lvd_status (*start)(int memory, size_t size, int bell, lvd_port_process *peer);
+  lvd_status (*start)(int memory, size_t size, int bell, lvd_os_process *peer);
   /* Instead of it: opens a device that has the memory, and whose name stands before the image's with a
    * colon between (board_device.c). */
-  lvd_port_device *(*open)(const char *name, char *text, size_t size, int64_t limit_ns,
-                           lvd_status *status);
+  lvd_os_device *(*open)(const char *name, char *text, size_t size, int64_t limit_ns,
+                         lvd_status *status);
 } lvd_board;
 
 extern const lvd_board lvd_board_qemu, lvd_board_qemu32, lvd_board_native, lvd_board_uio,
@@ -31,10 +31,10 @@ extern const lvd_board lvd_board_qemu, lvd_board_qemu32, lvd_board_native, lvd_b
 
 /* Opens the device; or the one that stands before a file, and sets *file to what follows it. */
 lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t limit_ns,
-                          lvd_port_device **out);
+                          lvd_os_device **out);
 lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
-                                 lvd_port_device **out);
-lvd_status lvd_board_keep(lvd_port_device *device, int bell, lvd_port_process *peer);
+                                 lvd_os_device **out);
+lvd_status lvd_board_keep(lvd_os_device *device, int bell, lvd_os_process *peer);
 const char *lvd_board_keeper(void);
 lvd_status lvd_board_no_keeper(const char *keeper); /* says so */
 /* The file that the variable names, that is installed, or that was built with this library. */
@@ -61,7 +61,7 @@ typedef struct lvd_far_side {
   lvd_window *window; /* header and image, mapped */
   size_t mapped;
   const lvd_board *board;
-  lvd_port_device *device; /* that has the memory; or null */
+  lvd_os_device *device; /* that has the memory; or null */
   lvd_window_shape shape;
   bool over; /* the loader has said so, and what came before it has been taken */
   uint64_t asked_ns, heard_ns;
@@ -71,7 +71,7 @@ typedef struct lvd_far_side {
 size_t lvd_far_base(const lvd_board *board, size_t image);
 /* The same of a device, where it depends on the memory alone: its loader may be there from before. 0: the
  * memory is too small, and the calling thread's lvd_window_why says so. */
-size_t lvd_far_base_of(const lvd_port_device *device, const lvd_link *link, size_t image);
+size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t image);
 /* Makes the window in the link's memory, starts the board, and has its loader run the image. */
 lvd_status lvd_far_start(lvd_far_side *far, lvd_link *link, const lvd_board *board,
                          const lvd_image *image, int child_bell, int64_t limit_ns);

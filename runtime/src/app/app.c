@@ -239,7 +239,7 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
                         c->capacity, c->elem_size);
   }
   if (status == LVD_OK) {
-    status = lvd_port_rings_alloc(&app->rings, net->channels, size, ring);
+    status = lvd_os_rings_alloc(&app->rings, net->channels, size, ring);
     if (status == LVD_E_MAPPINGS)
       complain(why, status, "no more memory can be mapped, and a channel takes two mappings: %s",
                lvd_status_text(status));
@@ -301,11 +301,11 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
 /* Applications lie where they lie until the runtime is destroyed: a late waker may knock at the
  * gate of one that is another by now. */
 static lvd_app *new_app(lvd_runtime *rt) {
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   lvd_app *app = rt->spare_apps;
   if (app) rt->spare_apps = app->next;
-  lvd_port_unlock(&rt->pool_lock);
-  if (!app) return lvd_port_alloc(sizeof *app);
+  lvd_os_unlock(&rt->pool_lock);
+  if (!app) return lvd_os_alloc(sizeof *app);
   memset(app, 0, offsetof(lvd_app, gate));
   return app;
 }
@@ -326,20 +326,20 @@ static void free_app(lvd_app *app) {
       free((char *)(uintptr_t)app->option[i].name);
       free((char *)(uintptr_t)app->option[i].value);
     }
-    lvd_port_rings_free(&app->rings);
-    lvd_port_free(app->memory, app->memory_size);
+    lvd_os_rings_free(&app->rings);
+    lvd_os_free(app->memory, app->memory_size);
   }
   free(app->name);
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   app->next = rt->spare_apps;
   rt->spare_apps = app;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
 }
 
 void lvd_apps_free(lvd_runtime *rt) {
   for (lvd_app *app = rt->spare_apps, *next; app; app = next) {
     next = app->next;
-    lvd_port_free(app, sizeof *app);
+    lvd_os_free(app, sizeof *app);
   }
 }
 
@@ -364,7 +364,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   arena a = {NULL, 0};
   lay_out(app, net, options, &a);
   app->memory_size = a.used;
-  app->memory = lvd_port_alloc(a.used);
+  app->memory = lvd_os_alloc(a.used);
   if (!app->memory || !app->name) {
     free_app(app);
     return LVD_E_MEMORY;
@@ -373,7 +373,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   lay_out(app, net, options, &a);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++) app->share[i].app = app;
 
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   app->serial = ++rt->loads;
   status = make_channels(app, options, &why);
   if (status == LVD_OK) status = make_entities(app, options, &why);
@@ -391,7 +391,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   } else {
     free_app(app);
   }
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return status;
 }
 
@@ -429,7 +429,7 @@ void lvd_app_unload(lvd_app *app) {
   lvd_streams_free(app);
   lvd_units_free(app); /* which can take a while: without the lock */
   lvd_program_part(app);
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   if (app->previous)
     app->previous->next = app->next;
   else
@@ -437,7 +437,7 @@ void lvd_app_unload(lvd_app *app) {
   if (app->next) app->next->previous = app->previous;
   lvd_cores_back(app);
   free_app(app);
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
 }
 
 lvd_app_state lvd_app_get_state(lvd_app *app) {

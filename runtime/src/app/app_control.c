@@ -24,10 +24,10 @@
  * for: before it does something for this one it looks at its phase. */
 static bool still_within(lvd_app *app, int64_t timeout_ms) {
   lvd_runtime *rt = app->rt;
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   bool still = true;
   lvd_add_relaxed_u32(&rt->awaited, 1);
-  lvd_port_barrier();
+  lvd_os_barrier();
   for (uint32_t i = 0; still && i < lvd_all_workers(rt); i++) {
     lvd_worker *w = &rt->worker[i];
     uint32_t turn = lvd_load_acquire_u32(&w->turn);
@@ -36,11 +36,11 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
     while (lvd_load_acquire_u32(&w->turn) == turn) {
       lvd_worker_ring(w);
       if (running == app) lvd_watchdog_halt(w, app);
-      if (timeout_ms >= 0 && lvd_port_ns() - start >= (uint64_t)timeout_ms * 1000000) {
+      if (timeout_ms >= 0 && lvd_os_now_ns() - start >= (uint64_t)timeout_ms * 1000000) {
         still = false;
         break;
       }
-      lvd_port_wait(&w->turn, turn, LVD_HELD_UP_NS);
+      lvd_os_wait(&w->turn, turn, LVD_HELD_UP_NS);
       if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
       /* Who has taken a call of what failed there is waited for: he hears that it ends. */
       if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) lvd_fibers_wake(app);
@@ -61,10 +61,10 @@ static bool begin(lvd_app *app, uint32_t holds) {
   uint32_t loaded = LVD_PHASE_LOADED;
   /* Who pauses it has the first lock for as long as a firing lasts. */
   if (lvd_load_relaxed_u32(&app->phase) != loaded) return false;
-  lvd_port_lock(&app->control);
+  lvd_os_lock(&app->control);
   /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
-  lvd_port_lock(&app->rt->lock);
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->rt->lock);
+  lvd_os_lock(&app->gate);
   bool begins = lvd_load_relaxed_u32(&app->phase) == loaded;
   if (begins) {
     app->holds |= holds;
@@ -72,9 +72,9 @@ static bool begin(lvd_app *app, uint32_t holds) {
     /* It may have been told to end meanwhile. */
     begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
   }
-  lvd_port_unlock(&app->gate);
-  lvd_port_unlock(&app->rt->lock);
-  lvd_port_unlock(&app->control);
+  lvd_os_unlock(&app->gate);
+  lvd_os_unlock(&app->rt->lock);
+  lvd_os_unlock(&app->control);
   return begins;
 }
 
@@ -110,11 +110,11 @@ lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
-  lvd_port_lock(&app->control);
+  lvd_os_lock(&app->control);
   app->holds |= LVD_HOLD_ALL;
   lvd_store_relaxed_u32(&app->paused, app->holds);
   bool still = still_within(app, timeout_ms);
-  lvd_port_unlock(&app->control);
+  lvd_os_unlock(&app->control);
   return still ? LVD_OK : LVD_E_TIME;
 }
 
@@ -146,16 +146,16 @@ void lvd_app_take_up(lvd_app *app) {
 /* Takes these of its holds back. */
 static lvd_status let_go(lvd_app *app, uint32_t holds) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
-  lvd_port_lock(&app->control);
+  lvd_os_lock(&app->control);
   /* It may end as soon as nothing holds it: what is posted after its workers have forgotten it would find it gone. */
   bool lives = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING;
   if (lives) {
     app->holds &= ~holds;
     lvd_store_release_u32(&app->paused, app->holds);
-    lvd_port_barrier(); /* who has held something, and looked before, is known */
+    lvd_os_barrier(); /* who has held something, and looked before, is known */
     lvd_app_take_up(app);
   }
-  lvd_port_unlock(&app->control);
+  lvd_os_unlock(&app->control);
   return lives ? LVD_OK : LVD_E_STATE;
 }
 
@@ -176,11 +176,11 @@ static void rouse_sources(lvd_app *app) {
 
 static lvd_status hold_sources(lvd_app *app, uint32_t how) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
-  lvd_port_lock(&app->control);
+  lvd_os_lock(&app->control);
   app->holds |= how;
   /* Who meets this, and not what let_go stored before, is ordered after it, too. */
   lvd_store_release_u32(&app->paused, app->holds);
-  lvd_port_unlock(&app->control);
+  lvd_os_unlock(&app->control);
   rouse_sources(app);
   return LVD_OK;
 }
@@ -220,13 +220,13 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
   LVD_INSIDE;
   if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_E_STATE;
-  lvd_port_lock(&app->rt->lock); /* the running set must not change meanwhile */
+  lvd_os_lock(&app->rt->lock); /* the running set must not change meanwhile */
   if (lvd_core_is_for(&app->rt->worker[worker], app)) {
     lvd_app_retarget(app, &app->entity[actor], worker);
     app->entity[actor].sent_from = 0;
     status = LVD_OK;
   }
-  lvd_port_unlock(&app->rt->lock);
+  lvd_os_unlock(&app->rt->lock);
   return status;
 }
 
@@ -246,20 +246,20 @@ lvd_status lvd_app_told(const lvd_app *app) {
 
 static bool ends_within(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   lvd_waiting self = {.app = NULL};
   uint32_t phase;
   while ((phase = lvd_load_acquire_u32(&app->phase)) != LVD_PHASE_ENDED) {
     int64_t left = -1;
     if (timeout_ms >= 0) {
-      left = timeout_ms - (int64_t)((lvd_port_ns() - start) / 1000000);
+      left = timeout_ms - (int64_t)((lvd_os_now_ns() - start) / 1000000);
       if (left <= 0) return false;
       left = left < INT32_MAX ? left * 1000000 : -1;
     } else if (!self.app && phase == LVD_PHASE_RUNNING) {
       lvd_waiting_enter_for_end(&self, app);
       lvd_waiting_sleeps(&self);
     }
-    lvd_port_wait(&app->phase, phase, left);
+    lvd_os_wait(&app->phase, phase, left);
   }
   lvd_waiting_leave(&self);
   return true;

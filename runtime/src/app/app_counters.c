@@ -11,10 +11,10 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
   uint64_t number = lvd_load_relaxed_u64(&e->activations) + 1;
   if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
   const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
   since += lvd_lost_meanwhile(w, now);
   bool runs = lvd_load_relaxed_u64(&e->activations) + 1 == number;
-  return runs && now > since ? lvd_port_ticks_to_ns(now - since) : 0;
+  return runs && now > since ? lvd_os_ticks_to_ns(now - since) : 0;
 }
 
 /* With what runs now. That may end while it is looked at, and be counted with the others: then once more. */
@@ -23,7 +23,7 @@ static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
   uint64_t busy = 0;
   for (uint32_t i = 0; i < TRIES; i++) {
     uint64_t before = lvd_load_relaxed_u64(&e->activations);
-    busy = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+    busy = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
     *runs_ns = lvd_runs_ns(e);
     if (lvd_load_relaxed_u64(&e->activations) == before) break;
   }
@@ -40,7 +40,7 @@ LVD_READS_LIVE static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   out->outside = lvd_load_relaxed_u32(&e->away);
   out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
-  out->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  out->longest_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
   out->busy_ns = busy_ns(e, &out->runs_ns); /* it counts before it ends */
   if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;

@@ -40,8 +40,7 @@ void lvd_fibers_end(lvd_app *app) {
   uint32_t left;
   while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
     lvd_fibers_wake(app);
-    lvd_port_wait(&app->fibers, left,
-                  10 * 1000000); /* one may have been on its way when we looked */
+    lvd_os_wait(&app->fibers, left, 10 * 1000000); /* one may have been on its way when we looked */
     if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
     /* It may have begun only since we have looked who runs. */
     lvd_watchdog_hurry(app);
@@ -61,8 +60,8 @@ LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
   copy_name(c->name, e->name);
   c->worker = lvd_load_relaxed_u32(&e->worker);
   c->activations = lvd_load_relaxed_u64(&e->activations);
-  c->busy_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
-  c->longest_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
+  c->busy_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
+  c->longest_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   c->waiting = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
 }
 

@@ -52,13 +52,13 @@ static void forget_everywhere(lvd_app *app) {
 static void disinherit(lvd_app *heir) {
   lvd_runtime *rt = heir->rt;
   if (!lvd_load_relaxed_u32(&heir->inherits)) return;
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   for (lvd_app *old = rt->apps; old; old = old->next) {
-    lvd_port_lock(&old->blocks_lock);
+    lvd_os_lock(&old->blocks_lock);
     if (lvd_load_relaxed_ptr(&old->heir) == heir) lvd_store_relaxed_ptr(&old->heir, NULL);
-    lvd_port_unlock(&old->blocks_lock);
+    lvd_os_unlock(&old->blocks_lock);
   }
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
 }
 
 /* True: its heir has it. With the lock of `app`, under which that is still there. */
@@ -66,10 +66,10 @@ static bool leave_to_heir(lvd_app *app, lvd_app_block *b) {
   lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
   if (!heir || !b->name) return false;
   b->key = NULL;
-  lvd_port_lock(&heir->blocks_lock);
+  lvd_os_lock(&heir->blocks_lock);
   b->next = heir->blocks;
   heir->blocks = b;
-  lvd_port_unlock(&heir->blocks_lock);
+  lvd_os_unlock(&heir->blocks_lock);
   return true;
 }
 
@@ -77,7 +77,7 @@ static bool leave_to_heir(lvd_app *app, lvd_app_block *b) {
 static void end_blocks(lvd_app *app, lvd_status outcome) {
   disinherit(app);
   bool alone = true;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
   /* All versions together print at one rate. */
   if (heir) lvd_store_relaxed_u64(&heir->prints_until, lvd_load_relaxed_u64(&app->prints_until));
@@ -85,7 +85,7 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
     lvd_app_block *b = app->blocks;
     app->blocks = b->next;
     if (outcome == LVD_OK && leave_to_heir(app, b)) continue;
-    lvd_port_unlock(&app->blocks_lock);
+    lvd_os_unlock(&app->blocks_lock);
     if (b->end) {
       if (alone) lvd_keeper_held_up(app->rt); /* it may wait for whoever reads what is written */
       alone = false;
@@ -93,9 +93,9 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
     }
     free(b->data);
     free(b);
-    lvd_port_lock(&app->blocks_lock);
+    lvd_os_lock(&app->blocks_lock);
   }
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
 }
 
 static void finish(lvd_app *app) {
@@ -111,13 +111,13 @@ static void finish(lvd_app *app) {
   } while (lvd_load_acquire_u32(&app->fibers));
   lvd_status outcome = lvd_app_told(app);
   /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
   /* Whoever lets go of it has posted that, and nobody does from now on. */
-  lvd_port_lock(&app->control);
-  lvd_port_unlock(&app->control);
+  lvd_os_lock(&app->control);
+  lvd_os_unlock(&app->control);
   forget_everywhere(app);
   lvd_stacks_free(app);
   lvd_streams_end(app, outcome);
@@ -138,16 +138,16 @@ static void finish(lvd_app *app) {
     lvd_store_relaxed_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);
   /* The last touch: whoever waits may free the application now. */
   lvd_store_release_u32(&app->phase, LVD_PHASE_ENDED);
-  lvd_port_wake(&app->phase);
+  lvd_os_wake(&app->phase);
 }
 
 static lvd_app *find_ending(lvd_runtime *rt) {
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   lvd_app *app = rt->apps;
   while (app && (app->finishing || lvd_load_acquire_u32(&app->phase) != LVD_PHASE_ENDING))
     app = app->next;
   if (app) app->finishing = true;
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return app;
 }
 
@@ -155,7 +155,7 @@ static lvd_app *find_ending(lvd_runtime *rt) {
 
 void lvd_keeper_ring(lvd_runtime *rt) {
   lvd_add_release_u32(&rt->keeper_work, 1);
-  lvd_port_wake(&rt->keeper_work);
+  lvd_os_wake(&rt->keeper_work);
 }
 
 /* So many keepers sleep until there is work, however long that takes; others leave after that time. */
@@ -164,31 +164,31 @@ enum { KEEPERS_KEPT = 2, KEEPER_LEAVES_NS = 2000000000 };
 static void sleep_until_work(lvd_runtime *rt, uint32_t work, int64_t timeout_ns) {
   bool spare = lvd_add_relaxed_u32(&rt->keepers_idle, 1) >= KEEPERS_KEPT;
   if (spare && timeout_ns < 0) timeout_ns = KEEPER_LEAVES_NS;
-  lvd_port_wait(&rt->keeper_work, work, timeout_ns);
+  lvd_os_wait(&rt->keeper_work, work, timeout_ns);
   lvd_add_relaxed_u32(&rt->keepers_idle, UINT32_MAX);
 }
 
 /* Those who are asleep when the last of several looks, who look at the same time, look after him, and stay. */
 static bool is_spare(lvd_runtime *rt, uint64_t worked) {
   return lvd_load_relaxed_u32(&rt->keepers_idle) >= KEEPERS_KEPT &&
-         lvd_port_ns() - worked >= KEEPER_LEAVES_NS;
+         lvd_os_now_ns() - worked >= KEEPER_LEAVES_NS;
 }
 
 void lvd_keeper_main(void *argument) {
   enum { LASTS_NS = 20000000 };
   lvd_runtime *rt = argument;
   uint64_t suspected = 0; /* when the first of those now suspect was seen */
-  uint64_t worked = lvd_port_ns();
+  uint64_t worked = lvd_os_now_ns();
   for (;;) {
     uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
-    bool lasts = suspected && lvd_port_ns() - suspected >= LASTS_NS;
+    bool lasts = suspected && lvd_os_now_ns() - suspected >= LASTS_NS;
     bool suspects = lvd_suspects_find(rt, lasts);
     if (lasts || !suspects) suspected = 0;
-    if (suspects && !suspected) suspected = lvd_port_ns();
+    if (suspects && !suspected) suspected = lvd_os_now_ns();
     lvd_app *ending = find_ending(rt);
     if (ending) {
       finish(ending);
-      worked = lvd_port_ns();
+      worked = lvd_os_now_ns();
     } else if (lvd_load_relaxed_u32(&rt->keeper_ending) || is_spare(rt, worked)) {
       return;
     } else {
@@ -201,7 +201,7 @@ void lvd_keeper_main(void *argument) {
 
 struct lvd_keeper {
   lvd_runtime *rt;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   struct lvd_keeper *next;
   bool left; /* it touches nothing any more but those who have left before it; under pool_lock */
 };
@@ -209,7 +209,7 @@ struct lvd_keeper {
 static void join(struct lvd_keeper *keeper) {
   for (struct lvd_keeper *next; keeper; keeper = next) {
     next = keeper->next;
-    lvd_port_thread_join(keeper->thread);
+    lvd_os_thread_join(keeper->thread);
     free(keeper);
   }
 }
@@ -220,7 +220,7 @@ static void keep(void *argument) {
   lvd_runtime *rt = self->rt;
   lvd_take_priority(rt, LVD_ABOVE_NOBODY); /* natives end what they have on it */
   lvd_keeper_main(rt);
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   for (struct lvd_keeper **at = &rt->keepers, *k; (k = *at);) {
     if (!k->left) {
       at = &k->next;
@@ -231,7 +231,7 @@ static void keep(void *argument) {
     gone = k;
   }
   self->left = true;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   join(gone);
 }
 
@@ -239,15 +239,15 @@ lvd_status lvd_keeper_start(lvd_runtime *rt) {
   struct lvd_keeper *keeper = calloc(1, sizeof *keeper);
   if (!keeper) return LVD_E_MEMORY;
   keeper->rt = rt;
-  lvd_port_lock(&rt->pool_lock);
-  lvd_status status = lvd_port_thread_start(&keeper->thread, -1, "levada/keeper", keep, keeper);
+  lvd_os_lock(&rt->pool_lock);
+  lvd_status status = lvd_os_thread_start(&keeper->thread, -1, "levada/keeper", keep, keeper);
   if (status == LVD_OK) {
     keeper->next = rt->keepers;
     rt->keepers = keeper;
   } else {
     free(keeper);
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return status;
 }
 
@@ -259,9 +259,9 @@ void lvd_keeper_held_up(lvd_runtime *rt) {
 void lvd_keepers_end(lvd_runtime *rt) {
   lvd_store_relaxed_u32(&rt->keeper_ending, 1);
   lvd_keeper_ring(rt);
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   struct lvd_keeper *all = rt->keepers;
   rt->keepers = NULL;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   join(all);
 }

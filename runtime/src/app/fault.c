@@ -59,12 +59,12 @@ bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t 
   LVD_INSIDE;
   bool found = false;
   if (!rt || !name || !size) return false;
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   for (const lvd_app *app = rt->apps; app && !found; app = app->next) {
     found = (uintptr_t)code >= app->code_from && (uintptr_t)code < app->code_to;
     if (found) snprintf(name, size, "%s", app->name);
   }
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return found;
 }
 
@@ -81,7 +81,7 @@ LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
   w->may_abandon = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
-  lvd_port_jump(w->escape);
+  lvd_os_jump(w->escape);
 }
 
 void lvd_actor_fail(lvd_actor *self, lvd_fault_kind kind, uint32_t line, const char *format, ...) {
@@ -103,7 +103,7 @@ void lvd_native_end(void) {
     lvd_native_fail("lvd_native_end was called by what is no actor");
   w->may_abandon = 0;
   w->verdict = LVD_DONE; /* activate sees it */
-  lvd_port_jump(w->escape);
+  lvd_os_jump(w->escape);
 }
 
 void lvd_app_fail(lvd_app *app, const char *format, ...) {
@@ -134,7 +134,7 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
       : !w->may_abandon ? "the runtime"
                         : "a call that a thread has forked",
       *advice ? ": " : "", advice);
-  lvd_port_last_words(text);
+  lvd_os_fatal_message(text);
   if (e)
     lvd_process_falls(e->name, in_library ? "stack overflow in the C library" : "stack overflow");
 }
@@ -158,12 +158,12 @@ static void say_abort(const lvd_worker *w) {
                       : "actor",
            e->name, e->app->name, action ? ", action " : "", action ? action : "",
            native ? ", native " : "", native ? native : "");
-  lvd_port_last_words(text);
+  lvd_os_fatal_message(text);
   lvd_process_falls(e->name, "abort was called");
 }
 
 /* In signal context, on the worker's thread. */
-void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *at) {
+void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at) {
   lvd_worker *w = self;
   if (!w) return;
   const lvd_runtime *rt = w->rt;
@@ -175,7 +175,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
     lvd_entity *e = w->current;
     if (!e) return;
-    lvd_lost_look(w, lvd_port_ticks());
+    lvd_lost_look(w, lvd_os_ticks());
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
     uint64_t turn = lvd_load_relaxed_u64(&w->activations);
     if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_turn) {
@@ -205,13 +205,13 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
       snprintf(text, sizeof text, "an action that has not ended after %u ms of CPU time", limit);
       lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
     }
-    lvd_port_jump(w->escape);
+    lvd_os_jump(w->escape);
   }
   case LVD_TRAP_ALARM:
     lvd_store_relaxed_u64(&w->asks_at, 0);
     lvd_exchange_relaxed_u32(&w->yield, 1);
     return;
-  case LVD_TRAP_ASLEEP:
+  case LVD_TRAP_SIGNAL:
     lvd_stuck_asleep(w, address, at);
     lvd_interrupt_asleep(w, address, at);
     lvd_interrupt_knocked(w, address, at);
@@ -221,7 +221,7 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
     return;
   case LVD_TRAP_MEMORY:
     overflow = lvd_fiber_overflows(w, address);
-    bool in_library = overflow && lvd_port_in_system_library(at);
+    bool in_library = overflow && lvd_os_in_system_library(at);
     bool alone = w->may_abandon && !in_library && !is_bare(w);
     if (overflow && !alone) say_overflow(w, in_library);
     if (!alone) return;
@@ -246,5 +246,5 @@ void lvd_trap(void *self, lvd_port_trap trap, const void *address, const void *a
                    : trap == LVD_TRAP_ARITHMETIC ? LVD_FAULT_DIVISION
                                                  : LVD_FAULT_ILLEGAL,
                    0, text);
-  lvd_port_jump(w->escape);
+  lvd_os_jump(w->escape);
 }

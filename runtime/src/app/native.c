@@ -54,7 +54,7 @@ void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t s
   void *data = known(lvd_this_worker(), app, key);
   if (data) return data;
   LVD_INSIDE;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   lvd_app_block *b = find(app, name, key, size);
   if (!b && (b = make(size))) {
     b->next = app->blocks;
@@ -66,7 +66,7 @@ void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t s
     b->size = size;
     b->end = end;
   }
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   if (!b) return NULL;
   lvd_worker *w = lvd_this_worker();
   if (w && w->rt == app->rt) {
@@ -84,9 +84,9 @@ void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void 
 lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
   LVD_INSIDE;
   if (!old || app == old) return LVD_E_ARGUMENT;
-  lvd_port_lock(&old->blocks_lock);
+  lvd_os_lock(&old->blocks_lock);
   lvd_store_relaxed_ptr(&old->heir, app);
-  lvd_port_unlock(&old->blocks_lock);
+  lvd_os_unlock(&old->blocks_lock);
   if (app) lvd_store_relaxed_u32(&app->inherits, 1);
   return LVD_OK;
 }
@@ -94,9 +94,9 @@ lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
 bool lvd_app_heirlooms_left(lvd_app *app) {
   LVD_INSIDE;
   bool left = false;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   for (const lvd_app_block *b = app->blocks; b; b = b->next) left |= !b->key;
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return left;
 }
 
@@ -106,7 +106,7 @@ void lvd_app_prints(lvd_app *app, size_t bytes) {
   enum { SECOND = 1000000000, MORE = 10000000 };
   uint64_t rate = app ? app->rt->options.prints : 0;
   if (!rate) return;
-  uint64_t now = lvd_port_ns(), least = now > SECOND ? now - SECOND : 0;
+  uint64_t now = lvd_os_now_ns(), least = now > SECOND ? now - SECOND : 0;
   uint64_t was = lvd_load_relaxed_u64(&app->prints_until), until;
   do until = (was > least ? was : least) + (uint64_t)bytes * SECOND / rate;
   while (!lvd_cas_relaxed_u64(&app->prints_until, &was, until));

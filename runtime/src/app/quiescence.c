@@ -150,29 +150,29 @@ void lvd_app_quiet(lvd_app *app) {
   }
   /* Nobody gets in who could wake an entity while it is judged. If somebody has got in before, then
    * whoever comes to rest after him judges. */
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
       lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
     judge(app);
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
 }
 
 /* Rest has lasted: does somebody wait in vain for something of `app`? */
 static void look_into(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
       lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_vain(app)) {
     lvd_fibers_story(app);
     lvd_app_end(app, LVD_E_DEADLOCK);
     lvd_waiting_tell(app, LVD_E_DEADLOCK);
   }
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
 }
 
 bool lvd_suspects_find(lvd_runtime *rt, bool look) {
   bool any = false;
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
     if (lvd_load_relaxed_u32(&app->unjudged) && lvd_exchange_acquire_u32(&app->unjudged, 0))
       lvd_app_quiet(app);
@@ -180,6 +180,6 @@ bool lvd_suspects_find(lvd_runtime *rt, bool look) {
     any = true;
     if (look) look_into(app);
   }
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return any;
 }

@@ -41,7 +41,7 @@ typedef struct lvd_call_out {
 
 typedef struct lvd_helper {
   lvd_runtime *rt;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   struct lvd_helper *next;
   lvd_a32 work; /* 1: `out` is to be made; 2: end */
   lvd_call_out out;
@@ -55,13 +55,13 @@ void lvd_call_give_back(lvd_entity *e) {
   lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
   uint32_t sleep;
   if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
-    lvd_port_wake(&owner->inbox.waiting);
+    lvd_os_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
   }
 }
 
 static void call_is_over(lvd_app *app) {
-  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_port_wake(&app->calls_out);
+  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_os_wake(&app->calls_out);
 }
 
 static void give_back(lvd_entity *e) {
@@ -79,7 +79,7 @@ static void is_at(lvd_call_out *out, uint32_t blocked) {
 /* The call of `h` has been made; true: it has another. */
 static bool next_call(lvd_helper *h) {
   lvd_runtime *rt = h->rt;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   lvd_call_out *next = rt->calls_first;
   if (next) {
     rt->calls_first = next->next;
@@ -90,17 +90,17 @@ static bool next_call(lvd_helper *h) {
     h->out.who = NULL;
     h->idle = true;
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return next;
 }
 
 static void helper_main(void *argument) {
   lvd_helper *h = argument;
-  lvd_port_thread_interruptible();
+  lvd_os_thread_set_interruptible();
   lvd_take_priority(h->rt, LVD_ABOVE_NOBODY);
   for (;;) {
     uint32_t work;
-    while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_port_wait(&h->work, 0, -1);
+    while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_os_wait(&h->work, 0, -1);
     if (work == 2) return;
     lvd_store_relaxed_u32(&h->work, 0);
     for (bool more = true; more;) {
@@ -135,7 +135,7 @@ static bool watch_again(lvd_runtime *rt, int fd) {
     read |= o->fd == fd && !o->to_write;
     write |= o->fd == fd && o->to_write;
   }
-  return (!read && !write) || lvd_port_poller_watch(rt->poller, fd, read, write);
+  return (!read && !write) || lvd_os_poller_watch(rt->poller, fd, read, write);
 }
 
 static void leave_actor(const lvd_call_out *question) {
@@ -164,10 +164,10 @@ static void answer(lvd_call_out *question) {
   lvd_entity *e = question->who;
   lvd_app *app = e->app;
   free(question);
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_rouse(e);
   bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
   if (last) lvd_app_quiet(app);
   call_is_over(app);
 }
@@ -185,15 +185,15 @@ static void give_all_back(lvd_call_out *list) {
 static void poller_main(void *argument) {
   lvd_runtime *rt = argument;
   enum { MOST = 64 };
-  lvd_port_ready ready[MOST];
+  lvd_os_ready_fd ready[MOST];
   lvd_take_priority(rt, LVD_ABOVE_SERVES);
   for (;;) {
-    uint32_t n = lvd_port_poller_wait(rt->poller, ready, MOST);
+    uint32_t n = lvd_os_poller_wait(rt->poller, ready, MOST);
     for (uint32_t i = 0; i < n; i++) {
-      const lvd_port_ready *r = &ready[i];
+      const lvd_os_ready_fd *r = &ready[i];
       lvd_call_out *list = NULL;
       if (r->fd < 0) return;
-      lvd_port_lock(&rt->pool_lock);
+      lvd_os_lock(&rt->pool_lock);
       for (lvd_call_out **at = watches_of(rt, r->fd); *at;) {
         if ((*at)->fd == r->fd && ((*at)->to_write ? r->to_write : r->to_read))
           list = unlist(at, list);
@@ -201,7 +201,7 @@ static void poller_main(void *argument) {
           at = &(*at)->next;
       }
       watch_again(rt, r->fd); /* for who waits for the other direction */
-      lvd_port_unlock(&rt->pool_lock);
+      lvd_os_unlock(&rt->pool_lock);
       give_all_back(list);
     }
   }
@@ -209,10 +209,10 @@ static void poller_main(void *argument) {
 
 static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
   lvd_status status = LVD_OK;
-  lvd_port_lock(&rt->pool_lock);
-  if (!rt->poller) status = lvd_port_poller_open(&rt->poller);
+  lvd_os_lock(&rt->pool_lock);
+  if (!rt->poller) status = lvd_os_poller_open(&rt->poller);
   if (status == LVD_OK && !rt->poller_thread)
-    status = lvd_port_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
+    status = lvd_os_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
   /* Under the lock: whoever asks it to drain finds it in the list, or is found here. */
   if (status == LVD_OK && out->input && lvd_app_drains(out->who->app)) status = LVD_E_ENDED;
   if (status == LVD_OK) {
@@ -230,7 +230,7 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
       status = lvd_limit("the system watches no more descriptors: fs.epoll.max_user_watches");
     }
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return status;
 }
 
@@ -238,12 +238,12 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
 static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
   lvd_status status = LVD_OK;
   if (!out->call) return watch(rt, out);
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   lvd_helper *h = rt->helpers;
   while (h && !h->idle) h = h->next;
   if (!h && rt->helper_count < HELPERS && (h = calloc(1, sizeof *h))) {
     h->rt = rt;
-    if (lvd_port_thread_start(&h->thread, -1, "levada/blocking", helper_main, h) == LVD_OK) {
+    if (lvd_os_thread_start(&h->thread, -1, "levada/blocking", helper_main, h) == LVD_OK) {
       h->next = rt->helpers;
       rt->helpers = h;
       rt->helper_count++;
@@ -262,10 +262,10 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
   } else {
     status = lvd_limit("the system gives no more threads: ulimit -u, kernel.threads-max");
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   if (h) {
     lvd_store_release_u32(&h->work, 1);
-    lvd_port_wake(&h->work);
+    lvd_os_wake(&h->work);
   }
   return status;
 }
@@ -274,7 +274,7 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
 
 /* Nobody has begun it, and nobody will. */
 static bool take_back(lvd_runtime *rt, lvd_call_out *out) {
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   bool listed = out->listed;
   if (listed) {
     lvd_call_out **at = out->call ? &rt->calls_first : watches_of(rt, out->fd), *before = NULL;
@@ -282,15 +282,15 @@ static bool take_back(lvd_runtime *rt, lvd_call_out *out) {
     if (out->call && rt->calls_last == out) rt->calls_last = before;
     (void)unlist(at, NULL);
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return listed;
 }
 
 static void interrupt_call(lvd_runtime *rt, const lvd_entity *who) {
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
-    if (h->out.who == who) lvd_port_thread_interrupt(h->thread);
-  lvd_port_unlock(&rt->pool_lock);
+    if (h->out.who == who) lvd_os_thread_interrupt(h->thread);
+  lvd_os_unlock(&rt->pool_lock);
 }
 
 /* What is out must come back before anything of ours may go: one that is cancelled interrupts its
@@ -377,11 +377,11 @@ lvd_status lvd_blocking(void (*call)(void *), void *argument) {
 
 static lvd_status wait_fd(int fd, bool to_write, bool input) {
   lvd_status status = LVD_OK;
-  while (status == LVD_OK && !lvd_port_poll(fd, to_write, 0)) {
+  while (status == LVD_OK && !lvd_os_poll(fd, to_write, 0)) {
     lvd_call_out out = {.fd = fd, .to_write = to_write, .input = input};
     if ((status = call_out(&out)) != LVD_E_STATE) continue;
     status = LVD_OK;
-    lvd_port_poll(fd, to_write, -1);
+    lvd_os_poll(fd, to_write, -1);
   }
   return status;
 }
@@ -414,18 +414,18 @@ static uint64_t firings(const lvd_actor *a) {
 /* True: it has been asked already. The descriptor may be another of the same number by now. */
 static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
   if (!lvd_asks(e)) return false;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions);
   while (o && o->fd != fd) o = o->other;
   if (o) o->fired = firings(&e->actor);
   if (o) watch_again(rt, fd);
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return o;
 }
 
 bool lvd_ask_readable(int fd) {
   LVD_INSIDE;
-  if (lvd_port_poll(fd, false, 0)) return true;
+  if (lvd_os_poll(fd, false, 0)) return true;
   const lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   if (!e || e->is_fiber || asks_already(e->app->rt, e, fd)) return false;
@@ -447,7 +447,7 @@ static void withdraw_before(lvd_entity *e, uint64_t fired) {
   lvd_app *app = e->app;
   lvd_runtime *rt = app->rt;
   lvd_call_out *list = NULL, *next;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   for (lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions); o; o = next) {
     next = o->other;
     if (o->fired >= fired) continue;
@@ -455,7 +455,7 @@ static void withdraw_before(lvd_entity *e, uint64_t fired) {
     while (*at != o) at = &(*at)->next;
     list = unlist(at, list);
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   for (; list; list = next) {
     next = list->next;
     free(list);
@@ -487,9 +487,9 @@ void lvd_call_is_back(lvd_entity *e) {
 
 static void interrupt_calls(lvd_app *app) {
   lvd_runtime *rt = app->rt;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
-    if (h->out.who && h->out.who->app == app) lvd_port_thread_interrupt(h->thread);
+    if (h->out.who && h->out.who->app == app) lvd_os_thread_interrupt(h->thread);
   lvd_call_out *out = rt->calls_first, *next, *list = NULL;
   for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
     next = out->next;
@@ -505,7 +505,7 @@ static void interrupt_calls(lvd_app *app) {
       else
         at = &(*at)->next;
     }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   give_all_back(list);
   lvd_alarms_recall(app);
 }
@@ -513,7 +513,7 @@ static void interrupt_calls(lvd_app *app) {
 void lvd_inputs_end(lvd_app *app) {
   lvd_runtime *rt = app->rt;
   lvd_call_out *list = NULL;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   for (uint32_t i = 0; i < LVD_WATCHED; i++)
     for (lvd_call_out **at = &rt->watched[i]; *at;) {
       if ((*at)->input && (*at)->who->app == app)
@@ -521,7 +521,7 @@ void lvd_inputs_end(lvd_app *app) {
       else
         at = &(*at)->next;
     }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   give_all_back(list);
 }
 
@@ -531,22 +531,22 @@ void lvd_calls_recall(lvd_app *app) {
     interrupt_calls(app);
     lvd_fibers_wake(app); /* calls that its actors have forked */
     /* An interruption may come just before the system call that it is for. */
-    lvd_port_wait(&app->calls_out, out, 10 * 1000000);
+    lvd_os_wait(&app->calls_out, out, 10 * 1000000);
     if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_keeper_held_up(app->rt);
   }
 }
 
 void lvd_blocking_end(lvd_runtime *rt) {
   if (rt->poller_thread) {
-    lvd_port_poller_ring(rt->poller);
-    lvd_port_thread_join(rt->poller_thread);
+    lvd_os_poller_wake(rt->poller);
+    lvd_os_thread_join(rt->poller_thread);
   }
-  if (rt->poller) lvd_port_poller_close(rt->poller);
+  if (rt->poller) lvd_os_poller_close(rt->poller);
   for (lvd_helper *h = rt->helpers, *next; h; h = next) {
     next = h->next;
     lvd_store_release_u32(&h->work, 2);
-    lvd_port_wake(&h->work);
-    lvd_port_thread_join(h->thread);
+    lvd_os_wake(&h->work);
+    lvd_os_thread_join(h->thread);
     free(h);
   }
 }

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size) {
-  uint64_t slots = 1, unit = lvd_port_ring_unit();
+  uint64_t slots = 1, unit = lvd_os_ring_granularity();
   while (slots < capacity || slots * elem_size % unit) slots *= 2;
   return slots <= 1u << 31 && slots * elem_size < (uint64_t)1 << 40 ? (uint32_t)slots : 0;
 }
 
 typedef struct own_channel {
-  lvd_port_rings rings;
+  lvd_os_rings rings;
   size_t size;
   lvd_channel channel; /* aligned to a line, as all of this is */
 } own_channel;
@@ -29,12 +29,12 @@ lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t co
     return lvd_limit("the ring of a channel has at most 2^31 slots and 1 TiB: a smaller capacity");
   size_t ring_size = (size_t)slots * elem_size;
   size_t size = offsetof(own_channel, channel) + lvd_channel_header_size(consumers);
-  own_channel *own = lvd_port_alloc(size);
+  own_channel *own = lvd_os_alloc(size);
   if (!own) return LVD_E_MEMORY;
   void *ring;
-  lvd_status status = lvd_port_rings_alloc(&own->rings, 1, &ring_size, &ring);
+  lvd_status status = lvd_os_rings_alloc(&own->rings, 1, &ring_size, &ring);
   if (status != LVD_OK) {
-    lvd_port_free(own, size);
+    lvd_os_free(own, size);
     return status;
   }
   own->size = size;
@@ -48,8 +48,8 @@ void lvd_channel_destroy(lvd_channel *ch) {
   LVD_INSIDE;
   if (!ch) return;
   own_channel *own = (own_channel *)(void *)((char *)ch - offsetof(own_channel, channel));
-  lvd_port_rings_free(&own->rings);
-  lvd_port_free(own, own->size);
+  lvd_os_rings_free(&own->rings);
+  lvd_os_free(own, own->size);
 }
 
-bool lvd_channel_fenced(void) { return !lvd_port_barrier_prepare(); }
+bool lvd_channel_fenced(void) { return !lvd_os_barrier_prepare(); }

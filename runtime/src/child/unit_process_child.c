@@ -14,14 +14,14 @@ void lvd_process_forget_parent(void) { lvd_store_release_ptr(&parent_unit, NULL)
 /* Somebody does not return from a procedure, and nobody will ever ask for it. */
 static void watch(void *argument) {
   lvd_process *p = argument;
-  if (lvd_event_wait(&p->over, NULL, LVD_GRACE_NS) != LVD_OK) lvd_port_process_exit();
+  if (lvd_event_wait(&p->over, NULL, LVD_GRACE_NS) != LVD_OK) lvd_os_process_exit();
 }
 
 static void child_ended(lvd_link *link, lvd_status why) {
   lvd_process *p = lvd_process_of(link);
   p->why = why;
   lvd_process_fail_calls(p, why == LVD_OK ? LVD_E_STOPPED : why);
-  if (!p->watch) lvd_port_thread_start(&p->watch, -1, "levada/watch", watch, p);
+  if (!p->watch) lvd_os_thread_start(&p->watch, -1, "levada/watch", watch, p);
   lvd_app_end(p->unit.app, LVD_E_STOPPED);
 }
 
@@ -76,7 +76,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   }
   lvd_unit_enter(&p->unit);
   lvd_store_release_ptr(&parent_unit, &p->unit);
-  lvd_port_at_exit(exits); /* once: a process is loaded once */
+  lvd_os_at_exit(exits); /* once: a process is loaded once */
   status = lvd_link_begin(&p->link, "levada/bell");
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);
@@ -85,7 +85,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   lvd_link_await_sent(&p->link, LVD_GRACE_NS / 2);
   lvd_link_end(&p->link);
   lvd_event_set(&p->over, 1);
-  if (p->watch) lvd_port_thread_join(p->watch);
+  if (p->watch) lvd_os_thread_join(p->watch);
   return status == LVD_E_STOPPED && p->why != LVD_E_STATE ? p->why : status;
 }
 
@@ -94,9 +94,9 @@ lvd_status lvd_unit_serve(lvd_app *app) {
   int memory, bell;
   if (!value || sscanf(value, "%d,%d", &memory, &bell) != 2) return LVD_E_STATE;
   /* No program that we start is to take itself for a unit. */
-  lvd_port_forget_variable(LVD_UNIT_VARIABLE);
-  lvd_port_keep_private(memory);
-  lvd_port_keep_private(bell);
+  lvd_os_unset_variable(LVD_UNIT_VARIABLE);
+  lvd_os_set_close_on_exec(memory);
+  lvd_os_set_close_on_exec(bell);
   if (app) return serve(app, memory, bell);
   const lvd_app_options o = {.name = "unit"};
   lvd_runtime *rt;

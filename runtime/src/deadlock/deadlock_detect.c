@@ -217,7 +217,7 @@ LVD_READS_LIVE static uint64_t who(const judgement *j) {
 
 static void hurry(lvd_link *link, uint32_t what) {
   lvd_exchange_acq_rel_u32(&link->knot.look, what);
-  lvd_port_own_bell_ring(link->own_bell);
+  lvd_os_eventfd_signal(link->own_bell);
 }
 
 /* Asks the links that are concerned, unless they have answered this very question. True: all have,
@@ -262,7 +262,7 @@ static bool in_vain(lvd_app *app, bool anew) {
   judgement j;
   bool vain = false;
   lvd_link *parent = NULL;
-  lvd_port_lock(&app->blocks_lock); /* streams and units do not come or go */
+  lvd_os_lock(&app->blocks_lock); /* streams and units do not come or go */
   for (lvd_unit *u = app->units; u; u = u->next) {
     lvd_link *link = lvd_unit_link(u);
     if (!link) continue;
@@ -278,7 +278,7 @@ static bool in_vain(lvd_app *app, bool anew) {
   if (vain) note_threads(&j);
   if (vain) tell_children(app);
   end(&j);
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return vain;
 }
 
@@ -389,7 +389,7 @@ static void post(lvd_link *link, letter *l, uint32_t number) {
 }
 
 static bool close_gate(lvd_app *app) {
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   return lvd_load_acquire_u32(&app->live) == 0 &&
          lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING;
 }
@@ -399,9 +399,9 @@ static void ask(lvd_link *link) {
   letter l = {0};
   judgement j;
   uint32_t number = 0;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   if (close_gate(app)) {
-    lvd_port_lock(&app->blocks_lock);
+    lvd_os_lock(&app->blocks_lock);
     if (begin(&j, app) && judge(&j, WITH_CHILDREN)) {
       link->knot.asked_for = who(&j);
       number = ++link->knot.asked;
@@ -410,10 +410,10 @@ static void ask(lvd_link *link) {
       list_items(&j, link, &l);
     }
     end(&j);
-    lvd_port_unlock(&app->blocks_lock);
+    lvd_os_unlock(&app->blocks_lock);
   }
-  lvd_port_unlock(&app->gate);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&app->gate);
+  lvd_os_unlock(&link->lock);
   if (number) post(link, &l, number);
 }
 
@@ -432,7 +432,7 @@ static void heed(lvd_link *link) {
   judgement j;
   bool rests = close_gate(app);
   if (rests) {
-    lvd_port_lock(&app->blocks_lock);
+    lvd_os_lock(&app->blocks_lock);
     link->knot.answered = 0; /* nothing of the parent's comes any more */
     bool begun = begin(&j, app);
     j.heeds = true;
@@ -442,15 +442,15 @@ static void heed(lvd_link *link) {
         if (!j.crowd.mark[i]) lvd_fiber_tell(j.crowd.member[i].fiber, LVD_E_DEADLOCK);
     }
     end(&j);
-    lvd_port_unlock(&app->blocks_lock);
+    lvd_os_unlock(&app->blocks_lock);
     lvd_waiting_tell(app, LVD_E_DEADLOCK);
   }
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
   if (rests) lvd_fibers_wake(app); /* which knocks at the gate */
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   link->knot.heeded = true;
   lvd_shared_wake(link); /* which has let this go first */
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
 }
 
 void lvd_knot_look(lvd_link *link) {
@@ -474,7 +474,7 @@ static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t 
 
 /* The other side's items. */
 static void mark_told(lvd_link *link, const lvd_record *r) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   if (r->name[0] && link->side == LVD_PARENT) {
     uint32_t number = lvd_shared_half_open(link, LVD_PARENT, r->name);
     for (uint64_t end = 0; number && end < 2; end++)
@@ -492,7 +492,7 @@ static void mark_told(lvd_link *link, const lvd_record *r) {
     }
     mark_stream(link, number, what, r->number, who);
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
 }
 
 /* The child: the whole question is there. */
@@ -502,18 +502,18 @@ static void answer(lvd_link *link, uint32_t number) {
   judgement j;
   lvd_record *line = NULL;
   uint32_t lines = 0;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   if (close_gate(app)) {
-    lvd_port_lock(&app->blocks_lock);
+    lvd_os_lock(&app->blocks_lock);
     link->knot.answered = number;
     if (begin(&j, app) && judge(&j, WITH_PARENT)) list_items(&j, link, &l);
     if (l.items) lines = lvd_knot_lines(&j.crowd, link, number, &line);
     link->knot.answered = 0;
     end(&j);
-    lvd_port_unlock(&app->blocks_lock);
+    lvd_os_unlock(&app->blocks_lock);
   }
-  lvd_port_unlock(&app->gate);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&app->gate);
+  lvd_os_unlock(&link->lock);
   for (uint32_t i = 0; i < lines; i++) lvd_link_send(link, &line[i]);
   free(line);
   post(link, &l, number);
@@ -530,7 +530,7 @@ static void consider(lvd_link *link, bool anew) {
       lvd_waiting_tell(app, LVD_E_DEADLOCK);
     }
   }
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
 }
 
 bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
@@ -553,7 +553,7 @@ bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
 }
 
 void lvd_knot_expect(lvd_link *link, const char *name, const lvd_user party[2], uint32_t parties) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_expected **at = &link->knot.expected, *x;
   while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;
   if (x && !parties) {
@@ -566,7 +566,7 @@ void lvd_knot_expect(lvd_link *link, const char *name, const lvd_user party[2], 
     x->parties = parties;
     *at = x;
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
 }
 
 void lvd_knot_free(lvd_link *link) {

@@ -115,9 +115,9 @@ void lvd_knot_take_line(lvd_link *link, const lvd_record *r) {
   lvd_line_said said;
   memcpy(&said, r->data, sizeof said);
   said.text[sizeof said.text - 1] = 0;
-  lvd_port_lock(&link->lock);
-  lvd_port_lock(&app->gate);
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&link->lock);
+  lvd_os_lock(&app->gate);
+  lvd_os_lock(&app->blocks_lock);
   lvd_line *l = next_line(&link->knot);
   if (l) {
     l->said = said;
@@ -125,9 +125,9 @@ void lvd_knot_take_line(lvd_link *link, const lvd_record *r) {
     quote(l->said.text, sizeof l->said.text, said.text);
     quote(l->name, sizeof l->name, r->name);
   }
-  lvd_port_unlock(&app->blocks_lock);
-  lvd_port_unlock(&app->gate);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->gate);
+  lvd_os_unlock(&link->lock);
 }
 
 void lvd_knot_forget_lines(lvd_link *link) { link->knot.lines = 0; }

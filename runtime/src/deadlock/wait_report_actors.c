@@ -192,11 +192,11 @@ static void tell_who_has(story *s, lvd_app *app, uint32_t worker) {
       return;
     }
   const void *running = lvd_load_relaxed_ptr(&rt->worker[worker].running);
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   const lvd_app *other = rt->apps;
   while (other && other != running) other = other->next;
   if (other && other != app) say(s, ", where the application %s runs", other->name);
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
 }
 
 /* Those that could go on, and whose worker has not come to them; together, for each worker. */

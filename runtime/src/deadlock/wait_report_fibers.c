@@ -6,7 +6,7 @@
 
 bool lvd_streams_await_threads(lvd_app *app) {
   bool any = false;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   for (const stream *s = app->streams; s; s = s->next) {
     const stream_end *end[2] = {&s->sender, &s->receiver};
     for (int i = 0; i < 2; i++) any |= lvd_load_acquire_ptr(&end[i]->owner) && !end[i]->fiber;
@@ -14,7 +14,7 @@ bool lvd_streams_await_threads(lvd_app *app) {
   }
   for (const lvd_unit *u = app->units; u; u = u->next)
     any |= u->kind->awaited && u->kind->awaited(u);
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return any;
 }
 
@@ -26,7 +26,7 @@ void lvd_say_member(story *s, const lvd_crowd *c, uint32_t i) {
   if (m->fiber) {
     say(s, "%s", m->fiber->entity.name);
   } else {
-    lvd_port_thread_name(m->thread->thread, name, sizeof name);
+    lvd_os_thread_name(m->thread->thread, name, sizeof name);
     say(s, "the thread %s", name);
   }
 }
@@ -218,7 +218,7 @@ LVD_READS_LIVE static void tell_of_run(story *s, const lvd_entity *e) {
   const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   uint64_t ms = lvd_runs_ns(e) / 1000000;
-  bool sleeps = number && lvd_port_thread_waits(number);
+  bool sleeps = number && lvd_os_thread_is_blocked(number);
   say(s, "  %s %s", e->name, sleeps ? "sleeps in the system" : "computes");
   if (ms >= LONG_MS)
     say(s, ", and has had worker %u for %u.%u s", w->index % w->rt->workers, (uint32_t)(ms / 1000),
@@ -229,12 +229,12 @@ LVD_READS_LIVE static void tell_of_run(story *s, const lvd_entity *e) {
 size_t lvd_fibers_runs(lvd_app *app, char *text, size_t size) {
   story s = {text, size, 0};
   lvd_crowd c;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   if (lvd_crowd_of(app, &c, false))
     for (uint32_t i = 0; i < c.fibers; i++)
       if (c.member[i].runs) tell_of_run(&s, &c.member[i].fiber->entity);
   lvd_crowd_free(&c);
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return s.length;
 }
 
@@ -271,7 +271,7 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
   story s = {text, size, 0};
   lvd_crowd c;
   if (text && size) text[0] = 0;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   if (lvd_crowd_of(app, &c, still)) {
     node first = find_circle(&c), at = first;
     bool circle = is_somebody(&c, first), heading = false;
@@ -296,7 +296,7 @@ static size_t write_story(lvd_app *app, char *text, size_t size, bool still) {
     tell_of_awake(&s, &c);
   }
   lvd_crowd_free(&c);
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return s.length;
 }
 
@@ -317,10 +317,10 @@ size_t lvd_fibers_why(lvd_app *app, char *text, size_t size) {
     say(&s, "%s", before);
     return s.length;
   }
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   bool still = lvd_load_acquire_u32(&app->live) == 0 &&
                lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING;
   size_t length = write_story(app, text, size, still);
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
   return length;
 }

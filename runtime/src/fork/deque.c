@@ -78,12 +78,12 @@ void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
   lvd_forker *f = lvd_load_acquire_ptr(&d->thread);
   if (!f || lvd_exchange_acquire_u32(&d->asked, 1)) return;
   lvd_count(&by->asked, 1);
-  lvd_port_lock(&f->lock);
+  lvd_os_lock(&f->lock);
   if (f->thread) {
     lvd_store_relaxed_ptr(&f->thread->limit, NULL);
     lvd_store_relaxed_ptr(&f->thread->floor, END_OF_MEMORY);
   }
-  lvd_port_unlock(&f->lock);
+  lvd_os_unlock(&f->lock);
 }
 
 /* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
@@ -167,7 +167,7 @@ static bool share(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   uint32_t n = (uint32_t)(head - d->slot);
   if (n <= d->split || lvd_load_relaxed_u32(&f->gone)) return false;
   say_whose(f, d);
-  if (!f->worker) lvd_store_relaxed_u64(&f->shares, lvd_port_ticks());
+  if (!f->worker) lvd_store_relaxed_u64(&f->shares, lvd_os_ticks());
   set_split(d, d->split + (n - d->split + 1) / 2);
   lvd_count(&f->shared, 1);
   return true;
@@ -271,12 +271,12 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
       continue;
     }
     if (thief) lvd_deque_ask(thief, f);
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
-    if (looks++ == 0) start = lvd_port_ticks();
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
+    if (looks++ == 0) start = lvd_os_ticks();
     bool other = f->forks->rt->one_core ||
                  (f->worker && f->worker->index < f->worker->rt->workers &&
                   (f->worker->ready_places || lvd_inbox_pending(&f->worker->inbox)));
-    if (!other && lvd_port_ticks_to_ns(lvd_port_ticks() - start) < SPIN_NS) continue;
+    if (!other && lvd_os_ticks_to_ns(lvd_os_ticks() - start) < SPIN_NS) continue;
     if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
     lvd_count(&f->waits, 1);
     lvd_fork_wait(f, d);
@@ -305,7 +305,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
   }
   lvd_forks.head = slot;
   serve(f, d, slot);
-  if (!whole) lvd_port_jump(f->worker->escape); /* its application ends, and we with it */
+  if (!whole) lvd_os_jump(f->worker->escape); /* its application ends, and we with it */
   set_abandon(f, may_abandon);
   return ours && !lvd_deque_cancelled(d);
 }

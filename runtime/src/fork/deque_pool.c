@@ -15,13 +15,13 @@
 
 enum { SPARE_MOST = 8 };
 
-lvd_port_mutex lvd_forks_lock;
+lvd_os_mutex lvd_forks_lock;
 lvd_aptr lvd_spare_deques;
 
 /* ---- those that lie ready -------------------------------------------------------------------- */
 
 static lvd_deque *new_deque(void) {
-  lvd_deque *d = lvd_port_alloc(sizeof *d);
+  lvd_deque *d = lvd_os_alloc(sizeof *d);
   if (d) lvd_event_init(&d->joined);
   return d;
 }
@@ -60,9 +60,9 @@ lvd_deque *lvd_deque_some(lvd_fork_set *forks) {
 static lvd_deque *find_deque(lvd_fork_set *forks) {
   if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
     return NULL; /* without the lock, since each fork may ask */
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   lvd_deque *d = lvd_deque_some(forks);
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   return d;
 }
 
@@ -74,9 +74,9 @@ lvd_aptr *lvd_deques_spare(lvd_forker *f) {
 /* `d` is empty, and nobody's. A few stay here, the others are for whoever has none. */
 static void keep(lvd_forker *f, lvd_deque *d) {
   if (f->spares == SPARE_MOST) {
-    lvd_port_lock(&lvd_forks_lock);
+    lvd_os_lock(&lvd_forks_lock);
     lvd_deque_give_back(lvd_deques_spare(f), d);
-    lvd_port_unlock(&lvd_forks_lock);
+    lvd_os_unlock(&lvd_forks_lock);
     return;
   }
   lvd_store_relaxed_ptr(&d->thread, NULL);
@@ -185,9 +185,9 @@ static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
   lvd_deque *d = fiber->forks;
   if (!lvd_deque_abandon(d)) return false;
   fiber->forks = NULL;
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   lvd_deque_give_back(&forks->spare, d);
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   return true;
 }
 
@@ -213,7 +213,7 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
   while (!abandon_left(forks, fiber)) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
-    lvd_port_wait(&app->fibers, fibers, AGAIN_NS);
+    lvd_os_wait(&app->fibers, fibers, AGAIN_NS);
     lvd_keeper_held_up(app->rt);
   }
 }
@@ -222,7 +222,7 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
  * needs more of it than has been left. He is told to end (app_control.c); others give nothing to this worker. */
 static void await_idle(lvd_worker *w, lvd_deque *d) {
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
-  while (!lvd_deque_abandon(d)) lvd_port_relax();
+  while (!lvd_deque_abandon(d)) lvd_os_relax();
   lvd_store_relaxed_u64(&w->stuck, 0);
 }
 

@@ -43,7 +43,7 @@ typedef struct lvd_deque {
 /* A thread that forks: a worker, or a thread of the program, which then takes the place of the worker
  * of its core. Never freed, used again by other threads. */
 typedef struct lvd_forker {
-  lvd_port_mutex lock;        /* the thread does not end while somebody tells it something */
+  lvd_os_mutex lock;          /* the thread does not end while somebody tells it something */
   lvd_fork_thread *thread;    /* under the lock; null: it has ended */
   lvd_aptr deque;             /* of the stack that it is on */
   lvd_worker *worker;         /* null: a thread of the program */
@@ -68,7 +68,7 @@ typedef struct lvd_forker {
 typedef struct lvd_fork_set {
   lvd_runtime *rt;
   lvd_aptr app; /* of calls that were forked by threads of the program */
-  lvd_port_mutex opening;
+  lvd_os_mutex opening;
   lvd_a32 stack_log2;                     /* of the stacks of calls that are taken */
   lvd_aptr spare;                         /* deques that lie ready; under lvd_forks_lock */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* workers that sleep, and would steal */
@@ -108,8 +108,8 @@ bool lvd_deque_abandon(lvd_deque *d);
 
 /* ---- deque_pool.c ----------------------------------------------------------------------------- */
 
-extern lvd_port_mutex lvd_forks_lock; /* of the process: of all lists of deques and of threads */
-extern lvd_aptr lvd_spare_deques;     /* of no runtime; under the lock */
+extern lvd_os_mutex lvd_forks_lock; /* of the process: of all lists of deques and of threads */
+extern lvd_aptr lvd_spare_deques;   /* of no runtime; under the lock */
 
 /* So many there are, and each is as it was made. */
 static inline uint32_t lvd_deques_of(const lvd_fork_set *forks) {

@@ -48,7 +48,7 @@ static bool take_place(lvd_forker *f, lvd_worker *w) {
 void lvd_fork_place_look(lvd_forker *f) {
   lvd_runtime *rt = f->forks->rt;
   if (f->place != LVD_NOWHERE && f->leased.counted) return; /* the lease is that core's */
-  int32_t cpu = lvd_port_cpu();
+  int32_t cpu = lvd_os_current_cpu();
   if (f->place != LVD_NOWHERE && (rt->worker[f->place].cpu < 0 || rt->worker[f->place].cpu == cpu))
     return;
   for (uint32_t i = 0; i < rt->workers; i++)
@@ -61,7 +61,7 @@ void lvd_fork_place_look(lvd_forker *f) {
 
 /* Has it just forked? Then it computes, however long it has rested before. */
 static bool has_forked(const lvd_forker *f) {
-  return lvd_port_ticks_to_ns(lvd_port_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
+  return lvd_os_ticks_to_ns(lvd_os_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
 }
 
 /* Does a thread of the program compute in the place of `w`? Measured now and then. */
@@ -71,17 +71,17 @@ bool lvd_fork_place_taken(lvd_worker *w) {
     w->lender_seen = NULL;
     return false;
   }
-  uint64_t now = lvd_port_ns();
+  uint64_t now = lvd_os_now_ns();
   if (lender != w->lender_seen || has_forked(lender)) {
     w->lender_seen = lender;
     w->lender_computes = true;
   } else if (now - w->lender_looked < CHECK_NS) {
     return w->lender_computes;
   } else {
-    uint64_t cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+    uint64_t cpu = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
     w->lender_computes = (cpu - w->lender_cpu) * 2 > now - w->lender_looked;
   }
   w->lender_looked = now;
-  w->lender_cpu = lvd_port_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
+  w->lender_cpu = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
   return w->lender_computes;
 }

@@ -13,7 +13,7 @@
 enum { WATCH_NS = 10000000 };
 
 static struct {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   lvd_runtime *runtime; /* null: there is none */
   uint32_t workers;     /* lvd_fork_workers */
   bool at_exit;         /* somebody has been told */
@@ -23,12 +23,12 @@ static struct {
 
 /* False: others fork still. */
 static bool destroy(void) {
-  lvd_port_lock(&own.lock);
+  lvd_os_lock(&own.lock);
   lvd_runtime *rt = own.runtime;
   bool ends = !rt || lvd_forks_close(rt);
   if (ends) own.runtime = NULL;
   own.at_exit = false; /* what is made from here on ends then, too */
-  lvd_port_unlock(&own.lock);
+  lvd_os_unlock(&own.lock);
   if (ends) lvd_runtime_destroy(rt);
   return ends;
 }
@@ -42,8 +42,8 @@ static void at_exit(void) {
 /* Has the program no thread any more, and no runtime but this one? */
 static bool is_over(void) {
   for (int i = 0; i < 2; i++) { /* threads come and go while they are counted: so twice */
-    lvd_port_sleep(WATCH_NS);
-    if (lvd_port_other_threads() || !lvd_forks_alone()) return false;
+    lvd_os_sleep(WATCH_NS);
+    if (lvd_os_other_thread_count() || !lvd_forks_alone()) return false;
   }
   return true;
 }
@@ -57,21 +57,21 @@ static void watch(void *unused) {
 
 /* Under the lock. */
 static void watch_from_now(void) {
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   if (!own.main_over || !own.runtime || own.watched) return;
-  own.watched = lvd_port_thread_start(&thread, -1, "levada/end", watch, NULL) == LVD_OK;
+  own.watched = lvd_os_thread_start(&thread, -1, "levada/end", watch, NULL) == LVD_OK;
 }
 
 static void main_ends(void) {
-  lvd_port_lock(&own.lock);
+  lvd_os_lock(&own.lock);
   own.main_over = true;
   watch_from_now();
-  lvd_port_unlock(&own.lock);
+  lvd_os_unlock(&own.lock);
 }
 
 __attribute__((constructor)) static void begin(void) {
-  lvd_port_stay_loaded();
-  lvd_port_at_main_end(main_ends);
+  lvd_os_pin_library();
+  lvd_os_at_main_thread_exit(main_ends);
 }
 
 /* ---- making it ------------------------------------------------------------------------------ */
@@ -84,7 +84,7 @@ static uint32_t workers_wanted(void) {
 }
 
 void lvd_own_start(void) {
-  lvd_port_lock(&own.lock);
+  lvd_os_lock(&own.lock);
   lvd_runtime_options options = {.workers = workers_wanted()};
   lvd_runtime *rt;
   if (!own.runtime && lvd_runtime_create(&options, &rt) == LVD_OK) {
@@ -92,27 +92,27 @@ void lvd_own_start(void) {
     if (!own.at_exit) own.at_exit = atexit(at_exit) == 0;
     watch_from_now();
   }
-  lvd_port_unlock(&own.lock);
+  lvd_os_unlock(&own.lock);
 }
 
 lvd_status lvd_fork_workers(uint32_t workers) {
   if (workers > 4096) return LVD_E_ARGUMENT;
-  lvd_port_lock(&own.lock);
+  lvd_os_lock(&own.lock);
   bool late = own.runtime != NULL;
   if (!late) own.workers = workers;
-  lvd_port_unlock(&own.lock);
+  lvd_os_unlock(&own.lock);
   return late ? LVD_E_STATE : LVD_OK;
 }
 
 /* ---- a second process ----------------------------------------------------------------------- */
 
-void lvd_own_before_fork(void) { lvd_port_lock(&own.lock); }
-void lvd_own_after_fork(void) { lvd_port_unlock(&own.lock); }
+void lvd_own_before_fork(void) { lvd_os_lock(&own.lock); }
+void lvd_own_after_fork(void) { lvd_os_unlock(&own.lock); }
 
 /* The workers are the other's. The thread that has forked is the first one here. */
 void lvd_own_child_begins(void) {
   own.runtime = NULL;
   own.main_over = own.watched = false;
-  lvd_port_at_main_end(main_ends);
-  lvd_port_unlock(&own.lock);
+  lvd_os_at_main_thread_exit(main_ends);
+  lvd_os_unlock(&own.lock);
 }

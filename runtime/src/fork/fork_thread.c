@@ -29,7 +29,7 @@ _Thread_local lvd_forker *lvd_forker_here;
 static lvd_forker *new_forker(void) {
   lvd_forker *f = all.forkers;
   while (f && f->taken) f = f->next;
-  if (!f && (f = lvd_port_alloc(sizeof *f))) {
+  if (!f && (f = lvd_os_alloc(sizeof *f))) {
     f->next = all.forkers;
     all.forkers = f;
   }
@@ -52,10 +52,10 @@ static void free_forker(lvd_forker *f, lvd_aptr *list) {
 /* The thread ends: nobody tells it anything any more. */
 static void end_forker(void *argument) {
   lvd_forker *f = argument;
-  lvd_port_lock(&lvd_forks_lock);
-  lvd_port_lock(&f->lock);
+  lvd_os_lock(&lvd_forks_lock);
+  lvd_os_lock(&f->lock);
   f->thread = NULL;
-  lvd_port_unlock(&f->lock);
+  lvd_os_unlock(&f->lock);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   if (!lvd_load_relaxed_u32(&f->gone)) lvd_fork_place_leave(f);
   lvd_lease_end(&f->leased);
@@ -67,13 +67,13 @@ static void end_forker(void *argument) {
   lvd_forks.head = NULL;
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
 }
 
 /* Who has taken one of its forks writes to a stack that is about to go. */
 static void thread_ends(void *argument) {
   if (lvd_forker_is_open(argument)) {
-    lvd_port_last_words(
+    lvd_os_fatal_message(
         "levada: a thread ended amid its forks (pthread_exit, or pthread_cancel), which "
         "must be joined first; the process ends\n");
     abort();
@@ -86,9 +86,9 @@ static void thread_ends(void *argument) {
 /* Under the lock. */
 static lvd_runtime *some_runtime(void) {
   if (all.runtimes) return all.runtimes;
-  lvd_port_unlock(&lvd_forks_lock); /* it enlists itself */
+  lvd_os_unlock(&lvd_forks_lock); /* it enlists itself */
   lvd_own_start();
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   return all.runtimes;
 }
 
@@ -98,9 +98,9 @@ bool lvd_forks_open_here(void) {
 }
 
 bool lvd_forks_alone(void) {
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   bool alone = !all.runtimes || !all.runtimes->next_runtime;
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   return alone;
 }
 
@@ -112,60 +112,60 @@ static void delist(lvd_runtime *rt) {
 }
 
 bool lvd_forks_close(lvd_runtime *rt) {
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   bool closed = true;
   for (const lvd_forker *f = all.forkers; f; f = f->next)
     if (f->taken && !f->worker && f != lvd_forker_here && f->forks->rt == rt) closed = false;
   if (closed) delist(rt);
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   return closed;
 }
 
 void lvd_forks_runtime_begins(lvd_runtime *rt) {
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   lvd_runtime **at = &all.runtimes;
   while (*at) at = &(*at)->next_runtime;
   *at = rt;
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
 }
 
 /* Its workers run still; no thread of the program is in a fork. */
 void lvd_forks_runtime_ends(lvd_runtime *rt) {
   if (lvd_forker_here && lvd_forker_here->forks->rt == rt) lvd_lease_end(&lvd_forker_here->leased);
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   delist(rt);
   for (lvd_forker *f = all.forkers; f; f = f->next) {
     if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
-    lvd_port_lock(&f->lock);
+    lvd_os_lock(&f->lock);
     lvd_store_relaxed_u32(&f->gone, 1);
     if (f->thread) lvd_store_relaxed_ptr(&f->thread->limit, NULL);
-    lvd_port_unlock(&f->lock);
+    lvd_os_unlock(&f->lock);
   }
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
 }
 
 /* Its workers have ended. */
 void lvd_forks_free(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (!forks) return;
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   for (uint32_t i = 0; i < rt->workers; i++) /* which have not begun */
     if (rt->worker[i].forker) free_forker(rt->worker[i].forker, &lvd_spare_deques);
   for (lvd_deque *d; (d = lvd_deque_take_from(&forks->spare));)
     lvd_deque_give_back(&lvd_spare_deques, d);
-  lvd_port_unlock(&lvd_forks_lock);
-  lvd_port_free(forks, sizeof *forks);
+  lvd_os_unlock(&lvd_forks_lock);
+  lvd_os_free(forks, sizeof *forks);
 }
 
 /* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
 static bool open_app(lvd_fork_set *forks) {
   static const lvd_app_options options = {.name = "forks"};
   lvd_app *app;
-  lvd_port_lock(&forks->opening);
+  lvd_os_lock(&forks->opening);
   if (!lvd_load_relaxed_ptr(&forks->app) && lvd_app_open(forks->rt, &options, &app) == LVD_OK)
     lvd_store_relaxed_ptr(&forks->app, app);
   bool opened = lvd_load_relaxed_ptr(&forks->app);
-  lvd_port_unlock(&forks->opening);
+  lvd_os_unlock(&forks->opening);
   return opened;
 }
 
@@ -202,7 +202,7 @@ static void prepare(lvd_fork_set *forks, lvd_worker *w) {
 /* Under the lock. */
 static lvd_fork_set *forks_of(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
-  if (forks || !(forks = lvd_port_alloc(sizeof *forks))) return forks;
+  if (forks || !(forks = lvd_os_alloc(sizeof *forks))) return forks;
   forks->rt = rt;
   lvd_store_relaxed_u32(&forks->stack_log2, LVD_STACK_MOST);
   for (uint32_t i = 0; i < rt->workers; i++) prepare(forks, &rt->worker[i]);
@@ -213,13 +213,13 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
 /* Of the thread that it is on. */
 static void start_forker(lvd_forker *f) {
   size_t size = 0;
-  f->low = lvd_port_stack_low(&size);
+  f->low = lvd_os_stack_low(&size);
   if (!f->worker) expect_stack(f->forks, size);
-  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_port_thread_clock());
-  f->random = (uint64_t)(uintptr_t)f ^ lvd_port_ticks() ^ 1;
-  lvd_port_lock(&f->lock);
+  lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_os_thread_cpu_clock());
+  f->random = (uint64_t)(uintptr_t)f ^ lvd_os_ticks() ^ 1;
+  lvd_os_lock(&f->lock);
   f->thread = &lvd_forks;
-  lvd_port_unlock(&f->lock);
+  lvd_os_unlock(&f->lock);
   lvd_forker_here = f;
 }
 
@@ -227,11 +227,11 @@ static void start_forker(lvd_forker *f) {
 
 static void before_fork(void) {
   lvd_own_before_fork();
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
 }
 
 static void after_fork(void) {
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   lvd_own_after_fork();
 }
 
@@ -242,21 +242,21 @@ static void child_begins(void) {
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
   if (lvd_forker_here) {
-    lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends,
-                           NULL); /* who told it something is gone, its lock in hand */
+    lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends,
+                          NULL); /* who told it something is gone, its lock in hand */
     if (!lvd_forker_is_open(lvd_forker_here)) {
       lvd_forker_here = NULL;
       lvd_forks.head = NULL;
       lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
       lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
     } else {
-      lvd_forker_here->lock = (lvd_port_mutex){0};
+      lvd_forker_here->lock = (lvd_os_mutex){0};
       lvd_forker_here->leased = (lvd_leased){0};
       lvd_forker_here->next = NULL;
       all.forkers = lvd_forker_here;
     }
   }
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   lvd_own_child_begins();
 }
 
@@ -271,15 +271,15 @@ static void nudge_others(lvd_runtime *rt, uint32_t place) {
 /* A thread of the program; or a worker, if nobody has forked yet. */
 static lvd_forker *begin_unprepared(lvd_worker *w) {
   if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
-    lvd_port_at_fork(before_fork, after_fork, child_begins);
-  lvd_port_lock(&lvd_forks_lock);
+    lvd_os_at_fork(before_fork, after_fork, child_begins);
+  lvd_os_lock(&lvd_forks_lock);
   lvd_runtime *rt = w ? w->rt : some_runtime();
   bool first = rt && !lvd_load_relaxed_ptr(&rt->forks);
   lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
   lvd_forker *f = w ? w->forker : NULL;
   if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
   if (f) start_forker(f);
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
   if (f && !w) lvd_fork_place_look(f);
   if (first && forks) nudge_others(rt, f ? f->place : LVD_NOWHERE);
   return f;
@@ -305,7 +305,7 @@ static LVD_COLD lvd_forker *begin(void) {
     return NULL;
   }
   lvd_forker_take_up_empty(f);
-  if (!w) lvd_port_at_thread_end(LVD_ENDS_FORKS, thread_ends, f);
+  if (!w) lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends, f);
   return f;
 }
 
@@ -355,20 +355,20 @@ void lvd_fork_tell(lvd_deque *d) {
 }
 
 void lvd_forkers_stir(void) {
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   for (lvd_forker *f = all.forkers; f; f = f->next) {
-    lvd_port_lock(&f->lock);
+    lvd_os_lock(&f->lock);
     if (f->thread) lvd_store_relaxed_ptr(&f->thread->floor, (void *)UINTPTR_MAX);
-    lvd_port_unlock(&f->lock);
+    lvd_os_unlock(&f->lock);
   }
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
 }
 
 /* ---- counters ----------------------------------------------------------------------------- */
 
 void lvd_fork_counters_read(lvd_fork_counters *out) {
   memset(out, 0, sizeof *out);
-  lvd_port_lock(&lvd_forks_lock);
+  lvd_os_lock(&lvd_forks_lock);
   for (lvd_forker *f = all.forkers; f; f = f->next) {
     out->stolen += lvd_load_relaxed_u64(&f->stolen);
     out->leapt += lvd_load_relaxed_u64(&f->leapt);
@@ -378,5 +378,5 @@ void lvd_fork_counters_read(lvd_fork_counters *out) {
     out->waits += lvd_load_relaxed_u64(&f->waits);
     out->woken += lvd_load_relaxed_u64(&f->woken);
   }
-  lvd_port_unlock(&lvd_forks_lock);
+  lvd_os_unlock(&lvd_forks_lock);
 }

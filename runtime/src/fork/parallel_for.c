@@ -148,7 +148,7 @@ static bool split(const loop *l, size_t from, size_t to, size_t size, void *resu
 
 /* `size`: of a piece, as far as it is known. */
 static void go_through(const loop *l, size_t from, size_t to, size_t size, void *result) {
-  uint64_t before = lvd_port_ticks(), item = 0; /* what one of the last piece took */
+  uint64_t before = lvd_os_ticks(), item = 0; /* what one of the last piece took */
   while (from < to && !lvd_cancelled()) {
     if (item && to - from > 1 && lvd_fork_wanted() && (to - from) * item >= l->worth_ticks &&
         split(l, from, to, size, result))
@@ -159,7 +159,7 @@ static void go_through(const loop *l, size_t from, size_t to, size_t size, void 
     else
       l->body(l->context, from, from + n);
     from += n;
-    uint64_t now = lvd_port_ticks(), took = now - before;
+    uint64_t now = lvd_os_ticks(), took = now - before;
     before = now;
     item = took / n + 1;
     if (took < l->piece_ticks && n == size)
@@ -170,8 +170,8 @@ static void go_through(const loop *l, size_t from, size_t to, size_t size, void 
 }
 
 static void begin(loop *l, size_t from, size_t to, void *result) {
-  l->piece_ticks = lvd_port_ns_to_ticks(PIECE_NS);
-  l->worth_ticks = lvd_port_ns_to_ticks(WORTH_NS);
+  l->piece_ticks = lvd_os_ns_to_ticks(PIECE_NS);
+  l->worth_ticks = lvd_os_ns_to_ticks(WORTH_NS);
   go_through(l, from, to, 1, result);
 }
 

@@ -94,7 +94,7 @@ static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
 void lvd_forks_nudge(lvd_worker *w) {
   uint32_t sleep;
   if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
-  lvd_port_wake(&w->inbox.waiting);
+  lvd_os_wake(&w->inbox.waiting);
   lvd_inbox_woken(&w->inbox, sleep);
 }
 
@@ -169,8 +169,8 @@ void lvd_forks_awake(lvd_worker *w) {
 
 /* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
 static void stir_one(lvd_fork_set *forks) {
-  uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
-  if (lvd_port_ticks_to_ns(now - last) < RECHECK_NS) return;
+  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
+  if (lvd_os_ticks_to_ns(now - last) < RECHECK_NS) return;
   lvd_store_relaxed_u64(&forks->stirred, now);
   for (uint32_t i = 0; i < forks->rt->workers; i++)
     if (lvd_fork_place_stir(&forks->rt->worker[i])) return;

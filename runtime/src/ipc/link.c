@@ -14,14 +14,14 @@ static bool ring(lvd_waiter *bell) {
   lvd_link *link = link_of(bell);
   enum lvd_side other = link->side == LVD_PARENT ? LVD_CHILD : LVD_PARENT;
   if (lvd_exchange_release_u32(&link->segment->bell[other].rung, 1) == 1) return false;
-  lvd_port_bell_ring(link->bell_end);
+  lvd_os_socket_signal(link->bell_end);
   return true;
 }
 
 void lvd_link_kill(lvd_link *link) {
-  lvd_port_lock(&link->lock);
-  if (!link->reaped && !link->peer.parent && link->peer.id > 0) lvd_port_process_kill(&link->peer);
-  lvd_port_unlock(&link->lock);
+  lvd_os_lock(&link->lock);
+  if (!link->reaped && !link->peer.parent && link->peer.id > 0) lvd_os_process_kill(&link->peer);
+  lvd_os_unlock(&link->lock);
 }
 
 /* A child that has run wild is killed; of a parent there is nobody to tell but the child's
@@ -29,16 +29,16 @@ void lvd_link_kill(lvd_link *link) {
 static void give_up(lvd_link *link, lvd_status why) {
   uint32_t open = 0;
   if (!lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)why)) return;
-  if (!link->reaped && !link->peer.parent) lvd_port_process_kill(&link->peer);
-  lvd_port_own_bell_ring(link->own_bell);
+  if (!link->reaped && !link->peer.parent) lvd_os_process_kill(&link->peer);
+  lvd_os_eventfd_signal(link->own_bell);
 }
 
 static void accuse(lvd_link *link) { give_up(link, LVD_E_CORRUPT); }
 
 void lvd_link_give_up(lvd_link *link, lvd_status why) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   give_up(link, why);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
 }
 
 void lvd_link_accuse(lvd_link *link) { lvd_link_give_up(link, LVD_E_CORRUPT); }
@@ -55,7 +55,7 @@ static uint64_t arena_of(const lvd_link *link) {
 
 void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring) {
   if (link->device) return link->device->map(link->device, link->base + offset, head, ring);
-  return lvd_port_shared_map(link->memory, link->base + offset, head, ring);
+  return lvd_os_shared_map(link->memory, link->base + offset, head, ring);
 }
 
 /* Word by word: a device's memory may bear no wider or uneven access. */
@@ -76,7 +76,7 @@ uint64_t lvd_link_claim(lvd_link *link, uint64_t size) {
   if (!r) return 0;
   if (link->device) {
     lvd_link_clear((unsigned char *)link->segment + at, size);
-  } else if (lvd_port_shared_claim(link->memory, link->base + at, size) != LVD_OK) {
+  } else if (lvd_os_shared_commit(link->memory, link->base + at, size) != LVD_OK) {
     free(r);
     return 0;
   }
@@ -89,7 +89,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   for (lvd_range **at = &link->ranges, *r; (r = *at); at = &r->next) {
     if (r->offset != offset) continue;
     *at = r->next;
-    if (!link->device) lvd_port_shared_release(link->memory, link->base + r->offset, r->size);
+    if (!link->device) lvd_os_shared_decommit(link->memory, link->base + r->offset, r->size);
     free(r);
     return;
   }
@@ -133,7 +133,7 @@ static void prepare(lvd_link *link, lvd_app *app, enum lvd_side side) {
   link->app = app;
   link->look_ns = -1;
   link->memory = link->bell_end = link->own_bell = link->peer.handle = -1;
-  link->unit = lvd_port_ring_unit();
+  link->unit = lvd_os_ring_granularity();
 }
 
 void lvd_link_prepare(lvd_link *link, lvd_app *app) { prepare(link, app, LVD_PARENT); }
@@ -148,15 +148,15 @@ lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memor
   link->size = (size_t)(arena_of(link) + whole_units(link, memory));
   /* Boards have memory by the MiB. */
   if (wire) link->size = ((base + link->size + (1 << 20) - 1) & ~(((size_t)1 << 20) - 1)) - base;
-  lvd_status status = lvd_port_own_bell_make(&link->own_bell);
+  lvd_status status = lvd_os_eventfd_create(&link->own_bell);
   if (link->device)
     link->size = (link->device->size - base) / link->unit * link->unit;
   else if (status == LVD_OK)
-    status = lvd_port_shared_make(base + link->size, &link->memory);
+    status = lvd_os_shared_create(base + link->size, &link->memory);
   if (status == LVD_OK && !link->device)
-    status = lvd_port_shared_claim(link->memory, base, arena_of(link));
+    status = lvd_os_shared_commit(link->memory, base, arena_of(link));
   if (status == LVD_OK) status = map(link);
-  if (status != LVD_OK || (status = lvd_port_bells_make(bell, wire)) != LVD_OK) return status;
+  if (status != LVD_OK || (status = lvd_os_socketpair(bell, wire)) != LVD_OK) return status;
   link->bell_end = bell[0];
   *child_bell = bell[1];
   return link->device ? LVD_OK : lvd_link_fill(link);
@@ -174,7 +174,7 @@ lvd_status lvd_link_fill(lvd_link *link) {
   s->line = LVD_LINE;
   s->unit = (uint32_t)link->unit;
   s->size = link->size;
-  s->parent = lvd_port_process_self();
+  s->parent = lvd_os_process_self();
   for (int to = 0; to < 2; to++) {
     lvd_channel *ch = &link->slot[to]->channel;
     lvd_channel_init(ch, (unsigned char *)ch + link->unit, sizeof(lvd_record), record_slots(),
@@ -187,11 +187,11 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   prepare(link, app, LVD_CHILD);
   link->memory = memory;
   link->bell_end = bell;
-  lvd_status status = lvd_port_shared_size(memory, &link->size);
-  if (status == LVD_OK) status = lvd_port_own_bell_make(&link->own_bell);
+  lvd_status status = lvd_os_shared_size(memory, &link->size);
+  if (status == LVD_OK) status = lvd_os_eventfd_create(&link->own_bell);
   if (status != LVD_OK) return status;
   if (link->size < sizeof(lvd_segment)) return LVD_E_CORRUPT;
-  lvd_segment *s = lvd_port_shared_map(memory, 0, link->unit, 0);
+  lvd_segment *s = lvd_os_shared_map(memory, 0, link->unit, 0);
   if (!s) return LVD_E_MEMORY;
   if (s->magic != LVD_SEGMENT_MAGIC)
     status = LVD_E_CORRUPT;
@@ -201,10 +201,10 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
     status = LVD_E_CORRUPT;
   /* Also when we refuse: the parent then knows why. */
   lvd_store_relaxed_u32(&s->serves, 1 + LVD_LAYOUT);
-  lvd_port_bell_ring(bell);
+  lvd_os_socket_signal(bell);
   int32_t parent = s->parent;
-  lvd_port_shared_unmap(s, link->unit, 0);
-  if (status == LVD_OK) status = lvd_port_process_parent(&link->peer, parent);
+  lvd_os_shared_unmap(s, link->unit, 0);
+  if (status == LVD_OK) status = lvd_os_process_parent(&link->peer, parent);
   if (status == LVD_OK) status = map(link);
   return status == LVD_OK ? attach(link) : status;
 }
@@ -220,7 +220,7 @@ static bool put(lvd_link *link, const lvd_record *record) {
 }
 
 lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_status status = lvd_link_state(link);
   if (status == LVD_OK && (link->unsents || !put(link, record))) {
     lvd_unsent *u = link->unsents < MOST_UNSENT ? malloc(sizeof *u) : NULL;
@@ -232,13 +232,13 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
         link->unsent = u;
       link->last_unsent = u;
       /* The first that does not fit: the bellman must wait for room, too. */
-      if (link->unsents++ == 0) lvd_port_own_bell_ring(link->own_bell);
+      if (link->unsents++ == 0) lvd_os_eventfd_signal(link->own_bell);
     } else {
       status = LVD_E_MEMORY;
     }
     if (link->out.corrupt || link->unsents == MOST_UNSENT) accuse(link);
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return status;
 }
 
@@ -262,15 +262,15 @@ static void send_unsent(lvd_link *link) {
 void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
   lvd_event sent;
   lvd_event_init(&sent);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   bool waits = link->unsents && lvd_link_state(link) == LVD_OK;
   if (waits) link->all_sent = &sent;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (!waits) return;
   lvd_event_wait(&sent, NULL, timeout_ns);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   link->all_sent = NULL;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
 }
 
 /* What has come, but not without end. False: there is nothing more. */
@@ -295,7 +295,7 @@ static bool take_records(lvd_link *link) {
 /* A child whose process has failed, not one that was ended. */
 static bool has_failed(const lvd_link *link) {
   return link->side == LVD_PARENT && (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL ||
-                                      (!link->behind && lvd_port_process_failed(&link->peer)));
+                                      (!link->behind && lvd_os_process_crashed(&link->peer)));
 }
 
 /* Nobody of the other side touches the memory any more. */
@@ -306,30 +306,30 @@ static void conclude(lvd_link *link) {
   lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)LVD_E_PEER);
   lvd_status why = lvd_link_state(link);
   if (why == LVD_E_PEER && has_failed(link)) why = LVD_E_FAULT;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_shared_end(link, why);
   say_sent(link);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   link->ended(link, why);
 }
 
 static bool is_gone(lvd_link *link) {
-  lvd_port_lock(&link->lock);
-  if (!link->reaped) link->reaped = lvd_port_process_gone(&link->peer);
+  lvd_os_lock(&link->lock);
+  if (!link->reaped) link->reaped = lvd_os_process_has_exited(&link->peer);
   bool gone = link->reaped;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return gone;
 }
 
 /* Arms what the bellman waits for. True: it is there already. */
 static bool arm(lvd_link *link) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   bool unsent = link->unsents != 0 && !link->out.corrupt;
   lvd_consumer_arm(&link->in, 1);
   if (unsent) lvd_producer_arm(&link->out, 1);
   lvd_fence_seq_cst();
   bool ready = lvd_elements_refresh(&link->in) || (unsent && lvd_room_refresh(&link->out));
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return ready;
 }
 
@@ -341,10 +341,10 @@ static void bellman(void *argument) {
     lvd_exchange_acquire_u32(rung, 0);
     bool accused = lvd_link_state(link) != LVD_OK;
     bool more = !accused && take_records(link);
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     send_unsent(link);
     lvd_shared_wake(link);
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
     if (link->look) link->look(link);
     if (link->side == LVD_CHILD && !link->let_go && lvd_load_relaxed_u32(&link->segment->closing)) {
       link->let_go = true;
@@ -355,21 +355,21 @@ static void bellman(void *argument) {
       return;
     }
     if (!more && (accused || !arm(link)))
-      lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, link->look_ns);
+      lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, link->look_ns);
   }
 }
 
 lvd_status lvd_link_begin(lvd_link *link, const char *name) {
-  lvd_status status = lvd_port_thread_start(&link->bellman, -1, name, bellman, link);
+  lvd_status status = lvd_os_thread_start(&link->bellman, -1, name, bellman, link);
   if (status == LVD_OK) lvd_add_relaxed_u32(&link->app->rt->links, 1);
   return status;
 }
 
 void lvd_link_end(lvd_link *link) {
   lvd_store_relaxed_u32(&link->stop, 1);
-  lvd_port_own_bell_ring(link->own_bell);
+  lvd_os_eventfd_signal(link->own_bell);
   if (!link->bellman) return;
-  lvd_port_thread_join(link->bellman);
+  lvd_os_thread_join(link->bellman);
   link->bellman = NULL;
   lvd_add_relaxed_u32(&link->app->rt->links, UINT32_MAX);
 }
@@ -385,10 +385,10 @@ void lvd_link_free(lvd_link *link) {
     free(r);
   }
   for (int to = 0; to < 2; to++)
-    lvd_port_shared_unmap(link->slot[to], link->unit, link->records_ring);
-  lvd_port_shared_unmap(link->segment, link->size, 0);
-  lvd_port_process_close(&link->peer);
-  lvd_port_close(link->memory);
-  lvd_port_close(link->bell_end);
-  lvd_port_close(link->own_bell);
+    lvd_os_shared_unmap(link->slot[to], link->unit, link->records_ring);
+  lvd_os_shared_unmap(link->segment, link->size, 0);
+  lvd_os_process_close(&link->peer);
+  lvd_os_close(link->memory);
+  lvd_os_close(link->bell_end);
+  lvd_os_close(link->own_bell);
 }

@@ -93,19 +93,19 @@ struct lvd_link {
   void (*half_open)(lvd_link *link);
   /* The memory. */
   int memory;
-  const lvd_port_device *device; /* whose memory it is; null: ours */
-  size_t base;                   /* bytes of it before the segment */
+  const lvd_os_device *device; /* whose memory it is; null: ours */
+  size_t base;                 /* bytes of it before the segment */
   size_t size, unit;
   lvd_segment *segment;   /* all of it, mapped in a row */
   lvd_slot_head *slot[2]; /* the records to and from the child, as rings */
   size_t records_ring;
   /* The other side. */
   int bell_end, own_bell;
-  lvd_port_process peer;
-  lvd_port_thread *bellman;
-  lvd_a32 stop;        /* the bellman shall return */
-  lvd_a32 gone;        /* 1 + why the other side is no more; 0: it is there */
-  lvd_port_mutex lock; /* of all that follows */
+  lvd_os_process peer;
+  lvd_os_thread *bellman;
+  lvd_a32 stop;      /* the bellman shall return */
+  lvd_a32 gone;      /* 1 + why the other side is no more; 0: it is there */
+  lvd_os_mutex lock; /* of all that follows */
   bool reaped, let_go;
   bool behind; /* the peer only stands for the other side, which is behind a window */
   lvd_producer out;
@@ -137,7 +137,7 @@ lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memor
 lvd_status lvd_link_fill(lvd_link *link);
 /* The bytes that a device has to have for a link, behind what is not the link's. */
 size_t lvd_link_least(const lvd_link *link);
-/* A part of the memory, from its offset on; as lvd_port_shared_map. */
+/* A part of the memory, from its offset on; as lvd_os_shared_map. */
 void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring);
 void lvd_link_clear(void *at, size_t size);
 /* The child's side. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */

@@ -70,11 +70,11 @@ void lvd_shared_wake(lvd_link *link) {
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
   int end = is_sender ? LVD_SENDER : LVD_RECEIVER;
   uint32_t nobody = 0;
-  lvd_port_lock(&ss->link->lock);
+  lvd_os_lock(&ss->link->lock);
   bool mine = lvd_load_relaxed_u32(&ss->mine[end]) ||
               lvd_cas_relaxed_u32(&ss->slot->taken[end], &nobody, 1 + (uint32_t)ss->link->side);
   lvd_store_relaxed_u32(&ss->mine[end], mine);
-  lvd_port_unlock(&ss->link->lock);
+  lvd_os_unlock(&ss->link->lock);
   return mine;
 }
 
@@ -270,7 +270,7 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
   char name[LVD_FIBER_NAME];
   lvd_status status;
   copy_name(name, r->name);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_name *n = open_name(link, LVD_CHILD, name, r->size, r->room, &status);
   if (n && !take_for_child(link, n, r->priority)) {
     close_name(link, LVD_CHILD, n->number);
@@ -283,9 +283,9 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
     answer.room = n->number;
   }
   bool half_open = n && !n->opened[LVD_PARENT];
-  if (half_open) n->since_ns = lvd_port_ns();
+  if (half_open) n->since_ns = lvd_os_now_ns();
   void (*tell)(lvd_link *) = half_open ? link->half_open : NULL;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   answer.status = (uint32_t)status;
   lvd_link_send(link, &answer);
   if (tell) tell(link);
@@ -307,7 +307,7 @@ static void drop_opening(lvd_link *link, lvd_opening *o) {
 
 static void take_opened(lvd_link *link, const lvd_record *r) {
   bool unwanted = false;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_opening *o = link->openings;
   while (o && o->number != r->number) o = o->next;
   if (o && o->abandoned) {
@@ -317,7 +317,7 @@ static void take_opened(lvd_link *link, const lvd_record *r) {
     o->answer = *r;
     lvd_event_set(&o->done, 1); /* in the lock: who waits frees it in the lock */
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (unwanted) send_close(link, r->room);
 }
 
@@ -328,15 +328,15 @@ static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capa
   lvd_opening *asked = calloc(1, sizeof *asked);
   if (!asked) return LVD_E_MEMORY;
   lvd_event_init(&asked->done);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   r.number = asked->number = ++link->next_number;
   asked->next = link->openings;
   link->openings = asked;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   lvd_status status = lvd_link_send(link, &r);
   int64_t limit = o->time_limit_ns > 0 ? o->time_limit_ns : -1;
   if (status == LVD_OK) status = lvd_event_wait(&asked->done, NULL, limit);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   if (status == LVD_OK) {
     *answer = asked->answer;
     status = (lvd_status)answer->status;
@@ -346,7 +346,7 @@ static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capa
   } else {
     asked->abandoned = true; /* the answer will find it */
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return status;
 }
 
@@ -366,19 +366,19 @@ static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64
   if (ss->slot)
     status = lvd_stream_over(link->app, ss, &ss->slot->channel, link->unit + 2 * ss->ring, o, out);
   if (status != LVD_OK) {
-    lvd_port_shared_unmap(ss->slot, link->unit, ss->ring);
+    lvd_os_shared_unmap(ss->slot, link->unit, ss->ring);
     free(ss);
     return status;
   }
   ss->stream = (stream *)*out;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   ss->next = link->streams;
   if (ss->next) ss->next->previous = ss;
   link->streams = ss;
   lvd_status gone = lvd_link_state(link);
   if (gone != LVD_OK)
     for (int end = 0; end < 2; end++) conclude(ss->slot, end, gone);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return LVD_OK;
 }
 
@@ -399,14 +399,14 @@ lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stre
   } else {
     char name[LVD_FIBER_NAME];
     copy_name(name, o->name);
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     lvd_name *n = open_name(link, LVD_PARENT, name, o->elem_size, capacity, &status);
     if (n) {
       number = n->number;
       offset = n->offset;
       ring = n->ring;
     }
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
     if (status != LVD_OK) return status;
   }
   status = mount(link, number, offset, ring, o, out);
@@ -414,15 +414,15 @@ lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stre
   if (link->side == LVD_CHILD) {
     send_close(link, number);
   } else {
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     close_name(link, LVD_PARENT, number);
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
   }
   return status;
 }
 
 bool lvd_shared_give_up(lvd_link *link, const char *name) {
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_name *n = link->names;
   while (n && (!n->opened[LVD_PARENT] || n->closed[LVD_PARENT] || strcmp(n->name, name) != 0))
     n = n->next;
@@ -431,7 +431,7 @@ bool lvd_shared_give_up(lvd_link *link, const char *name) {
     n->opened[LVD_CHILD] = n->closed[LVD_CHILD] = true;
     if (n->offset) conclude_free(head_of(link, n));
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return alone || refused;
 }
 
@@ -441,16 +441,16 @@ lvd_status lvd_shared_leave(lvd_link *link, const char *name) {
   lvd_record r = {.kind = LVD_RECORD_LEAVE};
   copy_name(r.name, name);
   if (link->side == LVD_CHILD) return lvd_link_send(link, &r);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   status = leave_name(link, LVD_PARENT, r.name);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return status;
 }
 
 /* The stream goes, and its owner on this side with it. */
 void lvd_shared_free(lvd_shared_stream *ss) {
   lvd_link *link = ss->link;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   for (int end = 0; end < 2; end++)
     if (lvd_load_relaxed_u32(&ss->mine[end]) && is_open(ss->slot, end))
       conclude(ss->slot, end, LVD_OK);
@@ -461,9 +461,9 @@ void lvd_shared_free(lvd_shared_stream *ss) {
     link->streams = ss->next;
   if (ss->next) ss->next->previous = ss->previous;
   link->bell.wake(&link->bell);
-  lvd_port_shared_unmap(ss->slot, link->unit, ss->ring);
+  lvd_os_shared_unmap(ss->slot, link->unit, ss->ring);
   if (link->side == LVD_PARENT) close_name(link, LVD_PARENT, ss->number);
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (link->side == LVD_CHILD) send_close(link, ss->number);
   free(ss);
 }
@@ -474,15 +474,15 @@ bool lvd_shared_take(lvd_link *link, const lvd_record *r) {
   } else if (link->side == LVD_CHILD && r->kind == LVD_RECORD_OPENED) {
     take_opened(link, r);
   } else if (link->side == LVD_PARENT && r->kind == LVD_RECORD_CLOSE) {
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     close_name(link, LVD_CHILD, r->number);
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
   } else if (link->side == LVD_PARENT && r->kind == LVD_RECORD_LEAVE) {
     lvd_record named = *r;
     named.name[LVD_FIBER_NAME - 1] = 0;
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     leave_name(link, LVD_CHILD, named.name);
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
   } else {
     return false;
   }

@@ -22,7 +22,7 @@ static bool call(lvd_lease *l, uint32_t who) {
   if (!lvd_load_relaxed_u32(&l->want[who]) || !lvd_exchange_release_u32(&l->want[who], 0))
     return false;
   lvd_add_relaxed_u32(&l->waiting, UINT32_MAX);
-  lvd_port_wake_shared(&l->want[who]);
+  lvd_os_wake_shared(&l->want[who]);
   return true;
 }
 

@@ -58,7 +58,7 @@ typedef struct lvd_lease_table {
 static const char magic[8] = "levleas";
 
 static struct {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   lvd_aptr table; /* null: no part is taken */
   lvd_a64 looked; /* ticks */
   uint32_t me;
@@ -82,12 +82,12 @@ static const char *name_of(void) {
 
 /* ---- taking part; all under the lock --------------------------------------------------------- */
 
-static bool has_host(void) { return all.host || lvd_port_locks_held(all.file, HOST, 1); }
+static bool has_host(void) { return all.host || lvd_os_file_lock_is_held(all.file, HOST, 1); }
 
 /* What is mapped stays: a thread may be looking at it. */
 static void stop_taking_part(void) {
   lvd_store_relaxed_ptr(&all.table, NULL);
-  if (all.file >= 0) lvd_port_close(all.file); /* and with it go the locks */
+  if (all.file >= 0) lvd_os_close(all.file); /* and with it go the locks */
   all.file = -1;
   all.host = false;
 }
@@ -95,9 +95,9 @@ static void stop_taking_part(void) {
 /* The first slot that is no living process's, without what a dead one has left there. */
 static bool take_slot(void) {
   for (all.me = 0; all.me < LVD_LEASE_SLOTS; all.me++) {
-    if (!lvd_port_locks_take(all.file, SLOT + all.me, false)) continue;
+    if (!lvd_os_file_lock_acquire(all.file, SLOT + all.me, false)) continue;
     for (uint32_t i = 0; i < all.cores; i++)
-      lvd_lease_give_back(&all.mapped->lease[i], all.me, lvd_port_ns());
+      lvd_lease_give_back(&all.mapped->lease[i], all.me, lvd_os_now_ns());
     return true;
   }
   return false;
@@ -112,11 +112,11 @@ static bool is_good(const lvd_lease_table *head, size_t size) {
 static bool map(void) {
   size_t size;
   lvd_lease_table head;
-  if (lvd_port_shared_size(all.file, &size) != LVD_OK ||
-      !lvd_port_file_read(all.file, 0, &head, sizeof head) || !is_good(&head, size))
+  if (lvd_os_shared_size(all.file, &size) != LVD_OK ||
+      !lvd_os_file_read(all.file, 0, &head, sizeof head) || !is_good(&head, size))
     return false;
   all.cores = head.cores;
-  all.mapped = lvd_port_shared_map(all.file, 0, size_of(all.cores), 0);
+  all.mapped = lvd_os_shared_map(all.file, 0, size_of(all.cores), 0);
   for (uint32_t i = 0; all.mapped && i < all.cores; i++)
     if (all.mapped->lease[i].slots != LVD_LEASE_SLOTS) return false;
   return all.mapped != NULL;
@@ -132,25 +132,25 @@ static lvd_status take_part(void) {
 static void look_for_host(void) {
   int directory;
   const char *name = name_of();
-  if (!name || lvd_port_names_find(-1, &directory) != LVD_OK) return;
-  if (lvd_port_file_find(directory, name, &all.file) != LVD_OK ||
-      !lvd_port_locks_held(all.file, HOST, 1) || take_part() != LVD_OK)
+  if (!name || lvd_os_directory_find(-1, &directory) != LVD_OK) return;
+  if (lvd_os_file_find(directory, name, &all.file) != LVD_OK ||
+      !lvd_os_file_lock_is_held(all.file, HOST, 1) || take_part() != LVD_OK)
     stop_taking_part();
-  lvd_port_close(directory);
+  lvd_os_close(directory);
 }
 
 static bool is_due(void) {
-  uint64_t now = lvd_port_ticks(), last = lvd_load_relaxed_u64(&all.looked);
-  return (!last || lvd_port_ticks_to_ns(now - last) >= LOOK_NS) &&
+  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&all.looked);
+  return (!last || lvd_os_ticks_to_ns(now - last) >= LOOK_NS) &&
          lvd_cas_relaxed_u64(&all.looked, &last, now);
 }
 
 /* Null: there is no host. */
 static lvd_lease_table *table(void) {
   lvd_lease_table *t = lvd_load_acquire_ptr(&all.table);
-  if (t || !is_due() || !lvd_port_try_lock(&all.lock)) return t;
+  if (t || !is_due() || !lvd_os_try_lock(&all.lock)) return t;
   if (!lvd_load_relaxed_ptr(&all.table)) look_for_host();
-  lvd_port_unlock(&all.lock);
+  lvd_os_unlock(&all.lock);
   return lvd_load_acquire_ptr(&all.table);
 }
 
@@ -159,10 +159,10 @@ static lvd_lease_table *table(void) {
 /* False: there is none any more, and all go on without. */
 static bool is_hosted(const lvd_lease_table *t) {
   if (lvd_load_acquire_ptr(&all.table) != t) return false;
-  if (!lvd_port_try_lock(&all.lock)) return true;
+  if (!lvd_os_try_lock(&all.lock)) return true;
   bool hosted = lvd_load_relaxed_ptr(&all.table) == t && has_host();
   if (!hosted && lvd_load_relaxed_ptr(&all.table) == t) stop_taking_part();
-  lvd_port_unlock(&all.lock);
+  lvd_os_unlock(&all.lock);
   return hosted;
 }
 
@@ -171,26 +171,27 @@ static bool is_hosted(const lvd_lease_table *t) {
 static void look_at_holder(lvd_lease *l, uint64_t began) {
   uint32_t holder = lvd_load_relaxed_u32(&l->holder);
   if (holder == 0 || holder == all.me + 1) return;
-  uint64_t now = lvd_port_ns(), since = lvd_load_relaxed_u64(&l->since);
-  bool lives = holder <= LVD_LEASE_SLOTS && lvd_port_locks_held(all.file, SLOT + holder - 1, 1);
+  uint64_t now = lvd_os_now_ns(), since = lvd_load_relaxed_u64(&l->since);
+  bool lives =
+      holder <= LVD_LEASE_SLOTS && lvd_os_file_lock_is_held(all.file, SLOT + holder - 1, 1);
   bool late = now > since && now - since >= LATE_NS && now - began >= LATE_NS;
   if (lives && !late) return;
-  bool answers = lives && lvd_port_any_thread_waits(lvd_load_relaxed_u32(&l->thread));
+  bool answers = lives && lvd_os_any_thread_is_blocked(lvd_load_relaxed_u32(&l->thread));
   if (lvd_lease_seize(l, all.me, holder - 1, now))
     lvd_add_relaxed_u64(lives && !answers ? &l->seized : &l->left, 1);
 }
 
 /* How long it took. */
 static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
-  uint64_t began = lvd_port_ns(), now = began;
+  uint64_t began = lvd_os_now_ns(), now = began;
   while (!lvd_lease_ask(l, all.me, now)) {
     uint64_t waited = now - began, left = waited < LATE_NS ? LATE_NS - waited : POLL_NS;
-    lvd_port_wait_shared(&l->want[all.me], 1, left < POLL_NS ? left : POLL_NS);
-    now = lvd_port_ns();
+    lvd_os_wait_shared(&l->want[all.me], 1, left < POLL_NS ? left : POLL_NS);
+    now = lvd_os_now_ns();
     if (lvd_lease_is(l, all.me) || !is_hosted(t)) break;
     look_at_holder(l, began);
   }
-  uint64_t took = lvd_port_ns() - began, longest = lvd_load_relaxed_u64(&l->longest);
+  uint64_t took = lvd_os_now_ns() - began, longest = lvd_load_relaxed_u64(&l->longest);
   lvd_add_relaxed_u64(&l->waits, 1);
   lvd_add_relaxed_u64(&l->waited, took);
   while (took > longest && !lvd_cas_relaxed_u64(&l->longest, &longest, took)) {
@@ -204,15 +205,15 @@ static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *who) {
 }
 
 static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *who) {
-  if (!lvd_lease_take(l, all.me, lvd_port_ns())) {
+  if (!lvd_lease_take(l, all.me, lvd_os_now_ns())) {
     lvd_store_relaxed_u32(&who->waits, 1);
     uint64_t waited = wait_for(t, l);
     lvd_store_relaxed_u64(&who->waited_ns, lvd_load_relaxed_u64(&who->waited_ns) + waited);
-    lvd_port_thread_come(who->cpu);
-    lvd_port_clock_once(TURN_NS);
+    lvd_os_thread_migrate(who->cpu);
+    lvd_os_tick_timer_once(TURN_NS);
     lvd_store_relaxed_u32(&who->waits, 0);
   }
-  lvd_store_relaxed_u32(&l->thread, lvd_port_thread_number());
+  lvd_store_relaxed_u32(&l->thread, lvd_os_thread_id());
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -225,7 +226,7 @@ static void begin(lvd_leased *who) {
     who->counted = true;
     lvd_add_relaxed_u32(&all.awake[who->cpu], 1);
   }
-  if (!who->clocked) who->clocked = lvd_port_clock_begin(tick, who, TICK_NS);
+  if (!who->clocked) who->clocked = lvd_os_tick_timer_start(tick, who, TICK_NS);
 }
 
 void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
@@ -233,7 +234,7 @@ void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
   who->cpu = cpu;
   lvd_lease *l = lease_of(t, who);
   if (l) begin(who);
-  if (l && who->first) who->woke_ns = lvd_port_ns();
+  if (l && who->first) who->woke_ns = lvd_os_now_ns();
   lvd_fence_compiler();
   who->in = true;
   if (!l) return;
@@ -247,12 +248,12 @@ void lvd_lease_leave(lvd_leased *who) {
   who->counted = false;
   if (lvd_add_relaxed_u32(&all.awake[who->cpu], UINT32_MAX) != 1) return;
   lvd_lease *l = lease_of(lvd_load_acquire_ptr(&all.table), who);
-  if (l) lvd_lease_give_back(l, all.me, lvd_port_ns());
+  if (l) lvd_lease_give_back(l, all.me, lvd_os_now_ns());
 }
 
 void lvd_lease_end(lvd_leased *who) {
   lvd_lease_leave(who);
-  if (who->clocked) lvd_port_clock_end();
+  if (who->clocked) lvd_os_tick_timer_stop();
   who->clocked = false;
 }
 
@@ -267,25 +268,25 @@ void lvd_lease_tick(lvd_leased *who) {
   lvd_lease *l = lease_of(t, who);
   if (!l) return;
   begin(who);
-  uint64_t now = lvd_port_ns();
+  uint64_t now = lvd_os_now_ns();
   if (lvd_lease_is(l, all.me)) {
     if (!lvd_lease_wanted(l)) return;
     uint64_t had = now - lvd_load_relaxed_u64(&l->since);
     if (had < TURN_NS) {
-      lvd_port_thread_come(who->cpu);
-      lvd_port_clock_once((int64_t)(TURN_NS - had));
+      lvd_os_thread_migrate(who->cpu);
+      lvd_os_tick_timer_once((int64_t)(TURN_NS - had));
       return;
     }
     if (!lvd_lease_hand_over(l, all.me, now)) return;
   } else if (who->first && now - who->woke_ns < TURN_NS && !lvd_lease_take(l, all.me, now)) {
-    lvd_port_clock_once((int64_t)(TURN_NS - (now - who->woke_ns)));
+    lvd_os_tick_timer_once((int64_t)(TURN_NS - (now - who->woke_ns)));
     return;
   }
   hold(t, l, who);
 }
 
 void lvd_leases_child_begins(void) {
-  if (all.file >= 0) lvd_port_close(all.file); /* the locks are the other's, and stay */
+  if (all.file >= 0) lvd_os_close(all.file); /* the locks are the other's, and stay */
   memset(&all, 0, sizeof all);
   all.file = -1;
 }
@@ -294,15 +295,15 @@ void lvd_leases_child_begins(void) {
 
 /* With its head last: until then it is not one. */
 static lvd_status fill_table(void) {
-  lvd_lease_table head = {.layout = LAYOUT, .cores = lvd_port_cores()};
+  lvd_lease_table head = {.layout = LAYOUT, .cores = lvd_os_core_limit()};
   lvd_lease lease = {.slots = LVD_LEASE_SLOTS};
   memcpy(head.magic, magic, sizeof magic);
   if (head.cores > MOST_CORES) head.cores = MOST_CORES;
-  lvd_status status = lvd_port_file_clear(all.file, size_of(head.cores));
+  lvd_status status = lvd_os_file_clear(all.file, size_of(head.cores));
   bool written = status == LVD_OK;
   for (uint32_t i = 0; written && i < head.cores; i++)
-    written = lvd_port_file_write(all.file, size_of(i), &lease, sizeof lease);
-  written = written && lvd_port_file_write(all.file, 0, &head, sizeof head);
+    written = lvd_os_file_write(all.file, size_of(i), &lease, sizeof lease);
+  written = written && lvd_os_file_write(all.file, 0, &head, sizeof head);
   return written ? LVD_OK : status == LVD_OK ? LVD_E_SYSTEM : status;
 }
 
@@ -310,12 +311,12 @@ static lvd_status fill_table(void) {
 static lvd_status make_table(int directory, const char *name) {
   enum { AGAIN = 16 };
   for (int i = 0; i < AGAIN; i++) {
-    lvd_status status = lvd_port_file_open(directory, name, &all.file);
+    lvd_status status = lvd_os_file_open(directory, name, &all.file);
     if (status != LVD_OK) return status;
-    if (!lvd_port_locks_take(all.file, HOST, false)) return LVD_E_STATE;
+    if (!lvd_os_file_lock_acquire(all.file, HOST, false)) return LVD_E_STATE;
     /* An earlier host may just have taken it away, or have been killed. */
-    if (!lvd_port_file_removed(all.file)) return map() ? LVD_OK : fill_table();
-    lvd_port_close(all.file);
+    if (!lvd_os_file_is_removed(all.file)) return map() ? LVD_OK : fill_table();
+    lvd_os_close(all.file);
     all.file = -1;
   }
   return LVD_E_SYSTEM;
@@ -325,31 +326,31 @@ lvd_status lvd_leases_begin(void) {
   int directory;
   const char *name = name_of();
   if (!name) return LVD_E_UNKNOWN;
-  lvd_port_lock(&all.lock);
+  lvd_os_lock(&all.lock);
   stop_taking_part();
-  lvd_status status = lvd_port_names_open(-1, &directory);
+  lvd_status status = lvd_os_directory_open(-1, &directory);
   if (status == LVD_OK) {
     status = make_table(directory, name);
     if (status == LVD_OK) status = take_part();
     all.host = status == LVD_OK;
     if (status != LVD_OK) stop_taking_part();
-    lvd_port_close(directory);
+    lvd_os_close(directory);
   }
-  lvd_port_unlock(&all.lock);
+  lvd_os_unlock(&all.lock);
   return status;
 }
 
 void lvd_leases_end(void) {
   int directory;
-  lvd_port_lock(&all.lock);
+  lvd_os_lock(&all.lock);
   if (all.host) {
-    if (lvd_port_names_open(-1, &directory) == LVD_OK) {
-      lvd_port_name_remove(directory, name_of());
-      lvd_port_close(directory);
+    if (lvd_os_directory_open(-1, &directory) == LVD_OK) {
+      lvd_os_directory_remove(directory, name_of());
+      lvd_os_close(directory);
     }
     stop_taking_part();
   }
-  lvd_port_unlock(&all.lock);
+  lvd_os_unlock(&all.lock);
 }
 
 lvd_status lvd_leases_read(lvd_lease_core *core, uint32_t *count) {

@@ -15,7 +15,7 @@
 enum { MAIN_STACK = 1 << LVD_STACK_MOST };
 
 struct lvd_program {
-  lvd_port_object *object;
+  lvd_os_object *object;
   int (*main)(int, char **);
   int argc;
   char **argv; /* as main gets them: it may write into them */
@@ -59,7 +59,8 @@ static lvd_verdict run(lvd_actor *self) {
   if (status == LVD_OK) {
     void *program;
     memcpy(&program, &self->params, sizeof program);
-    lvd_port_object_code(((const lvd_program *)program)->object, &app->code_from, &app->code_to);
+    lvd_os_object_code_range(((const lvd_program *)program)->object, &app->code_from,
+                             &app->code_to);
     status = lvd_fiber_start(app, main_body, program, &o, NULL);
   }
   if (status != LVD_OK)
@@ -146,9 +147,9 @@ lvd_status lvd_program_open(const char *path, int argc, const char *const *argv,
   p->network =
       (lvd_network){.layout = LVD_LAYOUT, .name = p->name, .actors = 1, .actor = &p->actor};
   opening = p;
-  lvd_status status = lvd_port_object_open(path, &p->object, why, why_size);
+  lvd_status status = lvd_os_object_open(path, &p->object, why, why_size);
   opening = NULL;
-  void *main = status == LVD_OK ? lvd_port_object_symbol(p->object, "main") : NULL;
+  void *main = status == LVD_OK ? lvd_os_object_symbol(p->object, "main") : NULL;
   if (status == LVD_OK && !main) {
     if (why) snprintf(why, why_size, "%s has no main", path);
     status = LVD_E_ARGUMENT;
@@ -168,6 +169,6 @@ void lvd_program_close(lvd_program *p) {
   if (!p) return;
   lvd_procedures_forget(p);
   lvd_calls_forget(p);
-  if (p->object) lvd_port_object_close(p->object);
+  if (p->object) lvd_os_object_close(p->object);
   free_all(p);
 }

@@ -33,7 +33,7 @@ typedef struct entry {
 /* Entries are never freed, and found without the lock. */
 enum { BUCKETS = 256 };
 static struct {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   lvd_aptr bucket[BUCKETS];
 } registry;
 
@@ -58,7 +58,7 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   LVD_INSIDE;
   if (!name || !*name || strlen(name) >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
-  lvd_port_lock(&registry.lock);
+  lvd_os_lock(&registry.lock);
   entry *e = find(name);
   if (e && e->procedure && procedure && e->procedure != procedure) {
     status = LVD_E_STATE;
@@ -75,19 +75,19 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   } else if (procedure) {
     status = LVD_E_MEMORY;
   }
-  lvd_port_unlock(&registry.lock);
+  lvd_os_unlock(&registry.lock);
   return status;
 }
 
 void lvd_calls_forget(const struct lvd_program *hosted) {
-  lvd_port_lock(&registry.lock);
+  lvd_os_lock(&registry.lock);
   for (uint32_t i = 0; i < BUCKETS; i++)
     for (entry *e = lvd_load_relaxed_ptr(&registry.bucket[i]); e; e = e->next)
       if (e->program == hosted) {
         e->procedure = NULL;
         e->program = NULL;
       }
-  lvd_port_unlock(&registry.lock);
+  lvd_os_unlock(&registry.lock);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -98,14 +98,14 @@ enum { OWN_MOST = 64 /* records that a worker keeps for itself */ };
 static lvd_call *take_call(lvd_runtime *rt) {
   lvd_worker *w = lvd_this_worker();
   bool own = w && w->rt == rt && w->spare_calls;
-  if (!own) lvd_port_lock(&rt->pool_lock);
+  if (!own) lvd_os_lock(&rt->pool_lock);
   lvd_call **spare = own ? &w->spare_calls : &rt->spare_calls, *c = *spare;
   if (c) *spare = c->next;
   if (own)
     w->spare_call_count--;
   else
-    lvd_port_unlock(&rt->pool_lock);
-  if (c || !(c = lvd_port_alloc(sizeof *c))) return c;
+    lvd_os_unlock(&rt->pool_lock);
+  if (c || !(c = lvd_os_alloc(sizeof *c))) return c;
   lvd_event_init(&c->returned);
   c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
   return c;
@@ -117,20 +117,20 @@ static void put_back(lvd_call *c) {
   if (c->frame.result != c->result) free(c->frame.result);
   lvd_worker *w = lvd_this_worker();
   bool own = w && w->rt == rt && w->spare_call_count < OWN_MOST;
-  if (!own) lvd_port_lock(&rt->pool_lock);
+  if (!own) lvd_os_lock(&rt->pool_lock);
   lvd_call **spare = own ? &w->spare_calls : &rt->spare_calls;
   c->next = *spare;
   *spare = c;
   if (own)
     w->spare_call_count++;
   else
-    lvd_port_unlock(&rt->pool_lock);
+    lvd_os_unlock(&rt->pool_lock);
 }
 
 static void free_calls(lvd_call *c) {
   for (lvd_call *next; c; c = next) {
     next = c->next;
-    lvd_port_free(c, sizeof *c);
+    lvd_os_free(c, sizeof *c);
   }
 }
 
@@ -234,19 +234,19 @@ size_t lvd_units_why(lvd_app *app, char *text, size_t size) {
   LVD_INSIDE;
   story s = {text, size, 0};
   if (text && size) text[0] = 0;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   for (const lvd_unit *u = app->units; u; u = u->next)
     if (last_words(u)) say(&s, "%s has failed: %s\n", u->name, last_words(u));
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   return s.length;
 }
 
 void lvd_unit_enter(lvd_unit *unit) {
   lvd_app *app = unit->app;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   unit->next = app->units;
   app->units = unit;
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
 }
 
 void lvd_units_free(lvd_app *app) {
@@ -310,7 +310,7 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
   lvd_app *app = c->unit->app;
   lvd_runtime *rt = app->rt;
   uint32_t worker = c->unit->worker;
-  lvd_port_expect(&rt->worker[worker].commands);
+  lvd_os_prefetch_write(&rt->worker[worker].commands);
   entry *e = find(procedure);
   if (!e || !e->procedure) return LVD_E_UNKNOWN;
   c->procedure = e->procedure;
@@ -329,9 +329,9 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
     begin(w, c);
     return LVD_OK;
   }
-  if (!inside) lvd_port_lock(&app->gate);
+  if (!inside) lvd_os_lock(&app->gate);
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it has arrived */
-  if (!inside) lvd_port_unlock(&app->gate);
+  if (!inside) lvd_os_unlock(&app->gate);
   c->arrival.run = arrive;
   lvd_worker_post(w, &c->arrival, c->level);
   return LVD_OK;

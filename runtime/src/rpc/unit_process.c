@@ -80,7 +80,7 @@ static void take_last_words(lvd_process *p, lvd_status why) {
     memcpy(said, link->segment->last_words, sizeof said);
     said[sizeof said - 1] = 0;
     lvd_link_quote(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
-  } else if (!lvd_port_process_how(&link->peer, words, sizeof words)) {
+  } else if (!lvd_os_process_exit_text(&link->peer, words, sizeof words)) {
     return;
   }
   char *copy = lvd_text_copy(words);
@@ -97,16 +97,16 @@ void lvd_process_parent_ended(lvd_link *link, lvd_status why) {
 }
 
 static void leave_application(lvd_unit *unit) {
-  lvd_port_lock(&unit->app->blocks_lock);
+  lvd_os_lock(&unit->app->blocks_lock);
   lvd_unit **place = &unit->app->units;
   while (*place && *place != unit) place = &(*place)->next;
   if (*place) *place = unit->next;
-  lvd_port_unlock(&unit->app->blocks_lock);
+  lvd_os_unlock(&unit->app->blocks_lock);
 }
 
 /* Asks the process to end, and waits until it has. */
 static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   const lvd_want end = {.event = &p->over}; /* it stays set */
   uint32_t which;
   if (!p->asked_ns) {
@@ -151,13 +151,13 @@ lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1
 
 lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
   LVD_INSIDE;
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   lvd_process *p = is_process(unit);
   if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   bool used = p->link.streams || lvd_load_relaxed_u32(&p->held);
   used |= lvd_process_is_served_by(p, lvd_fiber_self());
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
   if (used) return LVD_E_STATE;
   lvd_status status = await_end(p, timeout_ns);
   if (status != LVD_OK) return status;

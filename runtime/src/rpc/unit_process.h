@@ -33,7 +33,7 @@ typedef struct lvd_process {
   lvd_aptr last_words;     /* the parent's: what the child said when it failed; or null */
   /* The child's. */
   lvd_status why; /* it is to end: LVD_OK, LVD_E_PEER, ... */
-  lvd_port_thread *watch;
+  lvd_os_thread *watch;
   lvd_far_side *far; /* the parent's: it is behind a window; or null */
   /* The parent's: that the other side is no more; the child's: that it has done with this. */
   lvd_event over;
@@ -52,7 +52,7 @@ static inline unsigned char *lvd_process_at(const lvd_link *link, uint64_t offse
 
 /* Of a time limit that began then; negative: there is none. */
 static inline int64_t lvd_process_left(int64_t timeout_ns, uint64_t start) {
-  int64_t left = timeout_ns - (int64_t)(lvd_port_ns() - start);
+  int64_t left = timeout_ns - (int64_t)(lvd_os_now_ns() - start);
   return timeout_ns < 0 ? -1 : left > 0 ? left : 0;
 }
 

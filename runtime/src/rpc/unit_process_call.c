@@ -30,7 +30,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   c->offset = 0;
   c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
   lvd_store_relaxed_u32(&c->told, 0);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
     if (link->side == LVD_PARENT)
       c->offset = lvd_link_claim(link, lvd_process_aligned(size) + room);
@@ -47,12 +47,12 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
     lvd_add_acq_rel_u32(&p->under_way, 1);
     lvd_add_relaxed_u32(&p->held, 1);
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (status != LVD_OK) return status;
   if (size) memcpy(c->offset ? lvd_process_at(link, c->offset) : r.data, c->frame.argument, size);
   status = lvd_link_send(link, &r);
   if (status == LVD_OK) return LVD_OK;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_call **place = place_of(p, r.number);
   bool ours = *place == c; /* else the bellman has just said that the process is gone */
   if (ours) {
@@ -61,7 +61,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
     lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
     lvd_add_relaxed_u32(&p->held, UINT32_MAX);
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   return ours ? status : LVD_OK;
 }
 
@@ -85,7 +85,7 @@ static void come_back(lvd_process *p, lvd_call *c) {
 
 void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {
   lvd_link *link = &p->link;
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   lvd_call **place = place_of(p, r->number), *c = *place;
   if (c) {
     *place = c->next;
@@ -99,7 +99,7 @@ void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {
     c->status = fits && r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
     if (c->offset) lvd_link_release(link, c->offset);
   }
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (c) come_back(p, c);
 }
 
@@ -108,10 +108,10 @@ void lvd_process_fail_calls(lvd_process *p, lvd_status why) {
   lvd_link *link = &p->link;
   for (uint32_t i = 0; i < LVD_PROCESS_BUCKETS; i++)
     for (;;) {
-      lvd_port_lock(&link->lock);
+      lvd_os_lock(&link->lock);
       lvd_call *c = p->call[i];
       if (c) p->call[i] = c->next;
-      lvd_port_unlock(&link->lock);
+      lvd_os_unlock(&link->lock);
       if (!c) break;
       c->status = why;
       come_back(p, c);

@@ -26,7 +26,7 @@ static void look_behind(lvd_link *link) {
   lvd_status status = lvd_far_outcome(p->far, text, sizeof text);
   if (status != LVD_OK && !p->far->over) {
     p->far->over = true;
-    lvd_port_own_bell_ring(link->own_bell);
+    lvd_os_eventfd_signal(link->own_bell);
     return;
   }
   if (status == LVD_OK) status = lvd_far_ask(p->far, link, text, sizeof text);
@@ -45,29 +45,29 @@ void lvd_process_free_far(lvd_process *p) {
 
 static lvd_status await_service(lvd_process *p, int64_t limit_ns) {
   lvd_link *link = &p->link;
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   for (;;) {
     uint32_t serves = lvd_load_relaxed_u32(&link->segment->serves);
     if (serves == 1 + LVD_LAYOUT) return LVD_OK;
     if (serves)
       return lvd_window_refuse(LVD_E_LAYOUT, "the program is of another layout of channels: build "
                                              "both sides of one version");
-    if ((link->reaped = lvd_port_process_gone(&link->peer)))
+    if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
       return lvd_window_refuse(LVD_E_PEER, "the board has ended before its program served");
     char text[200];
     lvd_status far = p->far ? lvd_far_outcome(p->far, text, sizeof text) : LVD_OK;
     if (far != LVD_OK) return lvd_window_refuse(far, "%s before it served", text);
-    int64_t left = limit_ns - (int64_t)(lvd_port_ns() - start);
+    int64_t left = limit_ns - (int64_t)(lvd_os_now_ns() - start);
     if (left <= 0) return lvd_window_refuse(LVD_E_TIME, "the program does not serve in time");
-    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, left);
+    lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, left);
   }
 }
 
 static void end_process(lvd_link *link) {
-  if (!link->reaped) lvd_port_process_kill(&link->peer);
+  if (!link->reaped) lvd_os_process_kill(&link->peer);
   while (!link->reaped) {
-    lvd_port_bell_wait(link->bell_end, link->own_bell, &link->peer, -1);
-    link->reaped = lvd_port_process_gone(&link->peer);
+    lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, -1);
+    link->reaped = lvd_os_process_has_exited(&link->peer);
   }
 }
 
@@ -82,13 +82,13 @@ static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd
   if (status == LVD_OK) {
     const int keep[2] = {link->memory, child_bell};
     snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
-    status = lvd_port_process_start(&link->peer, exec_name, o->argument, LVD_UNIT_VARIABLE, value,
-                                    keep, 2);
+    status = lvd_os_process_start(&link->peer, exec_name, o->argument, LVD_UNIT_VARIABLE, value,
+                                  keep, 2);
     if (status == LVD_E_UNKNOWN)
       lvd_window_refuse(
           status, "there is no program, and no kind of machine, that is called %.200s", exec_name);
   }
-  lvd_port_close(child_bell);
+  lvd_os_close(child_bell);
   const char *base = strrchr(exec_name, '/');
   snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
            base ? base + 1 : exec_name);
@@ -117,7 +117,7 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
                   : LVD_E_MEMORY;
   }
   if (status == LVD_OK) status = lvd_far_start(p->far, link, board, &image, child_bell, limit_ns);
-  lvd_port_close(child_bell);
+  lvd_os_close(child_bell);
   lvd_image_free(&image);
   const char *base = strrchr(file, '/');
   snprintf(p->unit.name, sizeof p->unit.name, "window %d (%s%.20s)", (int)link->peer.id,

@@ -33,12 +33,12 @@ static void take_off(lvd_process *p, served *s) {
 }
 
 static void enlist(lvd_process *p, served *s) {
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   s->next = p->served;
   if (s->next) s->next->previous = s;
   p->served = s;
   p->served_count++;
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
 }
 
 static void send_status(lvd_process *p, uint32_t number, lvd_status status) {
@@ -59,7 +59,7 @@ static void answer(served *s, lvd_status status) {
   r.size = (uint32_t)size;
   if (!s->record.offset && size) memcpy(r.data, s->result, size);
   lvd_link_send(&p->link, &r);
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   take_off(p, s);
   if (p->answered) {
     s->next = p->kept;
@@ -68,16 +68,16 @@ static void answer(served *s, lvd_status status) {
   } else {
     free(s);
   }
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
 }
 
 /* It was enlisted and could not be started, unless all that was left has been answered since. */
 static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status status) {
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   served *listed = p->served;
   while (listed && listed != s) listed = listed->next;
   if (listed) take_off(p, listed);
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
   if (listed) send_status(p, number, status);
   free(listed);
 }
@@ -85,10 +85,10 @@ static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status 
 static void serve_call(void *argument) {
   served *s = argument;
   lvd_fiber *self = lvd_fiber_self();
-  lvd_port_lock(&s->process->link.lock);
+  lvd_os_lock(&s->process->link.lock);
   s->fiber = self;
   if (s->cancelled) lvd_fiber_cancel(self);
-  lvd_port_unlock(&s->process->link.lock);
+  lvd_os_unlock(&s->process->link.lock);
   /* Whoever had this part of the memory before has answered in the lock. */
   if (s->record.offset) memset(s->frame.result, 0, s->frame.result_room);
   self->end = &s->left;
@@ -110,9 +110,9 @@ static lvd_status judge_call(lvd_process *p, const lvd_record *r) {
   if (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE || r->offset)
     return LVD_E_ARGUMENT;
   if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0) return LVD_E_UNKNOWN;
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   uint32_t count = p->served_count;
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
   return count < MOST_SERVED ? LVD_OK
                              : lvd_limit("a process has too many calls to its parent open");
 }
@@ -160,24 +160,24 @@ static void cancel(served *s) {
 }
 
 void lvd_process_cancel_served(lvd_process *p, uint32_t number) {
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   served *s = p->served;
   while (s && s->record.number != number) s = s->next;
   if (s) cancel(s);
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
 }
 
 /* Nobody waits for them any more. */
 void lvd_process_cancel_all(lvd_process *p) {
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   for (served *s = p->served; s; s = s->next) cancel(s);
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
 }
 
 static served *first_served(lvd_process *p) {
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   served *s = p->served;
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
   return s;
 }
 
@@ -188,29 +188,29 @@ void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome) {
 
 /* Waits until all who serve it here have returned, or failed. No more will come. */
 lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   lvd_status status = LVD_OK;
   lvd_event answered;
   lvd_event_init(&answered);
-  lvd_port_lock(&p->link.lock);
+  lvd_os_lock(&p->link.lock);
   p->answered = &answered;
   while (status == LVD_OK) {
     served *s = p->served;
     while (s && lvd_event_is_set(&s->left)) s = s->next;
     if (!s) break;
-    lvd_port_unlock(&p->link.lock);
+    lvd_os_unlock(&p->link.lock);
     uint32_t which;
     const lvd_want want[2] = {{.event = &answered}, {.event = &s->left}};
     status = lvd_wait_any(want, 2, lvd_process_left(timeout_ns, start), &which);
     if (status == LVD_OK && which == 0) lvd_event_wait(&answered, NULL, 0);
-    lvd_port_lock(&p->link.lock);
+    lvd_os_lock(&p->link.lock);
   }
   p->answered = NULL;
   /* Whoever says that it has failed may still be about it. */
   if (status == LVD_OK && p->served) status = LVD_E_STOPPED;
   served *kept = p->kept;
   p->kept = NULL;
-  lvd_port_unlock(&p->link.lock);
+  lvd_os_unlock(&p->link.lock);
   for (served *next; kept; kept = next) {
     next = kept->next;
     free(kept);

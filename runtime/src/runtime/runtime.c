@@ -28,20 +28,20 @@ lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   w->round_robin = rt->options.round_robin;
   lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
   lvd_store_relaxed_u32(&w->given, 1);
-  w->unsettled = lvd_port_alloc(entities_size(rt));
-  w->escape = calloc(1, lvd_port_escape_size());
+  w->unsettled = lvd_os_alloc(entities_size(rt));
+  w->escape = calloc(1, lvd_os_escape_size());
   return w->unsettled && w->escape ? LVD_OK : LVD_E_MEMORY;
 }
 
 lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
-  lvd_status status = lvd_port_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
+  lvd_status status = lvd_os_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
   if (status == LVD_OK) lvd_store_release_u32(&w->runs, 1);
   return status;
 }
 
 void lvd_worker_free(lvd_worker *w) {
   if (!w->rt) return;
-  lvd_port_free(w->unsettled, entities_size(w->rt));
+  lvd_os_free(w->unsettled, entities_size(w->rt));
   free(w->escape);
 }
 
@@ -54,7 +54,7 @@ static void end_worker(lvd_worker *w, lvd_command *c) {
 
 static bool done_until(lvd_command *c, uint64_t until) {
   if (until == FOR_EVER) return lvd_command_done(c, -1);
-  for (uint64_t now; (now = lvd_port_ns()) < until;)
+  for (uint64_t now; (now = lvd_os_now_ns()) < until;)
     if (lvd_command_done(c, (int64_t)(until - now))) return true;
   return lvd_command_done(c, 0);
 }
@@ -78,16 +78,16 @@ static void free_runtime(lvd_runtime *rt) {
   lvd_apps_free(rt);
   lvd_calls_free(rt);
   for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++) lvd_worker_free(&rt->worker[i]);
-  lvd_port_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
-  lvd_port_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));
-  lvd_port_free(rt->slot, slots_size(rt));
-  lvd_port_free(rt->entity, entities_size(rt));
-  lvd_port_free(rt, sizeof *rt);
+  lvd_os_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
+  lvd_os_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));
+  lvd_os_free(rt->slot, slots_size(rt));
+  lvd_os_free(rt->entity, entities_size(rt));
+  lvd_os_free(rt, sizeof *rt);
 }
 
 bool lvd_realtime_allowed(uint32_t realtime) {
   return realtime >= 1 && realtime <= LVD_REALTIME_MOST &&
-         lvd_port_realtime_allowed(realtime + LVD_ABOVE_SERVES);
+         lvd_os_realtime_allowed(realtime + LVD_ABOVE_SERVES);
 }
 
 void lvd_thread_serves(const lvd_runtime *rt) {
@@ -114,16 +114,16 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
         "have a higher limit (ulimit -r)");
 
   int32_t *cpu = calloc(MOST, sizeof *cpu);
-  lvd_runtime *rt = lvd_port_alloc(sizeof *rt);
+  lvd_runtime *rt = lvd_os_alloc(sizeof *rt);
   if (!rt || !cpu) {
     free(cpu);
-    if (rt) lvd_port_free(rt, sizeof *rt);
+    if (rt) lvd_os_free(rt, sizeof *rt);
     return LVD_E_MEMORY;
   }
   rt->options = *options;
   if (!rt->options.spin_us) rt->options.spin_us = SPIN_US;
   if (!rt->options.entities) rt->options.entities = ENTITIES;
-  uint32_t cpus = lvd_port_cpus(cpu, MOST), quota = lvd_port_quota(NULL);
+  uint32_t cpus = lvd_os_usable_cpus(cpu, MOST), quota = lvd_os_cpu_quota(NULL);
   if (cpus > MOST) cpus = MOST;
   rt->one_core = cpus == 1;
   rt->workers = cpus;
@@ -132,14 +132,14 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   rt->given_count = rt->workers;
   rt->relieved = true;
   lvd_fiber_pool_init(rt);
-  rt->fenced = !lvd_port_barrier_prepare();
-  lvd_port_ticks_to_ns(1); /* measures the ticks, once */
-  lvd_port_traps_prepare();
+  rt->fenced = !lvd_os_barrier_prepare();
+  lvd_os_ticks_to_ns(1); /* measures the ticks, once */
+  lvd_os_traps_prepare();
 
-  rt->slot = lvd_port_alloc(slots_size(rt));
-  rt->entity = lvd_port_alloc(entities_size(rt));
-  rt->worker = lvd_port_alloc(lvd_all_workers(rt) * sizeof(lvd_worker));
-  rt->command = lvd_port_alloc(lvd_all_workers(rt) * sizeof(lvd_command));
+  rt->slot = lvd_os_alloc(slots_size(rt));
+  rt->entity = lvd_os_alloc(entities_size(rt));
+  rt->worker = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_worker));
+  rt->command = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_command));
   bool all = rt->slot && rt->entity && rt->worker && rt->command;
   lvd_status status = all ? LVD_OK : LVD_E_MEMORY;
   /* More workers than cores is for tests: they share, unpinned. */
@@ -162,7 +162,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
     for (uint32_t i = 0; i < started; i++) {
       lvd_command c = {.run = end_worker};
       lvd_worker_command(&rt->worker[i], &c);
-      lvd_port_thread_join(rt->worker[i].thread);
+      lvd_os_thread_join(rt->worker[i].thread);
     }
     free_runtime(rt);
     return status;
@@ -182,7 +182,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
     if (rt->worker[i].thread) command(rt, i, end_worker, FOR_EVER);
   for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
-    if (rt->worker[i].thread) lvd_port_thread_join(rt->worker[i].thread);
+    if (rt->worker[i].thread) lvd_os_thread_join(rt->worker[i].thread);
   free_runtime(rt);
 }
 
@@ -206,9 +206,9 @@ static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e
 static void take_up_held(lvd_worker *w, lvd_command *c) {
   (void)c;
   if (lvd_worker_is_stuck(w)) return;
-  lvd_port_lock(&w->rt->lock);
+  lvd_os_lock(&w->rt->lock);
   each_entity(w->rt, send_after, w);
-  lvd_port_unlock(&w->rt->lock);
+  lvd_os_unlock(&w->rt->lock);
   while (w->held) {
     lvd_entity *e = w->held;
     w->held = e->next;
@@ -287,15 +287,15 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
     each_entity(rt, send_away, l); /* who was just stolen to there, too */
     each_entity(rt, wake_who_stays, l);
     if (!l->last) return LVD_OK;
-    if (until != FOR_EVER && lvd_port_ns() >= until) {
+    if (until != FOR_EVER && lvd_os_now_ns() >= until) {
       say_who(l->last, why, why_size);
       return LVD_E_TIME;
     }
-    lvd_port_unlock(&rt->lock);
+    lvd_os_unlock(&rt->lock);
     bool done = true;
     for (uint32_t i = l->worker; done && i < lvd_all_workers(rt); i += rt->workers)
       done = command(rt, i, take_up_held, until);
-    lvd_port_lock(&rt->lock);
+    lvd_os_lock(&rt->lock);
     if (lvd_load_relaxed_u32(&w->given)) return LVD_E_STATE;
   }
 }
@@ -320,7 +320,7 @@ static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *
 static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint64_t until,
                             char *why, size_t size) {
   lvd_status status = LVD_OK;
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   const lvd_app *alone = lvd_load_relaxed_ptr(&w->alone);
   if (app && alone && lvd_load_relaxed_ptr(&alone->heir) == app)
@@ -329,7 +329,7 @@ static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint
     status = LVD_E_STATE;
   else
     status = empty_core(w, app, until, why, size);
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return status;
 }
 
@@ -342,7 +342,7 @@ lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeou
   LVD_INSIDE;
   if (why && why_size) why[0] = 0;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
-  uint64_t until = timeout_ms < 0 ? FOR_EVER : lvd_port_ns() + (uint64_t)timeout_ms * 1000000;
+  uint64_t until = timeout_ms < 0 ? FOR_EVER : lvd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
   return take_core(rt, worker, NULL, until, why, why_size);
 }
 
@@ -356,10 +356,10 @@ lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
   LVD_INSIDE;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_worker *w = &app->rt->worker[worker];
-  lvd_port_lock(&app->rt->lock);
+  lvd_os_lock(&app->rt->lock);
   bool free = !lvd_load_relaxed_u32(&w->given) && !lvd_load_relaxed_ptr(&w->alone) && !w->clearing;
   if (free) lvd_store_relaxed_ptr(&w->alone, app);
-  lvd_port_unlock(&app->rt->lock);
+  lvd_os_unlock(&app->rt->lock);
   return free ? LVD_OK : LVD_E_STATE;
 }
 
@@ -379,14 +379,14 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   LVD_INSIDE;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
-  lvd_port_lock(&rt->lock);
+  lvd_os_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   if (lvd_load_relaxed_u32(&w->given)) {
     status = LVD_E_STATE;
   } else {
     put_back(w);
   }
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
   return status;
 }
 
@@ -395,7 +395,7 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
 static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
   bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
   uint64_t began = since - lvd_lost_before(w, before);
   if (ran) since += lvd_lost_meanwhile(w, now);
   bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
@@ -416,10 +416,10 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
   uint64_t gone_by, ticks = runs(w, &gone_by);
-  out->runs_ns = lvd_port_ticks_to_ns(gone_by);
-  out->busy_ns = lvd_port_ticks_to_ns(lvd_tell_most(&w->busy_told, busy(w, ticks)));
-  out->lost_ns = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
-  out->sleep_ns = lvd_port_ticks_to_ns(lvd_tell_most(&w->slept_told, lvd_slept(w)));
+  out->runs_ns = lvd_os_ticks_to_ns(gone_by);
+  out->busy_ns = lvd_os_ticks_to_ns(lvd_tell_most(&w->busy_told, busy(w, ticks)));
+  out->lost_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
+  out->sleep_ns = lvd_os_ticks_to_ns(lvd_tell_most(&w->slept_told, lvd_slept(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);

@@ -31,7 +31,7 @@ static void stack_main(void *argument) {
   lvd_fiber *f = argument;
   for (;;) {
     call_run(lvd_this_worker());
-    lvd_port_context_switch(&f->context, &lvd_this_worker()->home, false);
+    lvd_os_context_switch(&f->context, &lvd_this_worker()->home, false);
   }
 }
 
@@ -40,8 +40,8 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
   w->stack = NULL;
   if (!f) {
     if (lvd_fiber_take(w->rt, STACK, &f) != LVD_OK) return false;
-    lvd_port_context_make(&f->context, f->low + f->guard,
-                          (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
+    lvd_os_context_make(&f->context, f->low + f->guard,
+                        (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
   }
   f->forks = NULL;
   f->taken = NULL;
@@ -53,13 +53,13 @@ void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
   lvd_store_relaxed_u32(&w->current->away, 0);
   if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_forks_enter(w, w->current->stack);
-  lvd_port_context_switch(&w->home, &w->current->stack->context, false);
+  lvd_os_context_switch(&w->home, &w->current->stack->context, false);
 }
 
 void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
   lvd_fiber *f = e->stack;
   e->stack = NULL;
-  if (!whole) lvd_port_context_landed(&w->home);
+  if (!whole) lvd_os_context_after_jump(&w->home);
   if (whole && !w->stack)
     w->stack = f;
   else
@@ -68,11 +68,11 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
 
 void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, e->stack);
-  bool any = lvd_port_has_exceptions(); /* a native in C++ may be in the middle of one */
-  lvd_port_exceptions kept = {NULL, 0};
-  if (LVD_UNLIKELY(any)) kept = lvd_port_exceptions_take();
-  lvd_port_context_switch(&e->stack->context, &w->home, false);
-  if (LVD_UNLIKELY(any)) lvd_port_exceptions_put(&kept);
+  bool any = lvd_os_has_exceptions(); /* a native in C++ may be in the middle of one */
+  lvd_os_exceptions kept = {NULL, 0};
+  if (LVD_UNLIKELY(any)) kept = lvd_os_exceptions_save();
+  lvd_os_context_switch(&e->stack->context, &w->home, false);
+  if (LVD_UNLIKELY(any)) lvd_os_exceptions_restore(&kept);
 }
 
 void lvd_stacks_forsake(lvd_app *app) {

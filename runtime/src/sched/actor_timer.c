@@ -28,22 +28,22 @@ static void note_next(lvd_worker *w) {
 }
 
 static void set(lvd_worker *w, lvd_alarm *a) {
-  lvd_port_lock(&w->alarms_lock);
+  lvd_os_lock(&w->alarms_lock);
   lvd_timer_add(&w->alarms, &a->timer);
   note_next(w);
-  lvd_port_unlock(&w->alarms_lock);
+  lvd_os_unlock(&w->alarms_lock);
 }
 
 /* The next one that was due before `now`; null: none. */
 static lvd_alarm *take_due(lvd_worker *w, uint64_t now) {
-  lvd_port_lock(&w->alarms_lock);
+  lvd_os_lock(&w->alarms_lock);
   lvd_timer *t = w->alarms;
   if (t && t->deadline <= now)
     lvd_timer_remove(&w->alarms, t);
   else
     t = NULL;
   note_next(w);
-  lvd_port_unlock(&w->alarms_lock);
+  lvd_os_unlock(&w->alarms_lock);
   return (lvd_alarm *)t;
 }
 
@@ -54,11 +54,11 @@ static void expire(lvd_worker *w, uint64_t now) {
 
 void lvd_alarm_follows(lvd_worker *w, lvd_entity *e) {
   if (!e->alarm) return;
-  lvd_port_lock(&w->alarms_lock);
+  lvd_os_lock(&w->alarms_lock);
   bool taken = e->alarm->timer.set;
   lvd_timer_remove(&w->alarms, &e->alarm->timer);
   note_next(w);
-  lvd_port_unlock(&w->alarms_lock);
+  lvd_os_unlock(&w->alarms_lock);
   if (taken)
     lvd_call_give_back(e); /* it sees that it is too early, and waits on where it is then */
 }
@@ -67,7 +67,7 @@ void lvd_alarms_recall(lvd_app *app) {
   for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
     lvd_worker *w = &app->rt->worker[i];
     lvd_timer *kept = NULL, *taken = NULL, *t;
-    lvd_port_lock(&w->alarms_lock);
+    lvd_os_lock(&w->alarms_lock);
     while ((t = w->alarms)) {
       bool of_it = ((lvd_alarm *)t)->who->app == app;
       lvd_timer_remove(&w->alarms, t);
@@ -80,7 +80,7 @@ void lvd_alarms_recall(lvd_app *app) {
     }
     w->alarms = kept;
     note_next(w);
-    lvd_port_unlock(&w->alarms_lock);
+    lvd_os_unlock(&w->alarms_lock);
     for (lvd_timer *next; taken; taken = next) {
       next = taken->next; /* it lies on the stack that goes on */
       lvd_call_give_back(((lvd_alarm *)taken)->who);
@@ -94,7 +94,7 @@ uint64_t lvd_alarms_next(const lvd_worker *w) {
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
   if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
   if (next == UINT64_MAX) return 0;
-  uint64_t now = lvd_port_ticks();
+  uint64_t now = lvd_os_ticks();
   return next > now ? next - now : 1;
 }
 
@@ -118,26 +118,26 @@ static bool only_computes(const lvd_entity *e) {
 /* Later than a tick of the clock nothing is asked for: the next activation does. */
 static bool is_amid(const lvd_entity *e, uint64_t ticks) {
   uint64_t longest = e->lately_longest ? e->lately_longest : UINT64_MAX;
-  return ticks < longest && lvd_port_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
+  return ticks < longest && lvd_os_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
 }
 
 void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
   uint64_t asks = lvd_load_relaxed_u64(&w->asks_at);
   if (!only_computes(e)) {
     if (!asks) return;
-    lvd_port_alarm(0); /* one that was due comes before this returns */
+    lvd_os_alarm(0); /* one that was due comes before this returns */
     lvd_store_relaxed_u64(&w->asks_at, 0);
     return;
   }
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
   if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
   if (next <= now || next == asks || !is_amid(e, next - now)) return;
-  uint64_t ns = lvd_port_ticks_to_ns(next - now);
+  uint64_t ns = lvd_os_ticks_to_ns(next - now);
   lvd_store_relaxed_u64(&w->asks_at, next);
   /* Ticks are not known better: rather late than early. */
-  lvd_port_alarm((int64_t)(ns + (ns >> 12)) + 1);
+  lvd_os_alarm((int64_t)(ns + (ns >> 12)) + 1);
   if (!lvd_load_relaxed_u64(&w->asks_at))
-    lvd_port_alarm(0); /* the one before has just come: that will do */
+    lvd_os_alarm(0); /* the one before has just come: that will do */
 }
 
 /* ---- who waits -------------------------------------------------------------------------------- */
@@ -147,14 +147,14 @@ lvd_status lvd_wait_until(int64_t ns) {
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   lvd_alarm alarm = {.who = e};
-  for (int64_t left; (left = ns - (int64_t)lvd_port_ns()) > 0;) {
+  for (int64_t left; (left = ns - (int64_t)lvd_os_now_ns()) > 0;) {
     if (!e || e->is_fiber || !e->stack) { /* a thread sleeps */
       lvd_status status = lvd_fiber_sleep(left);
       if (status != LVD_OK) return status;
       continue;
     }
     w = lvd_this_worker(); /* it may be another one now */
-    alarm.timer.deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)left);
+    alarm.timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)left);
     e->alarm = &alarm;
     set(w, &alarm); /* whoever ends the application comes when this activation is over */
     lvd_actor_leaves(w, e);

@@ -18,7 +18,7 @@ enum { OWED_MOST = 1 << 16 /* of a count that is of 32 bits */ };
 static void uncount_fibers(lvd_app_share *s) {
   uint32_t n = s->ended;
   s->ended = 0;
-  if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_port_wake(&s->app->fibers);
+  if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_os_wake(&s->app->fibers);
 }
 
 void lvd_share_enter(lvd_worker *w, lvd_app *app) {
@@ -33,9 +33,9 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
 /* All who wait for each other may be at rest, with a fork that somebody takes just now. */
 void lvd_share_enter_from_outside(lvd_worker *w, lvd_app *app) {
   bool counted = app->share[w->index].counted;
-  if (!counted) lvd_port_lock(&app->gate);
+  if (!counted) lvd_os_lock(&app->gate);
   lvd_share_enter(w, app);
-  if (!counted) lvd_port_unlock(&app->gate);
+  if (!counted) lvd_os_unlock(&app->gate);
 }
 
 void lvd_share_arrive(lvd_worker *w, lvd_app *app) {

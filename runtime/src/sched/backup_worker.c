@@ -45,9 +45,9 @@ void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e) {
   lvd_runtime *rt = w->rt;
   const lvd_worker *home = home_of(w);
   if (lvd_load_relaxed_u32(&e->target) != w->index || lvd_worker_is_stuck(home)) return;
-  if (!lvd_port_try_lock(&rt->lock)) return; /* its next turn is soon */
+  if (!lvd_os_try_lock(&rt->lock)) return; /* its next turn is soon */
   uint32_t to = home->index;
   while (!lvd_core_is_for(&rt->worker[to], e->app)) to = (to + 1) % rt->workers;
   if (lvd_load_relaxed_u32(&e->target) == w->index) lvd_store_relaxed_u32(&e->target, to);
-  lvd_port_unlock(&rt->lock);
+  lvd_os_unlock(&rt->lock);
 }

@@ -83,7 +83,7 @@ static void hand_to_worker(lvd_entity *e) {
   /* From the post on it may run, and end. */
   uint32_t sleep, level = e->level, place = lvd_place(e);
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
-    lvd_port_wake(&owner->inbox.waiting);
+    lvd_os_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
@@ -121,11 +121,11 @@ LVD_READS_LIVE static lvd_app *app_of(const lvd_entity *e) { return e->app; }
  * judge or end it meanwhile. Before it is started there is nothing to wake: its start wakes
  * everybody. */
 static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
-  lvd_port_lock(&app->gate);
+  lvd_os_lock(&app->gate);
   /* Of one that ends only fibers go on, to return. */
   bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
   bool woken = runs && lvd_entity_rouse(e);
-  lvd_port_unlock(&app->gate);
+  lvd_os_unlock(&app->gate);
   /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
   if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_app_quiet(app);
   return woken;
@@ -204,7 +204,7 @@ void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   lvd_store_relaxed_u32(&e->worker, target);
   e->actor.yield = &to->yield;
   if (lvd_inbox_post(&to->inbox, e->app->rt->slot, e->slot, e->level, &sleep)) {
-    lvd_port_wake(&to->inbox.waiting);
+    lvd_os_wake(&to->inbox.waiting);
     lvd_inbox_woken(&to->inbox, sleep);
   }
 }

@@ -60,12 +60,12 @@ static inline void begin(lvd_worker *w, lvd_entity *e) {
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
-  uint64_t took = lvd_port_ticks() - w->sampled_at;
+  uint64_t took = lvd_os_ticks() - w->sampled_at;
   w->sampled_at = 0;
   lvd_count(&e->busy_ticks, took * w->look * SAMPLE);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
-  uint64_t ns = lvd_port_ticks_to_ns(took);
+  uint64_t ns = lvd_os_ticks_to_ns(took);
   w->look = ns <= LOOK_NS / LOOK_MOST ? LOOK_MOST : ns < LOOK_NS ? (uint32_t)(LOOK_NS / ns) : 1;
   w->until_sample = SAMPLE;
 }
@@ -81,7 +81,7 @@ static void look_up(lvd_worker *w) {
     w->turns = 1 + (w->random >> 16) % (2 * w->look - 1);
   } else if (--w->until_sample == 0) {
     w->until_sample = 1; /* the end of this one says how many */
-    w->sampled_at = lvd_port_ticks();
+    w->sampled_at = lvd_os_ticks();
     w->turns = 1;
   }
 }
@@ -125,14 +125,14 @@ static void leave(lvd_worker *w, lvd_fiber *f) {
   lvd_fiber *next = begin_next(w);
   /* What it is promised may have changed meanwhile: then its turn is the next. */
   if (LVD_LIKELY(next != f))
-    lvd_port_context_switch(&f->context, next ? &next->context : &w->home, false);
+    lvd_os_context_switch(&f->context, next ? &next->context : &w->home, false);
 }
 
 /* The same, straight to the worker's own stack. */
 static void go_home(lvd_worker *w, lvd_fiber *f) {
   if (w->sampled_at) end_sample(w, &f->entity);
   leave_forks(w, f);
-  lvd_port_context_switch(&f->context, &w->home, f->ended);
+  lvd_os_context_switch(&f->context, &w->home, f->ended);
 }
 
 /* It has ended or was abandoned; we are off its stack. */
@@ -154,7 +154,7 @@ static void run(void *argument) {
   lvd_worker *w = argument;
   lvd_fiber *f = fiber_of(w->current);
   do {
-    lvd_port_context_switch(&w->home, &f->context, false);
+    lvd_os_context_switch(&w->home, &f->context, false);
     f = fiber_of(w->current);
     w->current = NULL;
     if (!f->ended) return;
@@ -185,18 +185,18 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   } else {
     begin(w, e);
     w->may_abandon = 1;
-    if (LVD_UNLIKELY(!lvd_port_try(w->escape, run, w))) {
+    if (LVD_UNLIKELY(!lvd_os_try(w->escape, run, w))) {
       lvd_fiber *f = fiber_of(w->current);
       w->may_abandon = 0;
       w->current = NULL;
-      lvd_port_context_landed(&w->home);
+      lvd_os_context_after_jump(&w->home);
       lvd_forks_abandon(w, f);
       abandon(w, f);
     }
   }
   w->may_abandon = 0;
   lvd_store_relaxed_u32(&w->running_place, 0);
-  uint64_t end = lvd_port_ticks();
+  uint64_t end = lvd_os_ticks();
   lvd_count(&w->busy_ticks, lvd_took(w, end));
   lvd_count(&w->activations, 1);
   return end;
@@ -204,12 +204,12 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
 
 /* The same as leave and go_home, of one that has C++ exceptions: they stay with it. */
 LVD_COLD static void leave_with_exceptions(lvd_worker *w, lvd_fiber *f, bool home) {
-  lvd_port_exceptions kept = lvd_port_exceptions_take();
+  lvd_os_exceptions kept = lvd_os_exceptions_save();
   if (home)
     go_home(w, f);
   else
     leave(w, f);
-  lvd_port_exceptions_put(&kept);
+  lvd_os_exceptions_restore(&kept);
 }
 
 void lvd_fiber_main(void *argument) {
@@ -264,7 +264,7 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
     if (timed) lvd_timer_add(&w->timers, &f->timer);
     lvd_share_leave(w, e->app);
     lvd_unsettled_add(w, e);
-    if (LVD_UNLIKELY(lvd_port_has_exceptions()))
+    if (LVD_UNLIKELY(lvd_os_has_exceptions()))
       leave_with_exceptions(w, f, false);
     else
       leave(w, f);
@@ -284,17 +284,17 @@ static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *
   const lvd_runtime *rt = w->rt;
   if (w->ready_places || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
     return LVD_E_TIME;
-  uint64_t start = lvd_port_ticks(), now = start;
-  uint64_t until = start + lvd_port_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
+  uint64_t start = lvd_os_ticks(), now = start;
+  uint64_t until = start + lvd_os_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
   if (timed && f->timer.deadline < until) until = f->timer.deadline;
   lvd_status status = LVD_E_TIME;
-  for (uint32_t looks = 0; now < until; looks++, now = lvd_port_ticks()) {
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
+  for (uint32_t looks = 0; now < until; looks++, now = lvd_os_ticks()) {
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
     for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
     if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
   }
-  lvd_count(&w->since, lvd_port_ticks() - start);
+  lvd_count(&w->since, lvd_os_ticks() - start);
   return status;
 }
 
@@ -303,7 +303,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   LVD_INSIDE;
   lvd_worker *w = lvd_this_worker();
   bool timed = timeout_ns >= 0;
-  if (timed) f->timer.deadline = lvd_port_ticks() + lvd_port_ns_to_ticks((uint64_t)timeout_ns);
+  if (timed) f->timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)timeout_ns);
   lvd_stream_ends_flush(f);
   lvd_status status = LVD_E_TIME;
   if (timeout_ns != 0) status = look_first(w, f, want, count, timed, which);
@@ -322,7 +322,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
     if (status == LVD_E_TIME && interrupted(f) == LVD_OK)
       status = lvd_wants_look(want, count, which);
     if (status != LVD_E_TIME) break;
-    if (timed && interrupted(f) == LVD_OK && lvd_port_ticks() >= f->timer.deadline) break;
+    if (timed && interrupted(f) == LVD_OK && lvd_os_ticks() >= f->timer.deadline) break;
     w = lvd_this_worker();
   }
   return status;
@@ -352,7 +352,7 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
     lvd_queue_put_after(w, e);
   else
     lvd_queue_put(w, e);
-  if (LVD_UNLIKELY(lvd_port_has_exceptions()))
+  if (LVD_UNLIKELY(lvd_os_has_exceptions()))
     leave_with_exceptions(w, fiber_of(e), home);
   else if (home)
     go_home(w, fiber_of(e));
@@ -387,13 +387,13 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   begin_without_forks(w, next);
   lvd_fence_compiler();
   w->may_abandon = 1;
-  lvd_port_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
+  lvd_os_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
   return true;
 }
 
 /* What runs may have an exception. */
 __attribute__((noinline)) static void yield_with_exceptions(lvd_worker *w, lvd_entity *e) {
-  if (lvd_port_has_exceptions() || !switch_to_next(w, e)) give_way(w, e);
+  if (lvd_os_has_exceptions() || !switch_to_next(w, e)) give_way(w, e);
 }
 
 /* The stack is at its end. */
@@ -403,13 +403,13 @@ LVD_COLD static void yield_at_the_end(lvd_worker *w, lvd_entity *e) {
 }
 
 LVD_BARE_STACK void lvd_fiber_yield(void) {
-  lvd_worker *w = lvd_port_self_until_switch();
+  lvd_worker *w = lvd_os_self_until_switch();
   if (!w || !w->current || !w->current->is_fiber) return;
   lvd_entity *e = w->current;
   const char here = 0; /* no frame address: that would take a register */
   if (LVD_UNLIKELY((const unsigned char *)&here < fiber_of(e)->floor))
     yield_at_the_end(w, e);
-  else if (LVD_UNLIKELY(lvd_port_may_have_exceptions()))
+  else if (LVD_UNLIKELY(lvd_os_may_have_exceptions()))
     yield_with_exceptions(w, e);
   else if (!switch_to_next(w, e))
     give_way(w, e);
@@ -424,11 +424,11 @@ void lvd_fiber_interrupted(void) {
   f->interrupted = true;
   lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
   lvd_queue_put_after(w, &f->entity);
-  bool any = lvd_port_has_exceptions();
-  lvd_port_exceptions kept = {NULL, 0};
-  if (any) kept = lvd_port_exceptions_take();
+  bool any = lvd_os_has_exceptions();
+  lvd_os_exceptions kept = {NULL, 0};
+  if (any) kept = lvd_os_exceptions_save();
   go_home(w, f);
-  if (any) lvd_port_exceptions_put(&kept);
+  if (any) lvd_os_exceptions_restore(&kept);
   if (!forks) lvd_forks_set_back_without();
   f->interrupted = false;
 }
@@ -442,6 +442,6 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
     return status == LVD_E_TIME ? LVD_OK : status;
   }
   lvd_stream_thread_flush();
-  if (ns > 0) lvd_port_sleep_whole(ns);
+  if (ns > 0) lvd_os_sleep_uninterrupted(ns);
   return LVD_OK;
 }

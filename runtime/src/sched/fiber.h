@@ -32,7 +32,7 @@ enum { LVD_BLOCKED_IN_CALL = 1, LVD_BLOCKED_IN_QUEUE, LVD_BLOCKED_AT_DESCRIPTOR 
 
 struct lvd_fiber {
   lvd_entity entity; /* first: a waiter is an entity is a fiber */
-  lvd_port_context context;
+  lvd_os_context context;
   const unsigned char *floor; /* of its stack, less what the runtime needs: no_abandon.h */
   void (*body)(void *);
   void *argument;

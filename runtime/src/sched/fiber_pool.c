@@ -37,10 +37,10 @@ void lvd_fiber_pool_init(lvd_runtime *rt) {
 static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
   uint32_t count = size_log2 > LVD_STACK_MOST ? 1 : size_log2 > 18 ? 4 : CHUNK;
-  size_t guard = lvd_port_guard_size(), stride = guard + size;
+  size_t guard = lvd_os_guard_size(), stride = guard + size;
   chunk *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
-  lvd_status status = lvd_port_stacks_alloc(count, size, guard, &c->base);
+  lvd_status status = lvd_os_stacks_alloc(count, size, guard, &c->base);
   if (status != LVD_OK) {
     free(c);
     return status;
@@ -72,7 +72,7 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     c->fiber[c->count++] = f;
   }
   if (!c->count) {
-    lvd_port_stacks_free(c->base, c->size);
+    lvd_os_stacks_free(c->base, c->size);
     free(c);
     return lvd_limit("actors and fibers are as many as lvd_runtime_options.entities allows");
   }
@@ -100,7 +100,7 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
   if (w && w->rt != rt) w = NULL;
   if (!w || !w->spare[k]) {
     lvd_status status = LVD_OK;
-    lvd_port_lock(&rt->pool_lock);
+    lvd_os_lock(&rt->pool_lock);
     if (!rt->spare[k]) status = make_chunk(rt, size_log2);
     lvd_fiber *f = rt->spare[k], *larger = NULL;
     if (status == LVD_E_LIMIT) larger = take_larger(rt, w, k);
@@ -118,7 +118,7 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
         rt->spare[k] = f->next_spare;
       }
     }
-    lvd_port_unlock(&rt->pool_lock);
+    lvd_os_unlock(&rt->pool_lock);
     *out = f ? f : larger;
     if (!*out) return status;
     if (!w || larger) return LVD_OK;
@@ -130,16 +130,16 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
 }
 
 static void give_back(lvd_runtime *rt, uint32_t k, lvd_fiber *first, lvd_fiber *last) {
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   last->next_spare = rt->spare[k];
   rt->spare[k] = first;
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
 }
 
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   uint32_t k = class_of(f->size_log2);
   if (f->size_log2 >= LVD_STACK_MOST)
-    lvd_port_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP);
+    lvd_os_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP);
   lvd_worker *w = lvd_this_worker();
   if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
   if (!w || w->rt != rt) {
@@ -170,8 +170,8 @@ LVD_READS_LIVE void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, vo
 void lvd_fiber_pool_free(lvd_runtime *rt) {
   for (chunk *c = lvd_load_relaxed_ptr(&rt->fiber_chunks), *next; c; c = next) {
     next = c->next;
-    for (uint32_t i = 0; i < c->count; i++) lvd_port_context_free(&c->fiber[i]->context);
-    lvd_port_stacks_free(c->base, c->size);
+    for (uint32_t i = 0; i < c->count; i++) lvd_os_context_free(&c->fiber[i]->context);
+    lvd_os_stacks_free(c->base, c->size);
     free(c);
   }
 }

@@ -50,7 +50,7 @@ lvd_status lvd_fiber_announce(lvd_app *app) {
 }
 
 void lvd_fiber_renounce(lvd_app *app) {
-  if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_port_wake(&app->fibers);
+  if (lvd_add_relaxed_u32(&app->fibers, UINT32_MAX) == 1) lvd_os_wake(&app->fibers);
 }
 
 uint32_t lvd_fiber_stack(size_t bytes) {
@@ -86,8 +86,8 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->started_as = LVD_STARTED_AS_FIBER;
   f->cancelled = &f->cancel;
   lvd_store_relaxed_u32(&f->cancel, 0);
-  lvd_port_context_make(&f->context, f->low + f->guard,
-                        (size_t)((unsigned char *)f - f->low) - f->guard, lvd_fiber_main, f);
+  lvd_os_context_make(&f->context, f->low + f->guard,
+                      (size_t)((unsigned char *)f - f->low) - f->guard, lvd_fiber_main, f);
 }
 
 void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f) {

@@ -18,14 +18,14 @@ enum { ENDS_NS = 500000000 };
 
 LVD_NORETURN static void leave(lvd_worker *w) {
   w->may_abandon = 0;
-  lvd_port_jump(w->escape);
+  lvd_os_jump(w->escape);
 }
 
 /* Has it had long enough for its end, by the clock on the wall? */
 static bool is_late(lvd_app_share *share) {
-  uint64_t now = lvd_port_ticks();
+  uint64_t now = lvd_os_ticks();
   if (!share->ends_since) share->ends_since = now;
-  return now - share->ends_since > lvd_port_ns_to_ticks(ENDS_NS);
+  return now - share->ends_since > lvd_os_ns_to_ticks(ENDS_NS);
 }
 
 /* Amid forks no fiber computes for long by itself: when the application has had its time to end here, the next fork
@@ -67,7 +67,7 @@ static bool leave_when_back(void *self, const void *sp, const void *at) {
 }
 
 void lvd_overdue_in_library(lvd_worker *w) {
-  if (is_past_its_end(w)) lvd_port_trace(leave_when_back);
+  if (is_past_its_end(w)) lvd_os_single_step(leave_when_back);
 }
 
 /* A native of a network that was stopped, or what it has forked. Not what an actor prints: that is everybody's output. */
@@ -92,7 +92,7 @@ static bool leave_behind_native(void *self, const void *sp, const void *at) {
 
 void lvd_overdue_asleep(lvd_worker *w) {
   if (is_past_its_end(w))
-    lvd_port_trace(leave_when_back);
+    lvd_os_single_step(leave_when_back);
   else if (native_sleeps_past_its_end(w))
-    lvd_port_trace(leave_behind_native);
+    lvd_os_single_step(leave_behind_native);
 }

@@ -39,7 +39,7 @@ static bool must_stay(const lvd_worker *w, const lvd_entity *e) {
 /* Who fires for as long itself would only hold up others elsewhere, and be moved to and fro: it waits, unless what
  * it waits for seems not to end. */
 static bool can_wait(const lvd_entity *e, uint64_t waited_ms) {
-  uint64_t longest_ms = lvd_port_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks)) / 1000000;
+  uint64_t longest_ms = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks)) / 1000000;
   return longest_ms >= STUCK_MS && waited_ms < LASTS_MS;
 }
 
@@ -78,7 +78,7 @@ static void give_away(lvd_worker *w, uint64_t waited_ms) {
  * is queued? Not in the system's code, on whatever stack that was called. */
 static bool is_amid_switch(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
-  return e && e->is_fiber && !lvd_on_stack_of_fiber(w, sp) && !lvd_port_in_system_library(at);
+  return e && e->is_fiber && !lvd_on_stack_of_fiber(w, sp) && !lvd_os_in_system_library(at);
 }
 
 /* Gives away what is behind the activation that runs. False: that cannot be now. */
@@ -89,18 +89,18 @@ static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   w->relieves = true;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   lvd_worker_obey(w); /* others wait for an application to end */
-  lvd_alarms_expire(w, lvd_port_ticks());
+  lvd_alarms_expire(w, lvd_os_ticks());
   lvd_inbox_drain(w);
   lvd_settle(w);
   bool done = !w->ready_places;
-  if (!done && lvd_port_try_lock(&rt->lock)) {
+  if (!done && lvd_os_try_lock(&rt->lock)) {
     give_away(w, waited_ms);
-    lvd_port_unlock(&rt->lock);
+    lvd_os_unlock(&rt->lock);
     lvd_settle(w); /* nothing of them is here any more */
     done = true;
   }
   uint64_t left = lvd_alarms_next(w);
-  lvd_store_relaxed_u64(&w->due, left ? lvd_port_ticks() + left : UINT64_MAX);
+  lvd_store_relaxed_u64(&w->due, left ? lvd_os_ticks() + left : UINT64_MAX);
   w->relieves = false;
   w->may_abandon = 1;
   return done;

@@ -55,11 +55,11 @@ bool lvd_look_around(lvd_worker *w) {
 
 void lvd_settle(lvd_worker *w) {
   if (w->unsettled_count) {
-    lvd_port_barrier();
+    lvd_os_barrier();
     look_at(w, 0, UINT32_MAX);
     for (uint32_t i = 0; i < w->unsettled_count; i++) w->unsettled[i]->unsettled = false;
     w->unsettled_count = 0;
   }
-  w->settled_at = lvd_port_ticks();
+  w->settled_at = lvd_os_ticks();
   lvd_shares_rest(w);
 }

@@ -27,7 +27,7 @@ enum { FRAME = 16384 };
 
 /* Is the time there that somebody here waits for, or of settling (park_barrier.c)? Only the worker's loop sees to either. */
 static bool is_due(const lvd_worker *w) {
-  return lvd_alarms_next(w) == 1 || lvd_settle_is_due(w, lvd_port_ticks());
+  return lvd_alarms_next(w) == 1 || lvd_settle_is_due(w, lvd_os_ticks());
 }
 
 /* Waits somebody, or something is to be done with it? */
@@ -59,7 +59,7 @@ static bool suspend_when_back(void *self, const void *sp, const void *at) {
   lvd_worker *w = self;
   if (!is_to_pause(w)) return false;
   if (!lvd_in_code_of_its_own(w, sp, at)) return true;
-  if (can_be_suspended(w, sp)) lvd_port_interject(lvd_fiber_interrupted);
+  if (can_be_suspended(w, sp)) lvd_os_inject_call(lvd_fiber_interrupted);
   return false;
 }
 
@@ -70,7 +70,7 @@ void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at) {
     return;
   }
   /* It may just have come back. */
-  if (suspend_when_back(w, sp, at)) lvd_port_trace_after(suspend_when_back);
+  if (suspend_when_back(w, sp, at)) lvd_os_single_step_after_syscall(suspend_when_back);
 }
 
 /* One that prints all the time is hardly ever met in code of its own. Each instruction takes hundreds of times as long
@@ -80,7 +80,7 @@ static void in_library(lvd_worker *w, const void *sp) {
   lvd_stuck_tick(w);
   if (w->clock_ticks % EVERY || !lvd_on_stack_of_fiber(w, sp)) return;
   lvd_overdue_in_library(w);
-  if (is_to_pause(w)) lvd_port_trace_after(suspend_when_back);
+  if (is_to_pause(w)) lvd_os_single_step_after_syscall(suspend_when_back);
 }
 
 /* Its activation's number, for who knocks. */
@@ -115,7 +115,7 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
   if (!can_be_suspended(w, sp))
     lvd_stuck_tick(w);
   else if (is_wanted(w))
-    lvd_port_interject(suspended);
+    lvd_os_inject_call(suspended);
   else
     note_computing(w);
 }
@@ -127,7 +127,7 @@ void lvd_interrupt_knock(lvd_worker *w) {
   if (!lvd_cas_relaxed_u64(&w->computes, &computes, 0) || !still) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   int error = errno; /* the waker's */
-  if (number && !lvd_port_thread_waits(number)) lvd_port_thread_tick(number);
+  if (number && !lvd_os_thread_is_blocked(number)) lvd_os_thread_signal(number);
   errno = error;
 }
 
@@ -136,5 +136,5 @@ void lvd_interrupt_knocked(lvd_worker *w, const void *sp, const void *at) {
   if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e) || !e->app->code_to) return;
   if (!lvd_load_relaxed_u32(&w->yield) || !lvd_in_code_of_its_own(w, sp, at)) return;
   lvd_leave_overdue(w);
-  if (can_be_suspended(w, sp) && is_wanted(w)) lvd_port_interject(suspended);
+  if (can_be_suspended(w, sp) && is_wanted(w)) lvd_os_inject_call(suspended);
 }

@@ -14,14 +14,14 @@ lvd_status lvd_worker_begin(lvd_runtime *rt, uint32_t index, char mark) {
   uint32_t core = index % rt->workers;
   lvd_status status = LVD_OK;
   if (lvd_load_acquire_u32(&w->runs)) return LVD_OK;
-  lvd_port_lock(&rt->pool_lock);
+  lvd_os_lock(&rt->pool_lock);
   if (!lvd_load_relaxed_u32(&w->runs)) {
     char name[24];
     snprintf(name, sizeof name, "levada/%u%c", core, mark);
     if (!w->rt) status = lvd_worker_prepare(rt, index, rt->worker[core].cpu);
     if (status == LVD_OK) status = lvd_worker_start(w, name);
   }
-  lvd_port_unlock(&rt->pool_lock);
+  lvd_os_unlock(&rt->pool_lock);
   return status;
 }
 

@@ -27,7 +27,7 @@ enum {
 };
 
 static inline void lvd_turns_begin(lvd_worker *w) {
-  w->little_ticks = lvd_port_ns_to_ticks(LVD_LITTLE_NS);
+  w->little_ticks = lvd_os_ns_to_ticks(LVD_LITTLE_NS);
 }
 
 /* Nobody is ready. */
@@ -46,7 +46,7 @@ static inline void lvd_turns_had(lvd_worker *w, const lvd_entity *e, uint64_t en
 }
 
 static inline bool is_more(int64_t ticks, uint64_t ns) {
-  return ticks > 0 && lvd_port_ticks_to_ns((uint64_t)ticks) > ns;
+  return ticks > 0 && lvd_os_ticks_to_ns((uint64_t)ticks) > ns;
 }
 
 /* Those that are ready at the places of a level. */
@@ -104,7 +104,7 @@ static inline void count_promised(lvd_worker *w, uint32_t place, uint32_t those,
   if (those & NEED_LITTLE) those |= USUAL;
   bool waited = those & PROMISED;
   if (kind != PROMISED && !waited && !w->promised_had && !w->promised_long) return;
-  int64_t most = (int64_t)lvd_port_ns_to_ticks(LVD_PROMISED_NS);
+  int64_t most = (int64_t)lvd_os_ns_to_ticks(LVD_PROMISED_NS);
   if (kind == PROMISED) {
     if (w->promised_had <= most) w->promised_had += took;
     if (w->promised_long <= most) w->promised_long += took;

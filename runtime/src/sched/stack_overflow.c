@@ -48,5 +48,5 @@ LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
   char text[sizeof((lvd_fault *)0)->message];
   lvd_stack_text(e, text, sizeof text);
   lvd_fault_record(e, LVD_FAULT_STACK, 0, text);
-  lvd_port_jump(w->escape);
+  lvd_os_jump(w->escape);
 }

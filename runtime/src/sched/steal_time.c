@@ -38,7 +38,7 @@ enum {
 /* What is missing to the CPU time `cpu` at `now`, since the last look. */
 static uint64_t missing_ns(const lvd_worker *w, uint64_t awake, uint64_t cpu_ns) {
   uint64_t from = lvd_load_relaxed_u64(&w->lost.awake);
-  uint64_t went = awake > from ? lvd_port_ticks_to_ns(awake - from) : 0;
+  uint64_t went = awake > from ? lvd_os_ticks_to_ns(awake - from) : 0;
   uint64_t computed = cpu_ns - lvd_load_relaxed_u64(&w->lost.cpu_ns);
   return went > computed ? went - computed : 0;
 }
@@ -47,22 +47,22 @@ static uint64_t missing_ns(const lvd_worker *w, uint64_t awake, uint64_t cpu_ns)
 static uint64_t lost_of(const lvd_worker *w, uint64_t missing, uint64_t waited_ns) {
   uint64_t before = lvd_load_relaxed_u64(&w->lost.waited_ns);
   uint64_t most = waited_ns > before ? waited_ns - before : 0;
-  return lvd_port_ns_to_ticks(missing < most ? missing : most);
+  return lvd_os_ns_to_ticks(missing < most ? missing : most);
 }
 
 static uint64_t waited_ns(const lvd_worker *w) {
-  uint64_t delay = lvd_port_thread_delay_ns(lvd_load_relaxed_u32(&w->number));
+  uint64_t delay = lvd_os_thread_run_delay_ns(lvd_load_relaxed_u32(&w->number));
   return (delay == UINT64_MAX ? 0 : delay) + lvd_load_relaxed_u64(&w->leased.waited_ns);
 }
 
 /* Of the worker itself. */
 static bool is_awake_since(const lvd_worker *w) {
-  return w->lost.by_sleeps && lvd_port_thread_sleeps() == w->lost.sleeps;
+  return w->lost.by_sleeps && lvd_os_thread_voluntary_switches() == w->lost.sleeps;
 }
 
 /* The worker itself looks. */
 static uint64_t missing_until(lvd_worker *w, uint64_t now) {
-  uint64_t awake = now - lvd_slept(w), cpu = lvd_port_thread_cpu_ns();
+  uint64_t awake = now - lvd_slept(w), cpu = lvd_os_thread_cpu_ns();
   uint64_t missing = missing_ns(w, awake, cpu);
   lvd_store_relaxed_u64(&w->lost.awake, awake);
   lvd_store_relaxed_u64(&w->lost.cpu_ns, cpu);
@@ -71,24 +71,24 @@ static uint64_t missing_until(lvd_worker *w, uint64_t now) {
 
 /* There are systems that always say 0. */
 static bool counts_sleeps(void) {
-  uint64_t before = lvd_port_thread_sleeps();
-  lvd_port_sleep(LONG_NS);
-  return lvd_port_thread_sleeps() > before;
+  uint64_t before = lvd_os_thread_voluntary_switches();
+  lvd_os_sleep(LONG_NS);
+  return lvd_os_thread_voluntary_switches() > before;
 }
 
 void lvd_lost_begin(lvd_worker *w) {
-  w->lost.least = lvd_port_ns_to_ticks(LONG_NS);
-  bool tells = lvd_port_thread_delay_ns(lvd_load_relaxed_u32(&w->number)) != UINT64_MAX;
+  w->lost.least = lvd_os_ns_to_ticks(LONG_NS);
+  bool tells = lvd_os_thread_run_delay_ns(lvd_load_relaxed_u32(&w->number)) != UINT64_MAX;
   w->lost.by_sleeps = !tells && counts_sleeps();
-  w->lost.lasts = w->lost.by_sleeps ? 0 : lvd_port_ns_to_ticks(LASTS_NS);
-  lvd_store_relaxed_u32(&w->lost.clock, (uint32_t)lvd_port_thread_clock());
-  lvd_lost_forget(w, lvd_port_ticks());
+  w->lost.lasts = w->lost.by_sleeps ? 0 : lvd_os_ns_to_ticks(LASTS_NS);
+  lvd_store_relaxed_u32(&w->lost.clock, (uint32_t)lvd_os_thread_cpu_clock());
+  lvd_lost_forget(w, lvd_os_ticks());
 }
 
 static void remember(lvd_worker *w, uint64_t now, uint64_t waited) {
   lvd_store_relaxed_u64(&w->lost.waited_ns, waited);
   w->lost.known = now;
-  if (w->lost.by_sleeps) w->lost.sleeps = lvd_port_thread_sleeps();
+  if (w->lost.by_sleeps) w->lost.sleeps = lvd_os_thread_voluntary_switches();
 }
 
 void lvd_lost_forget(lvd_worker *w, uint64_t now) {
@@ -100,7 +100,7 @@ void lvd_lost_look(lvd_worker *w, uint64_t now) {
   uint64_t missing = missing_until(w, now);
   if (missing < LEAST_NS) return;
   uint64_t waited = waited_ns(w), lost = lost_of(w, missing, waited);
-  if (is_awake_since(w)) lost = lvd_port_ns_to_ticks(missing);
+  if (is_awake_since(w)) lost = lvd_os_ns_to_ticks(missing);
   remember(w, now, waited);
   uint64_t since = lvd_load_relaxed_u64(&w->since), took = now > since ? now - since : 0;
   if (lost > took) lost = took;
@@ -118,12 +118,12 @@ uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation) {
 
 uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now) {
   uint32_t clock = lvd_load_relaxed_u32(&w->lost.clock);
-  uint64_t cpu = lvd_port_clock_ns((int)clock);
+  uint64_t cpu = lvd_os_cpu_clock_ns((int)clock);
   uint64_t missing = cpu ? missing_ns(w, now - lvd_slept(w), cpu) : 0;
   if (missing < LEAST_NS) return 0;
   /* What a thread waits for a core now the system adds when it has that: of one that does not sleep all is lost, and not told
    * as time that it takes, which would have to be taken back. */
   uint32_t number = lvd_load_relaxed_u32(&w->number);
-  if (number && !lvd_port_thread_waits(number)) return lvd_port_ns_to_ticks(missing);
+  if (number && !lvd_os_thread_is_blocked(number)) return lvd_os_ns_to_ticks(missing);
   return lost_of(w, missing, waited_ns(w));
 }

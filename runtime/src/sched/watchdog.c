@@ -47,7 +47,7 @@ typedef struct seen {
 } seen;
 
 struct lvd_watchdog {
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   lvd_a32 ends;
   seen worker[];
 };
@@ -58,14 +58,14 @@ struct lvd_watchdog {
 static bool is_watched(const lvd_worker *w) { return !lvd_is_urgent(w->rt, w->index); }
 
 void lvd_watchdog_begin(lvd_worker *w) {
-  lvd_store_relaxed_u32(&w->number, lvd_port_thread_number());
+  lvd_store_relaxed_u32(&w->number, lvd_os_thread_id());
   lvd_watchdog_awake(w);
 }
 
 static void one_more_awake(lvd_runtime *rt) {
   if (lvd_add_relaxed_u32(&rt->awake, 2) != 1) return;
   lvd_add_relaxed_u32(&rt->awake, UINT32_MAX);
-  lvd_port_wake(&rt->awake);
+  lvd_os_wake(&rt->awake);
 }
 
 void lvd_watchdog_awake(lvd_worker *w) {
@@ -102,7 +102,7 @@ void lvd_watchdog_halt(lvd_worker *w, lvd_app *app) {
  * away all that may be, unless there was nobody for it. */
 static bool has_more(lvd_worker *w) {
   return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands) ||
-         lvd_load_relaxed_u64(&w->due) <= lvd_port_ticks() ||
+         lvd_load_relaxed_u64(&w->due) <= lvd_os_ticks() ||
          (lvd_load_relaxed_u32(&w->left) && lvd_refuge(w));
 }
 
@@ -135,11 +135,11 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
   bool halts = running && running == lvd_load_relaxed_ptr(&w->halts);
   if (relieved && !has_more(w) && !ends && !halts) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
-  if (!number || waits || !lvd_port_thread_waits(number)) return; /* its own clock goes */
+  if (!number || waits || !lvd_os_thread_is_blocked(number)) return; /* its own clock goes */
   if (waits_for_core(w, s)) return;
   s->asked = true;
   lvd_store_relaxed_u64(&w->sleeper, activation);
-  lvd_port_thread_tick(number);
+  lvd_os_thread_signal(number);
 }
 
 static void watch(void *runtime) {
@@ -151,15 +151,15 @@ static void watch(void *runtime) {
     idle = lvd_load_relaxed_u32(&rt->awake) ? 0 : idle + 1;
     uint32_t none = 0;
     if (idle > LOOKS_IDLE && lvd_cas_relaxed_u32(&rt->awake, &none, 1)) {
-      while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_port_wait(&rt->awake, 1, -1);
+      while (lvd_load_relaxed_u32(&rt->awake) == 1) lvd_os_wait(&rt->awake, 1, -1);
       idle = 0;
       if (rt->options.awake) rt->options.awake(rt->options.argument);
     }
-    uint64_t now = lvd_port_ns();
+    uint64_t now = lvd_os_now_ns();
     for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
       if (!lvd_is_urgent(rt, i) && rt->worker[i].rt) /* a relief begins by our doing */
         look(&rt->worker[i], &dog->worker[i], now);
-    lvd_port_wait(&dog->ends, 0, LOOK_NS);
+    lvd_os_wait(&dog->ends, 0, LOOK_NS);
   }
 }
 
@@ -174,7 +174,7 @@ bool lvd_runtime_rests(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt-
 lvd_status lvd_watchdog_start(lvd_runtime *rt) {
   rt->watchdog = calloc(1, sizeof *rt->watchdog + lvd_all_workers(rt) * sizeof(seen));
   if (!rt->watchdog) return LVD_E_MEMORY;
-  return lvd_port_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);
+  return lvd_os_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);
 }
 
 void lvd_watchdog_end(lvd_runtime *rt) {
@@ -182,9 +182,9 @@ void lvd_watchdog_end(lvd_runtime *rt) {
   if (!dog) return;
   if (dog->thread) {
     lvd_store_relaxed_u32(&dog->ends, 1);
-    lvd_port_wake(&dog->ends);
+    lvd_os_wake(&dog->ends);
     one_more_awake(rt); /* as a worker that wakes up */
-    lvd_port_thread_join(dog->thread);
+    lvd_os_thread_join(dog->thread);
   }
   free(dog);
   rt->watchdog = NULL;

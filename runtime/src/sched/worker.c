@@ -45,8 +45,8 @@ enum { TURN_NS = 500000 };
 bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running) {
   if (place >= running || place / LVD_OF_LEVEL != (running - 1) / LVD_OF_LEVEL) return false;
   if (place % LVD_OF_LEVEL == LVD_AFTER && place + 1 != running) return false;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_port_ticks();
-  return now > since && lvd_port_ticks_to_ns(now - since) > TURN_NS;
+  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
+  return now > since && lvd_os_ticks_to_ns(now - since) > TURN_NS;
 }
 
 /* Of a higher level, or of the same and promised a rate, or in need of little, where the other is not. */
@@ -67,7 +67,7 @@ void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running) {
 static bool wake(lvd_worker *w) {
   uint32_t sleep;
   if (!lvd_inbox_asleep(&w->inbox, &sleep)) return false;
-  lvd_port_wake(&w->inbox.waiting);
+  lvd_os_wake(&w->inbox.waiting);
   lvd_inbox_woken(&w->inbox, sleep);
   return true;
 }
@@ -117,13 +117,13 @@ static void obey(lvd_worker *w, lvd_command *c) {
   /* The command is the sender's: after this store it may be gone. Its address is still good to
    * wake: a futex wake of a word that nobody sleeps on is harmless. */
   lvd_store_release_u32(&c->done, 1);
-  lvd_port_wake(&c->done);
+  lvd_os_wake(&c->done);
 }
 
 static void run_commands(lvd_worker *w) {
   const char *head = lvd_load_relaxed_ptr(&w->commands);
   if (!head) return;
-  for (int i = 0; i < 3; i++) lvd_port_expect(head + i * 64); /* a call's lines (unit.h) */
+  for (int i = 0; i < 3; i++) lvd_os_prefetch_write(head + i * 64); /* a call's lines (unit.h) */
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
   for (lvd_command *next; c; c = next) {
     next = c->next;
@@ -153,7 +153,7 @@ void lvd_worker_obey(lvd_worker *w) {
 
 bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
   while (!lvd_load_acquire_u32(&c->done)) {
-    lvd_port_wait(&c->done, 0, timeout_ns);
+    lvd_os_wait(&c->done, 0, timeout_ns);
     if (timeout_ns >= 0) return lvd_load_acquire_u32(&c->done);
   }
   return true;
@@ -165,14 +165,14 @@ void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
   lvd_store_release_ptr(&w->running, app);
   lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
   lvd_barrier_light(w->rt->fenced);
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_port_wake(&w->turn);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_os_wake(&w->turn);
 }
 
 /* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
  * a fiber they are its own, and below them those of its stack (fiber.h). */
 static inline void expect(const lvd_entity *e) {
   const char *at = (const char *)e;
-  for (int i = -2; i < 4; i++) lvd_port_expect(at + i * 64);
+  for (int i = -2; i < 4; i++) lvd_os_prefetch_write(at + i * 64);
 }
 
 void lvd_inbox_drain(lvd_worker *w) {
@@ -189,7 +189,7 @@ void lvd_inbox_drain(lvd_worker *w) {
         uint32_t sleep;
         lvd_worker *to = &w->rt->worker[owner];
         if (lvd_inbox_post(&to->inbox, slot, n - 1, level, &sleep)) {
-          lvd_port_wake(&to->inbox.waiting);
+          lvd_os_wake(&to->inbox.waiting);
           lvd_inbox_woken(&to->inbox, sleep);
         }
         continue;
@@ -266,12 +266,12 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->ready[place].turn = e->slot;
   lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, place + 1);
-  bool whole = lvd_port_try(w->escape, call, w);
+  bool whole = lvd_os_try(w->escape, call, w);
   w->may_abandon = 0;
   w->current = NULL;
   lvd_store_relaxed_u32(&w->running_place, 0);
 
-  uint64_t end = lvd_port_ticks(), took = lvd_took(w, end);
+  uint64_t end = lvd_os_ticks(), took = lvd_took(w, end);
   lvd_count(&e->activations, 1);
   lvd_count(&e->busy_ticks, took);
   lvd_count(&w->busy_ticks, took);
@@ -394,14 +394,15 @@ static void rest(lvd_worker *w) {
   lvd_worker_turns(w, NULL);
   bool sought = lvd_lease_sought(&w->leased);
   uint64_t spin = sought ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
-  uint64_t start = lvd_port_ticks(), now = start;
+  uint64_t start = lvd_os_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_port_relax();
-    lvd_port_expect(&w->commands); /* whoever leaves one has the line, and we shall write it */
+    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
+    lvd_os_prefetch_write(
+        &w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_look_around(w) || lvd_forks_look(w)) return;
-    now = lvd_port_ticks();
-    if (lvd_port_ticks_to_ns(now - start) >= spin) break;
+    now = lvd_os_ticks();
+    if (lvd_os_ticks_to_ns(now - start) >= spin) break;
   }
   lvd_settle(w);
   w->retired = w->settled_at - now;
@@ -411,13 +412,13 @@ static void rest(lvd_worker *w) {
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
       uint64_t timer = lvd_alarms_next(w);
-      int64_t until = timer ? (int64_t)lvd_port_ticks_to_ns(timer) + 1 : -1;
+      int64_t until = timer ? (int64_t)lvd_os_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
       lvd_lease_leave(&w->leased);
       lvd_watchdog_asleep(w);
       lvd_count(&w->sleeps, 1);
       lvd_falls_asleep(w);
-      lvd_port_wait(&w->inbox.waiting, sleep, until);
+      lvd_os_wait(&w->inbox.waiting, sleep, until);
       lvd_wakes_up(w);
       lvd_watchdog_awake(w);
     }
@@ -430,7 +431,7 @@ static void rest(lvd_worker *w) {
 /* What runs here has ended the thread, and with it all that is on this core. */
 static void ended_from_within(void *worker) {
   (void)worker;
-  lvd_port_last_words(
+  lvd_os_fatal_message(
       "levada: a thread of the runtime was ended by what runs on it (pthread_exit, or "
       "pthread_cancel); the process ends\n");
   abort();
@@ -441,27 +442,27 @@ static void take_class(const lvd_worker *w) {
   if (w->rt->options.realtime)
     lvd_take_priority(w->rt, urgent ? LVD_ABOVE_URGENT : LVD_ABOVE_NOBODY);
   else if (urgent)
-    lvd_port_thread_urgent();
+    lvd_os_thread_raise_priority();
 }
 
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
-  lvd_port_set_self(w);
-  lvd_port_at_thread_end(LVD_ENDS_WORKER, ended_from_within, w);
-  w->low = lvd_port_stack_low(NULL);
-  lvd_port_context_of_thread(&w->home);
+  lvd_os_set_self(w);
+  lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, ended_from_within, w);
+  w->low = lvd_os_stack_low(NULL);
+  lvd_os_context_of_thread(&w->home);
   w->turns = w->until_sample = w->look = 1;
-  w->settle_ticks = lvd_port_ns_to_ticks(SETTLE_NS);
+  w->settle_ticks = lvd_os_ns_to_ticks(SETTLE_NS);
   lvd_turns_begin(w);
   w->random = w->index + 1;
   take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
-  if (lvd_port_traps_begin(lvd_trap, clock) != LVD_OK) lvd_port_traps_begin(lvd_trap, false);
+  if (lvd_os_traps_begin(lvd_trap, clock) != LVD_OK) lvd_os_traps_begin(lvd_trap, false);
   w->leased.first = w->rt->options.realtime != 0;
   lvd_lease_enter(&w->leased, leased_core(w));
   lvd_watchdog_begin(w);
   lvd_lost_begin(w);
-  uint64_t now = lvd_port_ticks();
+  uint64_t now = lvd_os_ticks();
   w->settled_at = now;
   for (;;) {
     if (lvd_load_relaxed_u32(&w->yield)) {
@@ -480,7 +481,7 @@ void lvd_worker_main(void *argument) {
       lvd_turns_rest(w);
       uint64_t awake = now - lvd_slept(w);
       rest(w);
-      now = lvd_port_ticks();
+      now = lvd_os_ticks();
       lvd_lost_rested(w, awake, now);
       lvd_store_relaxed_u64(&w->since, now); /* nothing has run */
       continue;
@@ -497,8 +498,8 @@ void lvd_worker_main(void *argument) {
   }
   lvd_watchdog_asleep(w);
   lvd_lease_end(&w->leased);
-  lvd_port_at_thread_end(LVD_ENDS_WORKER, NULL, NULL);
+  lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, NULL, NULL);
   lvd_forks_worker_ends();
-  lvd_port_traps_end();
-  lvd_port_set_self(NULL);
+  lvd_os_traps_end();
+  lvd_os_set_self(NULL);
 }

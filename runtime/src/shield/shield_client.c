@@ -17,7 +17,7 @@
 enum { LINE = 4096, SECOND_NS = 1000000000 };
 
 struct lvd_shield {
-  lvd_port_process command;
+  lvd_os_process command;
   int wire;
   int64_t limit_ns;
   bool over, cut; /* it has said that it is; the wire has ended */
@@ -69,7 +69,7 @@ static bool is(const char *line, const char *what) {
 
 /* The next line, without its end, until the time is up. */
 static lvd_status hear(lvd_shield *s, char line[LINE]) {
-  uint64_t end = lvd_port_ns() + (uint64_t)s->limit_ns;
+  uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
   for (;;) {
     char *stop = memchr(s->line, '\n', s->length);
     if (stop) {
@@ -81,9 +81,9 @@ static lvd_status hear(lvd_shield *s, char line[LINE]) {
       return LVD_OK;
     }
     if (s->cut || s->length == LINE) return LVD_E_PEER;
-    uint64_t now = lvd_port_ns();
+    uint64_t now = lvd_os_now_ns();
     if (now >= end) return LVD_E_TIME;
-    long got = lvd_port_wire_hear(s->wire, s->line + s->length, LINE - s->length, end - now);
+    long got = lvd_os_socket_receive(s->wire, s->line + s->length, LINE - s->length, end - now);
     if (got == 0) s->cut = true;
     if (got > 0) s->length += (size_t)got;
   }
@@ -124,7 +124,7 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
   char process[16], thread[16], count[16], descriptor[16];
   const char *argument[20];
   size_t n = 0;
-  snprintf(process, sizeof process, "%" PRId32, o->process ? o->process : lvd_port_process_self());
+  snprintf(process, sizeof process, "%" PRId32, o->process ? o->process : lvd_os_process_self());
   snprintf(thread, sizeof thread, "%" PRId32, o->thread);
   snprintf(count, sizeof count, "%" PRIu32, o->count ? o->count : 1);
   snprintf(descriptor, sizeof descriptor, "%d", wire);
@@ -138,24 +138,24 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
   if (o->protect) argument[n++] = "--protect", argument[n++] = o->protect;
   if (o->pin_lightest) argument[n++] = "--pin-lightest";
   argument[n] = NULL;
-  return lvd_port_process_start(&s->command, o->command ? o->command : "levada", argument, NULL,
-                                NULL, &wire, 1);
+  return lvd_os_process_start(&s->command, o->command ? o->command : "levada", argument, NULL, NULL,
+                              &wire, 1);
 }
 
 /* The end of the wire ends the command; it is waited for, so that nothing of it is left. */
 static lvd_status finish(lvd_shield *s) {
   lvd_status status = LVD_OK;
-  lvd_port_close(s->wire); /* one that writes without end cannot wait for a reader */
-  uint64_t end = lvd_port_ns() + (uint64_t)s->limit_ns;
-  while (!lvd_port_process_gone(&s->command)) {
-    uint64_t now = lvd_port_ns();
+  lvd_os_close(s->wire); /* one that writes without end cannot wait for a reader */
+  uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
+  while (!lvd_os_process_has_exited(&s->command)) {
+    uint64_t now = lvd_os_now_ns();
     if (now >= end) {
       status = LVD_E_TIME;
       break;
     }
-    lvd_port_bell_wait(-1, -1, &s->command, (int64_t)(end - now));
+    lvd_os_signal_wait(-1, -1, &s->command, (int64_t)(end - now));
   }
-  lvd_port_process_close(&s->command);
+  lvd_os_process_close(&s->command);
   free(s);
   return status;
 }
@@ -173,16 +173,16 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
   lvd_shield *s = calloc(1, sizeof *s);
   if (!s) return refuse(LVD_E_MEMORY, "no memory");
   int end[2];
-  if (lvd_port_bells_make(end, true) != LVD_OK) {
+  if (lvd_os_socketpair(end, true) != LVD_OK) {
     free(s);
     return refuse(LVD_E_SYSTEM, "no pair of sockets can be made");
   }
   s->wire = end[0];
   s->limit_ns = o->time_limit_ns ? o->time_limit_ns : 10 * (int64_t)SECOND_NS;
   lvd_status status = start(s, o, end[1]);
-  lvd_port_close(end[1]);
+  lvd_os_close(end[1]);
   if (status != LVD_OK) {
-    lvd_port_close(s->wire);
+    lvd_os_close(s->wire);
     free(s);
     snprintf(why, sizeof why, "the command %.200s %s", o->command ? o->command : "levada",
              status == LVD_E_UNKNOWN ? "is not there" : "cannot be started");
@@ -214,7 +214,7 @@ lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
   char line[LINE];
   lvd_status status = LVD_OK;
   if (!s->over) {
-    lvd_port_bell_ring(s->wire);
+    lvd_os_socket_signal(s->wire);
     status = hear(s, line);
     if (status == LVD_OK) note(s, line);
   }
@@ -228,7 +228,7 @@ lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
 lvd_status lvd_shield_end(lvd_shield *s) {
   *why = 0;
   if (!s) return LVD_OK;
-  lvd_port_wire_end(s->wire);
+  lvd_os_socket_shutdown(s->wire);
   char line[LINE];
   lvd_status status = LVD_OK;
   /* Answers to questions that were given up may come before. */

@@ -39,12 +39,12 @@ bool lvd_unit_lives(const lvd_unit *unit) { return unit && lvd_unit_state(unit) 
 uint32_t lvd_program_others(lvd_unit *other[PB_PROCESSES + 1]) {
   uint32_t n = 0;
   lvd_unit *parent = lvd_unit_parent();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (lvd_unit_lives(parent)) other[n++] = parent;
   for (uint32_t i = 0; i < lvd_program_here()->units; i++)
     if (lvd_unit_lives(lvd_program_here()->unit[i])) other[n++] = lvd_program_here()->unit[i];
   for (uint32_t i = 0; i < n; i++) other[i]->held++;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return n;
 }
 
@@ -56,9 +56,9 @@ bool lvd_program_has(const lvd_unit *unit) {
 }
 
 void lvd_program_let_go(lvd_unit *const *other, uint32_t count) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   for (uint32_t i = 0; i < count; i++) other[i]->held--;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 lvd_unit *lvd_program_last_unit(void) {
@@ -104,7 +104,7 @@ static lvd_status cannot_load(const char *exec_name, lvd_status status) {
   char beside[LVD_FIBER_NAME + 128] = "";
   if (status == LVD_E_UNKNOWN && !strchr(exec_name, '/') && strlen(exec_name) < 100) {
     snprintf(beside, sizeof beside, "./%s", exec_name);
-    if (lvd_port_program_is_there(beside))
+    if (lvd_os_program_exists(beside))
       snprintf(beside, sizeof beside, "; did you mean \"./%s\"?", exec_name);
     else
       beside[0] = 0;
@@ -129,44 +129,44 @@ static lvd_status load(const char *exec_name) {
   lvd_unit *unit;
   lvd_remote_collect();
   do {
-    lvd_port_lock(&lvd_program_here()->lock);
+    lvd_os_lock(&lvd_program_here()->lock);
     unit = take_unused();
     if (lvd_program_here()->units == PB_PROCESSES) status = too_many();
-    lvd_port_unlock(&lvd_program_here()->lock);
+    lvd_os_unlock(&lvd_program_here()->lock);
     if (unit) lvd_unit_unload(unit); /* or it goes with the application */
   } while (unit);
   if (status != LVD_OK) return status;
   const lvd_unit_options o = {.may_call = "srpc."}; /* tasks of procedures that are registered */
   status = lvd_unit_load(lvd_program_here()->app, exec_name, &o, &unit);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (lvd_program_here()->units < PB_PROCESSES)
     lvd_program_here()->unit[lvd_program_here()->units++] = unit;
   else
     status = too_many(); /* others were faster; it goes with the application */
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   lvd_link *link = lvd_unit_link(unit);
-  lvd_port_lock(&link->lock);
+  lvd_os_lock(&link->lock);
   link->half_open = lvd_numbers_look;
   bool open = link->names != NULL;
-  lvd_port_unlock(&link->lock);
+  lvd_os_unlock(&link->lock);
   if (open) lvd_numbers_look(link);
   return status;
 }
 
 lvd_status pb_load(const char *exec_name) {
-  if (!exec_name || lvd_port_process_is_self(exec_name)) return LVD_OK;
+  if (!exec_name || lvd_os_process_is_self(exec_name)) return LVD_OK;
   lvd_status status = load(exec_name);
   return status == LVD_OK ? LVD_OK : cannot_load(exec_name, status);
 }
 
 int pb_process(void) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   int number = lvd_program_here()->units
                    ? (int)lvd_unit_process(lvd_program_here()->unit[lvd_program_here()->units - 1])
                    : 0;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return number;
 }
 
@@ -175,7 +175,7 @@ int pb_process(void) {
 static lvd_status start_up(void) {
   LVD_INSIDE;
   lvd_status status = LVD_OK;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) {
     free(lvd_program_here()->why);
     lvd_program_here()->why = NULL;
@@ -188,7 +188,7 @@ static lvd_status start_up(void) {
     }
     if (status == LVD_OK) lvd_store_release_u32(&lvd_program_here()->booted, 1);
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (status != LVD_OK)
     lvd_misuse(status, "the runtime cannot be started: %.200s", lvd_status_text(status));
   return status;
@@ -292,11 +292,11 @@ lvd_status lvd_program_adopt(lvd_app *app, const struct lvd_program *hosted) {
 
 /* Null: none that has been started and not waited for. */
 static TASKID started(void) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_program_here()->tasks;
   const lvd_fiber *self = lvd_fiber_self();
   while (t && ((!t->fiber && !t->call) || t->awaited || t->self == self)) t = t->next;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return t;
 }
 

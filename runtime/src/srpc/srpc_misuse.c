@@ -24,7 +24,7 @@ static void at_exit(int status) {
 static void count(const lvd_program_state *p) {
   if (p != &lvd_program_of_process) return; /* the host fails the application */
   lvd_store_relaxed_u32(&counted, 1);
-  if (!lvd_exchange_relaxed_u32(&armed, 1)) lvd_port_at_exit(at_exit);
+  if (!lvd_exchange_relaxed_u32(&armed, 1)) lvd_os_at_exit(at_exit);
 }
 
 /* ---- a line --------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ typedef enum telling { TOLD_BEFORE, TELL, TELL_NO_MORE } telling;
 static telling enter(lvd_misuses *m, lvd_status status, const char *text) {
   uint64_t h = hash(text);
   telling how = TELL;
-  lvd_port_lock(&m->lock);
+  lvd_os_lock(&m->lock);
   if (status != LVD_OK && m->first == LVD_OK) {
     m->first = status;
     snprintf(m->text, sizeof m->text, "%s", text);
@@ -59,7 +59,7 @@ static telling enter(lvd_misuses *m, lvd_status status, const char *text) {
   else if (how == TELL)
     m->line[m->lines++] = h;
   if (how == TELL && m->lines == LVD_MISUSE_LINES) how = TELL_NO_MORE;
-  lvd_port_unlock(&m->lock);
+  lvd_os_unlock(&m->lock);
   return how;
 }
 
@@ -67,7 +67,7 @@ static void print(const char *from, const char *text, bool last) {
   char line[LVD_RECORD_INLINE + 160];
   snprintf(line, sizeof line, "levada: %s%s%s%s\n", from, *from ? ": " : "", text,
            last ? "\nlevada: further lines like these are left out" : "");
-  lvd_port_last_words(line);
+  lvd_os_fatal_message(line);
 }
 
 /* False: there is no parent, or it is gone. */
@@ -134,21 +134,21 @@ void lvd_misuse_told(lvd_unit *unit, const lvd_record *r) {
 
 bool lvd_misused(void) {
   lvd_misuses *m = &lvd_program_here()->misuses;
-  lvd_port_lock(&m->lock);
+  lvd_os_lock(&m->lock);
   bool any = m->first != LVD_OK;
-  lvd_port_unlock(&m->lock);
+  lvd_os_unlock(&m->lock);
   return any;
 }
 
 lvd_status lvd_misuses_take(lvd_program_state *p, char text[LVD_RECORD_INLINE]) {
   lvd_misuses *m = &p->misuses;
-  lvd_port_lock(&m->lock);
+  lvd_os_lock(&m->lock);
   lvd_status first = m->first;
   if (text) memcpy(text, m->text, sizeof m->text);
   m->first = LVD_OK;
   m->lines = 0;
   m->text[0] = 0;
-  lvd_port_unlock(&m->lock);
+  lvd_os_unlock(&m->lock);
   return first;
 }
 

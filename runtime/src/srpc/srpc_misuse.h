@@ -13,7 +13,7 @@ enum { LVD_MISUSE_LINES = 32 /* that are told; what follows is left out */ };
 /* Of one program. A lock of its own, under which no other is taken. */
 typedef struct lvd_misuses {
   lvd_a32 off; /* pb_set_diagnostics: the program looks at the statuses itself */
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   uint32_t lines;
   uint64_t line[LVD_MISUSE_LINES]; /* hashes of those that were told: each is told once */
   lvd_status first;                /* LVD_OK: there was none */

@@ -50,7 +50,7 @@ struct lvd_unasked; /* srpc_remote_tasks.c */
 typedef struct lvd_program_state {
   const struct lvd_program *hosted; /* null: it is the process's own */
   lvd_a64 time_limit;               /* 1 + ns; 0: none */
-  lvd_port_mutex lock;              /* of all that follows */
+  lvd_os_mutex lock;                /* of all that follows */
   lvd_a64 stack;                    /* bytes, of a task; 0: as usual */
   lvd_a32 booted;
   lvd_runtime *rt;
@@ -65,7 +65,7 @@ typedef struct lvd_program_state {
   uint32_t next_number;        /* of a task in another process */
   struct lvd_unasked *unasked; /* questions whose answers nobody waits for */
   struct lvd_numbers *numbers;
-  lvd_port_thread *watch;       /* srpc_streams.c's; null: nothing has needed it */
+  lvd_os_thread *watch;         /* srpc_streams.c's; null: nothing has needed it */
   lvd_a32 watch_due;            /* it is to look now; 2: it is to end */
   bool unwatched;               /* the program ends: it is not to begin again */
   bool skipped;                 /* it looks again when a side leaves: it has skipped a stream */

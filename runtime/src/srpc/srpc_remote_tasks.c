@@ -25,15 +25,15 @@ static void give_up(lvd_call *c) {
   lvd_call_cancel(c);
   unasked *u = malloc(sizeof *u);
   if (!u) return; /* the unit then goes with the application */
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   *u = (unasked){c, lvd_program_here()->unasked};
   lvd_program_here()->unasked = u;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 /* Those that have been answered after all are given back. */
 void lvd_remote_collect(void) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   for (unasked **at = &lvd_program_here()->unasked, *u; (u = *at);) {
     bool returned;
     lvd_call_wait(u->call, NULL, NULL, 0, &returned);
@@ -44,7 +44,7 @@ void lvd_remote_collect(void) {
     *at = u->next;
     free(u);
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 void lvd_remote_free(lvd_program_state *p) {
@@ -89,13 +89,13 @@ lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK
 }
 
 TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_task_enter(name, NULL, prio);
   if (t) {
     t->unit = unit;
     t->number = ++lvd_program_here()->next_number;
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return t ? t : lvd_no_task(LVD_E_MEMORY);
 }
 
@@ -160,13 +160,13 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   LVD_INSIDE;
   lvd_status status = message_in(f, m);
   if (status != LVD_OK) return status;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_unit *from = lvd_unit_caller();
   if (!lvd_program_has(from))
     status = LVD_E_STATE; /* it has gone meanwhile, and its tasks are forgotten */
   else if (!(*t = task_of(from, m)))
     status = LVD_E_LIMIT;
-  if (status != LVD_OK) lvd_port_unlock(&lvd_program_here()->lock);
+  if (status != LVD_OK) lvd_os_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -196,7 +196,7 @@ static lvd_status run(lvd_frame *f) {
     status = LVD_E_STATE;
   else
     t->self = self;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (status != LVD_OK) return status;
   void (*function)(void *) = lvd_task_procedure(m.name);
   copy_name(self->name, m.name); /* for reports: all of them are srpc.run */
@@ -214,7 +214,7 @@ static lvd_status take_signal(lvd_frame *f) {
   lvd_status status = take_task(f, &m, &t);
   if (status != LVD_OK) return status;
   status = lvd_event_set(&t->signal, m.data);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -224,11 +224,11 @@ static lvd_status release(lvd_frame *f) {
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
   const lvd_unit *from = lvd_unit_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   TASKID *at = &lvd_program_here()->tasks, t;
   while ((t = *at) && (t->maker != from || t->number != m.number)) at = &t->next;
   if (t && !t->self) lvd_task_forget(at);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return LVD_OK;
 }
 

@@ -77,7 +77,7 @@ static bool is_side(entry *e, const void *who) {
 }
 
 static void enter_side(entry *e, void *who) {
-  if (!lvd_this_worker()) lvd_port_at_thread_end(LVD_ENDS_NUMBERS, lvd_numbers_leave, who);
+  if (!lvd_this_worker()) lvd_os_at_thread_exit(LVD_EXIT_HOOK_NUMBERS, lvd_numbers_leave, who);
   side **list = sides_of(who);
   side *s = &e->side[e->sides++];
   *s = (side){who, lvd_fiber_self(), false, *list, e};
@@ -189,9 +189,9 @@ static lvd_status not_its_own(const char *call, STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   char in[LVD_MISUSE_IN], why[200];
   if (!e) return no_number(call, sID);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   say_why_not(e, lvd_stream_caller(), sender, why, sizeof why);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return lvd_misuse(LVD_E_STATE, "%s(%d)%s: %s", call, sID, lvd_misuse_in(in), why);
 }
 
@@ -200,10 +200,10 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
   lvd_status status = LVD_E_ARGUMENT;
   entry *e = entry_of(sID);
   if (!e) return no_number(call, sID);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   uint32_t has = s ? s->put.elem_size : 0;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   lvd_misuse_in(in);
   if (!size || size > LVD_STREAM_ELEMENT)
     lvd_misuse(status, "%s(%d)%s: an element has 1 to %u bytes, not %zu", call, sID, in,
@@ -303,19 +303,19 @@ static void look_at_theirs(const char *name, uint64_t *since_ns, void *argument)
 
 static void look_at_all(watch *w) {
   lvd_program_state *p = w->program;
-  w->now = lvd_port_ns();
+  w->now = lvd_os_now_ns();
   w->next = UINT64_MAX;
-  lvd_port_lock(&p->lock);
+  lvd_os_lock(&p->lock);
   for (int i = 0; i < PB_STREAMS; i++)
     if (p->numbers->number[i].waits && !p->numbers->number[i].told)
       look_at(w, &p->numbers->number[i], i);
   for (uint32_t i = 0; i < p->units; i++) {
     lvd_link *link = lvd_unit_link(w->unit = p->unit[i]);
-    lvd_port_lock(&link->lock);
+    lvd_os_lock(&link->lock);
     lvd_shared_half_opens(link, look_at_theirs, w);
-    lvd_port_unlock(&link->lock);
+    lvd_os_unlock(&link->lock);
   }
-  lvd_port_unlock(&p->lock);
+  lvd_os_unlock(&p->lock);
   for (uint32_t i = 0; i < w->lines; i++) lvd_misuse_hint(p, w->line[i]);
   w->lines = 0;
 }
@@ -327,9 +327,9 @@ static void keep_watch(void *program) {
     uint32_t asked = LOOK;
     lvd_cas_relaxed_u32(due, &asked, 0);
     look_at_all(&w);
-    uint64_t now = lvd_port_ns();
+    uint64_t now = lvd_os_now_ns();
     int64_t left = w.next == UINT64_MAX ? -1 : w.next > now ? (int64_t)(w.next - now) : 0;
-    lvd_port_wait(due, 0, left);
+    lvd_os_wait(due, 0, left);
   }
 }
 
@@ -338,28 +338,28 @@ static void watch_now(lvd_program_state *p) {
   uint32_t rests = 0;
   if (p->unwatched) return;
   if (!p->watch)
-    lvd_port_thread_start(&p->watch, -1, "levada/streams", keep_watch, p); /* or nothing is told */
+    lvd_os_thread_start(&p->watch, -1, "levada/streams", keep_watch, p); /* or nothing is told */
   else if (lvd_cas_relaxed_u32(&p->watch_due, &rests, LOOK))
-    lvd_port_wake(&p->watch_due);
+    lvd_os_wake(&p->watch_due);
 }
 
 void lvd_numbers_look(lvd_link *link) {
   lvd_program_state *p = link->app->program ? link->app->program : &lvd_program_of_process;
-  lvd_port_lock(&p->lock);
+  lvd_os_lock(&p->lock);
   watch_now(p);
-  lvd_port_unlock(&p->lock);
+  lvd_os_unlock(&p->lock);
 }
 
 void lvd_numbers_watch_ends(lvd_program_state *p) {
-  lvd_port_lock(&p->lock);
-  lvd_port_thread *thread = p->watch;
+  lvd_os_lock(&p->lock);
+  lvd_os_thread *thread = p->watch;
   p->watch = NULL;
   p->unwatched = true;
   lvd_store_relaxed_u32(&p->watch_due, END);
-  lvd_port_unlock(&p->lock);
+  lvd_os_unlock(&p->lock);
   if (thread) {
-    lvd_port_wake(&p->watch_due);
-    lvd_port_thread_join(thread);
+    lvd_os_wake(&p->watch_due);
+    lvd_os_thread_join(thread);
   }
   lvd_store_relaxed_u32(&p->watch_due, 0);
 }
@@ -369,39 +369,39 @@ static bool begin_wait(entry *e, bool sender) {
   if (LVD_LIKELY(lvd_load_relaxed_u32(&e->claimed))) return false;
   LVD_INSIDE;
   lvd_program_state *p = lvd_program_here();
-  lvd_port_lock(&p->lock);
+  lvd_os_lock(&p->lock);
   bool waits = !lvd_load_relaxed_u32(&e->claimed) && e->sides == 1;
   /* The parent knows whether it has created a stream of its child: so it looks (look_at_theirs). */
   waits &= !e->unit || e->unit != lvd_unit_parent();
   if (waits) {
-    if (!e->since_ns) e->since_ns = lvd_port_ns();
+    if (!e->since_ns) e->since_ns = lvd_os_now_ns();
     e->waits = true;
     e->sends = sender;
     watch_now(p);
   }
-  lvd_port_unlock(&p->lock);
+  lvd_os_unlock(&p->lock);
   return waits;
 }
 
 static void end_wait(entry *e) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   e->waits = false;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 /* All procedures have returned: what lies in a stream that never had a second side was put in vain. */
 void lvd_numbers_tell_unread(void) {
   lvd_program_state *p = lvd_program_here();
   for (int i = 0; i < PB_STREAMS; i++) {
-    lvd_port_lock(&p->lock);
+    lvd_os_lock(&p->lock);
     const entry *e = &p->numbers->number[i];
     const stream *s = lvd_load_relaxed_ptr(&e->stream);
     bool alone = s && !s->shared && e->sides == 1;
     uint32_t left = alone ? lvd_load_relaxed_u32(&s->channel->tail) -
                                 lvd_load_relaxed_u32(&s->channel->consumer[0].head)
                           : 0;
-    lvd_port_unlock(&p->lock);
+    lvd_os_unlock(&p->lock);
     if (left)
       lvd_misuse(LVD_E_PEER,
                  "stream %d: %u element%s put, and no other side has created the stream", i, left,
@@ -432,7 +432,7 @@ lvd_status stream_create(STREAM_ID sID) {
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   if (side_of(e, me) || e->sides == 2) {
     status = LVD_E_STATE;
@@ -445,7 +445,7 @@ lvd_status stream_create(STREAM_ID sID) {
   }
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
   if (status == LVD_OK) say_parties(e);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (status == LVD_OK) return LVD_OK;
   return lvd_misuse(status, "stream_create(%d)%s: %s", sID, lvd_misuse_in(in), why);
 }
@@ -462,7 +462,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_with", sID);
   if (!tid) return lvd_misuse(LVD_E_ARGUMENT, "stream_with(%d, NULL): there is no task", sID);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   bool released = tid->released, made = released || e->opening || lvd_load_relaxed_ptr(&e->stream);
   if (!made) {
@@ -473,7 +473,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
     e->bound = true;
     say_parties(e);
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (released)
     return lvd_misuse(LVD_E_STATE, "stream_with(%d): the task %s was released before", sID,
                       tid->name);
@@ -488,14 +488,14 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
     return lvd_misuse(LVD_E_ARGUMENT,
                       "stream_configure(%d, %u, %u): a capacity and a threshold are at most %u",
                       sID, capacity, threshold, LVD_CHANNEL_CAPACITY);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   if (!s) {
     e->capacity = capacity;
     e->threshold = threshold;
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return s ? too_late("stream_configure", sID) : LVD_OK;
 }
 
@@ -503,12 +503,12 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
   LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_time_limit", sID);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   e->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
   if (s) s->time_limit_ns = timeout_ns;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return LVD_OK;
 }
 
@@ -553,7 +553,7 @@ static void leave_side(side *its) {
 
 void lvd_numbers_leave(void *who) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   for (side *s = *sides_of(who); s;) {
     if (s->who != who) {
       s = s->next;
@@ -563,7 +563,7 @@ void lvd_numbers_leave(void *who) {
     forget_side(s);
     s = *sides_of(who); /* others may have gone with it */
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 lvd_status stream_close(STREAM_ID sID) {
@@ -571,10 +571,10 @@ lvd_status stream_close(STREAM_ID sID) {
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_close", sID);
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   if (status == LVD_OK) leave_side(side_of(e, me));
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return status == LVD_OK ? LVD_OK : not_its_own("stream_close", sID, false);
 }
 
@@ -587,9 +587,9 @@ static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) 
   shared_name(e, name);
   o.name = name;
   e->opening = true;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   lvd_status status = lvd_stream_open(e->unit, &o, out);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   e->opening = false;
   if (e->opened) lvd_event_set(e->opened, 1); /* who waits keeps it until he has the lock */
   e->opened = NULL;
@@ -601,9 +601,9 @@ static lvd_status await_opening(entry *e) {
   lvd_event opened;
   lvd_event_init(&opened);
   e->opened = &opened;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   lvd_status status = lvd_event_wait(&opened, NULL, e->time_limit_ns ? e->time_limit_ns : -1);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   if (e->opened == &opened) e->opened = NULL;
   return status;
 }
@@ -638,7 +638,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   while (e->opening && status == LVD_OK) status = await_opening(e);
   *out = lvd_load_relaxed_ptr(&e->stream);
@@ -652,7 +652,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
     say_parties(e);
     if (e->left) leave_unused(*out, !sender); /* the other side has come and gone */
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -663,11 +663,11 @@ static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   if (LVD_LIKELY(s) || !e) return s;
   void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   s = is_side(e, me) ? lvd_load_relaxed_ptr(&e->stream) : NULL;
   if (s && !lvd_stream_has(s, me, sender)) s = NULL;
   if (s) lvd_store_relaxed_ptr(&e->user[sender], me);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return s;
 }
 
@@ -716,10 +716,10 @@ static lvd_status has_not_begun(const char *call, STREAM_ID sID, bool sender) {
     return LVD_E_STATE;
   }
   const void *me = lvd_stream_caller();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   bool may = is_side(e, me) && !(s && lvd_stream_has(s, me, !sender));
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return may || lvd_misused() ? LVD_E_STATE : not_its_own(call, sID, sender);
 }
 
@@ -758,9 +758,9 @@ bool lvd_numbers_are_used(const lvd_unit *unit) {
 }
 
 void lvd_numbers_free(void) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   memset(lvd_program_here()->numbers, 0, sizeof(struct lvd_numbers));
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 struct lvd_numbers *lvd_numbers_make(void) {

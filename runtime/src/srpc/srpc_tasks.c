@@ -21,7 +21,7 @@ typedef struct registered {
 enum { RELEASED_MOST = 256 /* that are kept */ };
 
 /* Of all programs. */
-static lvd_port_mutex procedures_lock;
+static lvd_os_mutex procedures_lock;
 static registered *procedures; /* with that lock */
 
 /* ---- procedures ----------------------------------------------------------------------------- */
@@ -45,13 +45,13 @@ lvd_status pb_register(const char *name, void *function) {
   memcpy(r->name, name, strlen(name));
   memcpy(&r->function, &function, sizeof function);
   r->program = lvd_program_registering();
-  lvd_port_lock(&procedures_lock);
+  lvd_os_lock(&procedures_lock);
   const registered *has_it = find(name, r->program);
   if (!has_it) {
     r->next = procedures;
     procedures = r;
   }
-  lvd_port_unlock(&procedures_lock);
+  lvd_os_unlock(&procedures_lock);
   if (!has_it) return LVD_OK;
   bool same = has_it->function == r->function;
   free(r);
@@ -63,24 +63,24 @@ lvd_status pb_register(const char *name, void *function) {
 /* What a library has registered that several programs have in common is found by all of them. */
 void (*lvd_task_procedure(const char *name))(void *) {
   const struct lvd_program *program = lvd_program_here()->hosted;
-  lvd_port_lock(&procedures_lock);
+  lvd_os_lock(&procedures_lock);
   const registered *r = find(name, program);
   if (!r && program) r = find(name, NULL);
   void (*function)(void *) = r ? r->function : NULL;
-  lvd_port_unlock(&procedures_lock);
+  lvd_os_unlock(&procedures_lock);
   return function;
 }
 
 void lvd_task_nearest(const char *name, char near[LVD_TASK_NAME]) {
   const struct lvd_program *program = lvd_program_here()->hosted;
-  lvd_port_lock(&procedures_lock);
+  lvd_os_lock(&procedures_lock);
   for (const registered *r = procedures; r; r = r->next)
     if (!r->program || r->program == program) lvd_nearest(near, name, r->name);
-  lvd_port_unlock(&procedures_lock);
+  lvd_os_unlock(&procedures_lock);
 }
 
 void lvd_procedures_forget(const struct lvd_program *hosted) {
-  lvd_port_lock(&procedures_lock);
+  lvd_os_lock(&procedures_lock);
   for (registered **at = &procedures, *r; (r = *at);) {
     if (r->program != hosted) {
       at = &r->next;
@@ -89,7 +89,7 @@ void lvd_procedures_forget(const struct lvd_program *hosted) {
     *at = r->next;
     free(r);
   }
-  lvd_port_unlock(&procedures_lock);
+  lvd_os_unlock(&procedures_lock);
 }
 
 /* ---- the list of tasks ---------------------------------------------------------------------- */
@@ -133,10 +133,10 @@ TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio) {
 }
 
 static TASKID new_task(const char *name, void (*function)(void *), int prio, uint32_t worker) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_task_enter(name, function, prio);
   if (t) t->worker = worker;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return t ? t : lvd_no_task(LVD_E_MEMORY);
 }
 
@@ -154,26 +154,26 @@ static void forget(TASKID t) {
 }
 
 static void drop_task(TASKID t) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   forget(t);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
   LVD_INSIDE;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   t->self = self;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
 }
 
 /* The task that the calling fiber runs as; null: none. It stays while it runs. */
 static TASKID task_of_caller(void) {
   const lvd_fiber *f = lvd_fiber_self();
   if (!f) return NULL;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_program_here()->tasks;
   while (t && t->self != f) t = t->next;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return t;
 }
 
@@ -201,9 +201,9 @@ static uint32_t worker_here(void) {
 
 /* The cores in turn. */
 static uint32_t worker_in_turn(void) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   uint32_t next = lvd_program_here()->next_worker++;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return (1 + next) % lvd_workers(lvd_program_here()->rt);
 }
 
@@ -307,7 +307,7 @@ TASKID pb_create_in(int process, const char *p_task, int prio) {
   if (!is_name(p_task)) return no_such_name(call, p_task);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);
-  if (process == 0 || process == lvd_port_process_self())
+  if (process == 0 || process == lvd_os_process_self())
     return new_task_here(call, p_task, prio, near);
   lvd_unit *unit = lvd_program_other(process);
   if (!unit) {
@@ -351,11 +351,11 @@ lvd_status pb_return(void) {
 static void run_task(void *argument) {
   TASKID t = argument;
   lvd_fiber *self = lvd_fiber_self();
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   bool runs = !t->revoked;
   if (runs) t->self = self;
   self->started_as = LVD_STARTED_AS_TASK;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (runs) {
     lvd_task_call(t, t->function);
     lvd_numbers_leave(self);
@@ -394,10 +394,10 @@ static const char was_released[] = "it was released before",
 lvd_status pb_rpc(TASKID t) {
   LVD_INSIDE;
   if (!t) return no_task("pb_rpc");
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = start(t);
   bool released = t->released;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (status != LVD_E_STATE) return status;
   return misused_task("pb_rpc", t, released ? was_released : runs_already);
 }
@@ -406,7 +406,7 @@ lvd_status pb_rpc(TASKID t) {
  * whoever cancels the task must not meet a fiber or a call that is another's by now. */
 static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
   if (!t) return no_task(name);
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_fiber *fiber = t->fiber;
   lvd_call *call = t->call;
   const char *why = t->released       ? was_released
@@ -415,7 +415,7 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
                     : t->awaited                         ? "another one waits for it already"
                                                          : NULL;
   t->awaited |= !why;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (why) return misused_task(name, t, why);
   uint32_t which;
   lvd_status status;
@@ -425,14 +425,14 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
     const lvd_want end = {.event = &fiber->done};
     status = lvd_wait_any(&end, 1, timeout_ns, &which);
   }
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   t->awaited = false;
   if (status == LVD_OK) {
     status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
     t->fiber = NULL;
     t->call = NULL;
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return status;
 }
 
@@ -460,7 +460,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
 lvd_status pb_cancel(TASKID t) {
   LVD_INSIDE;
   if (!t) return no_task("pb_cancel");
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   bool released = t->released;
   lvd_status status = !released && (t->fiber || t->call) ? LVD_OK : LVD_E_STATE;
   if (status != LVD_OK)
@@ -469,14 +469,14 @@ lvd_status pb_cancel(TASKID t) {
     lvd_call_cancel(t->call);
   else
     lvd_fiber_cancel(t->fiber);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return released ? misused_task("pb_cancel", t, was_released) : status;
 }
 
 static bool is_started(const TASKID t) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   bool started = !t->released && (t->fiber || t->call);
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   return started;
 }
 
@@ -484,7 +484,7 @@ lvd_status pb_release(TASKID t) {
   LVD_INSIDE;
   if (!t) return no_task("pb_release");
   lvd_status status = is_started(t) ? wait_for("pb_release", t, lvd_program_limit()) : LVD_OK;
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   bool mine = !t->released, started = mine && (t->fiber || t->call);
   struct srpc_task was = {0};
   if (mine && !started) {
@@ -492,7 +492,7 @@ lvd_status pb_release(TASKID t) {
     if (was.unit) was.unit->held++;
     forget(t);
   }
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (!mine) return misused_task("pb_release", t, was_released);
   if (started) return status; /* the caller was cancelled, or another one waits */
   if (was.unit) {
@@ -505,9 +505,9 @@ lvd_status pb_release(TASKID t) {
 lvd_status pb_signal(TASKID t, u32 data) {
   LVD_INSIDE;
   if (!t) return no_task("pb_signal");
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   bool released = t->released;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (released) return misused_task("pb_signal", t, was_released);
   return t->unit ? lvd_remote_signal(t, data) : lvd_event_set(&t->signal, data);
 }
@@ -524,12 +524,12 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
 /* Both or neither: before the lock is given back the transmitter does not get beyond its first line,
  * and learns there whether the remote one runs. */
 static lvd_status start_both(TASKID remote, TASKID transmitter) {
-  lvd_port_lock(&lvd_program_here()->lock);
+  lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = start(transmitter);
   bool begun = status == LVD_OK;
   if (begun) status = start(remote);
   if (begun) transmitter->revoked = status != LVD_OK;
-  lvd_port_unlock(&lvd_program_here()->lock);
+  lvd_os_unlock(&lvd_program_here()->lock);
   if (!begun) drop_task(transmitter);
   return status;
 }

@@ -34,7 +34,7 @@ uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
 }
 
 static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_options *o) {
-  stream *s = lvd_port_alloc(sizeof *s);
+  stream *s = lvd_os_alloc(sizeof *s);
   if (!s) return NULL;
   uint32_t spin = lvd_spin_us(app->rt) ? SPIN_US : 0;
   s->app = app;
@@ -59,11 +59,11 @@ static void enter(stream *s, const lvd_stream_options *o) {
   s->face.put.threshold = (s->face.put.capacity + 3) / 4;
   s->face.get.threshold = o->threshold ? o->threshold : 1;
   s->face.time_limit_ns = o->time_limit_ns ? o->time_limit_ns : -1;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   s->next = app->streams;
   if (s->next) s->next->previous = s;
   app->streams = s;
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
 }
 
 lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
@@ -102,7 +102,7 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
     status = lvd_consumer_attach_shared(&s->face.get, ch, size, o->elem_size, 0,
                                         lvd_shared_waiter(shared, true));
   if (status != LVD_OK) {
-    lvd_port_free(s, sizeof *s);
+    lvd_os_free(s, sizeof *s);
     return status;
   }
   enter(s, o);
@@ -144,7 +144,7 @@ static void unlist(stream_end *e, lvd_thread_list *l) {
  * a procedure that returns. Whoever frees one of the streams meanwhile waits for the list. */
 static void end_thread(void *who) {
   lvd_thread_list *l = list_of(who);
-  lvd_port_lock(&l->lock);
+  lvd_os_lock(&l->lock);
   for (stream_end *e = lvd_load_relaxed_ptr(&l->first), *next; e; e = next) {
     next = e->next;
     if (lvd_load_relaxed_ptr(&e->owner) != who) continue;
@@ -152,26 +152,26 @@ static void end_thread(void *who) {
     unlist(e, l);
     lvd_store_release_ptr(&e->owner, NULL);
   }
-  lvd_port_unlock(&l->lock);
+  lvd_os_unlock(&l->lock);
 }
 
 static void enter_list(stream_end *e, void *thread) {
-  if (thread == &thread_mark) lvd_port_at_thread_end(LVD_ENDS_STREAMS, end_thread, thread);
+  if (thread == &thread_mark) lvd_os_at_thread_exit(LVD_EXIT_HOOK_STREAMS, end_thread, thread);
   lvd_thread_list *l = list_of(thread);
-  lvd_port_lock(&l->lock);
+  lvd_os_lock(&l->lock);
   e->previous = NULL;
   e->next = lvd_load_relaxed_ptr(&l->first);
   if (e->next) e->next->previous = e;
   lvd_store_relaxed_ptr(&l->first, e);
-  lvd_port_unlock(&l->lock);
+  lvd_os_unlock(&l->lock);
 }
 
 /* Unless it has ended meanwhile. */
 static void leave_list(stream_end *e, const void *thread) {
   lvd_thread_list *l = list_of(thread);
-  lvd_port_lock(&l->lock);
+  lvd_os_lock(&l->lock);
   if (lvd_load_relaxed_ptr(&e->owner) == thread) unlist(e, l);
-  lvd_port_unlock(&l->lock);
+  lvd_os_unlock(&l->lock);
 }
 
 /* ---- giving it back ------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static void free_stream(stream *s) {
     lvd_shared_free(s->shared);
   else
     lvd_channel_destroy(s->channel);
-  lvd_port_free(s, sizeof *s);
+  lvd_os_free(s, sizeof *s);
 }
 
 lvd_status lvd_stream_destroy(lvd_stream *face) {
@@ -195,9 +195,9 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   stream *s = stream_of(face);
   lvd_app *app = s->app;
   lvd_stream_close(face);
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   if (lvd_load_acquire_ptr(&s->sender.owner) || lvd_load_acquire_ptr(&s->receiver.owner)) {
-    lvd_port_unlock(&app->blocks_lock);
+    lvd_os_unlock(&app->blocks_lock);
     return LVD_E_STATE;
   }
   if (s->previous)
@@ -205,7 +205,7 @@ lvd_status lvd_stream_destroy(lvd_stream *face) {
   else
     app->streams = s->next;
   if (s->next) s->next->previous = s->previous;
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   free_stream(s);
   return LVD_OK;
 }
@@ -220,10 +220,10 @@ void lvd_streams_free(lvd_app *app) {
 
 void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t parties) {
   stream *s = stream_of(face);
-  lvd_port_lock(&s->app->blocks_lock);
+  lvd_os_lock(&s->app->blocks_lock);
   for (uint32_t i = 0; i < parties; i++) s->party[i] = party[i];
   s->parties = parties;
-  lvd_port_unlock(&s->app->blocks_lock);
+  lvd_os_unlock(&s->app->blocks_lock);
 }
 
 const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
@@ -233,7 +233,7 @@ const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s
 void *lvd_stream_caller(void) {
   lvd_fiber *f = lvd_fiber_self();
   if (f) return f;
-  void *worker = lvd_port_self();
+  void *worker = lvd_os_self();
   return worker ? worker : &thread_mark;
 }
 
@@ -281,9 +281,9 @@ static lvd_status claim(stream_end *e) {
   lvd_status status = claim_end(e);
   if (status != LVD_OK) return status;
   stream *s = e->stream;
-  lvd_port_lock(&s->app->blocks_lock);
+  lvd_os_lock(&s->app->blocks_lock);
   if (s->over) end_other(e, s->outcome);
-  lvd_port_unlock(&s->app->blocks_lock);
+  lvd_os_unlock(&s->app->blocks_lock);
   return LVD_OK;
 }
 
@@ -333,14 +333,14 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
  * may still come for what a fiber has left there. Ends of streams with another process are not ours
  * alone to end. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome) {
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   for (stream *s = app->streams; s; s = s->next) {
     s->over = true; /* who comes later finds it so */
     s->outcome = outcome;
     end_other(&s->sender, outcome);
     end_other(&s->receiver, outcome);
   }
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
 }
 
 bool lvd_stream_close(lvd_stream *face) {
@@ -404,10 +404,10 @@ void lvd_stream_thread_flush(void) {
   const void *me = lvd_stream_caller();
   lvd_thread_list *l = list_of(me);
   if (!lvd_load_relaxed_ptr(&l->first)) return;
-  lvd_port_lock(&l->lock);
+  lvd_os_lock(&l->lock);
   for (stream_end *e = lvd_load_relaxed_ptr(&l->first); e; e = e->next)
     if (lvd_load_relaxed_ptr(&e->owner) == me) flush_end(e);
-  lvd_port_unlock(&l->lock);
+  lvd_os_unlock(&l->lock);
 }
 
 void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
@@ -526,10 +526,10 @@ lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *out, uint32_t *cou
   LVD_INSIDE;
   if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
   uint32_t n = 0;
-  lvd_port_lock(&app->blocks_lock);
+  lvd_os_lock(&app->blocks_lock);
   for (const stream *s = app->streams; s; s = s->next, n++)
     if (n < *count) read_stream(s, &out[n]);
-  lvd_port_unlock(&app->blocks_lock);
+  lvd_os_unlock(&app->blocks_lock);
   *count = n;
   return LVD_OK;
 }

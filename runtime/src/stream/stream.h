@@ -63,7 +63,7 @@ typedef struct stream {
 /* The ends of threads, by who they are. Whoever unloads an application takes its ends from them. */
 enum { LVD_THREAD_LISTS_LOG2 = 6 };
 typedef struct lvd_thread_list {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   lvd_aptr first; /* stream_end */
 } lvd_thread_list;
 extern lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];

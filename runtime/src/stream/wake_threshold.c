@@ -33,10 +33,10 @@ enum {
 static bool wake_measured(lvd_waiter *self) {
   stream *s = (stream *)((char *)self - offsetof(stream, automatic.waker));
   lvd_waiter *sleeper = &s->receiver.sleeper.waiter;
-  uint64_t at = lvd_port_ticks();
+  uint64_t at = lvd_os_ticks();
   if (!sleeper->wake(sleeper)) return false;
   lvd_store_relaxed_u64(&s->automatic.woken_at, at);
-  lvd_store_relaxed_u64(&s->automatic.waking, lvd_port_ticks() - at);
+  lvd_store_relaxed_u64(&s->automatic.waking, lvd_os_ticks() - at);
   return true;
 }
 
@@ -56,7 +56,7 @@ static void average(lvd_average *a, uint64_t x) {
 static void choose(stream *s) {
   lvd_automatic *a = &s->automatic;
   lvd_consumer *c = &s->face.get;
-  uint64_t looks = lvd_port_ns_to_ticks((uint64_t)s->receiver.sleeper.spin_us * 1000);
+  uint64_t looks = lvd_os_ns_to_ticks((uint64_t)s->receiver.sleeper.spin_us * 1000);
   uint64_t most = c->capacity / 2, worth = SHARE * a->cost.mean, k = 1;
   if (a->each.mean > looks * FRACTION) k = worth * FRACTION / a->each.mean;
   if (k > most) k = most;
@@ -109,7 +109,7 @@ static stream *automatic_of(const lvd_want *want) {
 
 lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
-  uint64_t before = lvd_port_ticks(), patience = 0;
+  uint64_t before = lvd_os_ticks(), patience = 0;
   const lvd_sleeper *sleeper = lvd_want_sleeper(&want[0]); /* who sleeps, sleeps at all of them */
   uint64_t sleeps = sleeper->sleeps;
   for (uint32_t i = 0; i < count; i++) {
@@ -118,10 +118,10 @@ lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t time
     count_cost(&s->automatic);
     if (s->automatic.patience > patience) patience = s->automatic.patience;
   }
-  int64_t limit = patience ? (int64_t)lvd_port_ticks_to_ns(patience) : -1;
+  int64_t limit = patience ? (int64_t)lvd_os_ticks_to_ns(patience) : -1;
   bool patient = limit < 0 || (timeout_ns >= 0 && timeout_ns <= limit);
   lvd_status status = lvd_wait_any(want, count, patient ? timeout_ns : limit, which);
-  uint64_t now = lvd_port_ticks();
+  uint64_t now = lvd_os_ticks();
   if (!patient && now - before >= patience) {
     for (uint32_t i = 0; i < count; i++) {
       stream *s = automatic_of(&want[i]);
@@ -129,9 +129,9 @@ lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t time
       if (s && status == LVD_E_TIME) s->face.get.threshold = 1;
     }
     if (status == LVD_E_TIME) {
-      int64_t left = timeout_ns - (int64_t)lvd_port_ticks_to_ns(now - before);
+      int64_t left = timeout_ns - (int64_t)lvd_os_ticks_to_ns(now - before);
       status = lvd_wait_any(want, count, timeout_ns < 0 ? -1 : left > 0 ? left : 0, which);
-      now = lvd_port_ticks();
+      now = lvd_os_ticks();
     }
   }
   stream *s = status == LVD_OK ? automatic_of(&want[*which]) : NULL;

@@ -6,7 +6,7 @@
 #include "../stream/stream.h"
 
 static struct {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   lvd_waiting *first;
   lvd_a32 count;
   uint64_t serial;
@@ -33,17 +33,17 @@ static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
   w->app = app;
   w->timed = timed;
   w->who = lvd_stream_caller();
-  w->thread = lvd_port_thread_number();
+  w->thread = lvd_os_thread_id();
   w->in_vain = false;
   lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
-  lvd_port_lock(&list.lock);
+  lvd_os_lock(&list.lock);
   w->serial = ++list.serial;
   w->previous = NULL;
   w->next = list.first;
   if (w->next) w->next->previous = w;
   list.first = w;
   if (!timed) lvd_store_relaxed_u32(&list.count, lvd_load_relaxed_u32(&list.count) + 1);
-  lvd_port_unlock(&list.lock);
+  lvd_os_unlock(&list.lock);
 }
 
 /* One that waits for things of several applications, or for what only the program knows, may always
@@ -79,14 +79,14 @@ void lvd_waiting_sleeps(const lvd_waiting *w) {
 
 void lvd_waiting_leave(lvd_waiting *w) {
   if (!w->app) return;
-  lvd_port_lock(&list.lock);
+  lvd_os_lock(&list.lock);
   if (w->previous)
     w->previous->next = w->next;
   else
     list.first = w->next;
   if (w->next) w->next->previous = w->previous;
   if (!w->timed) lvd_store_relaxed_u32(&list.count, lvd_load_relaxed_u32(&list.count) - 1);
-  lvd_port_unlock(&list.lock);
+  lvd_os_unlock(&list.lock);
 }
 
 lvd_status lvd_waiting_told(const lvd_waiting *w) {
@@ -96,15 +96,15 @@ lvd_status lvd_waiting_told(const lvd_waiting *w) {
 /* ---- who judges ----------------------------------------------------------------------------- */
 
 void lvd_waiting_lock(void) {
-  lvd_port_lock(&list.lock);
+  lvd_os_lock(&list.lock);
   lvd_fence_seq_cst();
 }
-void lvd_waiting_unlock(void) { lvd_port_unlock(&list.lock); }
+void lvd_waiting_unlock(void) { lvd_os_unlock(&list.lock); }
 lvd_waiting *lvd_waiting_first(void) { return list.first; }
 bool lvd_waiting_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
 
 static void wake(lvd_waiting *w) {
-  if (lvd_exchange_relaxed_u32(&w->sleeper->asleep, 0)) lvd_port_wake(&w->sleeper->asleep);
+  if (lvd_exchange_relaxed_u32(&w->sleeper->asleep, 0)) lvd_os_wake(&w->sleeper->asleep);
 }
 
 void lvd_waiting_tell(const lvd_app *app, lvd_status status) {
@@ -131,7 +131,7 @@ void lvd_waiting_outside(lvd_app *app) {
 }
 
 void lvd_waiting_let_out(lvd_app *app) {
-  for (;; lvd_port_sleep(100000)) {
+  for (;; lvd_os_sleep(100000)) {
     lvd_waiting_lock();
     bool any = lvd_load_acquire_u32(&app->inside);
     for (lvd_waiting *w = list.first; w; w = w->next) {

@@ -20,7 +20,7 @@ static bool sleeper_wake(lvd_waiter *self) {
   lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
   if (who) return who->wake(who);
   if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
-  lvd_port_wake(&s->asleep);
+  lvd_os_wake(&s->asleep);
   return true;
 }
 
@@ -119,7 +119,7 @@ lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which)
 /* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker
  * may knock at one that somebody else sleeps in by now. */
 static struct {
-  lvd_port_mutex lock;
+  lvd_os_mutex lock;
   struct bed *free;
 } beds;
 typedef struct bed {
@@ -128,23 +128,23 @@ typedef struct bed {
 } bed;
 
 static bed *take_bed(void) {
-  lvd_port_lock(&beds.lock);
+  lvd_os_lock(&beds.lock);
   bed *b = beds.free;
   if (b) beds.free = b->next;
-  lvd_port_unlock(&beds.lock);
+  lvd_os_unlock(&beds.lock);
   if (!b && (b = calloc(1, sizeof *b))) lvd_sleeper_init(&b->sleeper, 0);
   return b;
 }
 
 static void leave_bed(bed *b) {
-  lvd_port_lock(&beds.lock);
+  lvd_os_lock(&beds.lock);
   b->next = beds.free;
   beds.free = b;
-  lvd_port_unlock(&beds.lock);
+  lvd_os_unlock(&beds.lock);
 }
 
 static int64_t left_of(int64_t timeout_ns, uint64_t start) {
-  return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_port_ns() - start);
+  return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_os_now_ns() - start);
 }
 
 /* The same, of a thread that sleeps; LVD_E_TIME: not yet, and it was not told to return either. */
@@ -177,13 +177,13 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
     if (fenced)
       lvd_fence_seq_cst();
     else
-      lvd_port_barrier();
+      lvd_os_barrier();
     status = look_or_heed(&self, want, count, true, which);
     if (status == LVD_E_TIME) {
       s->sleeps++;
       lvd_waiting_sleeps(&self);
       while (lvd_load_relaxed_u32(&s->asleep)) {
-        lvd_port_wait(&s->asleep, 1, left);
+        lvd_os_wait(&s->asleep, 1, left);
         if (timeout_ns >= 0 && (left = left_of(timeout_ns, start)) <= 0) break;
       }
     }
@@ -206,7 +206,7 @@ static lvd_status watch_sleep(const lvd_want *want, int64_t timeout_ns, uint64_t
     bool come = w->look(w);
     if (!come) {
       w->sleeper.sleeps++;
-      lvd_port_wait_shared(w->rung, seen, left);
+      lvd_os_wait_shared(w->rung, seen, left);
     }
     lvd_want_disarm(want);
     if (come || w->look(w)) return LVD_OK;
@@ -215,7 +215,7 @@ static lvd_status watch_sleep(const lvd_want *want, int64_t timeout_ns, uint64_t
 
 static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
-  uint64_t start = lvd_port_ns();
+  uint64_t start = lvd_os_now_ns();
   uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
   if (spin_us && timeout_ns != 0) {
     /* Each look takes a cache line away from the side that works: look less and less often. The first is soon,
@@ -225,11 +225,11 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
     if (want->watch) pauses = most = 2;
     uint64_t until = start + (uint64_t)spin_us * 1000;
     do {
-      for (int i = 0; i < pauses; i++) lvd_port_relax();
+      for (int i = 0; i < pauses; i++) lvd_os_relax();
       if (pauses < most) pauses += (pauses + 1) / 2;
       lvd_status status = look_all(want, count, true, which);
       if (status != LVD_E_TIME) return status;
-    } while (lvd_port_ns() < until);
+    } while (lvd_os_now_ns() < until);
   }
   if (want->watch) {
     *which = 0;

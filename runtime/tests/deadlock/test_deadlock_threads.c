@@ -10,7 +10,7 @@
 typedef struct relay {
   lvd_stream *in, *out;
   lvd_status status;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
 } relay;
 
 /* Has the sending end of one stream, and waits for the other, for ever. */
@@ -43,7 +43,7 @@ static void start_fiber(lvd_app *app, relay *r, const char *name) {
   CHECK_EQ(lvd_fiber_start(app, relays, r, &(lvd_fiber_options){.name = name}, NULL), LVD_OK);
 }
 static void start_thread(relay *r, const char *name) {
-  CHECK_EQ(lvd_port_thread_start(&r->thread, -1, name, relays, r), LVD_OK);
+  CHECK_EQ(lvd_os_thread_start(&r->thread, -1, name, relays, r), LVD_OK);
 }
 
 static void push(lvd_stream *s, uint64_t x) {
@@ -100,7 +100,7 @@ void test_knot_of_threads(void) {
     CHECK_EQ(lvd_stream_get(s[0], &x, 8), LVD_E_DEADLOCK);
     CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
     for (int i = 1; i < 4; i++) {
-      if (r[i].thread) lvd_port_thread_join(r[i].thread);
+      if (r[i].thread) lvd_os_thread_join(r[i].thread);
       CHECK_EQ(r[i].status, LVD_E_DEADLOCK);
     }
     char why[2000];
@@ -262,16 +262,16 @@ void test_knot_of_nobody(void) {
   lvd_app *app = open_app(rt);
   relay r = {make(app, "in"), make(app, "out"), LVD_OK, NULL};
   saviour v = {r.in, make(app, "never"), 60};
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   uint64_t x;
   start_fiber(app, &r, "echo");
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "saviour", saves, &v), LVD_OK);
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "saviour", saves, &v), LVD_OK);
   for (uint32_t i = 0; i < v.rounds; i++) {
     CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_OK);
     CHECK_EQ(x, i);
   }
   CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_E_ENDED);
-  lvd_port_thread_join(thread);
+  lvd_os_thread_join(thread);
   CHECK_EQ(r.status, LVD_E_ENDED);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);

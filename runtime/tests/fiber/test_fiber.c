@@ -565,10 +565,10 @@ static void say_stop(void *argument) {
 }
 
 void test_fiber_urgent(void) {
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   scheduled best;
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "best", try_best, &best), LVD_OK);
-  lvd_port_thread_join(thread);
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "best", try_best, &best), LVD_OK);
+  lvd_os_thread_join(thread);
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app = open_app(rt);
   lvd_a32 stop = {0};
@@ -610,11 +610,11 @@ typedef struct asked {
 
 static void start_a_thread(void *argument) {
   asked *a = argument;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   say_rank(&a->own);
   lvd_blocking(say_rank, &a->blocks);
-  if (lvd_port_thread_start(&thread, -1, "started", say_rank, &a->started) == LVD_OK)
-    lvd_port_thread_join(thread);
+  if (lvd_os_thread_start(&thread, -1, "started", say_rank, &a->started) == LVD_OK)
+    lvd_os_thread_join(thread);
 }
 
 static void serve(void *argument) {
@@ -646,9 +646,9 @@ void test_fiber_realtime(void) {
            LVD_OK);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
-  lvd_port_thread *thread;
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "serves", serve, &serves), LVD_OK);
-  lvd_port_thread_join(thread);
+  lvd_os_thread *thread;
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "serves", serve, &serves), LVD_OK);
+  lvd_os_thread_join(thread);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
   CHECK_EQ(a.own.class, SCHED_RR);

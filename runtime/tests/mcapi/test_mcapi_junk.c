@@ -14,16 +14,16 @@ static uint64_t seed = 0x9e3779b97f4a7c15u;
 
 enum { ROUNDS = SCALED(400) };
 
-static lvd_port_queue queue_of(mcapi_endpoint_t e, bool channel) {
+static lvd_os_queue queue_of(mcapi_endpoint_t e, bool channel) {
   char name[64];
-  lvd_port_queue q;
+  lvd_os_queue q;
   mc_pmq_name(name, sizeof name, test_domain(), mc_index(e), channel);
-  CHECK_EQ(lvd_port_queue_find(name, &q), LVD_OK);
+  CHECK_EQ(lvd_os_queue_find(name, &q), LVD_OK);
   return q;
 }
 
 /* Bytes, or a head whose words are wild or nearly right. */
-static void throw_in(const lvd_port_queue *q, mcapi_endpoint_t to, mcapi_endpoint_t from) {
+static void throw_in(const lvd_os_queue *q, mcapi_endpoint_t to, mcapi_endpoint_t from) {
   unsigned char piece[256];
   pmq_head head = {0};
   const uint32_t sizes[] = {0,
@@ -50,7 +50,7 @@ static void throw_in(const lvd_port_queue *q, mcapi_endpoint_t to, mcapi_endpoin
   size_t most = q->size < sizeof piece ? q->size : sizeof piece, length = (r >> 48) % (most + 1);
   if (r % 4 > 1 && head.size <= most - sizeof head)
     length = sizeof head + head.size; /* a whole one */
-  lvd_status status = lvd_port_queue_send(q, piece, length, r >> 60);
+  lvd_status status = lvd_os_queue_send(q, piece, length, r >> 60);
   CHECK(status == LVD_OK || status == LVD_E_TIME); /* it is full */
 }
 
@@ -91,7 +91,7 @@ void test_mcapi_junk(void) {
   mcapi_sclchan_recv_open_i(&si, e[5], &q, &s);
   done(&r);
   done(&q);
-  lvd_port_queue mail = queue_of(e[1], false), packets = queue_of(e[3], true),
+  lvd_os_queue mail = queue_of(e[1], false), packets = queue_of(e[3], true),
                  scalars = queue_of(e[5], true);
   uint32_t messages = 0, numbers = 0;
   for (int round = 0; round < ROUNDS; round++) {
@@ -133,9 +133,9 @@ void test_mcapi_junk(void) {
     if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION) SAYS(s, MCAPI_TIMEOUT);
   }
   CHECK(messages > 0); /* of what was thrown in some were whole */
-  lvd_port_queue_close(&mail);
-  lvd_port_queue_close(&packets);
-  lvd_port_queue_close(&scalars);
+  lvd_os_queue_close(&mail);
+  lvd_os_queue_close(&packets);
+  lvd_os_queue_close(&scalars);
   printf("%u messages, %u scalars of junk\n", messages, numbers);
   mcapi_msg_send(e[0], e[1], "whole", 6, 0, &s);
   SAYS(s, MCAPI_SUCCESS);

@@ -136,8 +136,8 @@ static volatile int *step; /* seen by both processes */
 
 static void *takes_the_second(void *unused) {
   (void)unused;
-  CHECK(lvd_port_locks_take(file[1], 0, true));
-  lvd_port_locks_drop(file[1], 0);
+  CHECK(lvd_os_file_lock_acquire(file[1], 0, true));
+  lvd_os_file_lock_release(file[1], 0);
   return NULL;
 }
 
@@ -148,24 +148,24 @@ void test_mcapi_gate_knot(void) {
   int directory;
   pthread_t thread;
   char name[2][32];
-  CHECK_EQ(lvd_port_names_open(-1, &directory), LVD_OK);
+  CHECK_EQ(lvd_os_directory_open(-1, &directory), LVD_OK);
   for (int i = 0; i < 2; i++) {
     snprintf(name[i], sizeof name[i], "knot-%d.%d", (int)getpid(), i);
-    CHECK_EQ(lvd_port_file_open(directory, name[i], &file[i]), LVD_OK);
+    CHECK_EQ(lvd_os_file_open(directory, name[i], &file[i]), LVD_OK);
   }
   step = mmap(NULL, sizeof *step, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(step != MAP_FAILED);
-  CHECK(lvd_port_locks_take(file[0], 0, true));
+  CHECK(lvd_os_file_lock_acquire(file[0], 0, true));
   pid_t id = fork();
   if (id == 0) {
-    CHECK(lvd_port_locks_take(file[1], 0, true));
+    CHECK(lvd_os_file_lock_acquire(file[1], 0, true));
     *step = 1;
     while (*step != 2) nap(1000000);
     nap(50000000); /* the other's thread waits by now */
-    CHECK(lvd_port_locks_take(file[0], 0, true));
+    CHECK(lvd_os_file_lock_acquire(file[0], 0, true));
     CHECK_EQ(*step, 3);
-    lvd_port_locks_drop(file[0], 0);
-    lvd_port_locks_drop(file[1], 0);
+    lvd_os_file_lock_release(file[0], 0);
+    lvd_os_file_lock_release(file[1], 0);
     _exit(0);
   }
   while (*step != 1) nap(1000000);
@@ -173,10 +173,10 @@ void test_mcapi_gate_knot(void) {
   *step = 2;
   nap(200000000);
   *step = 3;
-  lvd_port_locks_drop(file[0], 0);
+  lvd_os_file_lock_release(file[0], 0);
   is_well(id);
   pthread_join(thread, NULL);
-  for (int i = 0; i < 2; i++) lvd_port_name_remove(directory, name[i]);
+  for (int i = 0; i < 2; i++) lvd_os_directory_remove(directory, name[i]);
 }
 
 /* ---- whose process it is ----------------------------------------------------------------------- */
@@ -232,13 +232,13 @@ void test_mcapi_hostile_numbers(void) {
 
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
-static lvd_port_queue queue;
+static lvd_os_queue queue;
 
 static void send_piece(pmq_head head, const char *data, size_t length, uint32_t level) {
   unsigned char piece[256];
   memcpy(piece, &head, sizeof head);
   memcpy(piece + sizeof head, data, length);
-  CHECK_EQ(lvd_port_queue_send(&queue, piece, sizeof head + length, level), LVD_OK);
+  CHECK_EQ(lvd_os_queue_send(&queue, piece, sizeof head + length, level), LVD_OK);
 }
 
 static void receives(mcapi_endpoint_t to, const char *expected) {
@@ -259,7 +259,7 @@ void test_mcapi_pieces(void) {
   SAYS(s, MCAPI_SUCCESS);
   receives(to, "first");
   mc_pmq_name(name, sizeof name, test_domain(), to % MC_ENDPOINTS, false);
-  CHECK_EQ(lvd_port_queue_find(name, &queue), LVD_OK);
+  CHECK_EQ(lvd_os_queue_find(name, &queue), LVD_OK);
 
   pmq_head head = {.to = to, .from = from, .claim = 1000, .size = 9}, rest = head;
   rest.offset = 4;
@@ -289,7 +289,7 @@ void test_mcapi_pieces(void) {
   send_piece(head, "well", 4, 0);
   send_piece(rest, " now", 5, 0);
   receives(to, "well now");
-  lvd_port_queue_close(&queue);
+  lvd_os_queue_close(&queue);
   node_ends();
 }
 

@@ -21,29 +21,29 @@ static void write_file(const char *folder, const char *name, const char *text) {
 void test_port_quota(void) {
   char root[] = "/tmp/levada-test-XXXXXX", cpu[64], path[80];
   CHECK(mkdtemp(root));
-  CHECK_EQ(lvd_port_quota(root), 0);
+  CHECK_EQ(lvd_os_cpu_quota(root), 0);
   write_file(root, "cpu.max", "max 100000\n");
-  CHECK_EQ(lvd_port_quota(root), 0);
+  CHECK_EQ(lvd_os_cpu_quota(root), 0);
   write_file(root, "cpu.max", "250000 100000\n");
-  CHECK_EQ(lvd_port_quota(root), 2); /* rounded down: no worker is stopped half way */
+  CHECK_EQ(lvd_os_cpu_quota(root), 2); /* rounded down: no worker is stopped half way */
   write_file(root, "cpu.max", "50000 100000\n");
-  CHECK_EQ(lvd_port_quota(root), 1);
+  CHECK_EQ(lvd_os_cpu_quota(root), 1);
   write_file(root, "cpu.max", "nonsense\n");
-  CHECK_EQ(lvd_port_quota(root), 0);
+  CHECK_EQ(lvd_os_cpu_quota(root), 0);
   snprintf(path, sizeof path, "%s/cpu.max", root);
   unlink(path);
   snprintf(cpu, sizeof cpu, "%s/cpu", root);
   mkdir(cpu, 0700);
   write_file(cpu, "cpu.cfs_quota_us", "300000\n");
   write_file(cpu, "cpu.cfs_period_us", "100000\n");
-  uint32_t v1 = lvd_port_quota(root);
+  uint32_t v1 = lvd_os_cpu_quota(root);
   CHECK(v1 == 3 || v1 == 0); /* 0: this system has no cpu hierarchy of version 1 */
   write_file(cpu, "cpu.cfs_quota_us", "-1\n");
-  CHECK_EQ(lvd_port_quota(root), 0);
+  CHECK_EQ(lvd_os_cpu_quota(root), 0);
   snprintf(path, sizeof path, "rm -r %s", root);
   CHECK_EQ(system(path), 0);
   int32_t list[4];
-  uint32_t n = lvd_port_cpus(list, 4);
+  uint32_t n = lvd_os_usable_cpus(list, 4);
   CHECK(n >= 1 && list[0] >= 0);
 }
 
@@ -54,7 +54,7 @@ static struct {
   lvd_a32 ticks, elsewhere, others;
 } clocks;
 
-static void on_trap(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+static void on_trap(void *self, lvd_os_trap trap, const void *sp, const void *at) {
   uintptr_t top = (uintptr_t)sp;
   (void)self, (void)at;
   CHECK_EQ(trap, LVD_TRAP_TICK);
@@ -64,19 +64,19 @@ static void on_trap(void *self, lvd_port_trap trap, const void *sp, const void *
 static void on_other(void *argument) { lvd_add_relaxed_u32(argument, 1); }
 
 static void compute_for(uint64_t ns) {
-  for (uint64_t from = lvd_port_thread_cpu_ns(); lvd_port_thread_cpu_ns() - from < ns;) continue;
+  for (uint64_t from = lvd_os_thread_cpu_ns(); lvd_os_thread_cpu_ns() - from < ns;) continue;
 }
 
 static void has_both(void *unused) {
   enum { ROUNDS = 50, OTHER_NS = 1000000, BOTH_NS = 3 * LVD_TICK_MS * 1000000 };
   char here;
   (void)unused;
-  clocks.low = (uintptr_t)lvd_port_stack_low(NULL);
+  clocks.low = (uintptr_t)lvd_os_stack_low(NULL);
   clocks.high = (uintptr_t)&here + 1024;
   sigset_t all;
   sigfillset(&all);
-  CHECK_EQ(lvd_port_traps_begin(on_trap, true), LVD_OK);
-  CHECK(lvd_port_clock_begin(on_other, &clocks.others, OTHER_NS));
+  CHECK_EQ(lvd_os_traps_begin(on_trap, true), LVD_OK);
+  CHECK(lvd_os_tick_timer_start(on_other, &clocks.others, OTHER_NS));
   /* The system ticks when it likes, so that not each round sees both. */
   while (lvd_load_relaxed_u32(&clocks.others) < ROUNDS ||
          lvd_load_relaxed_u32(&clocks.ticks) + lvd_load_relaxed_u32(&clocks.elsewhere) < ROUNDS) {
@@ -85,35 +85,35 @@ static void has_both(void *unused) {
     pthread_sigmask(SIG_UNBLOCK, &all, NULL); /* both are due, and come at once */
   }
   CHECK_EQ(lvd_load_relaxed_u32(&clocks.elsewhere), 0);
-  lvd_port_clock_end();
-  lvd_port_traps_end();
+  lvd_os_tick_timer_stop();
+  lvd_os_traps_end();
 }
 
 /* A thread has two clocks: each tells what the thread does, and not what the other's handler does. */
 void test_port_clocks_at_once(void) {
-  lvd_port_thread *thread;
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "clocks", has_both, NULL), LVD_OK);
-  lvd_port_thread_join(thread);
+  lvd_os_thread *thread;
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "clocks", has_both, NULL), LVD_OK);
+  lvd_os_thread_join(thread);
 }
 
 static void never_ends(void *self) {
   (void)self;
   for (;;) compute_for(LVD_TICK_MS * 1000000);
 }
-static void jump(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+static void jump(void *self, lvd_os_trap trap, const void *sp, const void *at) {
   (void)trap, (void)sp, (void)at;
-  lvd_port_jump(self);
+  lvd_os_jump(self);
 }
 static void is_left(void *unused) {
   enum { TIMES = 5 };
   (void)unused;
-  lvd_port_escape *escape = malloc(lvd_port_escape_size());
+  lvd_os_escape *escape = malloc(lvd_os_escape_size());
   CHECK(escape);
-  lvd_port_set_self(escape);
-  CHECK_EQ(lvd_port_traps_begin(jump, true), LVD_OK);
-  for (int i = 0; i < TIMES; i++) CHECK(!lvd_port_try(escape, never_ends, NULL));
-  lvd_port_traps_end();
-  lvd_port_set_self(NULL);
+  lvd_os_set_self(escape);
+  CHECK_EQ(lvd_os_traps_begin(jump, true), LVD_OK);
+  for (int i = 0; i < TIMES; i++) CHECK(!lvd_os_try(escape, never_ends, NULL));
+  lvd_os_traps_end();
+  lvd_os_set_self(NULL);
   free(escape);
 }
 
@@ -122,9 +122,9 @@ void test_port_clock_jumps(void) {
 #ifdef __SANITIZE_THREAD__
   SKIP("the sanitizer takes who has left a handler by a jump for one that is still in it");
 #endif
-  lvd_port_thread *thread;
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
-  lvd_port_thread_join(thread);
+  lvd_os_thread *thread;
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
+  lvd_os_thread_join(thread);
 }
 
 /* ---- a call of the system that ends early ---------------------------------------------------- */
@@ -138,21 +138,21 @@ static struct {
 static bool until_back(void *self, const void *sp, const void *at) {
   (void)self, (void)sp;
   lvd_add_relaxed_u32(&traced.steps, 1);
-  if (lvd_port_in_system_library(at)) return true;
+  if (lvd_os_in_system_library(at)) return true;
   lvd_add_relaxed_u32(&traced.back, 1);
   return false;
 }
-static void trace(void *self, lvd_port_trap trap, const void *sp, const void *at) {
+static void trace(void *self, lvd_os_trap trap, const void *sp, const void *at) {
   (void)self, (void)sp, (void)at;
-  if (trap == LVD_TRAP_ASLEEP) lvd_port_trace(until_back);
+  if (trap == LVD_TRAP_SIGNAL) lvd_os_single_step(until_back);
 }
 
 static void sleeps_in_the_system(void *unused) {
   char byte;
   (void)unused;
-  lvd_port_set_self(&traced);
-  CHECK_EQ(lvd_port_traps_begin(trace, false), LVD_OK);
-  lvd_store_relaxed_u32(&traced.number, lvd_port_thread_number());
+  lvd_os_set_self(&traced);
+  CHECK_EQ(lvd_os_traps_begin(trace, false), LVD_OK);
+  lvd_store_relaxed_u32(&traced.number, lvd_os_thread_id());
   CHECK(sleep(1000) > 0);
   CHECK_EQ(read(traced.pipe[0], &byte, 1), -1);
   traced.fails = errno;
@@ -166,8 +166,8 @@ static void sleeps_in_the_system(void *unused) {
   CHECK(sleep(1000) > 0);
   CHECK_EQ(lvd_load_relaxed_u32(&traced.back), back);
   pthread_sigmask(SIG_SETMASK, &none, NULL);
-  lvd_port_traps_end();
-  lvd_port_set_self(NULL);
+  lvd_os_traps_end();
+  lvd_os_set_self(NULL);
   lvd_store_relaxed_u32(&traced.ends, 1);
 }
 
@@ -176,16 +176,16 @@ void test_port_trace(void) {
 #if !defined __x86_64__ || defined __SANITIZE_THREAD__
   SKIP("threads are traced on x86-64 alone, and not under the thread sanitizer");
 #endif
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   CHECK_EQ(pipe(traced.pipe), 0);
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "sleeps", sleeps_in_the_system, NULL), LVD_OK);
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "sleeps", sleeps_in_the_system, NULL), LVD_OK);
   uint32_t number;
   while (!(number = lvd_load_relaxed_u32(&traced.number))) sleep_ms(1);
   while (!lvd_load_relaxed_u32(&traced.ends)) {
-    if (lvd_port_thread_waits(number)) lvd_port_thread_tick(number);
+    if (lvd_os_thread_is_blocked(number)) lvd_os_thread_signal(number);
     sleep_ms(5);
   }
-  lvd_port_thread_join(thread);
+  lvd_os_thread_join(thread);
   CHECK_EQ(traced.fails, EINTR);
   CHECK(lvd_load_relaxed_u32(&traced.back) >= 2);
   CHECK(lvd_load_relaxed_u32(&traced.steps) >= 2);

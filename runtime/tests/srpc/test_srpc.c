@@ -188,7 +188,7 @@ static struct {
 
 static void gate(void) {
   lvd_add_relaxed_u32(&gates, 1);
-  while (!lvd_load_acquire_u32(&may_go)) lvd_port_relax();
+  while (!lvd_load_acquire_u32(&may_go)) lvd_os_relax();
 }
 PB_PROCEDURE(gate)
 
@@ -212,9 +212,9 @@ RANK(rank7, 3)
 
 /* Each core is held by a gate, which also shows that the cores take tasks in turn, while the tasks come, the least urgent first. */
 void test_srpc_priorities(void) {
-  if (lvd_port_cpus((int[64]){0}, 64) > 64) SKIP("more cores than this test has places for");
+  if (lvd_os_usable_cpus((int[64]){0}, 64) > 64) SKIP("more cores than this test has places for");
   CHECK_EQ(pb_boot(), LVD_OK);
-  uint32_t cores = lvd_port_cpus((int[64]){0}, 64), quota = lvd_port_quota(NULL), all = 0;
+  uint32_t cores = lvd_os_usable_cpus((int[64]){0}, 64), quota = lvd_os_cpu_quota(NULL), all = 0;
   if (quota && quota < cores) cores = quota;
   for (uint32_t i = 0; i < cores; i++) CHECK_EQ(pb_rpc(pb_create("gate", 3)), LVD_OK);
   while (lvd_load_acquire_u32(&gates) < cores) lvd_fiber_sleep(100000);
@@ -568,15 +568,15 @@ void test_srpc_refuses(void) {
 
 /* One thread cancels what another starts and waits for. */
 void test_srpc_cancelled_by_another(void) {
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   lvd_store_release_u32(&may_end, 0);
   awaited = pb_create("sleeps_briefly", 0);
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "cancels", cancels_always, NULL), LVD_OK);
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "cancels", cancels_always, NULL), LVD_OK);
   for (int i = 0; i < SCALED(4000); i++) {
     CHECK_EQ(pb_rpc(awaited), LVD_OK);
     CHECK_EQ(pb_wait(awaited), LVD_OK);
   }
   lvd_store_release_u32(&may_end, 1);
-  lvd_port_thread_join(thread);
+  lvd_os_thread_join(thread);
   CHECK_EQ(pb_finish(), LVD_OK);
 }

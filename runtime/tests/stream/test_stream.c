@@ -396,14 +396,14 @@ void test_stream_end_not_taken(void) {
   for (int sender = 0; sender < 2; sender++) {
     app = open_app(rt);
     s = new_stream(app, 4, 0);
-    lvd_port_thread *thread;
-    CHECK_EQ(lvd_port_thread_start(&thread, -1, "end", sender ? put_in_thread : get_in_thread, s),
+    lvd_os_thread *thread;
+    CHECK_EQ(lvd_os_thread_start(&thread, -1, "end", sender ? put_in_thread : get_in_thread, s),
              LVD_OK);
     CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
     lvd_fiber_sleep(3000000);
     lvd_app_close(app);
     CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
-    lvd_port_thread_join(thread);
+    lvd_os_thread_join(thread);
     CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
     lvd_app_unload(app);
   }

@@ -47,7 +47,7 @@ void test_stream_strangers(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app;
   lvd_fiber *f;
-  lvd_port_thread *thread;
+  lvd_os_thread *thread;
   uint32_t x = 0;
   stranger t = {0};
   const lvd_stream_options o = {.elem_size = sizeof x, .capacity = 64, .threshold = 1};
@@ -61,8 +61,8 @@ void test_stream_strangers(void) {
   CHECK_EQ(lvd_fiber_start(app, tries, &t, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   check_refused(&t);
-  CHECK_EQ(lvd_port_thread_start(&thread, -1, "stranger", tries, &t), LVD_OK);
-  lvd_port_thread_join(thread);
+  CHECK_EQ(lvd_os_thread_start(&thread, -1, "stranger", tries, &t), LVD_OK);
+  lvd_os_thread_join(thread);
   check_refused(&t);
   CHECK_EQ(lvd_stream_give_up(t.s), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, takes_over, t.s, NULL, &f), LVD_OK);

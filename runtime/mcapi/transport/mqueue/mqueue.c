@@ -20,7 +20,7 @@ static void remove_names(mc_domain *d, uint32_t index) {
   char name[64];
   for (int channel = 0; channel < 2; channel++) {
     mc_pmq_name(name, sizeof name, d->number, index, channel);
-    lvd_port_queue_remove(name);
+    lvd_os_queue_remove(name);
   }
 }
 
@@ -30,27 +30,27 @@ static void clear(mc_domain *d) {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-lvd_status mc_pmq_put(const lvd_port_queue *q, unsigned char *piece, pmq_head head,
-                      const void *data, uint32_t level) {
+lvd_status mc_pmq_put(const lvd_os_queue *q, unsigned char *piece, pmq_head head, const void *data,
+                      uint32_t level) {
   uint32_t pieces = pmq_pieces(q, head.size), each = q->size - (uint32_t)sizeof head;
   if (pieces > q->messages) return LVD_E_MEMORY;
-  if (pieces > 1 && lvd_port_queue_count(q) + pieces > q->messages) return LVD_E_TIME;
+  if (pieces > 1 && lvd_os_queue_count(q) + pieces > q->messages) return LVD_E_TIME;
   do {
     uint32_t length = head.size - head.offset < each ? head.size - head.offset : each;
     memcpy(piece, &head, sizeof head);
     if (length) mc_copy(piece + sizeof head, (const char *)data + head.offset, length);
-    lvd_status status = lvd_port_queue_send(q, piece, sizeof head + length, level);
+    lvd_status status = lvd_os_queue_send(q, piece, sizeof head + length, level);
     if (status != LVD_OK) return status;
     head.offset += length;
   } while (head.offset < head.size);
   return LVD_OK;
 }
 
-bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
+bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
                  uint32_t *level, uint32_t *left, lvd_status *status) {
   size_t size;
   *status = LVD_E_TIME;
-  while (*left && (*status = lvd_port_queue_receive(q, piece, &size, level)) == LVD_OK) {
+  while (*left && (*status = lvd_os_queue_receive(q, piece, &size, level)) == LVD_OK) {
     --*left;
     if (size < sizeof *head) continue;
     memcpy(head, piece, sizeof *head);
@@ -89,8 +89,8 @@ static void free_all(pmq_parcel *p) {
 void mc_pmq_close(mc_domain *d, mc_local *local) {
   pmq_endpoint *o = local->own;
   remove_names(d, local->index);
-  lvd_port_queue_close(&o->in);
-  for (uint32_t i = 0; i < PMQ_TARGETS; i++) lvd_port_queue_close(&o->target[i].queue);
+  lvd_os_queue_close(&o->in);
+  for (uint32_t i = 0; i < PMQ_TARGETS; i++) lvd_os_queue_close(&o->target[i].queue);
   free_all(o->partial);
   free_all(o->whole);
   free(o->piece);
@@ -102,7 +102,7 @@ void mc_pmq_close(mc_domain *d, mc_local *local) {
 /* ---- sending -------------------------------------------------------------------------------- */
 
 /* The queue of endpoint `to`, made if there is none. */
-static lvd_status target(mc_domain *d, pmq_endpoint *o, mcapi_endpoint_t to, lvd_port_queue **out) {
+static lvd_status target(mc_domain *d, pmq_endpoint *o, mcapi_endpoint_t to, lvd_os_queue **out) {
   for (uint32_t i = 0; i < PMQ_TARGETS; i++)
     if (o->target[i].to == to && o->target[i].queue.id >= 0) {
       *out = &o->target[i].queue;
@@ -110,13 +110,13 @@ static lvd_status target(mc_domain *d, pmq_endpoint *o, mcapi_endpoint_t to, lvd
     }
   uint32_t n = o->next_target++ % PMQ_TARGETS;
   char name[64];
-  lvd_port_queue_close(&o->target[n].queue);
+  lvd_os_queue_close(&o->target[n].queue);
   mc_pmq_name(name, sizeof name, d->number, mc_index(to), false);
   lvd_status status =
-      lvd_port_queue_make(name, PMQ_MESSAGES, PMQ_LEAST, PMQ_MOST, &o->target[n].queue);
+      lvd_os_queue_create(name, PMQ_MESSAGES, PMQ_LEAST, PMQ_MOST, &o->target[n].queue);
   if (status != LVD_OK) return LVD_E_MEMORY;
   if (o->target[n].queue.size > PMQ_MOST || o->target[n].queue.size < PMQ_LEAST) {
-    lvd_port_queue_close(&o->target[n].queue); /* not as we make them */
+    lvd_os_queue_close(&o->target[n].queue); /* not as we make them */
     return LVD_E_MEMORY;
   }
   o->target[n].to = to;
@@ -128,12 +128,12 @@ lvd_status mc_pmq_send(mc_domain *d, mc_local *local, mcapi_endpoint_t to, const
                        size_t size, uint32_t level) {
   const mc_endpoint *e = &d->tables->endpoint[mc_index(to)];
   pmq_endpoint *o = local->own;
-  lvd_port_queue *q;
+  lvd_os_queue *q;
   if (!to || lvd_load_acquire_u32(&e->handle) != to) return LVD_E_PEER;
   lvd_status status = target(d, o, to, &q);
   if (status != LVD_OK) return status;
   uint32_t most = mc_attribute(d, mc_index(to), MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
-  if (most < q->messages && lvd_port_queue_count(q) >= most) return LVD_E_TIME;
+  if (most < q->messages && lvd_os_queue_count(q) >= most) return LVD_E_TIME;
   uint32_t node = lvd_load_relaxed_u32(&e->node);
   const pmq_head head = {.to = to,
                          .from = lvd_load_relaxed_u32(&local->handle),
@@ -204,9 +204,9 @@ static bool is_open(mc_domain *d, mc_local *local, pmq_endpoint *o) {
   if (o->in.id >= 0) return true;
   char name[64];
   mc_pmq_name(name, sizeof name, d->number, local->index, false);
-  if (lvd_port_queue_find(name, &o->in) != LVD_OK) return false;
+  if (lvd_os_queue_find(name, &o->in) != LVD_OK) return false;
   if (o->in.size <= PMQ_MOST && o->in.size >= PMQ_LEAST) return true;
-  lvd_port_queue_close(&o->in);
+  lvd_os_queue_close(&o->in);
   return false;
 }
 
@@ -278,12 +278,12 @@ uint32_t mc_pmq_count(mc_domain *d, mc_local *local) {
 uint32_t mc_pmq_buffers(mc_domain *d, uint32_t index) {
   uint32_t most = mc_attribute(d, index, MCAPI_ENDP_ATTR_NUM_RECV_BUFFERS);
   char name[64];
-  lvd_port_queue q;
+  lvd_os_queue q;
   mc_pmq_name(name, sizeof name, d->number, index, false);
-  if (lvd_port_queue_find(name, &q) != LVD_OK) return most;
-  uint32_t used = lvd_port_queue_count(&q);
+  if (lvd_os_queue_find(name, &q) != LVD_OK) return most;
+  uint32_t used = lvd_os_queue_count(&q);
   if (most > q.messages) most = q.messages;
-  lvd_port_queue_close(&q);
+  lvd_os_queue_close(&q);
   return used < most ? most - used : 0;
 }
 

@@ -40,14 +40,14 @@ typedef struct pmq_parcel {
 
 /* An endpoint's: local->own. */
 typedef struct pmq_endpoint {
-  lvd_port_queue in;
+  lvd_os_queue in;
   unsigned char *piece;        /* one message of a queue */
   pmq_parcel *partial, *whole; /* `whole`: as they are to be received */
   uint32_t partials, wholes;
   uint32_t claims;
   struct {
     mcapi_endpoint_t to;
-    lvd_port_queue queue;
+    lvd_os_queue queue;
   } target[PMQ_TARGETS];
   uint32_t next_target;
 } pmq_endpoint;
@@ -55,7 +55,7 @@ typedef struct pmq_endpoint {
 /* An open end's: local->channel.own. One that has been closed stays for what is held of it. */
 typedef struct pmq_channel {
   mc_lent lent; /* first */
-  lvd_port_queue queue;
+  lvd_os_queue queue;
   unsigned char *piece;
   /* Receiving packets: buffers, and those of them that are filled and not taken yet, in a ring. */
   unsigned char *buffer[MC_SLOTS];
@@ -72,16 +72,16 @@ typedef struct pmq_channel {
 
 void mc_pmq_name(char *out, size_t size, mcapi_domain_t number, uint32_t index, bool channel);
 /* How many pieces `size` bytes are. */
-static inline uint32_t pmq_pieces(const lvd_port_queue *q, size_t size) {
+static inline uint32_t pmq_pieces(const lvd_os_queue *q, size_t size) {
   size_t each = q->size - sizeof(pmq_head);
   return size ? (uint32_t)((size + each - 1) / each) : 1;
 }
 /* Sends `data` in pieces, built in `piece`, if there is room for all. */
-lvd_status mc_pmq_put(const lvd_port_queue *q, unsigned char *piece, pmq_head head,
-                      const void *data, uint32_t level);
+lvd_status mc_pmq_put(const lvd_os_queue *q, unsigned char *piece, pmq_head head, const void *data,
+                      uint32_t level);
 /* A piece that can have been sent: its data are `*length` bytes. Of `*left` that may be received, since anybody
  * can send what cannot have been; LVD_E_TIME, too, when none of those is left (mc_pmq_more). */
-bool mc_pmq_take(const lvd_port_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
+bool mc_pmq_take(const lvd_os_queue *q, unsigned char *piece, pmq_head *head, size_t *length,
                  uint32_t *level, uint32_t *left, lvd_status *status);
 /* Somebody may wait for what lies behind those that were received: he is to look again. */
 static inline void mc_pmq_more(mc_domain *d, const mc_local *local, uint32_t left) {

@@ -8,14 +8,14 @@
 
 lvd_status mc_pmq_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   char name[64];
-  lvd_port_queue q;
+  lvd_os_queue q;
   mc_pmq_name(name, sizeof name, d->number, index, true);
-  lvd_port_queue_remove(name);
+  lvd_os_queue_remove(name);
   uint32_t scalar = (uint32_t)(sizeof(pmq_head) + sizeof(uint64_t));
   lvd_status status = kind & MC_PACKETS
-                          ? lvd_port_queue_make(name, PMQ_MESSAGES, PMQ_LEAST, PMQ_MOST, &q)
-                          : lvd_port_queue_make(name, MC_SCALARS, scalar, scalar, &q);
-  if (status == LVD_OK) lvd_port_queue_close(&q);
+                          ? lvd_os_queue_create(name, PMQ_MESSAGES, PMQ_LEAST, PMQ_MOST, &q)
+                          : lvd_os_queue_create(name, MC_SCALARS, scalar, scalar, &q);
+  if (status == LVD_OK) lvd_os_queue_close(&q);
   return status == LVD_OK ? LVD_OK : LVD_E_MEMORY;
 }
 
@@ -26,14 +26,14 @@ bool mc_pmq_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   if (!c) return false;
   mc_pmq_name(name, sizeof name, d->number, sends ? mc_index(peer) : local->index, true);
   c->queue.id = -1;
-  if (lvd_port_queue_find(name, &c->queue) == LVD_OK) {
+  if (lvd_os_queue_find(name, &c->queue) == LVD_OK) {
     bool packets = (local->channel.role & MC_PACKETS) != 0;
     bool fits = packets ? c->queue.size >= PMQ_LEAST && c->queue.size <= PMQ_MOST
                         : c->queue.size == sizeof(pmq_head) + sizeof(uint64_t);
     c->piece = fits ? malloc(c->queue.size) : NULL;
   }
   if (!c->piece) {
-    lvd_port_queue_close(&c->queue);
+    lvd_os_queue_close(&c->queue);
     free(c);
     return false;
   }
@@ -55,7 +55,7 @@ void mc_pmq_detach(mc_domain *d, mc_local *local) {
   (void)d;
   if (!c) return;
   mc_lent *l = &c->lent;
-  lvd_port_queue_close(&c->queue);
+  lvd_os_queue_close(&c->queue);
   for (uint32_t i = 0; i < MC_SLOTS; i++)
     if (c->held[i]) l->buffer[l->count++] = c->buffer[i] + sizeof(pmq_head);
   if (local->channel.loan) l->buffer[l->count++] = local->channel.loan;
@@ -100,7 +100,7 @@ lvd_status mc_pmq_loan(mc_domain *d, mc_local *local, size_t size, void **at) {
   uint32_t pieces = pmq_pieces(&c->queue, size);
   (void)d;
   if (pieces > c->queue.messages) return LVD_E_MEMORY; /* as put says: never */
-  if (lvd_port_queue_count(&c->queue) + pieces > c->queue.messages) return LVD_E_TIME;
+  if (lvd_os_queue_count(&c->queue) + pieces > c->queue.messages) return LVD_E_TIME;
   if (!c->loan) c->loan = aligned_alloc(LVD_LINE, MCAPI_MAX_PACKET_SIZE);
   *at = c->loan;
   return c->loan ? LVD_OK : LVD_E_MEMORY;
@@ -206,7 +206,7 @@ lvd_status mc_pmq_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint
 
 uint32_t mc_pmq_available(mc_domain *d, mc_local *local) {
   pmq_channel *c = local->channel.own;
-  if (local->channel.role & MC_NUMBERS) return lvd_port_queue_count(&c->queue) + c->has_scalar;
+  if (local->channel.role & MC_NUMBERS) return lvd_os_queue_count(&c->queue) + c->has_scalar;
   bool any = false;
   while (fill(d, local) == LVD_OK) any = true;
   if (any) mc_ring(d, local->channel.peer_node);

@@ -88,7 +88,7 @@ static inline void mc_put_begins(mc_channel *c) {
 /* Is the ring large, or can it be made so? Nothing lies there. */
 static inline bool mc_is_large(const mc_domain *d, const mc_channel *c) {
   return mc_ring_size(c->lie) == MC_RING ||
-         lvd_port_shared_claim(d->file, mc_channel_at(mc_index(c->peer)), MC_UNIT + MC_RING) ==
+         lvd_os_shared_commit(d->file, mc_channel_at(mc_index(c->peer)), MC_UNIT + MC_RING) ==
              LVD_OK;
 }
 

@@ -30,7 +30,7 @@ static audience *audience_of(lvd_channel *ch) {
 }
 
 lvd_status mc_shm_lay_broadcast(mc_domain *d, uint32_t index) {
-  if (lvd_port_shared_claim(d->file, mc_channel_at(index), MC_AT_FIRST) != LVD_OK)
+  if (lvd_os_shared_commit(d->file, mc_channel_at(index), MC_AT_FIRST) != LVD_OK)
     return LVD_E_MEMORY;
   lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;

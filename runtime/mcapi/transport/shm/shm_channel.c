@@ -35,13 +35,13 @@ lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index) {
   if (!p) return NULL;
   lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
   if (ch) return ch;
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   ch = lvd_load_relaxed_ptr(&p->channel);
   if (!ch) {
-    ch = lvd_port_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
+    ch = lvd_os_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
     lvd_store_release_ptr(&p->channel, ch);
   }
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
   return ch;
 }
 
@@ -51,7 +51,7 @@ static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : 
 
 lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
   size_t at = mc_channel_at(index);
-  if (lvd_port_shared_claim(d->file, at, MC_AT_FIRST) != LVD_OK) return LVD_E_MEMORY;
+  if (lvd_os_shared_commit(d->file, at, MC_AT_FIRST) != LVD_OK) return LVD_E_MEMORY;
   lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;
   uint32_t element = element_size(kind), slots = MC_RING / element;

@@ -45,12 +45,12 @@ enum {
 mc_peer *mc_peer_at(mc_domain *d, uint32_t index) {
   mc_peer *p = lvd_load_acquire_ptr(&d->peer[index]);
   if (LVD_LIKELY(p != NULL)) return p;
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   p = lvd_load_relaxed_ptr(&d->peer[index]);
   if (!p && (p = calloc(1, sizeof *p))) {
     size_t at = mc_queue_at(index), head = mc_pages(sizeof(mc_queue));
-    if (lvd_port_shared_claim(d->file, at, head) == LVD_OK)
-      p->queue = lvd_port_shared_map(d->file, at, mc_queue_size(), 0);
+    if (lvd_os_shared_commit(d->file, at, head) == LVD_OK)
+      p->queue = lvd_os_shared_map(d->file, at, mc_queue_size(), 0);
     if (p->queue) {
       lvd_store_release_ptr(&d->peer[index], p);
     } else {
@@ -58,7 +58,7 @@ mc_peer *mc_peer_at(mc_domain *d, uint32_t index) {
       p = NULL;
     }
   }
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
   return p;
 }
 
@@ -67,7 +67,7 @@ static bool pages_for(mc_domain *d, mc_peer *p, uint32_t index, uint32_t n, size
   size_t pages = mc_pages(MC_INDENT + size) / MC_PAGE;
   if (LVD_LIKELY(p->pages[n] >= pages)) return true;
   size_t at = mc_queue_at(index) + mc_pages(sizeof(mc_queue)) + (size_t)n * MC_STRIDE;
-  if (lvd_port_shared_claim(d->file, at, pages * MC_PAGE) != LVD_OK) return false;
+  if (lvd_os_shared_commit(d->file, at, pages * MC_PAGE) != LVD_OK) return false;
   p->pages[n] = (uint8_t)pages;
   return true;
 }
@@ -371,8 +371,8 @@ void mc_shm_leave(mc_domain *d) {
   for (uint32_t i = 0; i < MC_ENDPOINTS; i++) {
     mc_peer *p = lvd_load_relaxed_ptr(&d->peer[i]);
     if (!p) continue;
-    lvd_port_shared_unmap(p->queue, mc_queue_size(), 0);
-    lvd_port_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
+    lvd_os_shared_unmap(p->queue, mc_queue_size(), 0);
+    lvd_os_shared_unmap(lvd_load_relaxed_ptr(&p->channel), MC_UNIT, MC_RING);
     free(p);
   }
 }

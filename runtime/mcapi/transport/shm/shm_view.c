@@ -27,7 +27,7 @@ lvd_channel *mc_view_channel(const mc_view *v) { return v->channel; }
 static bool map(mc_domain *d, mc_view *v, uint32_t index) {
   if (v->channel && v->index == index) return true;
   lvd_channel *at =
-      lvd_port_shared_map_at(v->channel, d->file, mc_channel_at(index), MC_UNIT, MC_RING);
+      lvd_os_shared_map_at(v->channel, d->file, mc_channel_at(index), MC_UNIT, MC_RING);
   v->index = at ? index : NOWHERE;
   if (at) v->channel = at;
   return at != NULL;
@@ -40,7 +40,7 @@ static mc_view *find(const mc_domain *d, uint32_t index) {
 }
 
 mc_view *mc_view_open(mc_domain *d, uint32_t index) {
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   mc_view *v = find(d, index);
   if (!v) v = find(d, NOWHERE);
   if (!v && (v = calloc(1, sizeof *v))) {
@@ -50,7 +50,7 @@ mc_view *mc_view_open(mc_domain *d, uint32_t index) {
   }
   if (v && !map(d, v, index)) v = NULL;
   if (v) v->used = true;
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
   return v;
 }
 
@@ -58,13 +58,13 @@ mc_view *mc_view_open(mc_domain *d, uint32_t index) {
 
 static void give_back(mc_view *v) {
   mc_domain *d = v->domain;
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   v->used = false;
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
 }
 
 static void unmap(mc_view *v) {
-  lvd_port_shared_unmap(v->channel, MC_UNIT, MC_RING);
+  lvd_os_shared_unmap(v->channel, MC_UNIT, MC_RING);
   free(v);
 }
 
@@ -76,10 +76,10 @@ static void end(mc_lent *l) {
     unmap(v);
     return;
   }
-  lvd_port_lock(&d->lock);
+  lvd_os_lock(&d->lock);
   map(d, v, 0);
   v->used = false;
-  lvd_port_unlock(&d->lock);
+  lvd_os_unlock(&d->lock);
 }
 
 static void lend(mc_view *v, unsigned char *copy, const void *buffer, size_t size) {
@@ -96,17 +96,17 @@ void mc_view_close(const mc_local *local) {
     give_back(v);
     return;
   }
-  unsigned char *copy = lvd_port_alloc(ALL);
+  unsigned char *copy = lvd_os_alloc(ALL);
   v->lent.count = 0;
   for (uint32_t i = 0; i < c->count; i++) {
     const mc_held *h = &c->held[(c->first + i) % MC_HELD];
     if (!h->released) lend(v, copy, h->at, (size_t)(h->lines - 1) * MC_PACKET_LINE);
   }
   if (c->loan) lend(v, copy, c->loan, c->loan_size);
-  if (copy && lvd_port_take_place(v->channel, copy, ALL))
+  if (copy && lvd_os_replace_mapping(v->channel, copy, ALL))
     v->index = NOWHERE;
   else
-    lvd_port_free(copy, ALL);
+    lvd_os_free(copy, ALL);
   v->lent.end = end;
   mc_lent_keep(&v->lent, local->node);
 }

@@ -57,10 +57,10 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)
 void lvd_stacks_free(lvd_app *app) { (void)app; }
 void lvd_fiber_pool_init(lvd_runtime *rt) { (void)rt; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }
-void lvd_port_context_of_thread(lvd_port_context *c) { (void)c; }
-bool lvd_port_thread_urgent(void) { return true; }
-bool lvd_port_thread_realtime(uint32_t priority) {
+void lvd_os_context_of_thread(lvd_os_context *c) { (void)c; }
+bool lvd_os_thread_raise_priority(void) { return true; }
+bool lvd_os_thread_set_realtime(uint32_t priority) {
   (void)priority;
   return true;
 }
-bool lvd_port_realtime_allowed(uint32_t priority) { return lvd_port_thread_realtime(priority); }
+bool lvd_os_realtime_allowed(uint32_t priority) { return lvd_os_thread_set_realtime(priority); }
