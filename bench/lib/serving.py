@@ -57,6 +57,12 @@ class Asked(http.client.HTTPConnection):
         self.close()
 
 
+def answers(path):
+    """Whether a host listens there: its socket has a name a little before."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(path) == 0
+
+
 @contextmanager
 def serving(levada, *options):
     """A folder that goes with it, and its socket."""
@@ -65,7 +71,7 @@ def serving(levada, *options):
         served = subprocess.Popen([levada, "host", "--socket", path, "--state", f"{folder}/state", *options],
                                   stderr=subprocess.DEVNULL)
         try:
-            while not os.path.exists(path):
+            while not answers(path):
                 if served.poll() is not None:
                     raise RuntimeError(f"levada host {' '.join(options)} has ended: {served.returncode}")
                 time.sleep(0.002)
