@@ -23,6 +23,7 @@ pub use balance::{Balancer, Found, Sample, Search};
 pub use model::cost_profile::Course;
 pub use model::format::shown;
 pub use model::graph::{Graph, Link};
+pub use model::machine::Scheduling;
 pub use model::machine::{Core, Costs, Machine};
 pub use model::mix::{Actor, App, Channel, Mix, Problem, told_apart};
 pub use place::heuristics::{Placement, bottleneck, improve, lower_bound, place};
@@ -32,7 +33,7 @@ pub use search::score::{KEPT, Score};
 pub use search::strategy::{Strategy, busiest_to_bound, map, remap};
 #[cfg(test)]
 use sim::simulate_until_settled;
-pub use sim::{SAVED, SAVED_UNITS, Scheduling, Simulated, expected, simulate};
+pub use sim::{SAVED, SAVED_UNITS, Simulated, expected, simulate};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine that is mapped onto: its cores, how fast each is, and how far apart any two are.
 
-use crate::sim::Scheduling;
-
 /// A core that a worker runs on, and what it shares with others: equal numbers, shared things.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Core {
@@ -48,6 +46,16 @@ impl Default for Costs {
 
 /// What others leave of a core makes a difference when it is less than this part of what they leave of another.
 const MUCH: f64 = 0.8;
+
+/// How a worker chooses what runs next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Who became ready first, and who is behind its promise before that, which leaves the others a part.
+    #[default]
+    EventDriven,
+    /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
+    RoundRobin,
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {

@@ -29,7 +29,7 @@ pub(crate) use steady_state::simulate_until_settled;
 pub(crate) use steady_state::{Midway, Settling, expecting};
 pub use steady_state::{expected, simulate};
 
-use crate::model::machine::Machine;
+use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::Mix;
 use cpu_yield::Way;
 use event_tournament::{Ends, Next};
@@ -38,16 +38,6 @@ use ports::Ports;
 use profile_cursor::Along;
 use rate_limit::Cap;
 use ready_queue::{Class, Ready};
-
-/// How a worker chooses what runs next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scheduling {
-    /// Who became ready first, and who is behind its promise before that, which leaves the others a part.
-    #[default]
-    EventDriven,
-    /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
-    RoundRobin,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! For how long a machine is simulated: so many steps, or until its rates have settled, or from the midst of a run on.
 
-use super::{Machinery, Scheduling, Simulated};
+use super::{Machinery, Simulated};
 use crate::model::machine::Machine;
+use crate::model::machine::Scheduling;
 use crate::model::mix::Mix;
 
 /// Rates have settled where the slowest actor is behind the mean by no more than this.
