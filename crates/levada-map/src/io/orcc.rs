@@ -6,7 +6,7 @@
 //! names, or else of the file, and the first is core 0.
 
 use super::placement::Named;
-use crate::model::mix::Problem;
+use crate::model::problem::Problem;
 use roxmltree::Document;
 
 pub fn read(text: &str) -> Result<Named, Problem> {

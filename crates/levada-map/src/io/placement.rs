@@ -2,7 +2,8 @@
 //! Placements as files: a table for each application, a core for each actor's name.
 
 use super::{orcc, quoted};
-use crate::model::mix::{App, Mix, Problem};
+use crate::model::mix::{App, Mix};
+use crate::model::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

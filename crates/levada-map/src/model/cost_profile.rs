@@ -4,7 +4,7 @@
 //!
 //! It covers so many units, in parts of equal length, and begins anew after that.
 
-use super::mix::Problem;
+use crate::model::problem::Problem;
 use std::sync::Arc;
 
 /// More parts say nothing more; and no part costs more than so many times another, or other numbers lose theirs.

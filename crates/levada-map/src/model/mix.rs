@@ -5,33 +5,9 @@ use super::cost_profile::Course;
 use super::format::shown;
 use super::graph::{Graph, Link};
 use super::machine::{Costs, Machine};
+use super::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
-
-/// What cannot be mapped, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    pub what: String,
-    pub help: String,
-}
-
-impl Problem {
-    pub fn new(what: impl Into<String>, help: impl Into<String>) -> Problem {
-        Problem {
-            what: what.into(),
-            help: help.into(),
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.help)
-    }
-}
-
-impl std::error::Error for Problem {}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Actor {

@@ -6,3 +6,4 @@ pub mod format;
 pub mod graph;
 pub mod machine;
 pub mod mix;
+pub mod problem;

@@ -5,7 +5,8 @@
 use super::score::KEPT;
 use super::strategy::{joined, remap};
 use crate::model::machine::Machine;
-use crate::model::mix::{Actor, App, Mix, Problem};
+use crate::model::mix::{Actor, App, Mix};
+use crate::model::problem::Problem;
 use crate::place::heuristics::Placement;
 use crate::sim::{Simulated, simulate};
 use std::cell::OnceCell;

@@ -9,7 +9,8 @@ use super::score::{ALL_TRIED, MENDED, Score, glance, race, steps_of_part, verdic
 use super::screening::best_looking;
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
-use crate::model::mix::{App, Mix, Problem};
+use crate::model::mix::{App, Mix};
+use crate::model::problem::Problem;
 use crate::place::bounds::most_anywhere;
 use crate::place::heuristics::{
     Placement, bottleneck, heaviest_first, lower_bound, place, renamed,
