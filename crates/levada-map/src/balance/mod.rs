@@ -10,8 +10,9 @@ mod capacity;
 mod hysteresis;
 
 use crate::model::graph::Graph;
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
-use crate::place::heuristics::{Placement, bottleneck, improve, lower_bound};
+use crate::place::heuristics::{bottleneck, improve, lower_bound};
 use crate::place::loads::Loads;
 use capacity::Left;
 use hysteresis::Swings;

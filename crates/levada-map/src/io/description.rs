@@ -3,10 +3,10 @@
 
 use super::quoted;
 use crate::model::cost_profile::Course;
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::{Actor, App, Channel, Mix, told_apart};
 use crate::model::problem::Problem;
-use crate::place::heuristics::Placement;
 use crate::random::{self, Random};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};

@@ -21,6 +21,9 @@ pub struct Graph {
     pub pins: Vec<Option<u32>>,
 }
 
+/// A worker for each actor.
+pub type Placement = Vec<u32>;
+
 /// This part of what an actor is busy is its own at the least, whatever its traffic is said to cost.
 const OWN: f64 = 0.3;
 /// Whose traffic is less than this part of all that was done says nothing of what a byte costs.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! All placements, where actors and workers are few: the best one for certain.
 
-use super::heuristics::Placement;
 use super::loads::Loads;
 use crate::model::graph::Graph;
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 
 /// So many placements are looked at within a few milliseconds.

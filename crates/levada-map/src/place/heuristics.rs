@@ -4,13 +4,10 @@
 
 use super::exhaustive;
 use super::loads::{Loads, few};
-use crate::model::graph::{Graph, Link, pipeline_order};
+use crate::model::graph::{Graph, Link, Placement, pipeline_order};
 use crate::model::machine::Machine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// A worker for each actor.
-pub type Placement = Vec<u32>;
 
 /// The time that the busiest worker would need, traffic between workers included.
 pub fn bottleneck(graph: &Graph, machine: &Machine, placement: &[u32]) -> f64 {

@@ -4,10 +4,10 @@
 
 use super::score::KEPT;
 use super::strategy::{joined, remap};
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::{Actor, App, Mix};
 use crate::model::problem::Problem;
-use crate::place::heuristics::Placement;
 use crate::sim::{Simulated, simulate};
 use std::cell::OnceCell;
 use std::fmt;

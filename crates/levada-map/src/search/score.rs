@@ -13,9 +13,9 @@
 
 use super::fairness;
 use super::parallel::side_by_side;
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::{Actor, App, Mix};
-use crate::place::heuristics::Placement;
 use crate::sim::{Midway, Settling, Simulated, expected, expecting};
 use std::ops::Range;
 

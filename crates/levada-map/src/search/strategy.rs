@@ -8,13 +8,12 @@ use super::parallel::each;
 use super::score::{ALL_TRIED, MENDED, Score, glance, race, steps_of_part, verdict};
 use super::screening::best_looking;
 use crate::model::graph::Graph;
+use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::{App, Mix};
 use crate::model::problem::Problem;
 use crate::place::bounds::most_anywhere;
-use crate::place::heuristics::{
-    Placement, bottleneck, heaviest_first, lower_bound, place, renamed,
-};
+use crate::place::heuristics::{bottleneck, heaviest_first, lower_bound, place, renamed};
 use crate::place::loads::Loads;
 use std::collections::BTreeMap;
 use std::ops::Range;
