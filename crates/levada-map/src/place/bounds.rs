@@ -3,6 +3,7 @@
 //! there is time. Of very many actors, simulating a placement takes long, and most need no more than this to be seen to be
 //! worse than another.
 
+use crate::model::graph::Graph;
 use crate::model::machine::Machine;
 use crate::model::mix::{Mix, SECOND};
 use crate::search::score::KEPT;
@@ -171,4 +172,41 @@ fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Unit> {
             unit
         });
     each.collect()
+}
+
+/// No placement makes the busiest worker less busy than this: the heaviest actor on the fastest core, what is pinned to one
+/// core, or all that may go anywhere, spread evenly over what is pinned.
+pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
+    let fastest = machine.fastest();
+    let (mut heaviest, mut free) = (0.0f64, 0.0);
+    let mut pinned = vec![0.0; machine.workers()];
+    for (actor, busy) in graph.busy.iter().enumerate() {
+        match graph
+            .pin(actor)
+            .and_then(|pin| pinned.get_mut(pin as usize))
+        {
+            Some(pinned) => *pinned += busy,
+            None => {
+                heaviest = heaviest.max(*busy);
+                free += busy;
+            }
+        }
+    }
+    let cores = pinned.iter().zip(&machine.cores);
+    let mut cores: Vec<(f64, f64)> = cores
+        .map(|(pinned, c)| (pinned / c.speed, c.speed))
+        .collect();
+    cores.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let most = cores.last().map_or(0.0, |core| core.0);
+    // On the cores with the least, as high as it comes, until the next one has no more than that.
+    let (mut even, mut speed, mut work) = (0.0, 0.0, free);
+    for (pinned, faster) in cores {
+        if speed > 0.0 && pinned >= even {
+            break;
+        }
+        speed += faster;
+        work += pinned * faster;
+        even = work / speed;
+    }
+    most.max(even).max(heaviest / fastest)
 }

@@ -2,6 +2,7 @@
 //! Placing a graph so that the busiest worker has as little to do as can be: a few starts, each
 //! refined by moving and swapping actors.
 
+use super::bounds::lower_bound;
 use super::exhaustive;
 use super::loads::{Loads, few};
 use crate::model::graph::{Graph, Link, Placement, pipeline_order};
@@ -12,43 +13,6 @@ use std::collections::BinaryHeap;
 /// The time that the busiest worker would need, traffic between workers included.
 pub fn bottleneck(graph: &Graph, machine: &Machine, placement: &[u32]) -> f64 {
     Loads::new(graph, machine, placement.to_vec()).cost().max
-}
-
-/// No placement makes the busiest worker less busy than this: the heaviest actor on the fastest core, what is pinned to one
-/// core, or all that may go anywhere, spread evenly over what is pinned.
-pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
-    let fastest = machine.fastest();
-    let (mut heaviest, mut free) = (0.0f64, 0.0);
-    let mut pinned = vec![0.0; machine.workers()];
-    for (actor, busy) in graph.busy.iter().enumerate() {
-        match graph
-            .pin(actor)
-            .and_then(|pin| pinned.get_mut(pin as usize))
-        {
-            Some(pinned) => *pinned += busy,
-            None => {
-                heaviest = heaviest.max(*busy);
-                free += busy;
-            }
-        }
-    }
-    let cores = pinned.iter().zip(&machine.cores);
-    let mut cores: Vec<(f64, f64)> = cores
-        .map(|(pinned, c)| (pinned / c.speed, c.speed))
-        .collect();
-    cores.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let most = cores.last().map_or(0.0, |core| core.0);
-    // On the cores with the least, as high as it comes, until the next one has no more than that.
-    let (mut even, mut speed, mut work) = (0.0, 0.0, free);
-    for (pinned, faster) in cores {
-        if speed > 0.0 && pinned >= even {
-            break;
-        }
-        speed += faster;
-        work += pinned * faster;
-        even = work / speed;
-    }
-    most.max(even).max(heaviest / fastest)
 }
 
 /// The best placement where there are few enough to try them all. Else a good one: the best of three

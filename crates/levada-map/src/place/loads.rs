@@ -2,10 +2,10 @@
 //! The loads of all workers under a placement, kept up to date while actors move, and the search
 //! for better ones.
 
-use super::heuristics::lower_bound;
 use crate::model::graph::Graph;
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
+use crate::place::bounds::lower_bound;
 
 /// What a placement costs. The busiest worker decides; among equals, the evenness and the traffic.
 #[derive(Clone, Copy, Debug)]
