@@ -26,13 +26,14 @@ pub use model::graph::Placement;
 pub use model::graph::{Graph, Link};
 pub use model::machine::Scheduling;
 pub use model::machine::{Core, Costs, Machine};
+pub use model::mix::KEPT;
 pub use model::mix::{Actor, App, Channel, Mix, told_apart};
 pub use model::problem::Problem;
 pub use place::bounds::lower_bound;
 pub use place::heuristics::{bottleneck, improve, place};
 pub use search::admission::{Admission, Promise, Scene, admit};
 pub use search::fairness::gain;
-pub use search::score::{KEPT, Score};
+pub use search::score::Score;
 pub use search::strategy::{Strategy, busiest_to_bound, map, remap};
 #[cfg(test)]
 use sim::simulate_until_settled;

@@ -125,6 +125,8 @@ pub struct Mix {
     pub exclusive: Vec<(u32, Option<usize>)>,
 }
 
+/// A rate within this share of what was promised keeps the promise.
+pub const KEPT: f64 = 0.02;
 pub(crate) const SECOND: f64 = 1e9;
 /// A unit that takes a year is a mistake.
 const MOST: f64 = 3.2e16;

@@ -5,8 +5,8 @@
 
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
+use crate::model::mix::KEPT;
 use crate::model::mix::{Mix, SECOND};
-use crate::search::score::KEPT;
 
 /// Each makes the bound a little lower; after so many, hardly any more.
 const ROUNDS: usize = 24;

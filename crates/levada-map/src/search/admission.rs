@@ -2,10 +2,10 @@
 //! Admission: what would become of the promises if this were loaded, too. What is held against a load is what it
 //! changes: a promise that cannot be kept anyway is no reason against one that takes nothing from it.
 
-use super::score::KEPT;
 use super::strategy::{joined, remap};
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
+use crate::model::mix::KEPT;
 use crate::model::mix::{Actor, App, Mix};
 use crate::model::problem::Problem;
 use crate::sim::{Simulated, simulate};

@@ -15,7 +15,7 @@ use super::fairness;
 use super::parallel::side_by_side;
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
-use crate::model::mix::{Actor, App, Mix};
+use crate::model::mix::{Actor, App, KEPT, Mix};
 use crate::sim::{Midway, Settling, Simulated, expected, expecting};
 use std::ops::Range;
 
@@ -136,8 +136,6 @@ impl Score {
 
 /// Less than this makes no difference to what is missing: the simulator is no more exact.
 const MISSING: f64 = KEPT;
-/// A rate within this share of what was promised keeps the promise.
-pub const KEPT: f64 = 0.02;
 
 /// Who could have come to so many units, and has come to none, is kept from it.
 const ENOUGH: f64 = 20.0;
