@@ -9,8 +9,7 @@
 mod capacity;
 mod hysteresis;
 
-use crate::model::graph::Graph;
-use crate::model::graph::Placement;
+use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 use crate::place::bounds::lower_bound;
 use crate::place::heuristics::{bottleneck, improve};

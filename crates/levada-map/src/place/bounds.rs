@@ -5,8 +5,7 @@
 
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
-use crate::model::mix::KEPT;
-use crate::model::mix::{Mix, SECOND};
+use crate::model::mix::{KEPT, Mix, SECOND};
 
 /// Each makes the bound a little lower; after so many, hardly any more.
 const ROUNDS: usize = 24;

@@ -2,8 +2,7 @@
 //! All placements, where actors and workers are few: the best one for certain.
 
 use super::loads::Loads;
-use crate::model::graph::Graph;
-use crate::model::graph::Placement;
+use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 
 /// So many placements are looked at within a few milliseconds.

@@ -2,8 +2,7 @@
 //! The loads of all workers under a placement, kept up to date while actors move, and the search
 //! for better ones.
 
-use crate::model::graph::Graph;
-use crate::model::graph::Placement;
+use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 use crate::place::bounds::lower_bound;
 

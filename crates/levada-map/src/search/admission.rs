@@ -5,8 +5,7 @@
 use super::strategy::{joined, remap};
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
-use crate::model::mix::KEPT;
-use crate::model::mix::{Actor, App, Mix};
+use crate::model::mix::{Actor, App, KEPT, Mix};
 use crate::model::problem::Problem;
 use crate::sim::{Simulated, simulate};
 use std::cell::OnceCell;

@@ -2,6 +2,7 @@
 //! The choice among candidate placements by simulation, and what rests on it.
 
 pub mod admission;
+pub mod evaluate;
 pub mod fairness;
 pub mod parallel;
 pub mod score;

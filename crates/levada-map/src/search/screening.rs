@@ -7,11 +7,12 @@
 //! further: half of them at the most.
 
 use super::parallel::side_by_side;
-use super::score::{Run, Score, best_first};
+use super::score::{Score, best_first};
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::Mix;
 use crate::place::bounds::Reach;
+use crate::search::evaluate::Run;
 
 /// What looks less than this better is no better.
 const ALIKE: f64 = 0.005;

@@ -5,17 +5,16 @@
 //! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
 
 use super::parallel::each;
-use super::score::{ALL_TRIED, MENDED, Score, glance, race, steps_of_part, verdict};
+use super::score::Score;
 use super::screening::best_looking;
-use crate::model::graph::Graph;
-use crate::model::graph::Placement;
+use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 use crate::model::mix::{App, Mix};
 use crate::model::problem::Problem;
-use crate::place::bounds::lower_bound;
-use crate::place::bounds::most_anywhere;
+use crate::place::bounds::{lower_bound, most_anywhere};
 use crate::place::heuristics::{bottleneck, heaviest_first, place, renamed};
 use crate::place::loads::Loads;
+use crate::search::evaluate::{ALL_TRIED, MENDED, glance, race, steps_of_part, verdict};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -9,8 +9,7 @@ use super::profile_cursor::Along;
 use super::rate_limit::{Cap, SAVED, SAVED_UNITS};
 use super::{Entity, Machinery, Ring, TURN, Worker};
 use crate::model::graph::pipeline_order;
-use crate::model::machine::Machine;
-use crate::model::machine::Scheduling;
+use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::{App, Mix};
 
 /// What a step fills of a channel at the most: one part of so many.

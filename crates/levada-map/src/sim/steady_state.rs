@@ -2,8 +2,7 @@
 //! For how long a machine is simulated: so many steps, or until its rates have settled, or from the midst of a run on.
 
 use super::{Machinery, Simulated};
-use crate::model::machine::Machine;
-use crate::model::machine::Scheduling;
+use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::Mix;
 
 /// Rates have settled where the slowest actor is behind the mean by no more than this.

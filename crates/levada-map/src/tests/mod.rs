@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of the crate as a whole.
 
+mod balance;
 mod channel_visibility;
 mod cost_profile;
 mod hysteresis;
 mod io;
 pub(crate) mod mix;
-mod place;
+pub(crate) mod place;
 pub(crate) mod random_mixes;
 mod rate_reservation;
 mod screening;

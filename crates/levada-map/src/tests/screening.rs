@@ -6,7 +6,7 @@ use super::mix::{app, of};
 use super::random_mixes::mixes;
 use crate::place::bounds::{Reach, most_anywhere};
 use crate::random::{Random, mix as random_mix};
-use crate::search::score::{ONCE, looked, verdict};
+use crate::search::evaluate::{ONCE, looked, verdict};
 use crate::search::strategy::all_candidates;
 use crate::*;
 
