@@ -3,7 +3,7 @@
 //! One that was given it itself has its wish in the ledger; who was born since carries the mask of his
 //! parent, and has what that one asked for.
 
-use super::Rung;
+use super::method::Rung;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use crate::undo_log::format::{Held, Record, Task};

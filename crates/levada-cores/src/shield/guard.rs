@@ -6,11 +6,12 @@
 //! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
 //! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
+use super::method::Rung;
 use super::restore;
 use super::sweep::{Broom, Swept};
 use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
-use crate::shield::{self, Request, Rung};
+use crate::shield::{self, Request};
 use crate::undo_log::Ledger;
 use crate::undo_log::format::{Entry, Record, Who};
 use std::io;

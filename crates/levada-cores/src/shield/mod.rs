@@ -7,6 +7,7 @@ pub mod cgroups;
 pub mod granted_masks;
 pub mod guard;
 pub mod irq_affinity;
+mod method;
 pub mod restore;
 pub mod sweep;
 
@@ -19,6 +20,7 @@ use crate::undo_log::{Ledger, Locked, own_place, places};
 use granted_masks::Given;
 use guard::{Guard, News, Urgent};
 use irq_affinity::Steered;
+pub use method::Rung;
 use restore::Restored;
 use std::fmt;
 use std::io;
@@ -26,51 +28,6 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sweep::{Broom, Swept};
-
-/// The ways to hold a shield, the best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rung {
-    /// A cgroup of version 2 that is a partition.
-    Partition,
-    /// Two cpusets of version 1.
-    Cpusets,
-    /// Masks of all threads, watched.
-    Affinity,
-    /// The same for the user's own processes only.
-    Own,
-}
-
-impl Rung {
-    pub const ALL: [Rung; 4] = [Rung::Partition, Rung::Cpusets, Rung::Affinity, Rung::Own];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Rung::Partition => "partition",
-            Rung::Cpusets => "cpusets",
-            Rung::Affinity => "affinity",
-            Rung::Own => "own",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Rung> {
-        Rung::ALL.into_iter().find(|r| r.name() == name)
-    }
-
-    /// What holds the shield, in words.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Rung::Partition => "a partition (cgroup version 2)",
-            Rung::Cpusets => "a pair of cpusets (cgroup version 1)",
-            Rung::Affinity => "affinities, watched",
-            Rung::Own => "affinities of your own processes only, watched",
-        }
-    }
-
-    /// Whether somebody must look again and again.
-    pub fn is_watched(self) -> bool {
-        matches!(self, Rung::Affinity | Rung::Own)
-    }
-}
 
 /// Why there is no shield, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! times: the tool at its end, the guard when the tool has died, somebody later when both have. While other
 //! shields hold, what was narrowed for all of them gets back the cores of this one only.
 
-use super::Rung;
 use super::cgroups;
 use super::granted_masks::Given;
 use super::irq_affinity::{self, without};
+use super::method::Rung;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use crate::undo_log::format::{Entry, Held, Knob, Record, Task};
