@@ -6,7 +6,7 @@ use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use crate::topology::Topology;
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One look.
 pub struct Look {
@@ -169,6 +169,14 @@ impl Load {
         }
         chosen
     }
+}
+
+/// What a moment of this machine's load says.
+pub fn look(moment: Duration) -> Load {
+    let machine = Machine::this();
+    let first = Look::now(&machine);
+    std::thread::sleep(moment);
+    Load::between(&first, &Look::now(&machine))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Real-time priorities: what of the system stands in their way, and what they leave of a core all the same.
 
-use crate::Machine;
+use crate::machine::Machine;
 use std::io;
 use std::path::PathBuf;
 

@@ -7,11 +7,11 @@
 //! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
 use super::method::Rung;
+use super::request::{Request, broom};
 use super::restore;
 use super::sweep::{Broom, Swept};
 use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
-use crate::shield::{self, Request};
 use crate::undo_log::Ledger;
 use crate::undo_log::format::{Entry, Record, Who};
 use std::io;
@@ -279,7 +279,7 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
                     let rung = words.next().and_then(Rung::from_name);
                     let is_program = words.next() == Some("true");
                     watch = rung.filter(|r| r.is_watched()).map(|rung| {
-                        let mut broom = shield::broom(&machine, request, others, rung, tool);
+                        let mut broom = broom(&machine, request, others, rung, tool);
                         broom.guard = std::process::id() as i32;
                         if is_program {
                             broom.inside.push(tool);

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Each rung against a machine of its own: what it moves, and that nothing is left of it.
 
+use super::list::taken;
+use super::method::Rung;
+use super::restore::{self, Restored};
 use super::*;
+use crate::cpu_set::CoreSet;
+use crate::machine::Kernel;
+use crate::topology::Topology;
+use crate::undo_log::Ledger;
+use crate::undo_log::format::{Entry, Held, Who};
+
 use crate::test_machine::{Fake, set};
 
 fn machine() -> Fake {

@@ -44,7 +44,7 @@ pub enum Entry {
     Shield(CoreSet, u64),
     Tool(Who),
     Guard(Who),
-    /// How the shield holds; see [`crate::shield::Rung`].
+    /// The name of the method that holds the shield.
     Rung(String),
     /// The one core that gets what was there.
     Lightest(u32),

@@ -10,6 +10,7 @@ mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::common::output::{self, Failure, failure_with, plural};
+use levada_cores::core_load::look;
 use levada_cores::shield::guard::Urgent;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
@@ -110,8 +111,8 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let is_silent = args.quiet || args.wire.is_some();
     let load = match &wanted {
         Some(_) if is_silent && !args.pin_lightest => Load::default(),
-        Some(_) => shields::look(SHORT),
-        None => shields::look(LONG),
+        Some(_) => look(SHORT),
+        None => look(LONG),
     };
     let wanted = wanted
         .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));

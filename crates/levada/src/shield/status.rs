@@ -5,6 +5,7 @@ use super::hosts::{self, Works};
 use super::report;
 use crate::cli::ShieldStatusArgs;
 use crate::common::output::{self, Failure, plural, table};
+use levada_cores::core_load::look;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::undo_log::format::Held;
 use levada_cores::{CoreSet, Load, Machine, Rung, Topology};
@@ -28,7 +29,7 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    let load = shields::look(MOMENT);
+    let load = look(MOMENT);
     let there: Vec<Held> = shields::there_are().into_iter().map(|(_, r)| r).collect();
     let hosts = hosts::at_work();
     match args.json {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The shields that there are.
+
+use super::request::{Error, are, cores};
+use crate::cpu_set::CoreSet;
+use crate::machine::{Kernel, Machine};
+use crate::topology::Topology;
+use crate::undo_log::format::{Held, Record};
+use crate::undo_log::places;
+use std::path::PathBuf;
+
+/// Whether these cores can be shielded at all, beside those that are shielded already; the cores that remain.
+pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Result<CoreSet, Error> {
+    let unknown = wanted.without(&topology.online);
+    let others = topology.online.without(wanted).without(shielded);
+    let forbidden = wanted.without(&topology.allowed);
+    if wanted.is_empty() {
+        return Err(Error::new(
+            "no core is named",
+            "name one, as in: levada shield 3 -- ./program",
+        ));
+    }
+    if !unknown.is_empty() {
+        let what = format!(
+            "there {} no {}: this machine has {}",
+            if unknown.len() == 1 { "is" } else { "are" },
+            cores(&unknown),
+            cores(&topology.online)
+        );
+        return Err(Error::new(what, ""));
+    }
+    if !forbidden.is_empty() {
+        return Err(Error::new(
+            format!(
+                "this process may not use {}: it may use {}",
+                cores(&forbidden),
+                cores(&topology.allowed)
+            ),
+            "a container or taskset has narrowed it",
+        ));
+    }
+    if others.is_empty() || topology.allowed.without(wanted).is_empty() {
+        let what = match topology.online.len() {
+            1 => format!("{} is the only one", cores(wanted)),
+            _ => format!("{} would leave no core for everything else", cores(wanted)),
+        };
+        let what = match shielded.is_empty() {
+            true => what,
+            false => format!("{what}: {} shielded already", are(shielded)),
+        };
+        return Err(Error::new(what, "one core must remain"));
+    }
+    Ok(others)
+}
+
+/// The shields that there are, as far as this user may see them, with where each one's ledger lies.
+pub fn there_are() -> Vec<(PathBuf, Held)> {
+    let read = |path: PathBuf| {
+        let record = Record::read(&path).unwrap_or_default();
+        let shields = record.shields.into_iter();
+        shields.map(|held| (path.clone(), held)).collect::<Vec<_>>()
+    };
+    places().into_iter().flat_map(read).collect()
+}
+
+/// The cores that are shielded.
+pub fn shielded(there: &[(PathBuf, Held)]) -> CoreSet {
+    let cores = there.iter().map(|(_, held)| &held.cores);
+    cores.fold(CoreSet::default(), |all, cores| all.or(cores))
+}
+
+pub(super) fn taken<K: Kernel>(
+    machine: &Machine<K>,
+    held: &Held,
+    wanted: &CoreSet,
+) -> Result<(), Error> {
+    let both = held.cores.and(wanted);
+    if both.is_empty() {
+        return Ok(());
+    }
+    let holder = held.holder(machine).or(held.tool).map_or(0, |w| w.pid);
+    Err(Error::new(
+        format!("{} shielded already, by process {holder}", are(&both)),
+        &format!("levada shield release {} ends that", held.cores),
+    ))
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Raising a shield.
+
+use super::cgroups;
+use super::granted_masks::Given;
+use super::irq_affinity::{self, Steered};
+use super::list::{check, shielded, taken, there_are};
+use super::method::Rung;
+use super::request::{Error, Request, broom, cores};
+use super::sweep::Swept;
+use crate::cpu_set::CoreSet;
+use crate::machine::{Kernel, Machine};
+use crate::topology::Topology;
+use crate::undo_log::format::{Entry, Held, Record, Task, Who};
+use crate::undo_log::{Ledger, Locked, own_place};
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How a shield was raised.
+#[derive(Clone, Debug)]
+pub struct Raised {
+    pub rung: Rung,
+    /// The better ways, and why they do not work here.
+    pub reasons: Vec<(Rung, String)>,
+    pub others: CoreSet,
+    pub swept: Swept,
+    pub steered: Steered,
+    pub took: Duration,
+    pub(super) inside: Option<PathBuf>,
+}
+
+/// Raises by the first way that works. What it changes is in the ledger before.
+pub fn raise_with<K: Kernel>(
+    machine: &Machine<K>,
+    request: &Request,
+    others: &CoreSet,
+    ledger: &mut Ledger,
+) -> Result<Raised, Error> {
+    let began = Instant::now();
+    let mut reasons = Vec::new();
+    let there = Record::read(&ledger.path).unwrap_or_default();
+    let on_them = match request.lightest {
+        Some(_) => threads_on(machine, &request.cores, &there.cores_but(ledger.number)),
+        None => Vec::new(),
+    };
+    let other = there.but(ledger.number).next();
+    for rung in Rung::ALL {
+        if request.by.is_some_and(|by| by != rung) {
+            continue;
+        }
+        if other.is_some_and(|other| other.rung != rung.name()) {
+            continue;
+        }
+        match climb(machine, request, others, ledger, rung, &on_them) {
+            Ok((inside, swept)) => {
+                let failed = |e: io::Error| Error::new(format!("cannot write the ledger: {e}"), "");
+                let steered = match rung {
+                    Rung::Own => Steered::default(),
+                    _ => irq_affinity::steer(machine, &request.cores, others, ledger),
+                };
+                // Last: the next one is raised when this stands, and must find all that we narrowed.
+                ledger
+                    .add(&[Entry::Rung(rung.name().into())])
+                    .map_err(failed)?;
+                return Ok(Raised {
+                    rung,
+                    reasons,
+                    others: others.clone(),
+                    swept,
+                    steered,
+                    took: began.elapsed(),
+                    inside,
+                });
+            }
+            Err(why) => {
+                // Nothing of it stays for the next one.
+                if let Ok(record) = Record::read(&ledger.path)
+                    && let Some(held) = record.shield(ledger.number)
+                {
+                    let _ = cgroups::dissolve(machine, &record, held);
+                }
+                reasons.push((rung, why));
+            }
+        }
+    }
+    let mut why: Vec<String> = reasons
+        .iter()
+        .map(|(r, why)| format!("{}: {why}", r.name()))
+        .collect();
+    let one_way = other.map(|o| format!("that on {} holds by {}", cores(&o.cores), o.rung));
+    if why.is_empty() {
+        why.extend(one_way.clone());
+    }
+    Err(Error::new(
+        format!(
+            "{} cannot be shielded: {}",
+            cores(&request.cores),
+            why.join("; ")
+        ),
+        &one_way.map_or(String::new(), |way| {
+            format!("all shields hold in one way, and {way}")
+        }),
+    ))
+}
+
+type Climbed = (Option<PathBuf>, Swept);
+
+fn climb<K: Kernel>(
+    machine: &Machine<K>,
+    request: &Request,
+    others: &CoreSet,
+    ledger: &mut Ledger,
+    rung: Rung,
+    on_them: &[Task],
+) -> Result<Climbed, String> {
+    let mut broom = broom(machine, request, others, rung, std::process::id() as i32);
+    let own = std::process::id().to_string();
+    let pid = request.pid.map_or(own, |p| p.to_string());
+    let home = |controller: Option<&str>| -> Option<Entry> {
+        let group = machine.group_of(&pid, controller)?;
+        let base = machine.cgroups(controller)?;
+        Some(Entry::Home(base.join(group.trim_start_matches('/'))))
+    };
+    let told = |ledger: &mut Ledger, entry: Option<Entry>| {
+        let lines: Vec<Entry> = entry.into_iter().collect();
+        ledger.add(&lines).map_err(|e| e.to_string())
+    };
+    let mut climbed = match rung {
+        Rung::Partition if request.thread.is_some() => {
+            return Err("it takes whole processes, not one thread".into());
+        }
+        Rung::Partition => {
+            told(ledger, home(None))?;
+            (
+                Some(cgroups::partition(machine, &broom, ledger)?),
+                Swept::default(),
+            )
+        }
+        Rung::Cpusets => {
+            told(ledger, home(Some("cpuset")))?;
+            let (inside, swept) = cgroups::cpusets(machine, &broom, ledger)?;
+            if request.apart {
+                cgroups::split(machine, ledger)?;
+            }
+            (Some(inside), swept)
+        }
+        Rung::Affinity if request.apart => {
+            return Err("deadlines need cores that are apart, not only masks".into());
+        }
+        Rung::Own if request.apart => return Err("deadlines need privileges".into()),
+        Rung::Affinity if !machine.may_move_all() => {
+            return Err("other users' processes need CAP_SYS_NICE".into());
+        }
+        Rung::Affinity | Rung::Own => {
+            told(ledger, request.lightest.map(Entry::Lightest))?;
+            let swept = broom.clean(machine, ledger);
+            (None, swept.map_err(|e| e.to_string())?)
+        }
+    };
+    // With groups the mask that is asked for narrows further.
+    if let (Some(lightest), Some(_)) = (request.lightest, &climbed.0) {
+        told(ledger, Some(Entry::Lightest(lightest)))?;
+        let narrowed = on_them.iter().map(|t| Task {
+            new: CoreSet::one(lightest),
+            ..t.clone()
+        });
+        let narrowed: Vec<Task> = narrowed
+            .filter(|t| match request.thread {
+                Some(tid) => t.tid != tid,
+                None => Some(t.pid) != request.pid,
+            })
+            .filter(|t| machine.process(t.pid).is_some_and(|s| !broom.protects(&s)))
+            .collect();
+        let lines: Vec<Entry> = narrowed.iter().cloned().map(Entry::Task).collect();
+        ledger.add(&lines).map_err(|e| e.to_string())?;
+        for task in narrowed {
+            if machine.kernel.set_affinity(task.tid, &task.new).is_ok() {
+                climbed.1.threads += 1;
+            }
+        }
+    }
+    Ok(climbed)
+}
+
+/// The threads that ran last on these cores and may be moved. What the kernel has taken from all by now is
+/// no wish of theirs.
+fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet, shielded: &CoreSet) -> Vec<Task> {
+    let mut found = Vec::new();
+    let online = machine.online();
+    let usual = online.without(shielded);
+    for pid in machine.processes() {
+        for tid in machine.threads(pid) {
+            let stat = machine.thread(pid, tid);
+            let stat = stat.filter(|s| on.has(s.core) && !s.is_bound() && !s.is_dead());
+            if let (Some(stat), Ok(old)) = (stat, machine.kernel.affinity(tid)) {
+                found.push(Task {
+                    pid,
+                    tid,
+                    start: stat.start,
+                    new: old.clone(),
+                    old: if old == usual { online.clone() } else { old },
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The program onto its cores, with all its threads.
+pub fn take_in<K: Kernel>(
+    machine: &Machine<K>,
+    ledger: &mut Ledger,
+    inside: Option<&PathBuf>,
+    shield: &CoreSet,
+    pid: i32,
+    thread: Option<i32>,
+    plain: Option<&CoreSet>,
+) -> io::Result<()> {
+    let gone = || io::Error::from_raw_os_error(libc::ESRCH);
+    let start = machine.process(pid).ok_or_else(gone)?.start;
+    ledger.add(&[Entry::Critical(Who { pid, start })])?;
+    if let Some(inside) = inside {
+        let (file, id) = match thread {
+            Some(tid) => ("tasks", tid),
+            None => ("cgroup.procs", pid),
+        };
+        return machine.kernel.write(&inside.join(file), &id.to_string());
+    }
+    // Threads that are born meanwhile have the old mask.
+    for _ in 0..50 {
+        let mut moved = 0;
+        let all = machine.threads(pid).into_iter();
+        let record = Record::read(&ledger.path)?;
+        let given = Given::all(&record);
+        for tid in all.filter(|t| thread.is_none_or(|one| one == *t)) {
+            let now = machine.kernel.affinity(tid)?;
+            let Some(stat) = machine.thread(pid, tid).filter(|_| now != *shield) else {
+                continue;
+            };
+            ledger.add(&[Entry::Task(Task {
+                pid,
+                tid,
+                start: stat.start,
+                old: match plain {
+                    Some(plain) => plain.clone(),
+                    None => given.wish(machine, pid, (tid, stat.start), &now),
+                },
+                new: shield.clone(),
+            })])?;
+            machine.kernel.set_affinity(tid, shield)?;
+            moved += 1;
+        }
+        if moved == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The shield's place in the ledger, and the cores that remain. One is raised at a time: what each finds is
+/// what the one before has left.
+pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(Ledger, CoreSet), Error> {
+    /// So long another one may take to be raised.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let unkept = |e: io::Error| {
+        let help = "what was before is written there, to be restored after a crash";
+        Error::new(format!("cannot keep a record: {e}"), help)
+    };
+    let path = own_place().map_err(unkept)?;
+    let pid = std::process::id() as i32;
+    let start = machine.process(pid).map_or(0, |s| s.start);
+    let me = Who { pid, start };
+    let number = request.cores.first().unwrap_or(0);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let locked = Locked::open(&path).map_err(unkept)?;
+        let record = locked.read().map_err(unkept)?.unwrap_or_default();
+        let rising = |held: &Held| held.rung.is_empty() && held.holder(machine).is_some();
+        let Some(other) = record.shields.iter().find(|held| rising(held)) else {
+            for held in &record.shields {
+                taken(machine, held, &request.cores)?;
+            }
+            let topology = Topology::of(machine);
+            let others = check(&request.cores, &topology, &shielded(&there_are()))?;
+            let begin = [
+                Entry::Shield(request.cores.clone(), machine.ticks_now()),
+                Entry::Tool(me),
+            ];
+            let text: String = begin.iter().map(|e| e.line(number)).collect();
+            locked.begin(&text).map_err(unkept)?;
+            return Ok((Ledger::of(&path, number, Some(me)), others));
+        };
+        if Instant::now() > until {
+            return Err(Error::new(
+                format!(
+                    "the shield on {} is still being raised",
+                    cores(&other.cores)
+                ),
+                "wait for it, or see: levada shield status",
+            ));
+        }
+        drop(locked);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The mask that this process would have if there were no shields.
+pub(super) fn own_wish(machine: &Machine, ledger: &Ledger) -> CoreSet {
+    let mask = machine.kernel.affinity(0).unwrap_or_default();
+    let me = std::process::id() as i32;
+    let record = Record::read(&ledger.path).unwrap_or_default();
+    match machine.process(me) {
+        Some(own) => Given::all(&record).wish(machine, me, (me, own.start), &mask),
+        None => mask,
+    }
+}
+
+pub(super) fn check_process(machine: &Machine, pid: i32) -> Result<(), Error> {
+    match machine.process(pid).filter(|s| !s.is_dead()) {
+        None => Err(Error::new(format!("there is no process {pid}"), "")),
+        Some(s) if s.is_kernel() => Err(Error::new(
+            format!("{pid} ({}) is a thread of the kernel", s.name),
+            "",
+        )),
+        // SAFETY: has no preconditions.
+        Some(s)
+            if !machine.may_move_all()
+                && machine.owner(pid) != Some(unsafe { libc::geteuid() }) =>
+        {
+            Err(Error::new(
+                format!("process {pid} ({}) is another user's", s.name),
+                "be root to move it",
+            ))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+pub(super) fn check_thread(machine: &Machine, pid: i32, thread: Option<i32>) -> Result<(), Error> {
+    match thread.filter(|tid| machine.thread(pid, *tid).is_none()) {
+        None => Ok(()),
+        Some(tid) => {
+            let what = format!("process {pid} has no thread {tid}");
+            Err(Error::new(
+                what,
+                "ls /proc/PID/task shows those that it has",
+            ))
+        }
+    }
+}
