@@ -3,16 +3,17 @@
 //!
 //! All calls may come from any thread. What takes long (waiting for an end) is done without the table
 //! in hand, so that applications do not wait for one another's control. The table is changed by who
-//! loads and unloads, and by the thread that watches (`watch.rs`), which hears of every end. What a host
+//! loads and unloads, and by the thread that watches (`monitor`), which hears of every end. What a host
 //! can be asked for is in the files `load`, `control`, `replace` and `stop`.
 
-use crate::events::Events;
-use crate::hosted::{Hosted, Seen, State};
-use crate::outcome::Outcome;
-use crate::refusal::{Kind, Refusal};
-use crate::stdio::Stdio;
-use crate::table::Shared;
-use crate::watch::{self, Note};
+use crate::app::{Hosted, Seen, State};
+use crate::context::Shared;
+use crate::model::error::{Kind, Refusal};
+use crate::model::events::Events;
+use crate::model::outcome::Outcome;
+use crate::monitor;
+use crate::monitor::Note;
+use crate::util::c_stdio::Stdio;
 use levada_map::{Machine, Scheduling};
 use levada_sys::{Runtime, RuntimeOptions, Schedule};
 use std::sync::mpsc;
@@ -72,7 +73,7 @@ impl Host {
             let what = format!("the runtime cannot start: {e}");
             Refusal::new(Kind::Limit, what).help("run levada doctor")
         })?;
-        let mut machine = crate::cores::machine(&runtime);
+        let mut machine = crate::mapping::topology::machine(&runtime);
         machine.scheduling = match options.runtime.schedule {
             Schedule::EventDriven => Scheduling::EventDriven,
             Schedule::RoundRobin => Scheduling::RoundRobin,
@@ -93,7 +94,7 @@ impl Host {
         let watched = shared.clone();
         let watch = std::thread::Builder::new()
             .name("levada/watch".to_string())
-            .spawn(move || watch::watch(&watched, &heard))
+            .spawn(move || monitor::watch(&watched, &heard))
             .map_err(|e| Refusal::new(Kind::Limit, format!("a thread cannot be started: {e}")))?;
         Ok(Host {
             shared,

@@ -31,7 +31,7 @@ pub fn amount(text: &str) -> Result<f64, String> {
     }
 }
 
-pub use levada_host::api::given::size;
+pub use levada_host::protocol::lenient::size;
 
 pub fn domain(text: &str) -> Result<u32, String> {
     const LAST: u32 = 0x7fff_ffff;

@@ -5,8 +5,8 @@ use super::format::done;
 use super::{Done, client, client_of_waiting, given_within, one, say};
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::common::output::grouped;
-use levada_host::api::types::{Application, MoveRequest, Unloaded, WITHIN};
 use levada_host::client::Method;
+use levada_host::protocol::{Application, MoveRequest, Unloaded, WITHIN};
 use serde_json::{Value, json};
 
 fn within(at: &AtArgs) -> String {

@@ -3,7 +3,7 @@
 
 use crate::common::output::{grouped, plural, table, unit_of};
 use levada_host::State;
-use levada_host::api::types::{Application, HostInfo, Progress, Worker};
+use levada_host::protocol::{Application, HostInfo, Progress, Worker};
 
 /// Of a host whose workers have a real-time priority, that they have.
 pub fn realtime(host: &HostInfo) -> String {

@@ -7,7 +7,7 @@ use super::{Done, client_of_load, compiled, one};
 use crate::cli::{LoadArgs, ReplaceArgs};
 use crate::common::output::{self, Failure, plural};
 use levada_host::Verdict;
-use levada_host::api::types::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
+use levada_host::protocol::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

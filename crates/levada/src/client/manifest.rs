@@ -5,8 +5,8 @@ use super::load::{as_text, loaded_all};
 use super::{Done, client_of_load, compiled};
 use crate::cli::LoadArgs;
 use crate::common::output::{self, Failure};
-use levada_host::api::LARGEST_REQUEST;
-use levada_host::api::types::{COMPILES_WITHIN, Details, Manifest};
+use levada_host::http::body::LARGEST_REQUEST;
+use levada_host::protocol::{COMPILES_WITHIN, Details, Manifest};
 use serde_json::json;
 
 /// An option that would say of one application what a manifest says of each.
@@ -50,7 +50,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> Done {
     }
     let path = std::path::absolute(&args.network.network)?;
     let shown = path.display();
-    let text = levada_host::text_file::read(&path);
+    let text = levada_host::util::text_file::read(&path);
     let text = text.map_err(|e| Failure::new(format!("{shown}: {e}")))?;
     let read: Result<Manifest, _> = toml::from_str(&text);
     let mut manifest = read.map_err(|e| {

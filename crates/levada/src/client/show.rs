@@ -6,8 +6,8 @@ use super::{Done, client, client_of_waiting, given_within, one, say};
 use crate::cli::{AllArgs, OneArgs};
 use crate::common::output::{grouped, plural, table};
 use levada_host::State;
-use levada_host::api::types::{Application, Details, HostInfo, Why};
 use levada_host::client::Method;
+use levada_host::protocol::{Application, Details, HostInfo, Why};
 use serde_json::Value;
 
 pub fn list(args: &AllArgs) -> Done {

@@ -5,8 +5,8 @@ use super::format::{applications, core, realtime, share};
 use super::{Done, client, say};
 use crate::cli::AtArgs;
 use crate::common::output::{grouped, plural, table};
-use levada_host::api::types::{Stats, Worker};
 use levada_host::client::Method;
+use levada_host::protocol::{Stats, Worker};
 use serde_json::Value;
 
 pub fn stats(at: &AtArgs) -> Done {

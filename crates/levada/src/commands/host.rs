@@ -6,14 +6,16 @@ use crate::common::output::{self, Failure, failure, plural};
 use crate::common::realtime;
 use crate::common::sd_notify;
 use crate::common::signals::{self, Interrupt};
-use levada_host::api::guard;
-use levada_host::api::isolated::{AllIsolated, Starts};
-use levada_host::api::prepare::Preparing;
-use levada_host::api::serve::serve;
-use levada_host::api::socket::{Socket, usual_path};
-use levada_host::api::{self, Served};
-use levada_host::state::{self, Memory, Restore};
-use levada_host::{Host, What, files, last_words};
+use levada_host::http::router;
+use levada_host::http::serve::serve;
+use levada_host::http::socket::{Socket, usual_path};
+use levada_host::isolated::{self, AllIsolated, Starts, guard};
+use levada_host::ops::prepare_process::Preparing;
+use levada_host::ops::state::Served;
+use levada_host::persist::crash_record;
+use levada_host::persist::store::{self, Memory, Restore};
+use levada_host::util::fd_limit;
+use levada_host::{Host, What};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
 use std::path::PathBuf;
@@ -74,7 +76,7 @@ fn give_leases() -> Option<Leases> {
 
 pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let held = hold(args);
-    let blamed = last_words::end();
+    let blamed = crash_record::end();
     match held? {
         Some(signal) => {
             // SAFETY: all streams; what has printed has ended.
@@ -90,7 +92,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 /// the host that has started it sees, and says, what has ended it.
 fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
-    files::allow_all();
+    fd_limit::allow_all();
     // The process of one isolated application ends by that.
     if !isolated {
         signals::survive_cpu_limit();
@@ -118,12 +120,12 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
             Ok(file) => Some(file),
             Err(e) => return failure(format!("cannot keep a file for last words: {e}")),
         },
-        (None, true) => socket.beside(api::isolated::LAST_WORDS).ok(),
+        (None, true) => socket.beside(isolated::LAST_WORDS).ok(),
         (None, false) => None,
     };
-    last_words::leave_to(words, !isolated);
+    crash_record::leave_to(words, !isolated);
     let host = realtime::start(&options)?;
-    last_words::of(host.runtime());
+    crash_record::of(host.runtime());
     let restore = args.restore.map_or(Restore::Nothing, Restore::from);
     if !isolated {
         host.events().log_failures();
@@ -133,7 +135,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
         host.tell_first(move |name, number| kept.over_if_free(name, number));
         tell_what_was_left(memory, &host, restore);
     }
-    api::isolated::tidy();
+    isolated::tidy();
     let served = Arc::new(served(args, host, memory, restore));
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
@@ -141,7 +143,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let at_once = match isolated {
         true => guard::end_by,
         false => |signal| {
-            last_words::end();
+            crash_record::end();
             signals::exit(signal)
         },
     };
@@ -160,7 +162,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     // usual class.
     served.host.runtime().serve();
     if args.json {
-        output::line(&serde_json::json!(api::info(&served)).to_string())?;
+        output::line(&serde_json::json!(router::info(&served)).to_string())?;
     }
     // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
     let tell = |what| (!isolated).then(|| sd_notify::tell(what));
@@ -170,7 +172,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let saved = match &served.memory {
         Some(memory) => memory.close(),
         None => {
-            last_words::keep_silent();
+            crash_record::keep_silent();
             Ok(())
         }
     };
@@ -189,7 +191,7 @@ fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     let folder = match &args.state {
         // An application may leave the folder in which we were started.
         Some(folder) => Some(std::path::absolute(folder)?),
-        None => state::usual_folder(),
+        None => store::usual_folder(),
     };
     let Some(folder) = folder else {
         return Ok(None);
@@ -279,7 +281,7 @@ fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32
     if let Some(signal) = signal {
         guard::end_by(signal);
     }
-    last_words::end();
+    crash_record::end();
     // SAFETY: whatever would be run at the end may wait for that firing, too.
     unsafe { libc::_exit(1) };
 }

@@ -3,8 +3,8 @@
 //! the cores than the workers leave, and where these are busy that is little.
 
 use crate::common::output::plain;
-use levada_host::api::types::HostInfo;
 use levada_host::client::Client;
+use levada_host::protocol::HostInfo;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;

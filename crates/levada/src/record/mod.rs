@@ -5,7 +5,8 @@ pub mod profile;
 pub mod sampler;
 
 use crate::common::output::Failure;
-use levada_host::{Hosted, weights};
+use levada_host::Hosted;
+use levada_host::mapping::weights;
 use levada_map::io::{Described, describe};
 use levada_map::{Course, Machine, Mix, Problem};
 use levada_sys::{Counters, Network, WorkerCounters};
@@ -26,7 +27,7 @@ impl From<Problem> for Failure {
 
 /// What a file holds, or why it cannot be read.
 pub fn text_of(option: &str, file: &Path) -> Result<String, Failure> {
-    levada_host::text_file::read(file)
+    levada_host::util::text_file::read(file)
         .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
 }
 
@@ -107,7 +108,7 @@ pub fn pins(
     workers: usize,
 ) -> Result<Vec<Option<u32>>, Failure> {
     let text = text_of("--placement", file)?;
-    levada_host::placement::pins(&text, name, name, network, workers, false)
+    levada_host::mapping::placement_file::pins(&text, name, name, network, workers, false)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))
 }
 

@@ -5,10 +5,10 @@
 use crate::common::output;
 use levada_cores::CoreSet;
 use levada_host::Kind;
-use levada_host::api::away::Away;
-use levada_host::api::socket::usual_path;
-use levada_host::api::types::{HostInfo, Worker};
 use levada_host::client::{Client, Method};
+use levada_host::http::reservations::Away;
+use levada_host::http::socket::usual_path;
+use levada_host::protocol::{HostInfo, Worker};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

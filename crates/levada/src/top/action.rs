@@ -3,8 +3,8 @@
 
 use crate::client::one;
 use levada_host::State;
-use levada_host::api::types::{Application, Failed, MoveRequest, Unloaded};
 use levada_host::client::{Client, Method};
+use levada_host::protocol::{Application, Failed, MoveRequest, Unloaded};
 use serde_json::{Value, json};
 
 /// What a key asks for.

@@ -6,8 +6,8 @@ use super::Happening;
 use super::action::Wish;
 use crate::client::one;
 use levada_host::State;
-use levada_host::api::types::{Application, Details, Failed, Stats, Why};
 use levada_host::client::Client;
+use levada_host::protocol::{Application, Details, Failed, Stats, Why};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ mod tests;
 
 use super::action::Wish;
 use super::poller::More;
-use levada_host::api::types::{Actor, Application, Stats};
+use levada_host::protocol::{Actor, Application, Stats};
 use samples::Looks;
 use std::cell::Cell;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::layout::{cells_of, indented, lines};
 use super::samples::busy;
 use crate::common::output::{grouped, plural};
 use crate::top::wrap::{ending, shortened};
-use levada_host::api::types::{Channel, Worker};
+use levada_host::protocol::{Channel, Worker};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Stylize;

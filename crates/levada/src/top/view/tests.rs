@@ -6,7 +6,7 @@ use super::*;
 use crate::top::is_end;
 use crate::top::poller::living_first;
 use levada_host::State;
-use levada_host::api::types::{Channel, Details, Worker};
+use levada_host::protocol::{Channel, Details, Worker};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::json;

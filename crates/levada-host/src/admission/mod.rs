@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+
+pub(crate) mod check;
+pub(crate) mod simulation;

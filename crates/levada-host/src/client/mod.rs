@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A client of a host: a request over its socket, and what it answers.
+
+pub(crate) mod write_first;
+
+use crate::client::write_first::Asks;
+use crate::model::error::Kind;
+use crate::protocol::Failed;
+use crate::util::at_fork::lives_behind;
+use crate::util::process::{is_stopped, listener_of};
+use http_body_util::{BodyExt, Full, Limited};
+pub use hyper::Method;
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::UnixStream;
+
+/// The host behind a socket.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+    within: Duration,
+    /// Whose process it is, of a host that nobody knows by its socket.
+    application: Option<String>,
+}
+
+/// So much an answer may be, and a line of one that goes on: far more than any host has to say. The process of an
+/// application that is not trusted could say anything for ever.
+const MOST: usize = 256 << 20;
+
+/// So long a host may take to answer, if its client says nothing else.
+pub const USUAL: Duration = Duration::from_secs(45);
+
+/// Where there is no answer.
+fn failed(kind: Kind, error: String, help: Option<&str>) -> Failed {
+    Failed {
+        error,
+        help: help.map(str::to_string),
+        kind: Some(kind),
+        unanswered: true,
+        ..Failed::default()
+    }
+}
+
+/// `text` as a part of an address.
+pub fn encoded(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-~".contains(&b);
+    text.bytes()
+        .map(|b| match plain(b) {
+            true => char::from(b).to_string(),
+            false => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+impl Client {
+    pub fn new(socket: &Path) -> Client {
+        Client {
+            socket: socket.to_path_buf(),
+            within: USUAL,
+            application: None,
+        }
+    }
+
+    /// It is the process of an isolated application: errors say that, and not its socket.
+    pub fn of_application(self, name: &str) -> Client {
+        Client {
+            application: Some(name.to_string()),
+            ..self
+        }
+    }
+
+    fn host(&self) -> String {
+        match &self.application {
+            Some(name) => format!("the process of {name}"),
+            None => format!("the host at {}", self.socket.display()),
+        }
+    }
+
+    fn went(&self, e: hyper::Error) -> Failed {
+        failed(
+            Kind::HostGone,
+            format!("{} went in the middle: {e}", self.host()),
+            None,
+        )
+    }
+
+    /// Says too much.
+    fn endless(&self) -> Failed {
+        let most = MOST >> 20;
+        failed(
+            Kind::Internal,
+            format!("{} answers with more than {most} MiB", self.host()),
+            None,
+        )
+    }
+
+    /// All of an answer.
+    async fn whole(&self, body: Incoming) -> Result<Bytes, Failed> {
+        match Limited::new(body, MOST).collect().await {
+            Ok(all) => Ok(all.to_bytes()),
+            Err(e) => Err(match e.downcast::<hyper::Error>() {
+                Ok(e) => self.went(*e),
+                Err(_) => self.endless(),
+            }),
+        }
+    }
+
+    fn unreachable(&self, e: std::io::Error) -> Failed {
+        let (host, shown) = (self.host(), self.socket.display());
+        match (e.kind(), &self.application) {
+            (ErrorKind::NotFound | ErrorKind::ConnectionRefused, None) => failed(
+                Kind::NoHost,
+                format!("no host lives at {shown}"),
+                Some("start one with levada host, or name its socket with --socket PATH"),
+            ),
+            (ErrorKind::PermissionDenied, None) => failed(
+                Kind::Denied,
+                format!("you may not speak to {host}"),
+                Some("only its user may, or the group that it was given with --group"),
+            ),
+            _ => failed(
+                Kind::NoHost,
+                format!("{host} cannot be spoken to: {e}"),
+                None,
+            ),
+        }
+    }
+
+    /// So long the host may take to answer.
+    pub fn within(self, within: Duration) -> Client {
+        Client { within, ..self }
+    }
+
+    /// What does not come in time is not waited for.
+    async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        let done = tokio::time::timeout(self.within, work).await;
+        done.unwrap_or_else(|_| {
+            // What is left of a time has nanoseconds that say nothing.
+            let within = Duration::from_millis((self.within.as_secs_f64() * 1e3).round() as u64);
+            let mut what = format!("{} has not answered within {within:?}", self.host());
+            let mut help =
+                "whether it has done what was asked is not known; see levada list".to_string();
+            if self.application.is_none()
+                && let Some(process) = self.stopped()
+            {
+                what += &format!(": its process {process} is stopped");
+                help = format!("kill -CONT {process} lets it go on, and do what was asked");
+            }
+            Err(Failed {
+                silent: true,
+                ..failed(Kind::Timeout, what, Some(&help))
+            })
+        })
+    }
+
+    /// The process that listens, if it is stopped.
+    fn stopped(&self) -> Option<u32> {
+        listener_of(&self.socket).filter(|process| is_stopped(*process))
+    }
+
+    fn block<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| failed(Kind::Limit, format!("cannot wait for a socket: {e}"), None))?
+            .block_on(work)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        address: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let stream = UnixStream::connect(&self.socket).await;
+        let stream = stream.map_err(|e| self.unreachable(e))?;
+        // A child of a host that has ended may have its socket still, and answers nothing.
+        if !lives_behind(&stream) {
+            return Err(self.unreachable(std::io::ErrorKind::ConnectionRefused.into()));
+        }
+        self.ask(stream, method, address, body).await
+    }
+
+    async fn ask(
+        &self,
+        stream: UnixStream,
+        method: Method,
+        address: &str,
+        body: Vec<u8>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let broken = |e: hyper::Error| {
+            let what = format!("{} does not answer: {e}", self.host());
+            failed(Kind::HostGone, what, None)
+        };
+        let stream = TokioIo::new(Asks::new(stream));
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(stream)
+            .await
+            .map_err(broken)?;
+        tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(address)
+            .header("host", "levada")
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|e| failed(Kind::Wrong, format!("{address}: {e}"), None))?;
+        let response = sender.send_request(request).await.map_err(broken)?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let text = self.whole(response.into_body()).await?;
+        let mut failed: Failed = serde_json::from_slice(&text).unwrap_or_else(|_| {
+            let what = format!("{} answers {status}, and nothing more", self.host());
+            failed(Kind::of_http_status(status.as_u16()), what, None)
+        });
+        let kind = failed.kind.unwrap_or(Kind::of_http_status(status.as_u16()));
+        failed.kind = Some(kind);
+        failed.unanswered = false;
+        Err(failed)
+    }
+
+    /// What it answers, as text.
+    pub fn text(&self, method: Method, address: &str, body: &Value) -> Result<String, Failed> {
+        self.block(self.timely(async {
+            let body = match body {
+                Value::Null => Vec::new(),
+                body => body.to_string().into_bytes(),
+            };
+            let response = self.send(method, address, body).await?;
+            let all = self.whole(response.into_body()).await?;
+            Ok(String::from_utf8_lossy(&all).into_owned())
+        }))
+    }
+
+    /// What it answers.
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        address: &str,
+        body: &Value,
+    ) -> Result<T, Failed> {
+        let text = self.text(method, address, body)?;
+        serde_json::from_str(&text).map_err(|e| {
+            failed(
+                Kind::Internal,
+                format!("{} says what is not understood: {e}", self.host()),
+                Some("is it of another version? levada list --json shows what it says"),
+            )
+        })
+    }
+
+    pub fn get<T: DeserializeOwned>(&self, address: &str) -> Result<T, Failed> {
+        self.call(Method::GET, address, &Value::Null)
+    }
+
+    /// Hands over each line of what it answers, as it comes, until `each` says false or it ends.
+    pub fn lines(&self, address: &str, mut each: impl FnMut(&str) -> bool) -> Result<(), Failed> {
+        self.block(async {
+            let response = self
+                .timely(self.send(Method::GET, address, Vec::new()))
+                .await?;
+            let mut body = response.into_body();
+            let mut rest = Vec::new();
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|e| self.went(e))?;
+                // What was there before has no end of a line in it.
+                let mut from = rest.len();
+                rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
+                while let Some(at) = rest[from..].iter().position(|b| *b == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=from + at).collect();
+                    from = 0;
+                    let line = String::from_utf8_lossy(&line);
+                    let line = line.trim_end();
+                    if !line.is_empty() && !each(line) {
+                        return Ok(());
+                    }
+                }
+                if rest.len() > MOST {
+                    return Err(self.endless());
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    /// What is heard of who says this to a question, and why no more is.
+    fn heard_of(says: impl FnOnce(&mut UnixStream) + Send) -> (Vec<String>, String) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                says(&mut stream);
+            });
+            let mut heard = Vec::new();
+            let done = crate::client::Client::new(&path).lines("/events", |line| {
+                heard.push(line.to_string());
+                true
+            });
+            (heard, done.unwrap_err().error)
+        })
+    }
+
+    /// A host that is killed while it tells is not one that has told all.
+    #[test]
+    fn a_connection_that_breaks_is_an_error() {
+        let (heard, why) = heard_of(|stream| {
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            let answer = format!("{head}4\r\none\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+        });
+        assert_eq!(heard, ["one"]);
+        assert!(why.contains("went in the middle"), "{why}");
+    }
+
+    /// A process whose code is not trusted could say anything for ever.
+    #[test]
+    fn a_line_without_end_is_an_error() {
+        let (heard, why) = heard_of(|stream| {
+            let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\ntwo\n";
+            let mut said = stream.write_all(head);
+            while said.is_ok() {
+                said = stream.write_all(&[b'x'; 1 << 16]);
+            }
+        });
+        assert_eq!(heard, ["one", "two"]);
+        assert!(why.contains("more than 256 MiB"), "{why}");
+    }
+
+    /// A host that has no place for a client says so before it is asked, and goes, even amid the question.
+    #[test]
+    fn who_is_turned_away_is_told_so() {
+        let client = crate::client::Client::new(std::path::Path::new("s"));
+        let body = r#"{"error": "no place", "help": "later"}"#;
+        let head = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length";
+        let said = format!("{head}: {}\r\n\r\n{body}", body.len());
+        // How much of the question it takes before it goes.
+        for taken in [0, 1, 1000] {
+            let (ours, mut host) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            host.write_all(said.as_bytes()).unwrap();
+            let goes = std::thread::spawn(move || host.read_exact(&mut vec![0; taken]));
+            while taken == 0 && !goes.is_finished() {
+                std::thread::yield_now();
+            }
+            let refused = client.block(async {
+                let ours = crate::client::UnixStream::from_std(ours).unwrap();
+                let (method, long) = (crate::client::Method::POST, vec![b' '; 1 << 20]);
+                let asked = client.ask(ours, method, "/applications", long);
+                client.timely(asked).await
+            });
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.error, "no place", "{taken}");
+            assert_eq!(refused.help.as_deref(), Some("later"));
+            goes.join().unwrap().unwrap();
+        }
+    }
+
+    /// A host that listens and does nothing more, as one that is stopped.
+    #[test]
+    fn a_host_that_says_nothing_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let client = crate::client::Client::new(&path).within(std::time::Duration::from_millis(50));
+        let why = client
+            .get::<Vec<String>>("/applications")
+            .unwrap_err()
+            .error;
+        assert!(why.contains("has not answered within 50ms"), "{why}");
+        let why = client.lines("/events", |_| true).unwrap_err().error;
+        assert!(why.contains("has not answered"), "{why}");
+    }
+
+    /// What nobody has named is of no use in an error.
+    #[test]
+    fn an_isolated_application_is_told_by_its_name() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("s");
+        let within = std::time::Duration::from_millis(50);
+        let client = crate::client::Client::new(&path)
+            .of_application("radio")
+            .within(within);
+        let absent = client.get::<Vec<String>>("/host").unwrap_err();
+        let _listener = UnixListener::bind(&path).unwrap();
+        let silent = client.get::<Vec<String>>("/host").unwrap_err();
+        for (failed, words) in [
+            (absent, "cannot be spoken to"),
+            (silent, "has not answered"),
+        ] {
+            let said = format!("{failed:?}");
+            assert!(failed.error.starts_with("the process of radio "), "{said}");
+            assert!(failed.error.contains(words), "{said}");
+            assert!(
+                !said.contains(path.to_str().unwrap()) && !said.contains("--socket"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_encoded() {
+        assert_eq!(crate::client::encoded("a-b.c"), "a-b.c");
+        assert_eq!(crate::client::encoded("a/b ü?"), "a%2Fb%20%C3%BC%3F");
+    }
+}

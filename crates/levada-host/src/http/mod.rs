@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+
+pub mod body;
+pub mod follow_slots;
+pub(crate) mod metrics;
+pub(crate) mod neighbors;
+pub(crate) mod openapi;
+pub(crate) mod path;
+pub mod reservations;
+pub mod router;
+pub mod serve;
+pub mod socket;

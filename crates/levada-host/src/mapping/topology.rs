@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The cores that workers run on, as the mapper sees them: which share a physical core, a cache, a
+//! socket; and what it costs to hand something from one to another.
+
+use crate::mapping::transfer_cost;
+use levada_map::{Core, Machine};
+use levada_sys::Runtime;
+use std::path::{Path, PathBuf};
+
+/// The core of each worker; -1: it is pinned to none.
+fn cpus(runtime: &Runtime) -> Vec<i32> {
+    let workers = 0..runtime.workers();
+    workers
+        .map(|w| runtime.worker_counters(w).map_or(-1, |c| c.cpu))
+        .collect()
+}
+
+/// The machine under a runtime: worker by worker, from what the kernel says of its core, and what is measured now, before
+/// anything runs there.
+pub fn machine(runtime: &Runtime) -> Machine {
+    let cpus = cpus(runtime);
+    let known: Option<Vec<Core>> = cpus.iter().map(|&cpu| core(cpu)).collect();
+    let machine = match known {
+        Some(cores) => Machine {
+            cores,
+            ..Machine::new(0)
+        },
+        None => Machine::new(cpus.len()),
+    };
+    transfer_cost::measured(&machine, &cpus)
+}
+
+fn core(cpu: i32) -> Option<Core> {
+    let folder = PathBuf::from(format!(
+        "/sys/devices/system/cpu/cpu{}",
+        u32::try_from(cpu).ok()?
+    ));
+    let body = first(&folder.join("topology/thread_siblings_list"))?;
+    let socket = first(&folder.join("topology/physical_package_id"))?;
+    // The last level that there is.
+    let cache = (0..8)
+        .rev()
+        .find_map(|i| first(&folder.join(format!("cache/index{i}/shared_cpu_list"))));
+    Some(Core {
+        speed: 1.0,
+        body,
+        cache: cache.unwrap_or(socket),
+        socket,
+    })
+}
+
+/// The first number of a file: cores that share something have the same list.
+fn first(file: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.trim()
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+
+pub(crate) mod admission_report;
+pub(crate) mod error;
+pub mod events;
+pub(crate) mod outcome;

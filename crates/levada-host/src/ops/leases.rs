@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The leases of the cores, as one sees them from outside.
+
+use crate::protocol::Lease;
+use levada_sys::leases::Leases;
+use std::collections::HashMap;
+
+/// Those that somebody else ever wanted.
+pub fn by_core() -> HashMap<i32, Lease> {
+    let wanted = |l: &levada_sys::leases::LeaseCore| {
+        let others = process_of(l.thread).is_some_and(|p| p != std::process::id());
+        l.given + l.seized + l.left > 0 || l.waiting > 0 || others
+    };
+    Leases::read()
+        .into_iter()
+        .filter(wanted)
+        .map(|l| {
+            let lease = Lease {
+                process: process_of(l.thread),
+                waiting: l.waiting,
+                given: l.given,
+                seized: l.seized,
+                left: l.left,
+                waits: l.waits,
+                waited: l.waited_ns as f64 / 1e9,
+                longest: l.longest_ns as f64 / 1e9,
+            };
+            (l.cpu as i32, lease)
+        })
+        .collect()
+}
+
+/// Whose thread that is; none: there is no such thread, or it is 0.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}

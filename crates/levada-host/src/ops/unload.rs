@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Unloading an application by its name, wherever it runs, or forgetting what the host before this one had loaded.
+//! The next host is told that it goes before it has gone: whatever ends this one meanwhile, it is not loaded again.
+
+use crate::app::State;
+use crate::isolated::Isolated;
+use crate::model::error::{Kind, Refusal};
+use crate::ops::load::is_live;
+use crate::ops::state::Served;
+use crate::protocol::{Failed, Unloaded, WITHIN};
+use std::io;
+use std::time::Duration;
+
+/// At once (`now`), or when what is in flight has come out.
+pub fn unload_by_name(
+    served: &Served,
+    name: String,
+    now: bool,
+    within: Duration,
+) -> Result<Unloaded, Failed> {
+    let memory = served.memory.as_ref();
+    let is_here = || served.isolated.find(&name).is_some() || served.host.find(&name).is_ok();
+    let forgotten = memory.filter(|_| !is_here()).map(|m| m.forget_left(&name));
+    match forgotten {
+        Some(Ok(true)) => {
+            served.coming.is_not_due(&name);
+            return Ok(Unloaded::forgotten(name));
+        }
+        Some(Err(e)) => {
+            served.coming.is_not_due(&name);
+            return Err(not_saved(&name, &e));
+        }
+        Some(Ok(false)) | None => {}
+    }
+    // What is to end at once need not begin.
+    let within = match now {
+        true => within,
+        false => {
+            let lives = || is_live(served, &name);
+            served.coming.wait(&name, within, lives)?
+        }
+    };
+    if let Some(isolated) = served.isolated.find(&name) {
+        return unload_isolated(served, &isolated, now, within);
+    }
+    let (mut numbers, mut marked) = (Vec::new(), Ok(()));
+    let goes = |number| {
+        numbers.push(number);
+        if let (Some(memory), true) = (memory, marked.is_ok()) {
+            marked = memory.goes(&name, number);
+        }
+    };
+    let ended = served.host.unload(&name, now, within, goes);
+    let ended = ended.map_err(|refusal| not_marked(refusal.into(), &marked))?;
+    let mut saved = Ok(());
+    for number in numbers.into_iter().chain([ended.number]) {
+        if let Some(memory) = memory {
+            saved = memory.forget(&name, number).and(saved);
+        }
+    }
+    saved.map_err(|e| not_saved(&name, &e))?;
+    Ok(Unloaded::new(name, ended))
+}
+
+/// It is unloaded, and the next host would not know that.
+fn not_saved(name: &str, why: &io::Error) -> Failed {
+    let what = format!(
+        "{name} is unloaded, but that could not be saved: {why}; the next host would load it again"
+    );
+    Refusal::new(Kind::NotSaved, what)
+        .help("it is tried again with each change, and when this host ends")
+        .into()
+}
+
+/// It is to end, and has not yet; nor would the next host know that.
+fn not_marked(failed: Failed, marked: &io::Result<()>) -> Failed {
+    match marked {
+        Ok(()) => failed,
+        Err(e) => Failed {
+            error: format!(
+                "{}; and it could not be saved that it is to end: {e}",
+                failed.error
+            ),
+            ..failed
+        },
+    }
+}
+
+/// All that have ended or failed, wherever they ran, and nothing that runs.
+pub fn unload_ended(served: &Served) -> Result<Vec<Unloaded>, Failed> {
+    let within = Duration::from_secs_f64(WITHIN);
+    let (mut gone, mut failed) = (Vec::new(), None);
+    for (name, ended) in served.host.unload_ended() {
+        if let Some(memory) = &served.memory
+            && let Err(e) = memory.forget(&name, ended.number)
+        {
+            failed.get_or_insert(not_saved(&name, &e));
+        }
+        gone.push(Unloaded::new(name, ended));
+    }
+    for isolated in served.isolated.list() {
+        if isolated.lives() {
+            continue; // and may take long to say so
+        }
+        let state = isolated.details().application.state;
+        if matches!(state, State::Ended | State::Failed) {
+            match unload_isolated(served, &isolated, true, within) {
+                Ok(unloaded) => gone.push(unloaded),
+                Err(why) if why.kind == Some(Kind::NotSaved) => drop(failed.get_or_insert(why)),
+                // One that somebody else has unloaded meanwhile is theirs to tell.
+                Err(_) => {}
+            }
+        }
+    }
+    failed.map_or(Ok(gone), Err)
+}
+
+fn unload_isolated(
+    served: &Served,
+    isolated: &Isolated,
+    now: bool,
+    within: Duration,
+) -> Result<Unloaded, Failed> {
+    let (name, number) = (isolated.name.as_str(), isolated.number);
+    let memory = served.memory.as_ref();
+    let marked = memory.map_or(Ok(()), |memory| memory.goes(name, number));
+    let events = served.host.events();
+    let unloaded = served.isolated.unload(isolated, now, within, events);
+    let unloaded = unloaded.inspect_err(|_| {
+        let state = isolated.details().application.state;
+        if let Some(memory) = memory
+            && !matches!(state, State::Draining | State::Ending)
+        {
+            memory.stays(name, number);
+        }
+    });
+    let unloaded = unloaded.map_err(|failed| not_marked(failed, &marked))?;
+    let saved = memory.map_or(Ok(()), |memory| memory.forget(name, number));
+    saved.map_err(|e| not_saved(name, &e))?;
+    Ok(unloaded)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The files of a state folder, and how they change: each appears or goes as a whole, and is on the disk then; of
+//! several that change together all do, since the next host finishes what one that was killed has begun.
+
+use crate::lifecycle::load::check_name;
+use crate::persist::journal::held;
+use crate::persist::partial_outputs;
+use crate::protocol::LoadRequest;
+use levada_files::{create_private, read_private};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// No file of a state folder is larger: a request has at most 1 MiB.
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
+
+/// What is changed of several files, which a next host finishes if it finds it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Change {
+    pub(crate) keep: Vec<LoadRequest>,
+    pub(crate) forget: Vec<String>,
+}
+
+pub(crate) const CHANGE: &str = ".change";
+
+impl Change {
+    /// From the moment that its file is there it will be made, whatever happens.
+    pub(crate) fn make(&self, folder: &Path) -> std::io::Result<()> {
+        // One file appears or goes as a whole anyway.
+        let several = self.keep.len() + self.forget.len() > 1;
+        if several {
+            write_whole(folder, CHANGE, &serde_json::to_vec(self)?)?;
+        }
+        for request in &self.keep {
+            write_request(folder, request)?;
+        }
+        for name in &self.forget {
+            remove_whole(folder, &kept(name))?;
+        }
+        match several {
+            true => std::fs::remove_file(folder.join(CHANGE)),
+            false => Ok(()),
+        }
+    }
+
+    /// What is kept under the names that it is to keep.
+    pub(crate) fn before(&self, folder: &Path) -> Vec<Before> {
+        let names = self.keep.iter().filter_map(|r| r.name.as_deref());
+        let files = names.map(|name| {
+            let file = kept(name);
+            let text = read_private(&folder.join(&file), MAX_BYTES).ok();
+            (file, text)
+        });
+        files.collect()
+    }
+}
+
+/// A file, and what was in it; none: there was no such file.
+pub(crate) type Before = (String, Option<Vec<u8>>);
+
+/// Makes the change in whose midst the host before was ended.
+pub(crate) fn finish(folder: &Path) -> std::io::Result<()> {
+    let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
+    let text = match read_private(&folder.join(CHANGE), MAX_BYTES) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        text => text.map_err(named)?,
+    };
+    let change: Change = serde_json::from_slice(&text).map_err(|e| {
+        let what = format!(
+            "{CHANGE} is damaged ({e}): it says what the last host was about to load or unload together; once it is \
+             removed, a host starts with what is kept beside it"
+        );
+        std::io::Error::other(what)
+    })?;
+    change.make(folder).map_err(named)?;
+    // One alone needs no such file, and has left it.
+    let _ = std::fs::remove_file(folder.join(CHANGE));
+    Ok(())
+}
+
+pub(crate) fn named(name: &str, request: &LoadRequest) -> LoadRequest {
+    LoadRequest {
+        name: Some(name.to_string()),
+        ..request.clone()
+    }
+}
+
+pub(crate) fn write_request(folder: &Path, request: &LoadRequest) -> std::io::Result<()> {
+    let name = request.name.as_deref().unwrap_or_default();
+    let text = serde_json::to_vec_pretty(request)?;
+    write_whole(folder, &kept(name), &text)
+}
+
+/// The file is there with all of the text, or as it was.
+pub(crate) fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
+    // A name does not begin with a dot, so this is nobody's.
+    let new = folder.join(format!(".{name}.new"));
+    let written = create_private(&new).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    let done = written
+        .and_then(|()| std::fs::rename(&new, folder.join(name)))
+        .and_then(|()| File::open(folder)?.sync_all());
+    if done.is_err() {
+        drop(std::fs::remove_file(&new));
+    }
+    done
+}
+
+/// The file that says how an application was loaded.
+pub(crate) fn kept(name: &str) -> String {
+    format!("{name}.json")
+}
+
+/// The file that says that an application has been told to go.
+pub(crate) fn going(name: &str) -> String {
+    format!("{name}.going")
+}
+
+/// The file that says how the two versions were loaded of an application that is being replaced.
+pub(crate) fn replacing(name: &str) -> String {
+    format!("{name}.replacing")
+}
+
+/// Of a host that was killed while it replaced something: what either version has written and not completed is removed.
+pub(crate) fn forget_replacing(folder: &Path) {
+    let mut halves = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if file
+            .strip_suffix(".replacing")
+            .is_none_or(|name| check_name(name).is_err())
+        {
+            continue;
+        }
+        let text = read_private(&entry.path(), MAX_BYTES).unwrap_or_default();
+        let both: Vec<LoadRequest> = serde_json::from_slice(&text).unwrap_or_default();
+        halves.extend(both.iter().filter_map(partial_outputs::output_of));
+        let _ = remove_whole(folder, &file);
+    }
+    partial_outputs::remove_all_soon(halves);
+}
+
+/// The file is not there.
+pub(crate) fn remove_whole(folder: &Path, name: &str) -> std::io::Result<()> {
+    let path = folder.join(name);
+    // A file system that may only be read refuses also what there is nothing of.
+    let not_there = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    if std::fs::symlink_metadata(&path).is_err_and(|e| not_there(&e)) {
+        return Ok(());
+    }
+    match std::fs::remove_file(path) {
+        Err(e) if !not_there(&e) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The files that are kept of one, in the order in which they go: that it was to go last, so that it is known as long as
+/// it matters.
+pub(crate) fn all_of(name: &str) -> [String; 3] {
+    [kept(name), held(name), going(name)]
+}
+
+/// Takes away what is kept of one.
+fn forget_file(folder: &Path, name: &str) {
+    for file in all_of(name) {
+        let _ = remove_whole(folder, &file);
+    }
+}
+
+/// Forgets all that had been told to go: their names.
+pub(crate) fn forget_gone(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+    let names = files.filter_map(|f| f.strip_suffix(".going").map(str::to_string));
+    let names = names.filter(|name| check_name(name).is_ok());
+    let (mut gone, mut halves) = (Vec::new(), Vec::new());
+    for name in names.collect::<Vec<_>>() {
+        let was_kept = folder.join(kept(&name)).exists();
+        halves.extend(output_of(folder, &name));
+        forget_file(folder, &name);
+        gone.extend(was_kept.then_some(name));
+    }
+    partial_outputs::remove_all_soon(halves);
+    gone.sort();
+    gone
+}
+
+/// Where one that is kept wrote, if that is a file.
+pub(crate) fn output_of(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let text = read_private(&folder.join(kept(name)), MAX_BYTES).unwrap_or_default();
+    let request = serde_json::from_slice(&text).ok();
+    Vec::from_iter(request.and_then(|r| partial_outputs::output_of(&r)))
+}
+
+/// The names of all that are kept, and those of files that no host has made; halves that a killed host had begun to
+/// keep are removed.
+pub(crate) fn tidy(folder: &Path) -> (Vec<String>, Vec<String>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let (mut names, mut foreign) = (Vec::new(), Vec::new());
+    for entry in entries.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        if file.starts_with('.') && file.ends_with(".new") {
+            let _ = std::fs::remove_file(entry.path());
+        } else if let Some(name) = file.strip_suffix(".json").filter(|n| !n.starts_with('.')) {
+            match check_name(name) {
+                Ok(()) => names.push(name.to_string()),
+                Err(_) => foreign.push(file),
+            }
+        }
+    }
+    names.sort();
+    foreign.sort();
+    (names, foreign)
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+
+pub mod at_fork;
+pub(crate) mod c_stdio;
+pub(crate) mod deadline;
+pub mod fd_limit;
+pub(crate) mod launch_env;
+pub(crate) mod lock;
+pub(crate) mod process;
+pub mod text_file;
