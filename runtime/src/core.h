@@ -18,6 +18,7 @@
 
 #include "../platform/context.h"
 #include "../platform/platform.h"
+#include "core/hooks.h"
 #include "lease/lease_client.h"
 #include "sched/timer.h"
 
@@ -258,6 +259,9 @@ typedef struct lvd_outside {
  * go on later. */
 enum lvd_hold { LVD_HOLD_ALL = 1, LVD_HOLD_SOURCES = 2, LVD_HOLD_REST = 4 };
 
+/* Whether a C program is to leave. That may be taken back as long as it has not heard of it. */
+enum lvd_leaving { LVD_STAYS, LVD_ASKED, LVD_TOLD };
+
 enum lvd_app_phase { LVD_PHASE_LOADED, LVD_PHASE_RUNNING, LVD_PHASE_ENDING, LVD_PHASE_ENDED };
 
 struct lvd_app {
@@ -362,6 +366,12 @@ struct lvd_runtime {
   lvd_runtime *next_runtime;
 };
 
+/* A C program: the flag of the class of its main (program_app.c). */
+enum { LVD_CLASS_C_PROGRAM = 1 << 30 };
+static inline bool lvd_app_is_program(const lvd_app *app) {
+  return app->net->actors && app->net->actor[0].cls->flags & LVD_CLASS_C_PROGRAM;
+}
+
 /* May an actor of `app` be there? Under the runtime's lock. */
 static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
   return lvd_load_relaxed_u32(&w->given) || lvd_load_relaxed_ptr(&w->alone) == app;
@@ -455,6 +465,10 @@ void lvd_worker_main(void *w);
 lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t index, int32_t cpu);
 lvd_status lvd_worker_start(lvd_worker *w, const char *name);
 void lvd_worker_free(lvd_worker *w);
+/* Bytes of a table of all entities that the runtime may have. */
+static inline size_t lvd_entities_size(const lvd_runtime *rt) {
+  return (size_t)rt->options.entities * sizeof(lvd_entity *);
+}
 void lvd_worker_ring(lvd_worker *w); /* wakes it, if it sleeps; what runs there gives way */
 void lvd_worker_ask(lvd_worker *w);  /* what runs there should give way, for what was left for it */
 /* The same for what has this place, of who runs at `running` - 1. */
@@ -500,11 +514,10 @@ lvd_status lvd_limit(const char *sentence);
 
 /* The cores that were taken for `app` are all's again. Under the runtime's lock. */
 void lvd_cores_back(lvd_app *app);
+void lvd_core_put_back(lvd_worker *w); /* one of them */
 
 /* ---- app_control.c ---------------------------------------------------------------------------- */
 
-lvd_status lvd_app_told(const lvd_app *app); /* why it is to end */
-void lvd_app_end(lvd_app *app, lvd_status outcome);
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 /* What is held of it is ready again, where something of it is known. Nobody waits for that. */
 void lvd_app_take_up(lvd_app *app);
@@ -522,7 +535,6 @@ bool lvd_suspects_find(lvd_runtime *rt, bool look);
 lvd_status lvd_keeper_start(lvd_runtime *rt);
 void lvd_keepers_end(lvd_runtime *rt);
 void lvd_keeper_main(void *rt);
-void lvd_keeper_ring(lvd_runtime *rt); /* there is something to look at, or to end */
 /* The keeper that calls this has waited for so long: another one does its work meanwhile. */
 enum { LVD_HELD_UP_NS = 1000000 };
 void lvd_keeper_held_up(lvd_runtime *rt);
@@ -544,8 +556,11 @@ void lvd_share_leave(lvd_worker *w, lvd_app *app);
 void lvd_share_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
 void lvd_shares_rest(lvd_worker *w); /* has settled: of what is quiet here, nothing is ready */
 void lvd_share_forget(lvd_worker *w, const lvd_app *app); /* it ends */
+lvd_status lvd_app_told(const lvd_app *app);              /* why it is to end */
+void lvd_app_end(lvd_app *app, lvd_status outcome);
+void lvd_keeper_ring(lvd_runtime *rt); /* there is something to look at, or to end */
 
-/* Who uses something, as lvd_stream_caller has it. */
+/* Who uses something, as lvd_caller has it. */
 typedef struct lvd_user {
   void *who;
   lvd_fiber *fiber; /* null: a thread */
@@ -560,7 +575,9 @@ void lvd_want_arm(const lvd_want *want, lvd_waiter *who);
 void lvd_want_disarm(const lvd_want *want);
 lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: it has none */
 lvd_status lvd_want_look(const lvd_want *want);      /* of one that waits; LVD_E_TIME: not yet */
-lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which);
+lvd_status lvd_want_met(const lvd_want *want);       /* of one that runs; LVD_E_TIME: not yet */
+/* The first of them that is met; `waiting`: as lvd_want_look, else as lvd_want_met. */
+lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, bool waiting, uint32_t *which);
 /* Sets an event that is not set and that nobody else sets. */
 void lvd_event_tell(lvd_event *e, uint32_t data);
 
@@ -643,10 +660,15 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome);
 /* ---- blocking_pool.c --------------------------------------------------------------------------- */
 
 void lvd_blocking_end(lvd_runtime *rt);
-void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
-/* An actor with a stack waits until lvd_call_give_back, which somebody has been asked for. */
+/* ---- actor_call.c -------------------------------------------------------------------------- */
+
+/* The call of an actor with a stack is out from here on: the actor leaves its worker next (lvd_stack_away). */
+void lvd_actor_begins_call(lvd_entity *e);
+/* An actor with a stack waits until lvd_call_give_back, which has been arranged. */
 void lvd_actor_leaves(lvd_worker *w, lvd_entity *e);
 void lvd_call_give_back(lvd_entity *e);
+void lvd_call_is_back(lvd_entity *e); /* its worker has learned it */
+void lvd_call_is_over(lvd_app *app);  /* the application has one call less out */
 /* `w` runs: if `e` is its own and its call is out, the call comes back where `e` should be. */
 void lvd_call_follows(lvd_worker *w, lvd_entity *e);
 /* ---- actor_timer.c: who waits for a time -------------------------------------------------------- */

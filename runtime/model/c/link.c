@@ -105,6 +105,7 @@ void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t time
 
 /* Threads alone wait. */
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
+void *lvd_caller(void) { return lvd_os_self(); }
 bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {

@@ -319,7 +319,7 @@ static void free_app(lvd_app *app) {
     }
     lvd_texts_free(app->texts);
     lvd_streams_free(app);
-    lvd_units_free(app);
+    lvd_hooks.calls.units_free(app);
     free(lvd_load_relaxed_ptr(&app->story));
     free_peers(app);
     for (uint32_t i = 0; i < app->options; i++) {
@@ -425,10 +425,10 @@ void lvd_app_unload(lvd_app *app) {
     if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
   }
   lvd_waiting_let_out(app);
-  lvd_program_unwatch(app);
+  lvd_hooks.programs.unwatch(app);
   lvd_streams_free(app);
-  lvd_units_free(app); /* which can take a while: without the lock */
-  lvd_program_part(app);
+  lvd_hooks.calls.units_free(app); /* which can take a while: without the lock */
+  lvd_hooks.programs.part(app);
   lvd_os_lock(&rt->lock);
   if (app->previous)
     app->previous->next = app->next;

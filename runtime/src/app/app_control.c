@@ -191,17 +191,30 @@ lvd_status lvd_app_rest(lvd_app *app, bool rests) {
   return rests ? hold_sources(app, LVD_HOLD_REST) : let_go(app, LVD_HOLD_REST);
 }
 
+static lvd_status drain_program(lvd_app *app) {
+  uint32_t stays = LVD_STAYS;
+  if (!lvd_cas_relaxed_u32(&app->leaving, &stays, LVD_ASKED)) return LVD_OK;
+  lvd_inputs_end(app);
+  return LVD_OK;
+}
+
 lvd_status lvd_app_drain(lvd_app *app) {
   LVD_INSIDE;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
-  if (lvd_app_is_program(app)) return lvd_program_drain(app);
+  if (lvd_app_is_program(app)) return drain_program(app);
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
   if (!any) return LVD_E_UNKNOWN;
   lvd_status status = hold_sources(app, LVD_HOLD_SOURCES);
   if (status == LVD_OK) lvd_inputs_end(app);
   return status;
+}
+
+lvd_status lvd_app_drain_no_more(lvd_app *app) {
+  uint32_t asked = LVD_ASKED;
+  if (!app) return LVD_E_ARGUMENT;
+  return lvd_cas_relaxed_u32(&app->leaving, &asked, LVD_STAYS) ? LVD_OK : LVD_E_STATE;
 }
 
 /* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it
@@ -231,18 +244,6 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
 }
 
 /* ---- ending ------------------------------------------------------------------------------- */
-
-void lvd_app_end(lvd_app *app, lvd_status outcome) {
-  uint32_t none = 0;
-  /* The first reason counts, and it is there before anybody sees the phase. */
-  if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
-  lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
-  lvd_keeper_ring(app->rt);
-}
-
-lvd_status lvd_app_told(const lvd_app *app) {
-  return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
-}
 
 static bool ends_within(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();

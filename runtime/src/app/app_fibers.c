@@ -27,14 +27,6 @@ void lvd_app_close(lvd_app *app) {
   lvd_app_quiet(app);
 }
 
-/* The keeper ends an application: its fibers hear of it in their waits, and return. */
-static void wake_fiber(lvd_entity *e, void *unused) {
-  (void)unused;
-  lvd_entity_wake(&e->waiter);
-}
-
-void lvd_fibers_wake(lvd_app *app) { lvd_fibers_each(app, wake_fiber, NULL); }
-
 void lvd_fibers_end(lvd_app *app) {
   lvd_fence_seq_cst();
   uint32_t left;

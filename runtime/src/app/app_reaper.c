@@ -153,11 +153,6 @@ static lvd_app *find_ending(lvd_runtime *rt) {
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-void lvd_keeper_ring(lvd_runtime *rt) {
-  lvd_add_release_u32(&rt->keeper_work, 1);
-  lvd_os_wake(&rt->keeper_work);
-}
-
 /* So many keepers sleep until there is work, however long that takes; others leave after that time. */
 enum { KEEPERS_KEPT = 2, KEEPER_LEAVES_NS = 2000000000 };
 

@@ -4,6 +4,8 @@
 #include "../core.h"
 #include "../core/no_abandon.h"
 
+#include <levada/program.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,4 +136,10 @@ uint64_t lvd_app_get_progress(lvd_app *app, const char **unit) {
   const char *u = lvd_load_acquire_ptr(&app->progress_unit);
   if (unit) *unit = u;
   return lvd_load_relaxed_u64(&app->progress);
+}
+
+lvd_app *lvd_app_here(void) {
+  LVD_INSIDE;
+  const lvd_worker *w = lvd_this_worker();
+  return w && w->current ? w->current->app : NULL;
 }

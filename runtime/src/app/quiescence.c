@@ -82,14 +82,14 @@ static bool in_vain(lvd_app *app) {
 static bool fibers_rest(lvd_app *app) {
   bool open = lvd_load_acquire_u32(&app->open);
   if (!lvd_load_acquire_u32(&app->fibers) && !(open && lvd_waiting_any())) return !open;
-  if (open || lvd_streams_await_threads(app)) {
+  if (open || lvd_hooks.deadlock.awaits_outside(app)) {
     /* More may come from outside, and often does. Whether it can help is for later, if rest
      * lasts. */
     if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) lvd_keeper_ring(app->rt);
     return false;
   }
   /* When they have been told they return, and nothing is left to see: so it is written down now. */
-  lvd_fibers_story(app);
+  lvd_hooks.deadlock.save_report(app);
   return true;
 }
 
@@ -162,8 +162,8 @@ static void look_into(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
   lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
-      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_fibers_in_vain(app)) {
-    lvd_fibers_story(app);
+      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_hooks.deadlock.in_vain(app)) {
+    lvd_hooks.deadlock.save_report(app);
     lvd_app_end(app, LVD_E_DEADLOCK);
     lvd_waiting_tell(app, LVD_E_DEADLOCK);
   }

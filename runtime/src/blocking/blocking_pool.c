@@ -16,8 +16,7 @@
  *
  * Pairs of orders
  *   begin: store_release work       -> helper: load_acquire work        the call
- *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
- *   back:  add_release calls_out    -> recall: load_acquire calls_out   nobody posts any more */
+ *   back (sched/actor_call.c) */
 #include "../core/no_abandon.h"
 #include "../sched/fiber.h"
 
@@ -49,20 +48,6 @@ typedef struct lvd_helper {
 } lvd_helper;
 
 /* ---- helpers ------------------------------------------------------------------------------ */
-
-void lvd_call_give_back(lvd_entity *e) {
-  lvd_runtime *rt = e->app->rt;
-  lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
-  uint32_t sleep;
-  if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
-    lvd_os_wake(&owner->inbox.waiting);
-    lvd_inbox_woken(&owner->inbox, sleep);
-  }
-}
-
-static void call_is_over(lvd_app *app) {
-  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_os_wake(&app->calls_out);
-}
 
 static void give_back(lvd_entity *e) {
   if (e->is_fiber)
@@ -168,8 +153,8 @@ static void answer(lvd_call_out *question) {
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_rouse(e);
   bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
   lvd_os_unlock(&app->gate);
-  if (last) lvd_app_quiet(app);
-  call_is_over(app);
+  if (last) lvd_hooks.app.quiet(app);
+  lvd_call_is_over(app);
 }
 
 static void give_all_back(lvd_call_out *list) {
@@ -324,25 +309,9 @@ static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
   return status;
 }
 
-static void begin_away(lvd_entity *e) {
-  lvd_app *app = e->app;
-  lvd_actor_publish(&e->actor);
-  lvd_store_relaxed_u32(&e->away, 1);
-  lvd_add_relaxed_u32(&app->calls_out, 1);
-  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
-}
-
-void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
-  w->may_abandon = 0;
-  lvd_fence_compiler();
-  begin_away(e); /* it may be on its way back already: to this worker, which is still in it */
-  lvd_stack_away(w, e);
-  lvd_fence_compiler();
-}
-
 static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
   lvd_app *app = e->app;
-  begin_away(e);
+  lvd_actor_begins_call(e);
   lvd_status status = send_out(app->rt, out);
   if (status == LVD_OK) {
     lvd_stack_away(w, e);
@@ -437,7 +406,7 @@ bool lvd_ask_readable(int fd) {
   lvd_add_relaxed_u32(&app->live, 1);
   if (watch(app->rt, question) == LVD_OK) return false;
   lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
-  call_is_over(app);
+  lvd_call_is_over(app);
   free(question);
   return true;
 }
@@ -460,30 +429,14 @@ static void withdraw_before(lvd_entity *e, uint64_t fired) {
     next = list->next;
     free(list);
     lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
-    call_is_over(app);
+    lvd_call_is_over(app);
   }
 }
 
 void lvd_questions_withdraw(lvd_entity *e) { withdraw_before(e, UINT64_MAX); }
 void lvd_questions_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->actor)); }
 
-void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
-  uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
-      target == w->index || lvd_entity_stays(e))
-    return;
-  lvd_unsettled_remove(w, e);
-  e->actor.yield = &w->rt->worker[target].yield;
-  lvd_store_release_u32(&e->worker, target);
-  lvd_alarm_follows(w, e);
-}
-
 /* ---- the end ------------------------------------------------------------------------------ */
-
-void lvd_call_is_back(lvd_entity *e) {
-  lvd_store_relaxed_u32(&e->away, 0);
-  call_is_over(e->app);
-}
 
 static void interrupt_calls(lvd_app *app) {
   lvd_runtime *rt = app->rt;
@@ -532,7 +485,7 @@ void lvd_calls_recall(lvd_app *app) {
     lvd_fibers_wake(app); /* calls that its actors have forked */
     /* An interruption may come just before the system call that it is for. */
     lvd_os_wait(&app->calls_out, out, 10 * 1000000);
-    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_keeper_held_up(app->rt);
+    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_hooks.app.reaper_held_up(app->rt);
   }
 }
 

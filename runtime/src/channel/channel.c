@@ -51,5 +51,3 @@ void lvd_channel_destroy(lvd_channel *ch) {
   lvd_os_rings_free(&own->rings);
   lvd_os_free(own, own->size);
 }
-
-bool lvd_channel_fenced(void) { return !lvd_os_barrier_prepare(); }

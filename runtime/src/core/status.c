@@ -43,3 +43,5 @@ const char *lvd_status_text(lvd_status s) {
   if (s == LVD_E_LIMIT && limit) return limit;
   return (unsigned)s < LVD_STATUS_COUNT ? statuses[s].text : "an unknown status";
 }
+
+bool lvd_channel_fenced(void) { return !lvd_os_barrier_prepare(); }

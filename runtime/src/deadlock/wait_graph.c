@@ -130,3 +130,22 @@ LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t n
   }
   return true;
 }
+
+lvd_awaited lvd_want_awaited(const lvd_want *want) {
+  const lvd_sleeper *sleeper = lvd_want_sleeper(want);
+  lvd_awaited a = {0};
+  if (!sleeper || want->watch) return a;
+  if (sleeper->kind == LVD_SLEEPS_AT_STREAM) {
+    a.s = ((const stream_end *)sleeper)->stream;
+    a.app = a.s->app;
+  } else if (sleeper->kind == LVD_SLEEPS_AT_END) {
+    a.end = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
+    a.app = a.end->entity.app;
+  } else if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
+    a.call = (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
+    a.app = a.call->unit->app;
+  }
+  return a;
+}
+
+lvd_app *lvd_app_awaited(const lvd_want *want) { return lvd_want_awaited(want).app; }

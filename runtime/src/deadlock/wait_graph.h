@@ -64,4 +64,14 @@ uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user);
 /* The nth thing that member `i` waits for; false: there are not so many, or it does not wait. */
 bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth, lvd_hold_up *h);
 
+/* What is waited for, as far as the library knows what it lies in. */
+typedef struct lvd_awaited {
+  lvd_app *app;                /* null: it is none of these */
+  struct stream *s;            /* an end of this stream, or ... */
+  const lvd_fiber *end;        /* ... the end of this fiber, or ... */
+  const struct lvd_call *call; /* ... the return of this call */
+} lvd_awaited;
+lvd_awaited lvd_want_awaited(const lvd_want *want);
+lvd_app *lvd_app_awaited(const lvd_want *want); /* null: none of one alone */
+
 #endif

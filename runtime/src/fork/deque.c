@@ -47,7 +47,6 @@ enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits 
 #define END_OF_MEMORY ((void *)UINTPTR_MAX)
 
 #ifndef LVD_FORK_THREAD
-LVD_API __thread lvd_fork_thread lvd_forks_here;
 #ifdef __x86_64__ /* src/fork/fork_x86_64.S */
 void lvd_keeping_seldom(void);
 void lvd_keeping_settle(void);

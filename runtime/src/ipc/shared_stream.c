@@ -46,7 +46,8 @@ bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool o
 /* Who waits at an end hears of the parent's knot first, and of what has ended by that afterwards. */
 static bool may_wake(const lvd_link *link, const lvd_mark *m, uint32_t cursor, uint32_t published,
                      bool over) {
-  return lvd_mark_due(m, cursor, published, over) && !(over && lvd_knot_comes_first(link));
+  return lvd_mark_due(m, cursor, published, over) &&
+         !(over && lvd_hooks.deadlock.parent_decides(link));
 }
 
 /* Only the shared words are read: the handles are their owners'. */

@@ -30,12 +30,6 @@ const lvd_program *lvd_program_registering(void) {
   return opening ? opening : lvd_program_here()->hosted;
 }
 
-lvd_app *lvd_app_here(void) {
-  LVD_INSIDE;
-  const lvd_worker *w = lvd_this_worker();
-  return w && w->current ? w->current->app : NULL;
-}
-
 /* ---- running -------------------------------------------------------------------------------- */
 
 static void main_body(void *argument) {
@@ -70,37 +64,11 @@ static lvd_verdict run(lvd_actor *self) {
 }
 
 static const lvd_action_class firing = {.name = "main"};
-static const lvd_actor_class class_of_main = {
-    .name = "main", .flags = LVD_CLASS_MAY_WAIT, .actions = 1, .action = &firing, .run = run};
-
-/* ---- leaving -------------------------------------------------------------------------------- */
-
-/* Whether a program is to leave. That may be taken back as long as it has not heard of it. */
-enum lvd_leaving { STAYS, ASKED, TOLD };
-
-bool lvd_app_is_program(const lvd_app *app) {
-  return app->net->actors && app->net->actor[0].cls == &class_of_main;
-}
-
-lvd_status lvd_program_drain(lvd_app *app) {
-  uint32_t stays = STAYS;
-  if (!lvd_cas_relaxed_u32(&app->leaving, &stays, ASKED)) return LVD_OK;
-  lvd_inputs_end(app);
-  return LVD_OK;
-}
-
-lvd_status lvd_app_drain_no_more(lvd_app *app) {
-  uint32_t asked = ASKED;
-  if (!app) return LVD_E_ARGUMENT;
-  return lvd_cas_relaxed_u32(&app->leaving, &asked, STAYS) ? LVD_OK : LVD_E_STATE;
-}
-
-bool lvd_app_drains(lvd_app *app) {
-  if (!app) return false;
-  if (!lvd_app_is_program(app)) return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_SOURCES;
-  uint32_t asked = ASKED;
-  return lvd_cas_relaxed_u32(&app->leaving, &asked, TOLD) || asked == TOLD;
-}
+static const lvd_actor_class class_of_main = {.name = "main",
+                                              .flags = LVD_CLASS_MAY_WAIT | LVD_CLASS_C_PROGRAM,
+                                              .actions = 1,
+                                              .action = &firing,
+                                              .run = run};
 
 /* ---- opening -------------------------------------------------------------------------------- */
 

@@ -13,11 +13,6 @@ const lvd_program *lvd_program_registering(void);
 void lvd_calls_forget(const lvd_program *hosted);      /* call.c */
 void lvd_procedures_forget(const lvd_program *hosted); /* srpc_tasks.c */
 
-/* Is it a C program? */
-bool lvd_app_is_program(const lvd_app *app);
-/* Asks it to come to its end. */
-lvd_status lvd_program_drain(lvd_app *app);
-
 /* What the paper's names have made in an application that is unloaded (srpc.c): what looks at its streams
  * ends, before those are freed; then all else is. */
 void lvd_program_unwatch(lvd_app *app);

@@ -63,13 +63,14 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   if (e && e->procedure && procedure && e->procedure != procedure) {
     status = LVD_E_STATE;
   } else if (e) {
-    if (!e->procedure) e->program = lvd_program_registering(); /* else it stays whose it was */
+    if (!e->procedure)
+      e->program = lvd_hooks.programs.registering(); /* else it stays whose it was */
     e->procedure = procedure;
   } else if (procedure && (e = calloc(1, sizeof *e))) {
     lvd_aptr *bucket = &registry.bucket[hash(name)];
     memcpy(e->name, name, strlen(name));
     e->procedure = procedure;
-    e->program = lvd_program_registering();
+    e->program = lvd_hooks.programs.registering();
     e->next = lvd_load_relaxed_ptr(bucket);
     lvd_store_release_ptr(bucket, e);
   } else if (procedure) {

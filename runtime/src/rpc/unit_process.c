@@ -16,7 +16,7 @@ static lvd_process *is_process(const lvd_unit *unit) {
 }
 
 void lvd_process_unlink(lvd_process *p) {
-  lvd_knot_free(&p->link);
+  lvd_hooks.deadlock.free(&p->link);
   lvd_link_free(&p->link);
 }
 
@@ -40,7 +40,7 @@ static const char *process_last_words(const lvd_unit *unit) {
 
 void lvd_process_takes(lvd_link *link, const lvd_record *r) {
   lvd_process *p = lvd_process_of(link);
-  if (lvd_knot_take(link, r)) return;
+  if (lvd_hooks.deadlock.take(link, r)) return;
   switch (r->kind) {
   case LVD_RECORD_CALL:
     lvd_process_take_call(p, r);
@@ -53,7 +53,7 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
     break;
   case LVD_RECORD_MISUSE:
     if (link->side == LVD_PARENT)
-      lvd_misuse_told(&p->unit, r);
+      lvd_hooks.programs.misuse_told(&p->unit, r);
     else
       lvd_link_accuse(link);
     break;
@@ -140,7 +140,7 @@ static void process_free(lvd_unit *unit) {
     free(p->may_call);
     free(lvd_load_relaxed_ptr(&p->last_words));
   } else {
-    lvd_process_forget_parent();
+    lvd_hooks.child.forget_parent();
   }
   lvd_process_free_far(p);
   lvd_process_unlink(p);
@@ -204,5 +204,5 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name) {
 void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties) {
   lvd_process *p = is_process(unit);
-  if (p) lvd_knot_expect(&p->link, name, party, parties);
+  if (p) lvd_hooks.deadlock.expect(&p->link, name, party, parties);
 }

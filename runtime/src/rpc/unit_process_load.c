@@ -92,7 +92,7 @@ static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd
   const char *base = strrchr(exec_name, '/');
   snprintf(p->unit.name, sizeof p->unit.name, "process %d (%.20s)", (int)link->peer.id,
            base ? base + 1 : exec_name);
-  link->look = lvd_knot_look;
+  link->look = lvd_hooks.deadlock.look;
   return status;
 }
 

@@ -13,37 +13,6 @@ enum { SPIN_US = 30, ENTITIES = 1 << 18 };
 static size_t slots_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_slot);
 }
-static size_t entities_size(const lvd_runtime *rt) {
-  return (size_t)rt->options.entities * sizeof(lvd_entity *);
-}
-
-/* What worker `i` needs before its thread is started. */
-lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
-  lvd_worker *w = &rt->worker[i];
-  lvd_inbox_init(&w->inbox);
-  w->rt = rt;
-  w->index = i;
-  w->cpu = cpu;
-  w->relief = i >= 2 * rt->workers;
-  w->round_robin = rt->options.round_robin;
-  lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
-  lvd_store_relaxed_u32(&w->given, 1);
-  w->unsettled = lvd_os_alloc(entities_size(rt));
-  w->escape = calloc(1, lvd_os_escape_size());
-  return w->unsettled && w->escape ? LVD_OK : LVD_E_MEMORY;
-}
-
-lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
-  lvd_status status = lvd_os_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
-  if (status == LVD_OK) lvd_store_release_u32(&w->runs, 1);
-  return status;
-}
-
-void lvd_worker_free(lvd_worker *w) {
-  if (!w->rt) return;
-  lvd_os_free(w->unsettled, entities_size(w->rt));
-  free(w->escape);
-}
 
 static void take_up_held(lvd_worker *w, lvd_command *c);
 
@@ -73,15 +42,15 @@ static bool command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, 
 
 static void free_runtime(lvd_runtime *rt) {
   lvd_blocking_end(rt); /* a helper may still be telling a fiber that it is back */
-  lvd_forks_free(rt);
+  lvd_hooks.forks.free(rt);
   lvd_fiber_pool_free(rt);
   lvd_apps_free(rt);
-  lvd_calls_free(rt);
+  lvd_hooks.calls.free(rt);
   for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++) lvd_worker_free(&rt->worker[i]);
   lvd_os_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
   lvd_os_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));
   lvd_os_free(rt->slot, slots_size(rt));
-  lvd_os_free(rt->entity, entities_size(rt));
+  lvd_os_free(rt->entity, lvd_entities_size(rt));
   lvd_os_free(rt, sizeof *rt);
 }
 
@@ -137,7 +106,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   lvd_os_traps_prepare();
 
   rt->slot = lvd_os_alloc(slots_size(rt));
-  rt->entity = lvd_os_alloc(entities_size(rt));
+  rt->entity = lvd_os_alloc(lvd_entities_size(rt));
   rt->worker = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_worker));
   rt->command = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_command));
   bool all = rt->slot && rt->entity && rt->worker && rt->command;
@@ -167,7 +136,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
     free_runtime(rt);
     return status;
   }
-  lvd_forks_runtime_begins(rt);
+  lvd_hooks.forks.runtime_begins(rt);
   *out = rt;
   return LVD_OK;
 }
@@ -175,7 +144,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
 void lvd_runtime_destroy(lvd_runtime *rt) {
   LVD_INSIDE;
   if (!rt) return;
-  lvd_forks_runtime_ends(rt);
+  lvd_hooks.forks.runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
   lvd_keepers_end(rt);
   lvd_watchdog_end(rt);
@@ -300,8 +269,6 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
   }
 }
 
-static void put_back(lvd_worker *w);
-
 /* Under the runtime's lock. Nothing is changed on an error. */
 static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *why, size_t size) {
   lvd_runtime *rt = w->rt;
@@ -312,7 +279,7 @@ static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *
   w->clearing = true;
   lvd_status status = clear_core(&l, until, why, size);
   w->clearing = false;
-  if (status == LVD_E_TIME) put_back(w);
+  if (status == LVD_E_TIME) lvd_core_put_back(w);
   each_entity(rt, status == LVD_E_TIME ? send_back : has_left, &l);
   return status;
 }
@@ -363,18 +330,6 @@ lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
   return free ? LVD_OK : LVD_E_STATE;
 }
 
-static void put_back(lvd_worker *w) {
-  lvd_store_relaxed_ptr(&w->alone, NULL);
-  lvd_store_relaxed_u32(&w->given, 1);
-  w->rt->given_count++;
-}
-
-void lvd_cores_back(lvd_app *app) {
-  lvd_runtime *rt = app->rt;
-  for (uint32_t i = 0; i < rt->workers; i++)
-    if (lvd_load_relaxed_ptr(&rt->worker[i].alone) == app) put_back(&rt->worker[i]);
-}
-
 lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   LVD_INSIDE;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
@@ -384,7 +339,7 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   if (lvd_load_relaxed_u32(&w->given)) {
     status = LVD_E_STATE;
   } else {
-    put_back(w);
+    lvd_core_put_back(w);
   }
   lvd_os_unlock(&rt->lock);
   return status;

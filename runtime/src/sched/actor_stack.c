@@ -52,7 +52,7 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
   lvd_store_relaxed_u32(&w->current->away, 0);
-  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_forks_enter(w, w->current->stack);
+  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_hooks.forks.enter(w, w->current->stack);
   lvd_os_context_switch(&w->home, &w->current->stack->context, false);
 }
 
@@ -67,7 +67,7 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
 }
 
 void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
-  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, e->stack);
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.leave(w, e->stack);
   bool any = lvd_os_has_exceptions(); /* a native in C++ may be in the middle of one */
   lvd_os_exceptions kept = {NULL, 0};
   if (LVD_UNLIKELY(any)) kept = lvd_os_exceptions_save();
@@ -78,7 +78,7 @@ void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
 void lvd_stacks_forsake(lvd_app *app) {
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_entity *e = &app->entity[i];
-    if (e->stack && e->stack->forks) lvd_forks_forsake(app, e->stack);
+    if (e->stack && e->stack->forks) lvd_hooks.forks.forsake(app, e->stack);
   }
 }
 

@@ -70,7 +70,7 @@ void lvd_shares_rest(lvd_worker *w) {
     uint32_t n = s->arrived + 1;
     s->counted = false;
     s->arrived = 0;
-    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_app_quiet(s->app);
+    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_hooks.app.quiet(s->app);
   }
   w->quiet = NULL;
 }
@@ -82,4 +82,30 @@ void lvd_share_forget(lvd_worker *w, const lvd_app *app) {
     else
       at = &(*at)->next;
   }
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
+void lvd_keeper_ring(lvd_runtime *rt) {
+  lvd_add_release_u32(&rt->keeper_work, 1);
+  lvd_os_wake(&rt->keeper_work);
+}
+
+void lvd_app_end(lvd_app *app, lvd_status outcome) {
+  uint32_t none = 0;
+  /* The first reason counts, and it is there before anybody sees the phase. */
+  if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
+  lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
+  lvd_keeper_ring(app->rt);
+}
+
+lvd_status lvd_app_told(const lvd_app *app) {
+  return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
+}
+
+bool lvd_app_drains(lvd_app *app) {
+  if (!app) return false;
+  if (!lvd_app_is_program(app)) return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_SOURCES;
+  uint32_t asked = LVD_ASKED;
+  return lvd_cas_relaxed_u32(&app->leaving, &asked, LVD_TOLD) || asked == LVD_TOLD;
 }

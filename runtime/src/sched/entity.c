@@ -127,7 +127,7 @@ static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
   bool woken = runs && lvd_entity_rouse(e);
   lvd_os_unlock(&app->gate);
   /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
-  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_app_quiet(app);
+  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_hooks.app.quiet(app);
   return woken;
 }
 

@@ -17,9 +17,10 @@
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   resume: paused (release, app_control.c) -> may_follow: paused (acquire)  what was done while it stood still
  *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
+#include "fiber.h"
 #include "../../platform/exceptions.h"
+#include "../../platform/text.h"
 #include "../core/no_abandon.h"
-#include "../stream/stream.h"
 
 enum {
   /* From fiber to fiber a worker looks up from its work about so often, as the last activation that
@@ -56,7 +57,7 @@ static inline void begin_without_forks(lvd_worker *w, lvd_entity *e) {
 
 static inline void begin(lvd_worker *w, lvd_entity *e) {
   begin_without_forks(w, e);
-  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_forks_enter(w, fiber_of(e));
+  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_hooks.forks.enter(w, fiber_of(e));
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
@@ -116,7 +117,7 @@ static lvd_fiber *begin_next(lvd_worker *w) {
 
 /* `f` is about to be left. What it has forked and not joined stays with it. */
 static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_forks_leave(w, f);
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.leave(w, f);
 }
 
 /* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
@@ -141,7 +142,7 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
   lvd_unsettled_remove(w, &f->entity);
   lvd_timer_remove(&w->timers, &f->timer);
-  lvd_stream_ends_close(f, f->outcome);
+  if (f->ends) lvd_hooks.streams.fiber_ends(f, f->outcome);
   lvd_event *end = f->end;
   if (end) lvd_event_tell(end, (uint32_t)f->outcome);
   if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else it is the joiner's from here on */
@@ -180,7 +181,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_store_relaxed_u64(&w->since, now);
   lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
   if (LVD_UNLIKELY(fiber_of(e)->left)) {
-    lvd_forks_drop(fiber_of(e));
+    lvd_hooks.forks.drop(fiber_of(e));
     abandon(w, fiber_of(e));
   } else {
     begin(w, e);
@@ -190,7 +191,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
       w->may_abandon = 0;
       w->current = NULL;
       lvd_os_context_after_jump(&w->home);
-      lvd_forks_abandon(w, f);
+      lvd_hooks.forks.abandon(w, f);
       abandon(w, f);
     }
   }
@@ -304,7 +305,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   lvd_worker *w = lvd_this_worker();
   bool timed = timeout_ns >= 0;
   if (timed) f->timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)timeout_ns);
-  lvd_stream_ends_flush(f);
+  if (f->ends) lvd_hooks.streams.fiber_waits(f);
   lvd_status status = LVD_E_TIME;
   if (timeout_ns != 0) status = look_first(w, f, want, count, timed, which);
   while (status == LVD_E_TIME) {
@@ -320,7 +321,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
     f->want = NULL;
     for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
     if (status == LVD_E_TIME && interrupted(f) == LVD_OK)
-      status = lvd_wants_look(want, count, which);
+      status = lvd_wants_look(want, count, false, which);
     if (status != LVD_E_TIME) break;
     if (timed && interrupted(f) == LVD_OK && lvd_os_ticks() >= f->timer.deadline) break;
     w = lvd_this_worker();
@@ -420,7 +421,7 @@ void lvd_fiber_interrupted(void) {
   lvd_fiber *f = fiber_of(w->current);
   w->may_abandon = 0;
   lvd_fence_compiler();
-  bool forks = lvd_forks_set_aside(w, f);
+  bool forks = lvd_hooks.forks.set_aside(w, f);
   f->interrupted = true;
   lvd_store_relaxed_u32(&f->entity.state, LVD_READY);
   lvd_queue_put_after(w, &f->entity);
@@ -429,7 +430,7 @@ void lvd_fiber_interrupted(void) {
   if (any) kept = lvd_os_exceptions_save();
   go_home(w, f);
   if (any) lvd_os_exceptions_restore(&kept);
-  if (!forks) lvd_forks_set_back_without();
+  if (!forks) lvd_hooks.forks.set_back_without();
   f->interrupted = false;
 }
 
@@ -441,7 +442,17 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
     if (status == LVD_E_STOPPED) lvd_leave_if_overdue(lvd_this_worker());
     return status == LVD_E_TIME ? LVD_OK : status;
   }
-  lvd_stream_thread_flush();
+  lvd_hooks.streams.thread_waits();
   if (ns > 0) lvd_os_sleep_uninterrupted(ns);
   return LVD_OK;
+}
+
+/* What a thread that is no worker is known by: an address of its own. */
+static _Thread_local char thread_mark;
+
+void *lvd_caller(void) {
+  lvd_fiber *f = lvd_fiber_self();
+  if (f) return f;
+  void *worker = lvd_os_self();
+  return worker ? worker : &thread_mark;
 }

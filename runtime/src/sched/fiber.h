@@ -97,6 +97,8 @@ void lvd_fiber_tell(const lvd_fiber *f, lvd_status status);
 
 /* ---- fiber.c ------------------------------------------------------------------------------ */
 
+/* What calls: its fiber, else an address that no other thread has. */
+void *lvd_caller(void);
 /* What is first on its stack: its body, and its end. */
 void lvd_fiber_main(void *fiber);
 /* Waits for the event and takes it, whatever else happens meanwhile. */
@@ -105,10 +107,5 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
 static inline lvd_fiber *lvd_fiber_of_timer(lvd_timer *t) {
   return (lvd_fiber *)(void *)((char *)t - offsetof(lvd_fiber, timer));
 }
-
-/* ---- stream.c: the ends of streams that a fiber uses ---------------------------------------- */
-
-void lvd_stream_ends_flush(lvd_fiber *f);                     /* before it waits */
-void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome); /* when it has ended */
 
 #endif

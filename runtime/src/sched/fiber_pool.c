@@ -175,3 +175,11 @@ void lvd_fiber_pool_free(lvd_runtime *rt) {
     free(c);
   }
 }
+
+/* The keeper ends an application: its fibers hear of it in their waits, and return. */
+static void wake_fiber(lvd_entity *e, void *unused) {
+  (void)unused;
+  lvd_entity_wake(&e->waiter);
+}
+
+void lvd_fibers_wake(lvd_app *app) { lvd_fibers_each(app, wake_fiber, NULL); }

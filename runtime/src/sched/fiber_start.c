@@ -140,19 +140,6 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
   return LVD_OK;
 }
 
-lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
-  LVD_INSIDE;
-  if (!f) return LVD_E_ARGUMENT;
-  const lvd_worker *w = lvd_this_worker();
-  if (w && w->current == &f->entity) return LVD_E_STATE;
-  lvd_runtime *rt = f->entity.app->rt;
-  uint32_t outcome;
-  lvd_status status = lvd_event_wait(&f->done, &outcome, timeout_ns);
-  if (status != LVD_OK) return status;
-  lvd_fiber_put_back(rt, f);
-  return (lvd_status)outcome;
-}
-
 void lvd_fiber_cancel(lvd_fiber *f) {
   LVD_INSIDE;
   if (!f) return;

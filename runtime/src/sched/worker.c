@@ -238,7 +238,7 @@ static void disarm(lvd_actor *a) {
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
   disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
-  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.withdraw(e);
   for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
   for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
   lvd_share_leave(w, e->app);
@@ -256,7 +256,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
   } else {
     disarm(a);
-    if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_withdraw(e);
+    if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.withdraw(e);
     bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
     if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
   }
@@ -285,7 +285,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (LVD_UNLIKELY(!whole)) {
     /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
     if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
-    lvd_forks_abandon(w, e->stack);
+    lvd_hooks.forks.abandon(w, e->stack);
     if (e->stack) lvd_stack_leave(w, e, false);
     if (w->verdict == LVD_DONE) { /* lvd_native_end */
       lvd_actor_publish(a);
@@ -305,7 +305,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_stack_leave(w, e, true);
   }
   lvd_actor_publish(a);
-  if (LVD_UNLIKELY(lvd_asks(e))) lvd_questions_keep_last(e);
+  if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.keep_last(e);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (w->verdict == LVD_DONE) {
     finish(w, e);
@@ -400,17 +400,17 @@ static void rest(lvd_worker *w) {
     lvd_os_prefetch_write(
         &w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
-    if (lvd_look_around(w) || lvd_forks_look(w)) return;
+    if (lvd_look_around(w) || lvd_hooks.forks.look(w)) return;
     now = lvd_os_ticks();
     if (lvd_os_ticks_to_ns(now - start) >= spin) break;
   }
   lvd_settle(w);
   w->retired = w->settled_at - now;
   int64_t most = -1;
-  if (w->ready_places || lvd_forks_sleep(w, &most)) return;
+  if (w->ready_places || lvd_hooks.forks.sleep(w, &most)) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (sleep) {
-    if (!lvd_load_relaxed_ptr(&w->commands) && lvd_forks_may_sleep(w)) {
+    if (!lvd_load_relaxed_ptr(&w->commands) && lvd_hooks.forks.may_sleep(w)) {
       uint64_t timer = lvd_alarms_next(w);
       int64_t until = timer ? (int64_t)lvd_os_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
@@ -425,7 +425,7 @@ static void rest(lvd_worker *w) {
     lvd_inbox_awake(&w->inbox);
     lvd_lease_enter(&w->leased, leased_core(w));
   }
-  lvd_forks_awake(w);
+  lvd_hooks.forks.awake(w);
 }
 
 /* What runs here has ended the thread, and with it all that is on this core. */
@@ -499,7 +499,37 @@ void lvd_worker_main(void *argument) {
   lvd_watchdog_asleep(w);
   lvd_lease_end(&w->leased);
   lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, NULL, NULL);
-  lvd_forks_worker_ends();
+  lvd_hooks.forks.worker_ends();
   lvd_os_traps_end();
   lvd_os_set_self(NULL);
+}
+
+/* ---- its thread ---------------------------------------------------------------------------- */
+
+/* What worker `i` needs before its thread is started. */
+lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
+  lvd_worker *w = &rt->worker[i];
+  lvd_inbox_init(&w->inbox);
+  w->rt = rt;
+  w->index = i;
+  w->cpu = cpu;
+  w->relief = i >= 2 * rt->workers;
+  w->round_robin = rt->options.round_robin;
+  lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
+  lvd_store_relaxed_u32(&w->given, 1);
+  w->unsettled = lvd_os_alloc(lvd_entities_size(rt));
+  w->escape = calloc(1, lvd_os_escape_size());
+  return w->unsettled && w->escape ? LVD_OK : LVD_E_MEMORY;
+}
+
+lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
+  lvd_status status = lvd_os_thread_start(&w->thread, w->cpu, name, lvd_worker_main, w);
+  if (status == LVD_OK) lvd_store_release_u32(&w->runs, 1);
+  return status;
+}
+
+void lvd_worker_free(lvd_worker *w) {
+  if (!w->rt) return;
+  lvd_os_free(w->unsettled, lvd_entities_size(w->rt));
+  free(w->escape);
 }

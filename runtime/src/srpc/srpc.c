@@ -235,7 +235,7 @@ lvd_status pb_finish(void) {
   }
   int64_t limit = lvd_program_limit(),
           ms = limit < 0 ? -1 : limit / 1000000 + (limit % 1000000 != 0);
-  lvd_numbers_leave(lvd_stream_caller());
+  lvd_numbers_leave(lvd_caller());
   lvd_app_close(lvd_program_here()->app);
   lvd_status status = lvd_app_wait(lvd_program_here()->app, ms);
   /* What was started elsewhere and not waited for; if all is well, it returns. */
@@ -302,7 +302,7 @@ static TASKID started(void) {
 
 lvd_status lvd_program_settle(void) {
   lvd_status status = LVD_OK;
-  lvd_numbers_leave(lvd_stream_caller());
+  lvd_numbers_leave(lvd_caller());
   for (TASKID t; status == LVD_OK && (t = started());) status = pb_wait(t);
   lvd_remote_collect();
   if (status != LVD_OK) return status;

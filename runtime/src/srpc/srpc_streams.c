@@ -190,7 +190,7 @@ static lvd_status not_its_own(const char *call, STREAM_ID sID, bool sender) {
   char in[LVD_MISUSE_IN], why[200];
   if (!e) return no_number(call, sID);
   lvd_os_lock(&lvd_program_here()->lock);
-  say_why_not(e, lvd_stream_caller(), sender, why, sizeof why);
+  say_why_not(e, lvd_caller(), sender, why, sizeof why);
   lvd_os_unlock(&lvd_program_here()->lock);
   return lvd_misuse(LVD_E_STATE, "%s(%d)%s: %s", call, sID, lvd_misuse_in(in), why);
 }
@@ -431,7 +431,7 @@ lvd_status stream_create(STREAM_ID sID) {
   if (!e) return no_number("stream_create", sID);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   lvd_os_lock(&lvd_program_here()->lock);
   if (is_over(e)) reset(e);
   if (side_of(e, me) || e->sides == 2) {
@@ -570,7 +570,7 @@ lvd_status stream_close(STREAM_ID sID) {
   LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_close", sID);
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   if (status == LVD_OK) leave_side(side_of(e, me));
@@ -612,7 +612,7 @@ static lvd_status await_opening(entry *e) {
  * not touch it: it may be gone. */
 static lvd_stream *own(STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
-  const void *me = lvd_stream_caller();
+  const void *me = lvd_caller();
   if (LVD_UNLIKELY(!e || lvd_load_relaxed_ptr(&e->user[sender]) != me)) return NULL;
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   return LVD_LIKELY(lvd_stream_has(s, me, sender)) ? s : NULL;
@@ -637,7 +637,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
   LVD_INSIDE;
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = is_side(e, me) ? LVD_OK : LVD_E_STATE;
   while (e->opening && status == LVD_OK) status = await_opening(e);
@@ -662,7 +662,7 @@ static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
   lvd_stream *s = own(sID, sender);
   entry *e = entry_of(sID);
   if (LVD_LIKELY(s) || !e) return s;
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   lvd_os_lock(&lvd_program_here()->lock);
   s = is_side(e, me) ? lvd_load_relaxed_ptr(&e->stream) : NULL;
   if (s && !lvd_stream_has(s, me, sender)) s = NULL;
@@ -715,7 +715,7 @@ static lvd_status has_not_begun(const char *call, STREAM_ID sID, bool sender) {
     no_number(call, sID);
     return LVD_E_STATE;
   }
-  const void *me = lvd_stream_caller();
+  const void *me = lvd_caller();
   lvd_os_lock(&lvd_program_here()->lock);
   const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   bool may = is_side(e, me) && !(s && lvd_stream_has(s, me, !sender));

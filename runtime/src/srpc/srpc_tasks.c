@@ -44,7 +44,7 @@ lvd_status pb_register(const char *name, void *function) {
   if (!r) return LVD_E_MEMORY;
   memcpy(r->name, name, strlen(name));
   memcpy(&r->function, &function, sizeof function);
-  r->program = lvd_program_registering();
+  r->program = lvd_hooks.programs.registering();
   lvd_os_lock(&procedures_lock);
   const registered *has_it = find(name, r->program);
   if (!has_it) {

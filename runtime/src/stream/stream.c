@@ -14,9 +14,6 @@
 
 enum { RING_BYTES = 16 * 1024, RING_LEAST = 64, SPIN_US = 20 };
 
-/* What owns an end that a thread uses: an address of its own, or its worker. */
-static _Thread_local char thread_mark;
-
 lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
 
 static stream *stream_of(lvd_stream *s) { return (stream *)s; }
@@ -96,11 +93,11 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
   stream *s = new_stream(app, ch, o);
   if (!s) return LVD_E_MEMORY;
   s->shared = shared;
-  s->peer = lvd_shared_waiter(shared, false);
+  s->peer = lvd_hooks.shared.waiter(shared, false);
   lvd_status status = lvd_producer_attach_shared(&s->face.put, ch, size, o->elem_size, &s->peer);
   if (status == LVD_OK)
     status = lvd_consumer_attach_shared(&s->face.get, ch, size, o->elem_size, 0,
-                                        lvd_shared_waiter(shared, true));
+                                        lvd_hooks.shared.waiter(shared, true));
   if (status != LVD_OK) {
     lvd_os_free(s, sizeof *s);
     return status;
@@ -156,7 +153,7 @@ static void end_thread(void *who) {
 }
 
 static void enter_list(stream_end *e, void *thread) {
-  if (thread == &thread_mark) lvd_os_at_thread_exit(LVD_EXIT_HOOK_STREAMS, end_thread, thread);
+  if (!lvd_this_worker()) lvd_os_at_thread_exit(LVD_EXIT_HOOK_STREAMS, end_thread, thread);
   lvd_thread_list *l = list_of(thread);
   lvd_os_lock(&l->lock);
   e->previous = NULL;
@@ -183,7 +180,7 @@ static void free_stream(stream *s) {
     if (owner && !end[i]->fiber) leave_list(end[i], owner);
   }
   if (s->shared)
-    lvd_shared_free(s->shared);
+    lvd_hooks.shared.free(s->shared);
   else
     lvd_channel_destroy(s->channel);
   lvd_os_free(s, sizeof *s);
@@ -230,24 +227,17 @@ const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s
 
 /* ---- whose end it is ------------------------------------------------------------------------ */
 
-void *lvd_stream_caller(void) {
-  lvd_fiber *f = lvd_fiber_self();
-  if (f) return f;
-  void *worker = lvd_os_self();
-  return worker ? worker : &thread_mark;
-}
-
 bool lvd_stream_is_mine(const lvd_stream *s, bool sender) {
-  return s && lvd_stream_has(s, lvd_stream_caller(), sender);
+  return s && lvd_stream_has(s, lvd_caller(), sender);
 }
 
 static lvd_status claim_end(stream_end *e) {
-  void *me = lvd_stream_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
+  void *me = lvd_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;
   if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
   /* Whether it is closed is seen for certain only by who has it. */
   lvd_shared_stream *shared = e->stream->shared;
-  if (e->closed || (shared && !lvd_shared_claim(shared, e->is_sender))) {
+  if (e->closed || (shared && !lvd_hooks.shared.claim(shared, e->is_sender))) {
     lvd_store_release_ptr(&e->owner, NULL);
     return LVD_E_STATE;
   }
@@ -277,7 +267,7 @@ static void end_other(stream_end *e, lvd_status outcome) {
 }
 
 static lvd_status claim(stream_end *e) {
-  if (lvd_load_relaxed_ptr(&e->owner) == lvd_stream_caller()) return LVD_OK;
+  if (lvd_load_relaxed_ptr(&e->owner) == lvd_caller()) return LVD_OK;
   lvd_status status = claim_end(e);
   if (status != LVD_OK) return status;
   stream *s = e->stream;
@@ -346,7 +336,7 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) {
 bool lvd_stream_close(lvd_stream *face) {
   LVD_INSIDE;
   stream *s = stream_of(face);
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   stream_end *end[2] = {&s->sender, &s->receiver};
   bool any = false;
   for (int i = 0; i < 2; i++)
@@ -360,7 +350,7 @@ bool lvd_stream_close(lvd_stream *face) {
 lvd_status lvd_stream_give_up(lvd_stream *face) {
   LVD_INSIDE;
   stream *s = stream_of(face);
-  void *me = lvd_stream_caller();
+  void *me = lvd_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
        receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
   /* The next owner claims on the way into its first wait: there must be one. */
@@ -401,7 +391,7 @@ void lvd_stream_ends_flush(lvd_fiber *f) {
 /* Its own ends it has put there itself, so it sees whether there are any. */
 void lvd_stream_thread_flush(void) {
   LVD_INSIDE;
-  const void *me = lvd_stream_caller();
+  const void *me = lvd_caller();
   lvd_thread_list *l = list_of(me);
   if (!lvd_load_relaxed_ptr(&l->first)) return;
   lvd_os_lock(&l->lock);
@@ -487,7 +477,7 @@ LVD_READS_LIVE static void read_owner(const stream_end *e, char name[LVD_FIBER_N
     copy_name(name, f->entity.name);
   else if (lvd_load_relaxed_ptr(&e->owner))
     copy_name(name, "a thread");
-  else if (shared && lvd_shared_is_theirs(shared, e->is_sender))
+  else if (shared && lvd_hooks.shared.is_theirs(shared, e->is_sender))
     copy_name(name, "another process");
 }
 
@@ -508,8 +498,8 @@ LVD_READS_LIVE static void read_stream(const stream *s, lvd_stream_counters *out
   out->automatic = s->automatic.on;
   out->put = p->pushed;
   out->got = c->popped;
-  if (s->shared && lvd_shared_is_theirs(s->shared, true)) out->put = out->got + out->fill;
-  if (s->shared && lvd_shared_is_theirs(s->shared, false)) out->got = out->put - out->fill;
+  if (s->shared && lvd_hooks.shared.is_theirs(s->shared, true)) out->put = out->got + out->fill;
+  if (s->shared && lvd_hooks.shared.is_theirs(s->shared, false)) out->got = out->put - out->fill;
   out->receiver_wakes = p->wakes;
   out->sender_wakes = c->wakes;
   out->receiver_waits = s->receiver.sleeper.sleeps;

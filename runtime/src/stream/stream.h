@@ -69,6 +69,9 @@ typedef struct lvd_thread_list {
 extern lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
 
 void lvd_streams_free(lvd_app *app);
+/* The ends of streams that a fiber uses: before it waits, and when it has ended. */
+void lvd_stream_ends_flush(lvd_fiber *f);
+void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome);
 /* What the calling thread, which is no fiber, has pushed and popped becomes visible before it waits. */
 void lvd_stream_thread_flush(void);
 /* Who will use it; until they have taken its ends it is they whom others wait for. */
@@ -76,8 +79,6 @@ void lvd_stream_say_parties(lvd_stream *s, const lvd_user party[2], uint32_t par
 uint32_t lvd_stream_capacity(const lvd_stream_options *o);
 /* LVD_E_ARGUMENT: no stream can be so. */
 lvd_status lvd_stream_check(const lvd_stream_options *o);
-/* Who calls: its fiber, else an address that no other thread has. */
-void *lvd_stream_caller(void);
 /* The caller has this end from now on. LVD_E_STATE: it is somebody else's, or closed. */
 lvd_status lvd_stream_take(lvd_stream *s, bool sender);
 /* A stream on a channel in memory that another process writes too: `size` bytes from `ch` on. */
@@ -90,7 +91,7 @@ static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
   return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
 }
 
-/* Whether that end is this one's (lvd_stream_caller). */
+/* Whether that end is this one's (lvd_caller). */
 static inline bool lvd_stream_has(const lvd_stream *face, const void *who, bool sender) {
   const stream *s = (const stream *)face;
   return lvd_load_relaxed_ptr(sender ? &s->sender.owner : &s->receiver.owner) == who;

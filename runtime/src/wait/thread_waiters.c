@@ -2,8 +2,7 @@
 /* The list of the threads that wait, and what somebody waits for. */
 #include "thread_waiters.h"
 
-#include "../rpc/unit.h"
-#include "../stream/stream.h"
+#include "../sched/fiber.h"
 
 static struct {
   lvd_os_mutex lock;
@@ -12,27 +11,10 @@ static struct {
   uint64_t serial;
 } list;
 
-lvd_awaited lvd_want_awaited(const lvd_want *want) {
-  const lvd_sleeper *sleeper = lvd_want_sleeper(want);
-  lvd_awaited a = {0};
-  if (!sleeper || want->watch) return a;
-  if (sleeper->kind == LVD_SLEEPS_AT_STREAM) {
-    a.s = ((const stream_end *)sleeper)->stream;
-    a.app = a.s->app;
-  } else if (sleeper->kind == LVD_SLEEPS_AT_END) {
-    a.end = (const lvd_fiber *)((const char *)want->event - offsetof(lvd_fiber, done));
-    a.app = a.end->entity.app;
-  } else if (sleeper->kind == LVD_SLEEPS_AT_CALL) {
-    a.call = (const lvd_call *)((const char *)want->event - offsetof(lvd_call, returned));
-    a.app = a.call->unit->app;
-  }
-  return a;
-}
-
 static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
   w->app = app;
   w->timed = timed;
-  w->who = lvd_stream_caller();
+  w->who = lvd_caller();
   w->thread = lvd_os_thread_id();
   w->in_vain = false;
   lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
@@ -50,9 +32,9 @@ static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
  * go on as far as one of them can tell: it stays away. */
 void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
                        bool timed) {
-  lvd_app *app = lvd_want_awaited(&want[0]).app;
+  lvd_app *app = lvd_hooks.deadlock.app_awaited(&want[0]);
   for (uint32_t i = 1; i < wants; i++)
-    if (lvd_want_awaited(&want[i]).app != app) app = NULL;
+    if (lvd_hooks.deadlock.app_awaited(&want[i]) != app) app = NULL;
   w->app = NULL;
   if (!app) return;
   w->want = want;

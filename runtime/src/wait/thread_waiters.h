@@ -36,15 +36,6 @@ typedef struct lvd_waiting {
   struct lvd_waiting *next, *previous;
 } lvd_waiting;
 
-/* What is waited for, as far as the library knows what it lies in. */
-typedef struct lvd_awaited {
-  lvd_app *app;                /* null: it is none of these */
-  struct stream *s;            /* an end of this stream, or ... */
-  const lvd_fiber *end;        /* ... the end of this fiber, or ... */
-  const struct lvd_call *call; /* ... the return of this call */
-} lvd_awaited;
-lvd_awaited lvd_want_awaited(const lvd_want *want);
-
 /* The calling thread is about to sleep for these, if need be for ever; or with a time limit. */
 void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
                        bool timed);

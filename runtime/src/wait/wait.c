@@ -12,106 +12,13 @@
 #include <stdlib.h>
 
 #include "../core/no_abandon.h"
-#include "../stream/stream.h"
+#include "../sched/fiber.h"
 #include "thread_waiters.h"
-
-static bool sleeper_wake(lvd_waiter *self) {
-  lvd_sleeper *s = (lvd_sleeper *)self;
-  lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
-  if (who) return who->wake(who);
-  if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
-  lvd_os_wake(&s->asleep);
-  return true;
-}
-
-void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
-  s->waiter.wake = sleeper_wake;
-  lvd_store_relaxed_ptr(&s->who, NULL);
-  lvd_store_relaxed_u32(&s->asleep, 0);
-  s->kind = LVD_SLEEPS_ALONE;
-  s->spin_us = spin_us;
-  s->sleeps = 0;
-}
-
-/* ---- one want ----------------------------------------------------------------------------- */
-
-/* LVD_E_TIME: not yet. */
-static lvd_status look(const lvd_want *want) {
-  if (want->event) return lvd_event_is_set(want->event) ? LVD_OK : LVD_E_TIME;
-  if (want->watch) return want->watch->look(want->watch) ? LVD_OK : LVD_E_TIME;
-  if (want->room) {
-    bool room = lvd_room(want->room, want->n) >= want->n;
-    if (want->room->corrupt) return LVD_E_CORRUPT;
-    if (!lvd_deserted(want->room)) return room ? LVD_OK : LVD_E_TIME;
-    want->room->limit = want->room->put; /* the next put asks, too, and is refused */
-    return LVD_E_PEER;
-  }
-  lvd_consumer *c = want->elements;
-  if (lvd_elements(c, want->n) >= want->n) return LVD_OK;
-  uint32_t state = lvd_load_acquire_u32(&c->channel->state);
-  if (c->corrupt) return LVD_E_CORRUPT;
-  if (state == LVD_OPEN) return LVD_E_TIME;
-  if (lvd_elements_refresh(c) >= want->n) return LVD_OK;
-  return lvd_end_status(c, state);
-}
-
-/* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
-lvd_status lvd_want_look(const lvd_want *want) {
-  lvd_status status = look(want);
-  if (status != LVD_OK || want->event || want->watch) return status;
-  bool ready = want->room ? lvd_producer_settled(want->room, want->n)
-                          : lvd_consumer_settled(want->elements, want->n);
-  return ready ? LVD_OK : LVD_E_TIME;
-}
-
-lvd_sleeper *lvd_want_sleeper(const lvd_want *want) {
-  if (want->event) return &want->event->sleeper;
-  if (want->watch) return &want->watch->sleeper;
-  lvd_waiter *self = want->room ? want->room->self : want->elements->self;
-  return self && self->wake == sleeper_wake ? (lvd_sleeper *)self : NULL;
-}
-
-void lvd_want_arm(const lvd_want *want, lvd_waiter *who) {
-  lvd_store_release_ptr(&lvd_want_sleeper(want)->who, who);
-  if (want->room)
-    lvd_producer_arm(want->room, want->n);
-  else if (want->elements)
-    lvd_consumer_arm(want->elements, want->n);
-  else if (want->watch)
-    want->watch->arm(want->watch, true);
-  else
-    lvd_store_relaxed_u32(&want->event->armed, 1);
-}
-
-void lvd_want_disarm(const lvd_want *want) {
-  if (want->room)
-    lvd_producer_disarm(want->room);
-  else if (want->elements)
-    lvd_consumer_disarm(want->elements);
-  else if (want->watch)
-    want->watch->arm(want->watch, false);
-  else
-    lvd_store_relaxed_u32(&want->event->armed, 0);
-}
 
 /* What was put and got becomes visible before its owner waits. */
 static void publish(const lvd_want *want) {
   if (want->room) lvd_flush(want->room);
   if (want->elements) lvd_release(want->elements);
-}
-
-static lvd_status look_all(const lvd_want *want, uint32_t count, bool waiting, uint32_t *which) {
-  for (uint32_t i = 0; i < count; i++) {
-    lvd_status status = waiting ? lvd_want_look(&want[i]) : look(&want[i]);
-    if (status == LVD_E_TIME) continue;
-    *which = i;
-    return status;
-  }
-  return LVD_E_TIME;
-}
-
-lvd_status lvd_wants_look(const lvd_want *want, uint32_t count, uint32_t *which) {
-  return look_all(want, count, false, which);
 }
 
 /* ---- a thread ----------------------------------------------------------------------------- */
@@ -151,7 +58,7 @@ static int64_t left_of(int64_t timeout_ns, uint64_t start) {
 static lvd_status look_or_heed(const lvd_waiting *self, const lvd_want *want, uint32_t count,
                                bool waiting, uint32_t *which) {
   lvd_status told = lvd_waiting_told(self);
-  return told == LVD_E_TIME ? look_all(want, count, waiting, which) : told;
+  return told == LVD_E_TIME ? lvd_wants_look(want, count, waiting, which) : told;
 }
 
 static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
@@ -227,7 +134,7 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
     do {
       for (int i = 0; i < pauses; i++) lvd_os_relax();
       if (pauses < most) pauses += (pauses + 1) / 2;
-      lvd_status status = look_all(want, count, true, which);
+      lvd_status status = lvd_wants_look(want, count, true, which);
       if (status != LVD_E_TIME) return status;
     } while (lvd_os_now_ns() < until);
   }
@@ -250,14 +157,14 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
 static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                            uint32_t *which) {
   LVD_INSIDE;
-  lvd_status status = look_all(want, count, false, which);
+  lvd_status status = lvd_wants_look(want, count, false, which);
   if (status != LVD_E_TIME) return status;
   for (uint32_t i = 0; i < count; i++) publish(&want[i]);
   for (uint32_t i = 0; i < count; i++)
     if (!lvd_want_sleeper(&want[i])) return LVD_E_STATE;
   lvd_fiber *f = lvd_fiber_self();
   if (f) return lvd_fiber_wait(f, want, count, timeout_ns, which);
-  lvd_stream_thread_flush();
+  lvd_hooks.streams.thread_waits();
   return thread_wait(want, count, timeout_ns, which);
 }
 
@@ -288,29 +195,6 @@ lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
-
-void lvd_event_init(lvd_event *e) {
-  lvd_store_relaxed_u64(&e->word, 0);
-  lvd_store_relaxed_u32(&e->armed, 0);
-  e->fenced = lvd_channel_fenced();
-  lvd_sleeper_init(&e->sleeper, 20);
-}
-
-lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
-  LVD_INSIDE;
-  uint64_t none = 0;
-  if (!lvd_cas_release_u64(&e->word, &none, (uint64_t)1 << 32 | data)) return LVD_E_STATE;
-  lvd_barrier_light(e->fenced);
-  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
-  return LVD_OK;
-}
-
-void lvd_event_tell(lvd_event *e, uint32_t data) {
-  LVD_INSIDE;
-  lvd_store_release_u64(&e->word, (uint64_t)1 << 32 | data);
-  lvd_barrier_light(e->fenced);
-  if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);
-}
 
 lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns) {
   if (!e) return LVD_E_ARGUMENT;

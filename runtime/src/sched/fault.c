@@ -8,7 +8,6 @@
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
 #include "../core.h"
 #include "../core/no_abandon.h"
-#include "../rpc/unit_process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -136,7 +135,8 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
       *advice ? ": " : "", advice);
   lvd_os_fatal_message(text);
   if (e)
-    lvd_process_falls(e->name, in_library ? "stack overflow in the C library" : "stack overflow");
+    lvd_hooks.child.falls(e->name,
+                          in_library ? "stack overflow in the C library" : "stack overflow");
 }
 
 /* Whoever calls abort, or an assert that fails, may have any lock: nothing can be stopped alone. The
@@ -159,7 +159,7 @@ static void say_abort(const lvd_worker *w) {
            e->name, e->app->name, action ? ", action " : "", action ? action : "",
            native ? ", native " : "", native ? native : "");
   lvd_os_fatal_message(text);
-  lvd_process_falls(e->name, "abort was called");
+  lvd_hooks.child.falls(e->name, "abort was called");
 }
 
 /* In signal context, on the worker's thread. */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The running set: cores that were taken for an application alone come back to all. */
+#include "../core.h"
+
+void lvd_core_put_back(lvd_worker *w) {
+  lvd_store_relaxed_ptr(&w->alone, NULL);
+  lvd_store_relaxed_u32(&w->given, 1);
+  w->rt->given_count++;
+}
+
+void lvd_cores_back(lvd_app *app) {
+  lvd_runtime *rt = app->rt;
+  for (uint32_t i = 0; i < rt->workers; i++)
+    if (lvd_load_relaxed_ptr(&rt->worker[i].alone) == app) lvd_core_put_back(&rt->worker[i]);
+}

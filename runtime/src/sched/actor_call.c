@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* An actor whose call is OUT: it waits in the middle of a firing for something that is no mark of a channel: a call that
+ * blocks (blocking/), a time (actor_timer.c). It stays RUNNING and is in no queue; the call comes back as a wake-up does,
+ * through the inbox of its worker, or of the one to which the actor has been moved meanwhile.
+ *
+ * Pairs of orders
+ *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
+ *   back:  add_release calls_out    -> recall: load_acquire calls_out   nothing is posted any more */
+#include "fiber.h"
+
+void lvd_actor_begins_call(lvd_entity *e) {
+  lvd_app *app = e->app;
+  lvd_actor_publish(&e->actor);
+  lvd_store_relaxed_u32(&e->away, 1);
+  lvd_add_relaxed_u32(&app->calls_out, 1);
+  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+}
+
+void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
+  w->may_abandon = 0;
+  lvd_fence_compiler();
+  lvd_actor_begins_call(
+      e); /* it may be on its way back already: to this worker, which is still in it */
+  lvd_stack_away(w, e);
+  lvd_fence_compiler();
+}
+
+void lvd_call_give_back(lvd_entity *e) {
+  lvd_runtime *rt = e->app->rt;
+  lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
+  uint32_t sleep;
+  if (lvd_inbox_post(&owner->inbox, rt->slot, e->slot, e->level, &sleep)) {
+    lvd_os_wake(&owner->inbox.waiting);
+    lvd_inbox_woken(&owner->inbox, sleep);
+  }
+}
+
+void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
+  uint32_t target = lvd_load_relaxed_u32(&e->target);
+  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
+      target == w->index || lvd_entity_stays(e))
+    return;
+  lvd_unsettled_remove(w, e);
+  e->actor.yield = &w->rt->worker[target].yield;
+  lvd_store_release_u32(&e->worker, target);
+  lvd_alarm_follows(w, e);
+}
+
+void lvd_call_is_over(lvd_app *app) {
+  if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_os_wake(&app->calls_out);
+}
+
+void lvd_call_is_back(lvd_entity *e) {
+  lvd_store_relaxed_u32(&e->away, 0);
+  lvd_call_is_over(e->app);
+}
