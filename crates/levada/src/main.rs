@@ -2,7 +2,7 @@
 //! `levada`: the command.
 //!
 //! Exit status: 0 when what was asked for was done; else that of the error (`levada_host::Kind` defines them, and
-//! docs/guide-host.md lists them). A program that runs in a shield has its own.
+//! docs/errors.md lists them). A program that runs in a shield has its own.
 
 #[macro_use]
 mod common;

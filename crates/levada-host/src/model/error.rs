@@ -4,7 +4,7 @@
 use crate::model::admission_report::Admission;
 
 /// Why a command or a request was not done: the one definition of the error codes. Each has a name in JSON, an exit
-/// status and an HTTP status; docs/guide-host.md and the manual pages show the same table.
+/// status and an HTTP status; docs/errors.md and the manual pages show the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A reason that has no code of its own: errors in the sources, a file that cannot be read.
@@ -293,8 +293,7 @@ mod tests {
     /// The guide's table of errors is this one.
     #[test]
     fn the_guide_shows_the_same_table() {
-        let guide =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide-host.md");
+        let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
         let guide = std::fs::read_to_string(guide).unwrap();
         let mut table =
             String::from("| code | exit | HTTP | meaning |\n| --- | --- | --- | --- |\n");
@@ -303,9 +302,6 @@ mod tests {
             let (code, exit, meaning) = (kind.code(), kind.exit_status(), kind.meaning());
             table += &format!("| `{code}` | {exit} | {http} | {meaning} |\n");
         }
-        assert!(
-            guide.contains(&table),
-            "docs/guide-host.md is to show\n{table}"
-        );
+        assert!(guide.contains(&table), "docs/errors.md is to show\n{table}");
     }
 }
