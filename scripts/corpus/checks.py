@@ -108,7 +108,7 @@ class Test:
         verdict = self.judge(lambda *more, **how: runner(*words, *more, **how), work)
         fault, why = FAULTS.get(self.top, (None, None))
         if verdict == fault:
-            return f"{verdict}: its own fault, {why}", True
+            return f"{verdict}: a fault of the application: {why}", True
         return verdict, verdict == "passes"
 
 
