@@ -19,22 +19,22 @@ pub mod random;
 mod search;
 mod sim;
 
-pub use balance::{Balancer, Found, Sample, Search};
-pub use model::cost_profile::Course;
-pub use model::format::shown;
+pub use balance::{Balancer, Sample, Search, SearchResult};
+pub use model::cost_profile::CostProfile;
+pub use model::format::format_number;
 pub use model::graph::{Graph, Link, Placement};
 pub use model::machine::{Core, Costs, Machine, Scheduling};
-pub use model::mix::{Actor, App, Channel, KEPT, Mix, told_apart};
+pub use model::mix::{Actor, App, Channel, Mix, RATE_TOLERANCE, clamp_priority};
 pub use model::problem::Problem;
 pub use place::bounds::lower_bound;
 pub use place::heuristics::{bottleneck, improve, place};
-pub use search::admission::{Admission, Promise, Scene, admit};
+pub use search::admission::{Admission, PlacedMix, Promise, admit};
 pub use search::fairness::gain;
 pub use search::score::Score;
-pub use search::strategy::{Strategy, busiest_to_bound, map, remap};
+pub use search::strategy::{Strategy, load_to_lower_bound, map, remap};
 #[cfg(test)]
 use sim::simulate_until_settled;
-pub use sim::{SAVED, SAVED_UNITS, Simulated, expected, simulate};
+pub use sim::{RATE_BURST_S, RATE_BURST_UNITS, Simulated, expected, simulate};
 
 #[cfg(test)]
 mod tests;

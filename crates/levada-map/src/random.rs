@@ -97,6 +97,6 @@ fn app(random: &mut Random, number: usize, actors: usize) -> App {
         actors: times.into_iter().enumerate().map(actor).collect(),
         channels,
         share: None,
-        course: None,
+        cost_profile: None,
     }
 }

@@ -7,7 +7,7 @@ use crate::mapping::mix;
 use crate::mapping::weights::unmeasured;
 use crate::model::admission_report::{Admission, Promise, Verdict};
 use crate::model::error::{Kind, Refusal};
-use levada_map::{Admission as Found, App, Machine, Mix, Problem, Scene};
+use levada_map::{Admission as Found, App, Machine, Mix, PlacedMix, Problem};
 
 /// Steps that are simulated at the least.
 const STEPS: usize = 30_000;
@@ -52,8 +52,8 @@ struct Stage {
 }
 
 impl Stage {
-    fn scene(&self) -> Scene<'_> {
-        Scene {
+    fn scene(&self) -> PlacedMix<'_> {
+        PlacedMix {
             mix: &self.mix,
             current: &self.current,
         }

@@ -180,7 +180,7 @@ pub(crate) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal>
     Duration::try_from_secs_f64(within)
         .map(|within| within.min(EVER))
         .map_err(|e| {
-            let within = levada_map::shown(within);
+            let within = levada_map::format_number(within);
             Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}"))
         })
 }

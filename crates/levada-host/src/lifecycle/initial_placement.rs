@@ -48,7 +48,7 @@ impl Host {
         let loads = open.iter().map(|&c| loads[c as usize] + more(c));
         let loads: Vec<f64> = loads.collect();
         let left: Vec<f64> = open.iter().map(|&c| left[c as usize]).collect();
-        let machine = machine.part(&open).left(&left);
+        let machine = machine.subset(&open).with_available(&left);
         // Which part of it is heavy is not known. In the host itself all are mapped when that has been measured; of
         // what others do nobody knows more later.
         let found = match known || beside.is_empty() {
@@ -81,7 +81,7 @@ impl Host {
             apps.push(app);
         }
         let mix = mapping::mix(shared, apps);
-        let machine = shared.machine.left(&shared.left());
+        let machine = shared.machine.with_available(&shared.left());
         let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
         let placement = mapped.ok()?;
         let mut rest = &placement[before..];

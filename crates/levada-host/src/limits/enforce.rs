@@ -16,7 +16,7 @@
 use crate::app::{Hosted, State};
 use crate::context::Shared;
 use crate::util::lock::lock;
-use levada_map::{SAVED, SAVED_UNITS};
+use levada_map::{RATE_BURST_S, RATE_BURST_UNITS};
 use levada_sys::Status;
 use std::sync::{Weak, atomic::Ordering, mpsc};
 use std::time::{Duration, Instant};
@@ -72,8 +72,8 @@ impl Bucket {
     /// Of units.
     fn of_rate(rate: f64) -> Bucket {
         Bucket {
-            owes: (rate * OWED).max(SAVED_UNITS),
-            ..Bucket::new(rate, SAVED, SAVED_UNITS)
+            owes: (rate * OWED).max(RATE_BURST_UNITS),
+            ..Bucket::new(rate, RATE_BURST_S, RATE_BURST_UNITS)
         }
     }
 

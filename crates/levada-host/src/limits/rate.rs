@@ -7,7 +7,7 @@ use crate::limits::enforce;
 use crate::mapping::weights::BEGINS;
 use crate::model::events::What;
 use crate::util::lock::lock;
-use levada_map::{Graph, KEPT};
+use levada_map::{Graph, RATE_TOLERANCE};
 use levada_sys::Counters;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -107,7 +107,7 @@ impl Pace {
         let has_had_all = lost <= std::mem::replace(&mut self.lost, lost);
         let kept_up = looks.waits + if has_had_all { looks.held } else { 0 };
         // Between two looks one unit more or less is none.
-        let missing = promised * (1.0 - KEPT) - pace;
+        let missing = promised * (1.0 - RATE_TOLERANCE) - pace;
         let late = missing * elapsed.as_secs_f64() > 1.0 && kept_up * 10 < looks.all;
         let was = hosted.lately.is_late.swap(late, Ordering::Relaxed);
         if late && !was {

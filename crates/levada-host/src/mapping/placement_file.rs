@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A placement given back: the cores that a file gives to the actors of a network.
 
-use levada_map::io::{Named, read_placement};
+use levada_map::io::{NamedPlacement, read_placement};
 use levada_map::{Actor, App, Mix, Problem};
 use levada_sys::Network;
 
@@ -17,7 +17,8 @@ pub fn pins(
     others: bool,
 ) -> Result<Vec<Option<u32>>, Problem> {
     let mut named = read_placement(text)?;
-    let knows = |named: &Named, who| named.iter().any(|(app, ..)| app.as_deref() == Some(who));
+    let knows =
+        |named: &NamedPlacement, who| named.iter().any(|(app, ..)| app.as_deref() == Some(who));
     if !knows(&named, name) {
         for (app, ..) in &mut named {
             if app.as_deref() == Some(class) {
@@ -43,7 +44,7 @@ pub fn pins(
             actors: network.actor_names().into_iter().map(actor).collect(),
             channels: Vec::new(),
             share: None,
-            course: None,
+            cost_profile: None,
         }],
         exclusive: Vec::new(),
     };

@@ -43,7 +43,7 @@ fn core(cpu: i32) -> Option<Core> {
         .find_map(|i| first(&folder.join(format!("cache/index{i}/shared_cpu_list"))));
     Some(Core {
         speed: 1.0,
-        body,
+        physical: body,
         cache: cache.unwrap_or(socket),
         socket,
     })

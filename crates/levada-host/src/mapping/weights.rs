@@ -10,7 +10,7 @@ use crate::limits::enforce::Limits;
 use crate::mapping::graph::{first_guess, graph_between};
 use crate::mapping::overrun::pinned;
 use crate::mapping::progress_units::{Flow, units};
-use levada_map::{Actor, App, Channel, Machine, told_apart};
+use levada_map::{Actor, App, Channel, Machine, clamp_priority};
 use levada_sys::{Counters, Network};
 
 /// A new application that was never measured is taken for one that needs so much for each thing done.
@@ -88,12 +88,12 @@ pub fn weighed(
     App {
         name: hosted.name.clone(),
         unit,
-        priority: told_apart(hosted.priority),
+        priority: clamp_priority(hosted.priority),
         promise: None,
         share: hosted.limits.share,
         actors: actors.collect(),
         channels: channels.collect(),
-        course: None,
+        cost_profile: None,
     }
 }
 
@@ -207,10 +207,10 @@ pub(crate) fn unmeasured(
         promise: limits.rate.filter(|_| told.is_some()),
         share: limits.share,
         unit: told.map_or("times".to_string(), |(unit, _)| unit),
-        priority: told_apart(priority),
+        priority: clamp_priority(priority),
         actors,
         channels: channels.collect(),
-        course: None,
+        cost_profile: None,
     };
     takes_no_more(known.and_then(|k| k.paced), app)
 }

@@ -16,7 +16,7 @@ use crate::context::Shared;
 use crate::limits::rate::Pace;
 use crate::monitor::lease_waits::Waits;
 use crate::monitor::starvation::{Again, Turns};
-use levada_map::{Balancer, Found, Placement};
+use levada_map::{Balancer, Placement, SearchResult};
 use levada_sys::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub enum Note {
     /// Where the mapper puts all that ran at this count of changes.
     Mapped(u64, Placement),
     /// What a search for a better placement has found, for what was so then, and how long it took.
-    Found(u64, Found, Duration),
+    Found(u64, SearchResult, Duration),
     Quit,
 }
 
@@ -351,7 +351,7 @@ impl Watch<'_> {
             let balancer = self.balancer_of(placement, before.as_ref());
             self.balancer = Some(match guessed {
                 true => balancer,
-                false => balancer.trusting(),
+                false => balancer.with_measured_placement(),
             });
         }
         self.at = Instant::now();

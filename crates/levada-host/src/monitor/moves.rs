@@ -4,7 +4,7 @@
 
 use crate::mapping;
 use crate::monitor::{Watch, Watched};
-use levada_map::{Balancer, Found, Placement, Search};
+use levada_map::{Balancer, Placement, Search, SearchResult};
 use std::time::{Duration, Instant};
 
 /// With no more actors than that a search takes no longer than a look.
@@ -23,13 +23,13 @@ impl Watch<'_> {
 
     pub(crate) fn balancer_of(&self, placement: Placement, before: Option<&Balancer>) -> Balancer {
         let balancer = Balancer::new(self.shared.machine.clone(), placement);
-        let balancer = balancer.among(self.open.clone());
-        let balancer = balancer.beside(&self.shared.left_beside(false));
+        let balancer = balancer.restricted_to(self.open.clone());
+        let balancer = balancer.with_available(&self.shared.left_beside(false));
         let mut balancer = match before {
-            Some(before) => balancer.after(before),
+            Some(before) => balancer.continuing(before),
             None => balancer,
         };
-        balancer.stuck(self.stuck.iter().copied());
+        balancer.set_stuck(self.stuck.iter().copied());
         balancer
     }
 
@@ -59,8 +59,13 @@ impl Watch<'_> {
         }
         self.wished = wished;
         let machine = &self.shared.machine;
-        let left = self.balancer.as_ref().map(|b| b.left(machine.workers()));
-        let machine = self.waits.of(machine.left(&left.unwrap_or_default()));
+        let left = self
+            .balancer
+            .as_ref()
+            .map(|b| b.available(machine.workers()));
+        let machine = self
+            .waits
+            .of(machine.with_available(&left.unwrap_or_default()));
         let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
         self.maps = mapping::remap(self.shared, machine, self.changes, all);
     }
@@ -87,16 +92,21 @@ impl Watch<'_> {
             return;
         }
         // Where several come, or go, each in turn is a reason to map anew; what one sends away the next one sends back.
-        let returns = self.balancer.as_ref().and_then(|b| b.returns(&placement));
+        let returns = self
+            .balancer
+            .as_ref()
+            .and_then(|b| b.return_delay(&placement));
         if let Some(wait) = returns.filter(|_| !self.wished) {
             self.put_off = Some(Instant::now() + wait);
             return;
         }
         self.make(moves);
         let before = self.balancer.take();
-        let balancer = self.balancer_of(placement, before.as_ref()).trusting();
+        let balancer = self
+            .balancer_of(placement, before.as_ref())
+            .with_measured_placement();
         self.balancer = Some(match &before {
-            Some(before) => balancer.instead_of(before, self.wished),
+            Some(before) => balancer.replacing(before, self.wished),
             None => balancer,
         });
     }
@@ -119,7 +129,7 @@ impl Watch<'_> {
 
     /// Where something is promised the mapper has the last word, which knows promises: even loads may break one. While it is
     /// at work nothing is moved: it would send back what has gone since it was asked.
-    pub(crate) fn found(&mut self, changes: u64, found: Found) {
+    pub(crate) fn found(&mut self, changes: u64, found: SearchResult) {
         if self.maps {
             return;
         }
@@ -130,7 +140,7 @@ impl Watch<'_> {
         if !ask {
             let moves = balancer.moves(found);
             self.make(moves);
-        } else if balancer.asks(&found) && self.again.may() {
+        } else if balancer.is_worth_asking(&found) && self.again.may() {
             self.map(true);
         }
     }
@@ -149,7 +159,7 @@ impl Watch<'_> {
         for watched in &self.all[..sharing] {
             watched.hosted.tell_moves(&self.shared.events);
         }
-        balancer.found(placement);
+        balancer.set_placement(placement);
     }
 
     /// Who must stay on a worker and is elsewhere, since that was away or an action there did not end, goes back.

@@ -72,7 +72,7 @@ impl Watch<'_> {
         // What is being mapped does not know of it.
         self.stale |= self.maps;
         if let Some(balancer) = &mut self.balancer {
-            balancer.stuck(self.stuck.iter().copied());
+            balancer.set_stuck(self.stuck.iter().copied());
         }
     }
 
@@ -172,12 +172,12 @@ impl Watch<'_> {
         let search = balancer.sample(&Sample {
             elapsed,
             graph,
-            long,
-            had,
-            left: self.shared.left_beside(false),
+            long_firing: long,
+            core_share: had,
+            available: self.shared.left_beside(false),
         });
         self.shared
-            .see_left(balancer.left(self.shared.machine.workers()));
+            .see_left(balancer.available(self.shared.machine.workers()));
         if let Some(search) = search {
             self.search(search);
         }

@@ -138,7 +138,7 @@ pub(crate) fn make_ready(
 fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
     match given {
         Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
-            let n = levada_map::shown(n);
+            let n = levada_map::format_number(n);
             let what = format!("{what} is {n}: it is a number from 0.001 to 1000000000");
             Err(Refusal::new(Kind::Wrong, what))
         }
@@ -159,7 +159,7 @@ fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
     }
     match beside.iter().find(|n| !(0.0..=1e3).contains(*n)) {
         Some(n) => {
-            let n = levada_map::shown(*n);
+            let n = levada_map::format_number(*n);
             wrong(format!("beside has {n}: each is a number from 0 to 1000"))
         }
         None => Ok(()),

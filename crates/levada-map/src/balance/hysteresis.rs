@@ -8,83 +8,83 @@ use std::time::Duration;
 
 /// A move that is none back has to be worth it for so long; one that is, for so long at first, so many times as long each
 /// time, and never longer than that.
-const ANY: Duration = Duration::from_millis(300);
-const FIRST: Duration = Duration::from_secs(2);
-const TIMES: u32 = 3;
-const LONGEST: Duration = Duration::from_secs(60);
+const MOVE_HOLD: Duration = Duration::from_millis(300);
+const RETURN_HOLD_FIRST: Duration = Duration::from_secs(2);
+const RETURN_HOLD_FACTOR: u32 = 3;
+const RETURN_HOLD_MAX: Duration = Duration::from_secs(60);
 /// After so long without any move it has nothing to do with what was before.
-const FORGOTTEN: Duration = Duration::from_secs(120);
+const FORGET_AFTER: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug, Default)]
-pub struct Swings {
+pub struct MoveHysteresis {
     now: Duration,
     /// From which core to which one something went, and when the last of it did.
-    ways: BTreeSet<(u32, u32)>,
+    routes: BTreeSet<(u32, u32)>,
     moved_at: Duration,
     /// Since when a move was worth it each time that somebody has looked.
-    worth: Option<Duration>,
+    worth_since: Option<Duration>,
     /// For how long the last one that came back had to be worth it.
-    patience: Duration,
+    return_hold: Duration,
 }
 
 /// From where to where something goes, when what is on these seats is to be on those.
-fn ways(seats: &[u32], better: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+fn routes(seats: &[u32], better: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     let both = seats.iter().copied().zip(better.iter().copied());
     both.filter(|(from, to)| from != to)
 }
 
-impl Swings {
-    pub fn goes_by(&mut self, elapsed: Duration) {
+impl MoveHysteresis {
+    pub fn advance(&mut self, elapsed: Duration) {
         self.now += elapsed;
-        if self.now.saturating_sub(self.moved_at) > FORGOTTEN {
-            self.patience = Duration::ZERO;
-            self.ways.clear();
+        if self.now.saturating_sub(self.moved_at) > FORGET_AFTER {
+            self.return_hold = Duration::ZERO;
+            self.routes.clear();
         }
     }
 
     /// There is nothing that is worth it.
-    pub fn nothing(&mut self) {
-        self.worth = None;
+    pub fn reset(&mut self) {
+        self.worth_since = None;
     }
 
-    fn comes_back(&self, seats: &[u32], better: &[u32]) -> bool {
-        ways(seats, better).any(|(from, to)| self.ways.contains(&(to, from)))
+    fn reverses(&self, seats: &[u32], better: &[u32]) -> bool {
+        routes(seats, better).any(|(from, to)| self.routes.contains(&(to, from)))
     }
 
     /// For how long what would come back has to wait since something has gone just now; none: nothing would.
-    pub fn returns(&self, seats: &[u32], new: &[u32]) -> Option<Duration> {
-        let left = FIRST.checked_sub(self.now.saturating_sub(self.moved_at));
-        left.filter(|left| !left.is_zero() && self.comes_back(seats, new))
+    pub fn return_delay(&self, seats: &[u32], new: &[u32]) -> Option<Duration> {
+        let left = RETURN_HOLD_FIRST.checked_sub(self.now.saturating_sub(self.moved_at));
+        left.filter(|left| !left.is_zero() && self.reverses(seats, new))
     }
 
     /// For how long what comes back now has to be worth it.
-    fn longer(&self) -> Duration {
-        (self.patience * TIMES).clamp(FIRST, LONGEST)
+    fn next_return_hold(&self) -> Duration {
+        (self.return_hold * RETURN_HOLD_FACTOR).clamp(RETURN_HOLD_FIRST, RETURN_HOLD_MAX)
     }
 
     /// Is it time for what is worth it now?
-    pub fn may(&mut self, seats: &[u32], better: &[u32]) -> bool {
-        let worth = *self.worth.get_or_insert(self.now);
-        let patience = match self.comes_back(seats, better) {
-            true => self.longer(),
-            false => ANY,
+    pub fn is_due(&mut self, seats: &[u32], better: &[u32]) -> bool {
+        let worth_since = *self.worth_since.get_or_insert(self.now);
+        let return_hold = match self.reverses(seats, better) {
+            true => self.next_return_hold(),
+            false => MOVE_HOLD,
         };
-        self.now - worth >= patience
+        self.now - worth_since >= return_hold
     }
 
     /// What was on these seats has been moved to those.
-    pub fn moved(&mut self, seats: &[u32], new: &[u32]) {
-        if self.comes_back(seats, new) {
-            self.patience = self.longer();
+    pub fn record_move(&mut self, seats: &[u32], new: &[u32]) {
+        if self.reverses(seats, new) {
+            self.return_hold = self.next_return_hold();
         }
-        self.sent(seats, new);
+        self.record_forced_move(seats, new);
     }
 
     /// The same, for another reason than that it looked better: who is late must go, and others come or leave. That is
     /// no evidence of how well we judge, but what goes back from there is a move back.
-    pub fn sent(&mut self, seats: &[u32], new: &[u32]) {
-        self.ways.extend(ways(seats, new));
-        (self.moved_at, self.worth) = (self.now, None);
+    pub fn record_forced_move(&mut self, seats: &[u32], new: &[u32]) {
+        self.routes.extend(routes(seats, new));
+        (self.moved_at, self.worth_since) = (self.now, None);
     }
 }
 
@@ -94,15 +94,15 @@ mod tests {
 
     #[test]
     fn what_comes_back_waits_for_longer_each_time() {
-        let mut swings = Swings::default();
+        let mut hysteresis = MoveHysteresis::default();
         let step = Duration::from_millis(100);
         // After how long it is moved, when it is worth it from now on.
         let mut after = |from: [u32; 2], to: [u32; 2]| {
             let steps = (0..2000).find(|_| {
-                swings.goes_by(step);
-                swings.may(&from, &to)
+                hysteresis.advance(step);
+                hysteresis.is_due(&from, &to)
             });
-            swings.moved(&from, &to);
+            hysteresis.record_move(&from, &to);
             steps.map(|steps| steps * 100)
         };
         assert_eq!(after([0, 0], [0, 1]), Some(300));
@@ -112,34 +112,40 @@ mod tests {
         assert_eq!(after([1, 0], [0, 0]), Some(18000));
         assert_eq!(after([0, 0], [0, 1]), Some(54000));
         assert_eq!(after([0, 1], [0, 0]), Some(60000));
-        swings.goes_by(FORGOTTEN);
-        assert!(!swings.may(&[0], &[1]));
+        hysteresis.advance(FORGET_AFTER);
+        assert!(!hysteresis.is_due(&[0], &[1]));
         // And only what is so all the time.
-        swings.goes_by(ANY - step);
-        swings.nothing();
-        swings.goes_by(step);
-        assert!(!swings.may(&[0], &[1]));
-        swings.goes_by(ANY);
-        assert!(swings.may(&[0], &[1]));
+        hysteresis.advance(MOVE_HOLD - step);
+        hysteresis.reset();
+        hysteresis.advance(step);
+        assert!(!hysteresis.is_due(&[0], &[1]));
+        hysteresis.advance(MOVE_HOLD);
+        assert!(hysteresis.is_due(&[0], &[1]));
     }
 
     #[test]
     fn who_is_sent_to_and_fro_makes_nobody_wait_for_longer() {
-        let mut swings = Swings::default();
+        let mut hysteresis = MoveHysteresis::default();
         for _ in 0..10 {
-            swings.sent(&[0], &[1]);
-            swings.sent(&[1], &[0]);
+            hysteresis.record_forced_move(&[0], &[1]);
+            hysteresis.record_forced_move(&[1], &[0]);
         }
         // It is still a move back, the first one.
-        assert!(!swings.may(&[0], &[1]));
-        swings.goes_by(FIRST - Duration::from_millis(1));
-        assert!(!swings.may(&[0], &[1]));
-        assert_eq!(swings.returns(&[0], &[1]), Some(Duration::from_millis(1)));
-        assert_eq!(swings.returns(&[0], &[2]), None);
-        swings.goes_by(Duration::from_millis(1));
-        assert_eq!(swings.returns(&[0], &[1]), None);
-        assert!(swings.may(&[0], &[1]));
-        swings.moved(&[0], &[1]);
-        assert_eq!(swings.longer(), FIRST * TIMES);
+        assert!(!hysteresis.is_due(&[0], &[1]));
+        hysteresis.advance(RETURN_HOLD_FIRST - Duration::from_millis(1));
+        assert!(!hysteresis.is_due(&[0], &[1]));
+        assert_eq!(
+            hysteresis.return_delay(&[0], &[1]),
+            Some(Duration::from_millis(1))
+        );
+        assert_eq!(hysteresis.return_delay(&[0], &[2]), None);
+        hysteresis.advance(Duration::from_millis(1));
+        assert_eq!(hysteresis.return_delay(&[0], &[1]), None);
+        assert!(hysteresis.is_due(&[0], &[1]));
+        hysteresis.record_move(&[0], &[1]);
+        assert_eq!(
+            hysteresis.next_return_hold(),
+            RETURN_HOLD_FIRST * RETURN_HOLD_FACTOR
+        );
     }
 }

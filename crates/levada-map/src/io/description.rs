@@ -2,10 +2,10 @@
 //! Descriptions: a machine and a mix as TOML, written by hand or recorded from a run.
 
 use super::quoted;
-use crate::model::cost_profile::Course;
+use crate::model::cost_profile::CostProfile;
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
-use crate::model::mix::{Actor, App, Channel, Mix, told_apart};
+use crate::model::mix::{Actor, App, Channel, Mix, clamp_priority};
 use crate::model::problem::Problem;
 use crate::random::{self, Random};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 /// A description, as far as it goes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Described {
+pub struct Description {
     pub machine: Machine,
     pub mix: Mix,
     /// Where the actors sat when this was recorded.
@@ -25,19 +25,19 @@ pub struct Described {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    machine: Cores,
+struct DescriptionFile {
+    machine: MachineSpec,
     #[serde(default)]
-    app: Vec<Application>,
+    app: Vec<AppSpec>,
     /// Cores that nobody may use.
     #[serde(default)]
     reserved: Vec<u32>,
-    random: Option<Invented>,
+    random: Option<RandomSpec>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cores {
+struct MachineSpec {
     cores: usize,
     threads: Option<usize>,
     cache: Option<usize>,
@@ -52,7 +52,7 @@ struct Cores {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Application {
+struct AppSpec {
     name: String,
     #[serde(default = "one")]
     instances: usize,
@@ -69,14 +69,14 @@ struct Application {
     course_begin: Option<f64>,
     course_scatter: Option<f64>,
     #[serde(default)]
-    actor: Vec<Act>,
+    actor: Vec<ActorSpec>,
     #[serde(default)]
-    channel: Vec<Chan>,
+    channel: Vec<ChannelSpec>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Act {
+struct ActorSpec {
     name: String,
     time_ns: f64,
     #[serde(default = "some")]
@@ -89,7 +89,7 @@ struct Act {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Chan {
+struct ChannelSpec {
     from: String,
     to: String,
     elements: f64,
@@ -100,7 +100,7 @@ struct Chan {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Invented {
+struct RandomSpec {
     #[serde(default)]
     seed: u64,
     apps: usize,
@@ -121,24 +121,24 @@ fn room() -> f64 {
 }
 
 /// No machine has more.
-const CORES: usize = 1 << 16;
-const ACTORS: usize = 1 << 20;
+const CORES_MAX: usize = 1 << 16;
+const ACTORS_MAX: usize = 1 << 20;
 
-pub fn read_description(text: &str) -> Result<Described, Problem> {
-    let file: File = toml::from_str(text).map_err(|e| {
+pub fn read_description(text: &str) -> Result<Description, Problem> {
+    let file: DescriptionFile = toml::from_str(text).map_err(|e| {
         Problem::new(
             e.to_string().trim_end().to_string(),
             "`levada map --help` and the guide show what a description holds",
         )
     })?;
     let machine = file.machine.machine()?;
-    let mut read = Described {
+    let mut read = Description {
         machine,
         mix: Mix::default(),
         placement: None,
         rates: Vec::new(),
     };
-    let mut sits: Vec<Option<u32>> = Vec::new();
+    let mut recorded: Vec<Option<u32>> = Vec::new();
     let mut names = HashSet::new();
     let mut named_apart = |name: &str| match names.insert(name.to_string()) {
         true => Ok(()),
@@ -156,8 +156,8 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
             ));
         }
         let actors = app.instances.saturating_mul(app.actor.len());
-        if read.mix.actors().saturating_add(actors) > ACTORS {
-            return Err(too_many("actors", ACTORS));
+        if read.mix.actors().saturating_add(actors) > ACTORS_MAX {
+            return Err(too_many("actors", ACTORS_MAX));
         }
         let placed = app.app()?;
         for instance in 0..app.instances {
@@ -166,35 +166,35 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
                 one.name = format!("{}-{}", app.name, instance + 1);
                 // Those that run are not in step.
                 let share = instance as f64 / app.instances as f64;
-                one.course = one
-                    .course
-                    .map(|c| c.begun_at(c.begin() + share * c.units()));
+                one.cost_profile = one
+                    .cost_profile
+                    .map(|c| c.starting_at(c.start() + share * c.units()));
             }
             named_apart(&one.name)?;
             let number = read.mix.apps.len();
             let own = app.exclusive.iter().map(|&c| (c, Some(number)));
             read.mix.exclusive.extend(own);
             read.mix.apps.push(one);
-            sits.extend(app.actor.iter().map(|a| a.core));
+            recorded.extend(app.actor.iter().map(|a| a.core));
             read.rates.push(app.rate);
         }
     }
     if let Some(invented) = file.random {
         let too_few = invented.apps == 0 || invented.actors < invented.apps;
-        if too_few || invented.actors > ACTORS {
+        if too_few || invented.actors > ACTORS_MAX {
             return Err(Problem::new(
                 format!(
                     "[random] asks for {} applications with {} actors",
                     invented.apps, invented.actors
                 ),
-                format!("one at least, with an actor each, and {ACTORS} actors at the most"),
+                format!("one at least, with an actor each, and {ACTORS_MAX} actors at the most"),
             ));
         }
         let mut random = Random::new(invented.seed);
         let mix = random::mix(&mut random, invented.apps, invented.actors);
         mix.apps.iter().try_for_each(|a| named_apart(&a.name))?;
         read.rates.extend(vec![None; mix.apps.len()]);
-        sits.extend(vec![None; mix.actors()]);
+        recorded.extend(vec![None; mix.actors()]);
         read.mix.apps.extend(mix.apps);
     }
     let reserved = file.reserved.into_iter().map(|c| (c, None));
@@ -203,7 +203,7 @@ pub fn read_description(text: &str) -> Result<Described, Problem> {
     read.mix.exclusive.retain(|one| said.insert(*one));
     read.mix.check(&read.machine)?;
     let cores = read.machine.workers() as u32;
-    read.placement = sits
+    read.placement = recorded
         .into_iter()
         .map(|c| c.filter(|&c| c < cores))
         .collect::<Option<Placement>>();
@@ -217,13 +217,13 @@ fn too_many(what: &str, most: usize) -> Problem {
     )
 }
 
-impl Cores {
+impl MachineSpec {
     fn machine(&self) -> Result<Machine, Problem> {
-        if self.cores > CORES {
-            return Err(too_many("cores", CORES));
+        if self.cores > CORES_MAX {
+            return Err(too_many("cores", CORES_MAX));
         }
         let all = self.cores.max(1);
-        let mut machine = Machine::described(
+        let mut machine = Machine::with_topology(
             self.cores,
             self.threads.unwrap_or(1),
             self.cache.unwrap_or(self.socket.unwrap_or(all)),
@@ -250,7 +250,7 @@ impl Cores {
     }
 }
 
-impl Application {
+impl AppSpec {
     fn app(&self) -> Result<App, Problem> {
         let mut numbers = HashMap::new();
         for (i, actor) in self.actor.iter().enumerate() {
@@ -279,7 +279,7 @@ impl Application {
                 capacity: c.capacity,
             });
         }
-        let actor = |a: &Act| Actor {
+        let actor = |a: &ActorSpec| Actor {
             name: a.name.clone(),
             time: a.time_ns,
             firings: a.firings,
@@ -288,16 +288,16 @@ impl Application {
         Ok(App {
             name: self.name.clone(),
             unit: self.unit.clone(),
-            priority: told_apart(self.priority),
+            priority: clamp_priority(self.priority),
             promise: self.promise,
             share: self.share,
             actors: self.actor.iter().map(actor).collect(),
             channels,
-            course: self.course()?,
+            cost_profile: self.cost_profile()?,
         })
     }
 
-    fn course(&self) -> Result<Option<Course>, Problem> {
+    fn cost_profile(&self) -> Result<Option<CostProfile>, Problem> {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
         let Some(units) = self.course_units else {
             let varies = self.actor.iter().any(|a| !a.course.is_empty());
@@ -326,14 +326,14 @@ impl Application {
         }
         let costs = self.actor.iter();
         let costs = costs.map(|a| (a.name.as_str(), a.course.clone()));
-        let course = Course::new(units, costs.collect());
+        let course = CostProfile::new(units, costs.collect());
         let course = course.map_err(|p| Problem::new(format!("{}: {}", self.name, p.what), p.help));
-        Ok(Some(course?.begun_at(begin).scattered(scatter)))
+        Ok(Some(course?.starting_at(begin).with_spread(scatter)))
     }
 }
 
 /// The description as text, an actor and a channel a line.
-pub fn describe(described: &Described) -> String {
+pub fn description_text(described: &Description) -> String {
     let (machine, mix) = (&described.machine, &described.mix);
     let mut out = String::new();
     let run = |same: &dyn Fn(usize) -> bool| {
@@ -341,7 +341,7 @@ pub fn describe(described: &Described) -> String {
     };
     let cores = &machine.cores;
     let (threads, cache, socket) = (
-        run(&|i| cores[i].body == cores[0].body),
+        run(&|i| cores[i].physical == cores[0].physical),
         run(&|i| cores[i].cache == cores[0].cache),
         run(&|i| cores[i].socket == cores[0].socket),
     );
@@ -368,13 +368,16 @@ pub fn describe(described: &Described) -> String {
         let _ = writeln!(out, "\n[[app]]\nname = {}", quoted(&app.name));
         let _ = writeln!(out, "unit = {}", quoted(&app.unit));
         let _ = writeln!(out, "priority = {}", app.priority);
-        let begin = app.course.as_ref().map(Course::begin);
-        let scatter = app.course.as_ref().map(Course::scatter);
+        let begin = app.cost_profile.as_ref().map(CostProfile::start);
+        let scatter = app.cost_profile.as_ref().map(CostProfile::spread);
         for (name, value) in [
             ("promise", app.promise),
             ("share", app.share),
             ("rate", described.rates.get(i).copied().flatten()),
-            ("course_units", app.course.as_ref().map(Course::units)),
+            (
+                "course_units",
+                app.cost_profile.as_ref().map(CostProfile::units),
+            ),
             ("course_begin", begin.filter(|&b| b > 0.0)),
             ("course_scatter", scatter.filter(|&s| s > 0.0)),
         ] {
@@ -402,7 +405,7 @@ pub fn describe(described: &Described) -> String {
             if let Some(placement) = &described.placement {
                 let _ = write!(out, ", core = {}", placement[number]);
             }
-            let costs = app.course.as_ref().map_or(&[][..], |c| c.costs(n));
+            let costs = app.cost_profile.as_ref().map_or(&[][..], |c| c.costs(n));
             if !costs.is_empty() {
                 // Whole numbers without a point: there are many.
                 let costs: Vec<String> = costs.iter().map(f64::to_string).collect();

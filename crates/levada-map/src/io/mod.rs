@@ -5,8 +5,8 @@ mod description;
 mod orcc;
 mod placement;
 
-pub use description::{Described, describe, read_description};
-pub use placement::{Named, placement_text, read_placement};
+pub use description::{Description, description_text, read_description};
+pub use placement::{NamedPlacement, placement_text, read_placement};
 
 /// A string as TOML writes it, on one line: a key has to be.
 fn quoted(text: &str) -> String {

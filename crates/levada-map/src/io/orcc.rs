@@ -5,11 +5,11 @@
 //! Partitions have names, not numbers of cores: they are taken in the order of the numbers in their
 //! names, or else of the file, and the first is core 0.
 
-use super::placement::Named;
+use super::placement::NamedPlacement;
 use crate::model::problem::Problem;
 use roxmltree::Document;
 
-pub fn read(text: &str) -> Result<Named, Problem> {
+pub fn read(text: &str) -> Result<NamedPlacement, Problem> {
     let document = Document::parse(text)
         .map_err(|e| Problem::new(format!("this is no XML: {e}"), "see the line"))?;
     let holds = "a mapping of Orcc's holds Partition elements, and in them Instance elements";

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Cores by names: application (none where the file knows but one), actor, core.
-pub type Named = Vec<(Option<String>, String, u32)>;
+pub type NamedPlacement = Vec<(Option<String>, String, u32)>;
 
 pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
     let mut out = "# A core for each actor; who is left out sits where it is best.\n".to_string();
@@ -22,7 +22,7 @@ pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
 }
 
 /// Reads a placement, or a mapping of Orcc's (XML).
-pub fn read_placement(text: &str) -> Result<Named, Problem> {
+pub fn read_placement(text: &str) -> Result<NamedPlacement, Problem> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('<') {
         return orcc::read(text);
@@ -42,32 +42,32 @@ pub fn read_placement(text: &str) -> Result<Named, Problem> {
 }
 
 /// Names of hierarchies are written with various signs in between: all of these are this one.
-fn plain(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.replace(['/', '.', ':'], "_")
 }
 
 /// An actor's names. One of the joined actors (`a+b`) stands for all of them.
 fn names(actor: &str) -> BTreeSet<String> {
     let all = std::iter::once(actor).chain(actor.split('+'));
-    all.map(plain).collect()
+    all.map(normalized).collect()
 }
 
 /// So many names are told of what there is.
-const TOLD: usize = 20;
+const NAMES_MAX: usize = 20;
 
 /// These names, or the first of them and how many more there are.
 fn listed(names: &[impl AsRef<str>], between: &str) -> String {
-    let told = names.iter().take(TOLD).map(AsRef::as_ref);
-    let told = told.collect::<Vec<&str>>().join(between);
-    match names.len().saturating_sub(TOLD) {
-        0 => told,
-        more => format!("{told} and {more} more"),
+    let shown = names.iter().take(NAMES_MAX).map(AsRef::as_ref);
+    let shown = shown.collect::<Vec<&str>>().join(between);
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
 impl Mix {
     /// Pins the actors that a placement names.
-    pub fn pin(&mut self, named: &Named, cores: usize) -> Result<(), Problem> {
+    pub fn pin(&mut self, named: &NamedPlacement, cores: usize) -> Result<(), Problem> {
         let before: Vec<Vec<Option<u32>>> = self.apps.iter().map(App::pins).collect();
         // A text may name very many, and the same again and again.
         let mut by_name = BTreeMap::<_, Vec<(usize, usize)>>::new();
@@ -91,7 +91,7 @@ impl Mix {
                     "place it on one of these, or ask for more workers",
                 ));
             }
-            let named = (app.as_deref(), plain(actor));
+            let named = (app.as_deref(), normalized(actor));
             let found = by_name.get(&named);
             if !said.insert((named, core)) {
                 continue;

@@ -8,32 +8,32 @@ use crate::model::problem::Problem;
 use std::sync::Arc;
 
 /// More parts say nothing more; and no part costs more than so many times another, or other numbers lose theirs.
-const PARTS: usize = 1 << 16;
-const MOST: f64 = 1e9;
+const PARTS_MAX: usize = 1 << 16;
+const COST_MAX: f64 = 1e9;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct CostProfile {
     units: f64,
     /// The unit of it at which the application begins.
-    begin: f64,
+    start: f64,
     /// Within a part costs vary from step to step, by up to so much of them.
-    scatter: f64,
+    spread: f64,
     /// Of each actor; instances have it in common.
-    actors: Arc<[Varied]>,
+    actors: Arc<[ActorCostProfile]>,
 }
 
 /// One actor's, none where it costs the same everywhere.
 #[derive(Debug, Default, PartialEq)]
-struct Varied {
+struct ActorCostProfile {
     /// What each part costs, to one another.
     costs: Vec<f64>,
     /// Up to each part, and to the end: what it has cost beyond the mean, in units of the mean.
     beyond: Vec<f64>,
 }
 
-impl Course {
+impl CostProfile {
     /// For each actor its name, and what each part costs, to one another; nothing where that is the same everywhere.
-    pub fn new(units: f64, costs: Vec<(&str, Vec<f64>)>) -> Result<Course, Problem> {
+    pub fn new(units: f64, costs: Vec<(&str, Vec<f64>)>) -> Result<CostProfile, Problem> {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
         if !(units.is_finite() && units > 0.0 && units <= 1e15) {
             return wrong(
@@ -43,7 +43,7 @@ impl Course {
         }
         let mut parts = 0;
         for (name, costs) in costs.iter().filter(|(_, costs)| !costs.is_empty()) {
-            if let Some(cost) = costs.iter().find(|c| !(0.0..=MOST).contains(*c)) {
+            if let Some(cost) = costs.iter().find(|c| !(0.0..=COST_MAX).contains(*c)) {
                 return wrong(
                     format!("in the course of {name} a part costs {cost}"),
                     "write numbers of 0 or more, such as per cent of the mean",
@@ -55,7 +55,7 @@ impl Course {
                     "leave it out where it costs the same everywhere",
                 );
             }
-            if costs.len() > PARTS {
+            if costs.len() > PARTS_MAX {
                 return wrong(
                     format!("the course of {name} has {} parts", costs.len()),
                     "write 65536 at the most",
@@ -80,27 +80,27 @@ impl Course {
         }
         let actors = costs
             .into_iter()
-            .map(|(_, costs)| Varied::new(units, costs));
-        Ok(Course {
+            .map(|(_, costs)| ActorCostProfile::new(units, costs));
+        Ok(CostProfile {
             units,
-            begin: 0.0,
-            scatter: 0.0,
+            start: 0.0,
+            spread: 0.0,
             actors: actors.collect(),
         })
     }
 
     /// For one whose costs vary within a part, too, by up to so much of them: from 0 to 1.
-    pub fn scattered(self, scatter: f64) -> Course {
-        Course {
-            scatter: scatter.clamp(0.0, 1.0),
+    pub fn with_spread(self, spread: f64) -> CostProfile {
+        CostProfile {
+            spread: spread.clamp(0.0, 1.0),
             ..self
         }
     }
 
     /// For one that is at this unit of it when it begins.
-    pub fn begun_at(&self, unit: f64) -> Course {
-        Course {
-            begin: unit % self.units,
+    pub fn starting_at(&self, unit: f64) -> CostProfile {
+        CostProfile {
+            start: unit % self.units,
             ..self.clone()
         }
     }
@@ -109,33 +109,33 @@ impl Course {
         self.units
     }
 
-    pub fn begin(&self) -> f64 {
-        self.begin
+    pub fn start(&self) -> f64 {
+        self.start
     }
 
-    pub fn scatter(&self) -> f64 {
-        self.scatter
+    pub fn spread(&self) -> f64 {
+        self.spread
     }
 
     pub fn costs(&self, actor: usize) -> &[f64] {
-        self.actors.get(actor).map_or(&[], |varied| &varied.costs)
+        self.actors.get(actor).map_or(&[], |profile| &profile.costs)
     }
 
     /// What an actor takes beyond the mean from one unit since it began to another, in units of the mean.
-    pub fn beyond(&self, actor: usize, from: f64, to: f64) -> f64 {
-        let Some(varied) = self.actors.get(actor) else {
+    pub fn excess(&self, actor: usize, from: f64, to: f64) -> f64 {
+        let Some(profile) = self.actors.get(actor) else {
             return 0.0;
         };
         let part = |unit: f64| {
-            let through = (unit + self.begin) / self.units;
-            through.fract() * varied.costs.len() as f64
+            let through = (unit + self.start) / self.units;
+            through.fract() * profile.costs.len() as f64
         };
-        varied.until(part(to)) - varied.until(part(from))
+        profile.until(part(to)) - profile.until(part(from))
     }
 }
 
-impl Varied {
-    fn new(units: f64, costs: Vec<f64>) -> Varied {
+impl ActorCostProfile {
+    fn new(units: f64, costs: Vec<f64>) -> ActorCostProfile {
         let (parts, all) = (costs.len() as f64, costs.iter().sum::<f64>());
         let mut until = 0.0;
         let mut beyond: Vec<f64> = vec![0.0; usize::from(!costs.is_empty())];
@@ -143,7 +143,7 @@ impl Varied {
             until += units * (cost / all - 1.0 / parts);
             until
         }));
-        Varied { costs, beyond }
+        ActorCostProfile { costs, beyond }
     }
 
     /// Beyond the mean up to so many parts.
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_a_stretch_costs_is_the_sum_of_its_parts() {
-        let course = Course::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
+        let course = CostProfile::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
         // Two units of nothing, and two of twice the mean.
         let near = |is: f64, should: f64| assert!((is - should).abs() < 1e-9, "{is}, not {should}");
         for (from, to, takes) in [
@@ -173,17 +173,17 @@ mod tests {
             (3.0, 9.0, 6.0),
             (2.25, 2.5, 0.5),
         ] {
-            near(course.beyond(0, from, to) + (to - from), takes);
+            near(course.excess(0, from, to) + (to - from), takes);
             near(
-                course.begun_at(2.0).beyond(0, from + 2.0, to + 2.0) + (to - from),
+                course.starting_at(2.0).excess(0, from + 2.0, to + 2.0) + (to - from),
                 takes,
             );
             near(
-                course.begun_at(9.0).beyond(0, from + 3.0, to + 3.0) + (to - from),
+                course.starting_at(9.0).excess(0, from + 3.0, to + 3.0) + (to - from),
                 takes,
             );
-            near(course.beyond(1, from, to), 0.0);
-            near(course.beyond(2, from, to), 0.0);
+            near(course.excess(1, from, to), 0.0);
+            near(course.excess(2, from, to), 0.0);
         }
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let said = |units: f64, all: &[&[f64]]| {
             let named = all.iter().map(|costs| ("a", costs.to_vec()));
-            Course::new(units, named.collect()).unwrap_err().what
+            CostProfile::new(units, named.collect()).unwrap_err().what
         };
         let one: &[f64] = &[1.0];
         assert!(said(0.0, &[one]).contains("of 0 units"));
@@ -200,7 +200,7 @@ mod tests {
         assert!(said(1.0, &[&[f64::NAN]]).contains("costs NaN"));
         assert!(said(1.0, &[&[f64::INFINITY]]).contains("costs inf"));
         assert!(said(1.0, &[&[0.0; 3]]).contains("costs nothing"));
-        assert!(said(1.0, &[&vec![1.0; PARTS + 1]]).contains("65537 parts"));
+        assert!(said(1.0, &[&vec![1.0; PARTS_MAX + 1]]).contains("65537 parts"));
         assert!(said(1.0, &[one, &[], &[1.0; 2]]).contains("2 parts, another 1"));
         assert!(said(1.0, &[&[], &[]]).contains("no actor has one"));
     }

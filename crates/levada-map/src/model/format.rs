@@ -2,7 +2,7 @@
 //! How numbers are told that somebody has given.
 
 /// A number as people write it: not with hundreds of digits.
-pub fn shown(number: f64) -> String {
+pub fn format_number(number: f64) -> String {
     let size = number.abs();
     match size > 0.0 && size.is_finite() && !(1e-6..1e16).contains(&size) {
         true => format!("{number:e}"),
@@ -16,6 +16,6 @@ mod tests {
     fn numbers_are_shown_as_people_write_them() {
         let all = [0.0, 1.5, -25.0, 1e9, 1e300, -1e-300, f64::INFINITY];
         let said = ["0", "1.5", "-25", "1000000000", "1e300", "-1e-300", "inf"];
-        assert_eq!(all.map(super::shown), said);
+        assert_eq!(all.map(super::format_number), said);
     }
 }

@@ -25,9 +25,9 @@ pub struct Graph {
 pub type Placement = Vec<u32>;
 
 /// This part of what an actor is busy is its own at the least, whatever its traffic is said to cost.
-const OWN: f64 = 0.3;
+const OWN_SHARE_MIN: f64 = 0.3;
 /// Whose traffic is less than this part of all that was done says nothing of what a byte costs.
-const LITTLE: f64 = 0.01;
+const TRAFFIC_SHARE_MIN: f64 = 0.01;
 
 impl Graph {
     /// The core that an actor must stay on.
@@ -40,7 +40,7 @@ impl Graph {
     pub fn without_traffic(mut self, machine: &Machine, placement: &[u32]) -> Graph {
         let traffic = self.traffic(machine, placement);
         for (busy, traffic) in self.busy.iter_mut().zip(traffic) {
-            *busy = (*busy - traffic).max(OWN * *busy);
+            *busy = (*busy - traffic).max(OWN_SHARE_MIN * *busy);
         }
         self
     }
@@ -49,10 +49,10 @@ impl Graph {
     /// What a byte costs depends on who waits for whom, and machines change: one measured apart is not that of each run.
     pub fn credible(&self, machine: &Machine, placement: &[u32]) -> Machine {
         let traffic = self.traffic(machine, placement);
-        let little = LITTLE * self.busy.iter().sum::<f64>();
+        let little = TRAFFIC_SHARE_MIN * self.busy.iter().sum::<f64>();
         let shares = self.busy.iter().zip(traffic);
         let shares = shares.filter(|(_, traffic)| *traffic > little);
-        let share = shares.map(|(busy, traffic)| (1.0 - OWN) * busy / traffic);
+        let share = shares.map(|(busy, traffic)| (1.0 - OWN_SHARE_MIN) * busy / traffic);
         let share = share.fold(1.0, f64::min);
         let mut machine = machine.clone();
         machine.costs.byte = machine.costs.byte.map(|cost| cost * share);

@@ -7,7 +7,7 @@ pub struct Core {
     /// 1 is the core that times were measured on; half as fast is 0.5.
     pub speed: f64,
     /// The physical core: its hardware threads share it.
-    pub body: u32,
+    pub physical: u32,
     /// The last level of cache.
     pub cache: u32,
     pub socket: u32,
@@ -45,7 +45,7 @@ impl Default for Costs {
 }
 
 /// What others leave of a core makes a difference when it is less than this part of what they leave of another.
-const MUCH: f64 = 0.8;
+const SIMILAR_AVAILABILITY: f64 = 0.8;
 
 /// How a worker chooses what runs next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,14 +68,14 @@ pub struct Machine {
 impl Machine {
     /// Equal cores around one cache.
     pub fn new(cores: usize) -> Machine {
-        Machine::described(cores, 1, cores.max(1), cores.max(1))
+        Machine::with_topology(cores, 1, cores.max(1), cores.max(1))
     }
 
     /// Equal cores: so many `threads` to a physical core, so many cores to a `cache` and a `socket`.
-    pub fn described(cores: usize, threads: usize, cache: usize, socket: usize) -> Machine {
+    pub fn with_topology(cores: usize, threads: usize, cache: usize, socket: usize) -> Machine {
         let core = |i: usize| Core {
             speed: 1.0,
-            body: (i / threads.max(1)) as u32,
+            physical: (i / threads.max(1)) as u32,
             cache: (i / cache.max(1)) as u32,
             socket: (i / socket.max(1)) as u32,
         };
@@ -94,7 +94,7 @@ impl Machine {
     pub fn distance(&self, a: u32, b: u32) -> usize {
         let (a, b) = (&self.cores[a as usize], &self.cores[b as usize]);
         match () {
-            () if a.body == b.body => 0,
+            () if a.physical == b.physical => 0,
             () if a.cache == b.cache => 1,
             () if a.socket == b.socket => 2,
             () => 3,
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// What a byte costs between two cores that share a cache, as most do.
-    pub fn usual_byte(&self) -> f64 {
+    pub fn shared_cache_byte(&self) -> f64 {
         self.costs.byte[1]
     }
 
@@ -120,7 +120,7 @@ impl Machine {
         let far = match () {
             () if differ(|c| c.socket) => 3,
             () if differ(|c| c.cache) => 2,
-            () if differ(|c| c.body) => 1,
+            () if differ(|c| c.physical) => 1,
             () => 0,
         };
         self.costs.byte[..=far].iter().copied().fold(0.0, f64::max)
@@ -152,17 +152,21 @@ impl Machine {
 
     /// Each core as fast as what others leave of it, core by core. Where they leave about as much of each, or have
     /// nothing, one is as good as another.
-    pub fn left(&self, left: &[f64]) -> Machine {
+    pub fn with_available(&self, left: &[f64]) -> Machine {
         let mut machine = self.clone();
         let most = left.iter().copied().fold(0.0, f64::max);
         for (core, left) in machine.cores.iter_mut().zip(left) {
-            core.speed *= if *left < most * MUCH { *left } else { most };
+            core.speed *= if *left < most * SIMILAR_AVAILABILITY {
+                *left
+            } else {
+                most
+            };
         }
         machine
     }
 
     /// Only these cores, in this order.
-    pub fn part(&self, cores: &[u32]) -> Machine {
+    pub fn subset(&self, cores: &[u32]) -> Machine {
         Machine {
             cores: cores.iter().map(|&c| self.cores[c as usize]).collect(),
             costs: self.costs,

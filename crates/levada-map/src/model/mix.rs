@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The applications that share a machine, each with its measured graph, and what is wished for them.
 
-use super::cost_profile::Course;
-use super::format::shown;
+use super::cost_profile::CostProfile;
+use super::format::format_number;
 use super::graph::{Graph, Link};
 use super::machine::{Costs, Machine};
 use super::problem::Problem;
@@ -22,15 +22,15 @@ pub struct Actor {
 
 /// Nanoseconds: a firing that lasts as long is one, also where it is for many units; a shorter one is counted once for
 /// each of them at the least, so that what hardly ever fires says nothing wrong about its application's rate.
-const LONG: f64 = 1e6;
+const LONG_FIRING_NS: f64 = 1e6;
 /// A firing that lasts for longer is a mistake.
-const LONGEST: f64 = 1e12;
+const FIRING_MAX_NS: f64 = 1e12;
 
 impl Actor {
     /// Firings a unit, as they are simulated.
     pub(crate) fn steps(&self) -> f64 {
         let each = self.time / self.firings;
-        match (LONG..LONGEST).contains(&each) {
+        match (LONG_FIRING_NS..FIRING_MAX_NS).contains(&each) {
             true => self.firings,
             false => self.firings.max(1.0),
         }
@@ -55,11 +55,11 @@ pub struct Channel {
 }
 
 /// The priorities that workers tell apart, in the runtime: beyond these, the nearest.
-const PRIORITIES: (i32, i32) = (-4, 3);
+const PRIORITY_RANGE: (i32, i32) = (-4, 3);
 
 /// As what has this priority runs.
-pub fn told_apart(priority: i32) -> i32 {
-    priority.clamp(PRIORITIES.0, PRIORITIES.1)
+pub fn clamp_priority(priority: i32) -> i32 {
+    priority.clamp(PRIORITY_RANGE.0, PRIORITY_RANGE.1)
 }
 
 /// An application; what it does is counted in units of its own, such as frames.
@@ -76,7 +76,7 @@ pub struct App {
     pub actors: Vec<Actor>,
     pub channels: Vec<Channel>,
     /// How what its actors cost varies along the stream, where that is known.
-    pub course: Option<Course>,
+    pub cost_profile: Option<CostProfile>,
 }
 
 impl App {
@@ -91,7 +91,7 @@ impl App {
     }
 
     /// Nanoseconds a unit of the actor that takes longest, where each of its bytes costs so much.
-    fn slowest(&self, speed: f64, byte: f64) -> f64 {
+    fn slowest_actor_ns(&self, speed: f64, byte: f64) -> f64 {
         let mut times: Vec<f64> = self.actors.iter().map(|a| a.time / speed).collect();
         for c in self.channels.iter().filter(|c| c.from != c.to) {
             times[c.from] += c.elements * c.size * byte;
@@ -101,18 +101,18 @@ impl App {
     }
 
     /// Units a second that it gets at the most, by its promise and by its share, where a unit takes so many nanoseconds.
-    pub(crate) fn limit(&self, work: f64) -> Option<f64> {
-        let by_share = self.share.map(|share| share * SECOND / work);
+    pub(crate) fn rate_limit(&self, work: f64) -> Option<f64> {
+        let by_share = self.share.map(|share| share * NS_PER_S / work);
         self.promise.into_iter().chain(by_share).reduce(f64::min)
     }
 
     /// Of so many units a second, those that it can have at all where the fastest core is so fast: what is promised beyond
     /// them makes no difference.
-    pub(crate) fn within_reach(&self, promise: f64, fastest: f64) -> f64 {
-        promise.min(fastest * SECOND / self.heaviest().max(1e-9))
+    pub(crate) fn achievable_rate(&self, promise: f64, fastest: f64) -> f64 {
+        promise.min(fastest * NS_PER_S / self.heaviest_actor_ns().max(1e-9))
     }
 
-    pub fn heaviest(&self) -> f64 {
+    pub fn heaviest_actor_ns(&self) -> f64 {
         self.actors.iter().map(|a| a.time).fold(0.0, f64::max)
     }
 }
@@ -126,10 +126,10 @@ pub struct Mix {
 }
 
 /// A rate within this share of what was promised keeps the promise.
-pub const KEPT: f64 = 0.02;
-pub(crate) const SECOND: f64 = 1e9;
+pub const RATE_TOLERANCE: f64 = 0.02;
+pub(crate) const NS_PER_S: f64 = 1e9;
 /// A unit that takes a year is a mistake.
-const MOST: f64 = 3.2e16;
+const VALUE_MAX: f64 = 3.2e16;
 
 impl Mix {
     pub fn actors(&self) -> usize {
@@ -148,7 +148,7 @@ impl Mix {
     }
 
     /// The priorities that there are, the highest first.
-    pub(crate) fn levels(&self) -> Vec<i32> {
+    pub(crate) fn priority_levels(&self) -> Vec<i32> {
         let mut levels: Vec<i32> = self.apps.iter().map(|a| a.priority).collect();
         levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
         levels.dedup();
@@ -160,7 +160,7 @@ impl Mix {
     pub fn graph(&self, rates: &[f64]) -> Graph {
         let mut graph = Graph::default();
         for (app, rate) in self.apps.iter().zip(rates) {
-            let (first, rate) = (graph.busy.len(), rate / SECOND);
+            let (first, rate) = (graph.busy.len(), rate / NS_PER_S);
             graph.busy.extend(app.actors.iter().map(|a| a.time * rate));
             graph.pins.extend(app.actors.iter().map(|a| a.pin));
             graph.links.extend(app.channels.iter().map(|c| Link {
@@ -186,19 +186,19 @@ impl Mix {
             .apps
             .iter()
             .map(|app| {
-                let alone = SECOND / app.slowest(fastest, far);
-                let held = app.limit(app.work() / fastest);
+                let alone = NS_PER_S / app.slowest_actor_ns(fastest, far);
+                let held = app.rate_limit(app.work() / fastest);
                 held.filter(|_| app.share.is_some())
                     .map_or(alone, |held| held.min(alone))
             })
             .collect();
-        let most = |i: usize| alone[i] * self.apps[i].work() / SECOND;
+        let most = |i: usize| alone[i] * self.apps[i].work() / NS_PER_S;
         for level in order.chunk_by(|&a, &b| self.apps[a].priority == self.apps[b].priority) {
             let is_promised = |&i: &usize| self.apps[i].promise.is_some();
             let (promised, mut rest): (Vec<usize>, Vec<usize>) =
                 level.iter().partition(|i| is_promised(i));
             for i in promised {
-                let work = self.apps[i].work() / SECOND;
+                let work = self.apps[i].work() / NS_PER_S;
                 let promise = self.apps[i].promise.unwrap_or_default();
                 rates[i] = promise.min(alone[i]).min(left / work);
                 left = (left - rates[i] * work).max(0.0);
@@ -208,7 +208,7 @@ impl Mix {
             let mut waiting = rest.len();
             for i in rest {
                 let share = (left / waiting as f64).min(most(i)).max(1e-9);
-                rates[i] = share * SECOND / self.apps[i].work();
+                rates[i] = share * NS_PER_S / self.apps[i].work();
                 left = (left - share).max(0.0);
                 waiting -= 1;
             }
@@ -241,9 +241,9 @@ impl Mix {
             asleep,
         } = &machine.costs;
         for cost in byte.iter().chain([turn, wake, spin, asleep]) {
-            if !(cost.is_finite() && (0.0..=SECOND).contains(cost)) {
+            if !(cost.is_finite() && (0.0..=NS_PER_S).contains(cost)) {
                 return Err(Problem::new(
-                    format!("a cost of the machine is {}", shown(*cost)),
+                    format!("a cost of the machine is {}", format_number(*cost)),
                     "costs are nanoseconds, 0 or more",
                 ));
             }
@@ -315,9 +315,14 @@ impl App {
         }
         for actor in &self.actors {
             for (what, value) in [("time", actor.time), ("firings", actor.firings)] {
-                if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
+                if !(value.is_finite() && (0.0..=VALUE_MAX).contains(&value)) {
                     return wrong(
-                        format!("{}.{}: {what} is {}", self.name, actor.name, shown(value)),
+                        format!(
+                            "{}.{}: {what} is {}",
+                            self.name,
+                            actor.name,
+                            format_number(value)
+                        ),
                         "write a number of 0 or more, a year of nanoseconds at the most",
                     );
                 }
@@ -341,9 +346,13 @@ impl App {
                 ("bytes", c.size),
                 ("capacity", c.capacity),
             ] {
-                if !(value.is_finite() && (0.0..=MOST).contains(&value)) {
+                if !(value.is_finite() && (0.0..=VALUE_MAX).contains(&value)) {
                     return wrong(
-                        format!("{}: {what} of channel {i} is {}", self.name, shown(value)),
+                        format!(
+                            "{}: {what} of channel {i} is {}",
+                            self.name,
+                            format_number(value)
+                        ),
                         "write a number of 0 or more",
                     );
                 }
@@ -354,7 +363,7 @@ impl App {
             .filter(|s| !(s.is_finite() && *s > 0.0 && *s <= 1e12))
         {
             return wrong(
-                format!("the share of {} is {}", self.name, shown(share)),
+                format!("the share of {} is {}", self.name, format_number(share)),
                 "write a number of cores above 0, or nothing",
             );
         }
@@ -363,7 +372,7 @@ impl App {
                 format!(
                     "{} is promised {} {} a second",
                     self.name,
-                    shown(p),
+                    format_number(p),
                     self.unit
                 ),
                 "promise a number above 0, or nothing",

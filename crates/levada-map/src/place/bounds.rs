@@ -5,54 +5,54 @@
 
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
-use crate::model::mix::{KEPT, Mix, SECOND};
+use crate::model::mix::{Mix, NS_PER_S, RATE_TOLERANCE};
 
 /// Each makes the bound a little lower; after so many, hardly any more.
 const ROUNDS: usize = 24;
 /// The same of what is missing; and of so many priorities, the highest.
-const ROUNDS_OF_MISSING: usize = 64;
-const LEVELS: usize = 4;
+const SHORTFALL_ROUNDS: usize = 64;
+const LEVELS_MAX: usize = 4;
 
 /// What one application's unit asks of each core.
-type Unit = Vec<(u32, f64)>;
+type CoreDemand = Vec<(u32, f64)>;
 
-pub(crate) struct Reach {
+pub(crate) struct UpperBound {
     /// The mean of the logarithms of the rates is no more than this.
-    pub mean: f64,
+    pub mean_log_rate: f64,
     /// So much is missing of what was promised, at the least, in all priorities from the highest to each.
-    pub missing: Vec<f64>,
+    pub shortfall: Vec<f64>,
 }
 
-impl Reach {
-    pub fn of(mix: &Mix, machine: &Machine, placement: &[u32]) -> Reach {
-        let asked = asked(mix, machine, placement);
-        Reach {
-            mean: most(mix, machine, &asked),
-            missing: missing(mix, machine, &asked),
+impl UpperBound {
+    pub fn of(mix: &Mix, machine: &Machine, placement: &[u32]) -> UpperBound {
+        let demand = demand(mix, machine, placement);
+        UpperBound {
+            mean_log_rate: mean_log_rate_bound(mix, machine, &demand),
+            shortfall: shortfall(mix, machine, &demand),
         }
     }
 }
 
 /// The mean of the logarithms of the rates is no more than this wherever the actors are: all cores together do no more work,
 /// and nobody is faster than its heaviest actor on the fastest core, or than it is held to.
-pub(crate) fn most_anywhere(mix: &Mix, machine: &Machine) -> f64 {
+pub(crate) fn mean_log_rate_bound_anywhere(mix: &Mix, machine: &Machine) -> f64 {
     let fastest = machine.fastest();
     // Of each the most that it can use of the cores, and what a unit asks of them.
     let mut apps: Vec<(f64, f64)> = mix
         .apps
         .iter()
         .map(|app| {
-            let unit = app.work().max(1e-9) / SECOND;
-            let alone = fastest * SECOND / app.heaviest().max(1e-9);
-            let held = app.limit(app.work().max(1e-9) / fastest);
+            let unit = app.work().max(1e-9) / NS_PER_S;
+            let alone = fastest * NS_PER_S / app.heaviest_actor_ns().max(1e-9);
+            let held = app.rate_limit(app.work().max(1e-9) / fastest);
             (held.map_or(alone, |held| held.min(alone)) * unit, unit)
         })
         .collect();
     // Equal parts make the mean as large as it can be, and who can use less than that leaves more to the others.
     apps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut left, mut sum) = (machine.capacity(), 0.0);
-    for (served, (most, unit)) in apps.iter().enumerate() {
-        let part = most.min(left / (apps.len() - served) as f64);
+    for (served, (mean_log_rate_bound, unit)) in apps.iter().enumerate() {
+        let part = mean_log_rate_bound.min(left / (apps.len() - served) as f64);
         left -= part;
         sum += (part / unit).ln();
     }
@@ -65,14 +65,14 @@ pub(crate) fn most_anywhere(mix: &Mix, machine: &Machine) -> f64 {
 /// a unit for each price of one that its unit costs makes the mean as large as it can be for any schedule that is
 /// paid so; and no schedule gives more than is paid for, whatever the prices are. What those rates would ask of a core says
 /// by how much its price is to rise or fall, and each time that is done the bound comes closer.
-fn most(mix: &Mix, machine: &Machine, asked: &[Unit]) -> f64 {
+fn mean_log_rate_bound(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> f64 {
     let apps = mix.apps.len() as f64;
     let cores = machine.workers() + mix.apps.len();
     let mut prices = vec![apps / machine.workers() as f64; cores];
-    let cost = |prices: &[f64], unit: &Unit| cost(prices, unit).max(f64::MIN_POSITIVE);
+    let cost = |prices: &[f64], unit: &CoreDemand| cost(prices, unit).max(f64::MIN_POSITIVE);
     for _ in 0..ROUNDS {
         let mut loads = vec![0.0; cores];
-        for unit in asked {
+        for unit in demand {
             let rate = 1.0 / cost(&prices, unit);
             for &(core, of) in unit {
                 loads[core as usize] += rate * of;
@@ -81,30 +81,30 @@ fn most(mix: &Mix, machine: &Machine, asked: &[Unit]) -> f64 {
         let both = prices.iter_mut().zip(loads);
         both.for_each(|(price, load)| *price *= load);
     }
-    let logs = asked.iter().map(|unit| -cost(&prices, unit).ln());
+    let logs = demand.iter().map(|unit| -cost(&prices, unit).ln());
     logs.sum::<f64>() / apps
 }
 
-fn cost(prices: &[f64], unit: &Unit) -> f64 {
+fn cost(prices: &[f64], unit: &CoreDemand) -> f64 {
     let parts = unit.iter().map(|&(core, of)| prices[core as usize] * of);
     parts.sum()
 }
 
-fn missing(mix: &Mix, machine: &Machine, asked: &[Unit]) -> Vec<f64> {
+fn shortfall(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> Vec<f64> {
     let fastest = machine.fastest();
     let least = |lowest: i32| {
-        let apps = mix.apps.iter().zip(asked);
+        let apps = mix.apps.iter().zip(demand);
         let promised = apps.filter_map(|(app, unit)| {
             let rate = app.promise.filter(|_| app.priority >= lowest)?;
             let cores = unit
                 .iter()
                 .filter(|(core, _)| (*core as usize) < machine.workers());
-            let all = app.within_reach(rate, fastest) * (1.0 - KEPT);
+            let all = app.achievable_rate(rate, fastest) * (1.0 - RATE_TOLERANCE);
             Some(cores.map(|&(core, of)| (core, of * all)).collect())
         });
-        least_missing(&promised.collect::<Vec<Unit>>(), machine.workers())
+        shortfall_bound(&promised.collect::<Vec<CoreDemand>>(), machine.workers())
     };
-    let levels = mix.levels().into_iter().take(LEVELS);
+    let levels = mix.priority_levels().into_iter().take(LEVELS_MAX);
     levels.map(least).collect()
 }
 
@@ -112,21 +112,21 @@ fn missing(mix: &Mix, machine: &Machine, asked: &[Unit]) -> Vec<f64> {
 ///
 /// Again each core has a price: who pays more than one for all of it does without, others pay, and what is not paid for is
 /// not made. Where more is asked of a core than there is its price rises, and else it falls, by less each time.
-fn least_missing(promised: &[Unit], cores: usize) -> f64 {
+fn shortfall_bound(promised: &[CoreDemand], cores: usize) -> f64 {
     let mut prices = vec![0.0; cores];
-    let mut most: f64 = 0.0;
-    for round in 1..=ROUNDS_OF_MISSING {
+    let mut mean_log_rate_bound: f64 = 0.0;
+    for round in 1..=SHORTFALL_ROUNDS {
         let mut loads = vec![0.0; cores];
-        let mut missing = -prices.iter().sum::<f64>();
+        let mut shortfall = -prices.iter().sum::<f64>();
         for unit in promised {
             let cost = cost(&prices, unit);
-            missing += cost.min(1.0);
+            shortfall += cost.min(1.0);
             if cost < 1.0 {
                 unit.iter()
                     .for_each(|&(core, of)| loads[core as usize] += of);
             }
         }
-        most = most.max(missing);
+        mean_log_rate_bound = mean_log_rate_bound.max(shortfall);
         if round == 1 && loads.iter().all(|load| *load <= 1.0) {
             break;
         }
@@ -136,11 +136,11 @@ fn least_missing(promised: &[Unit], cores: usize) -> f64 {
             *price = (*price + more).max(0.0);
         }
     }
-    most * (1.0 - KEPT)
+    mean_log_rate_bound * (1.0 - RATE_TOLERANCE)
 }
 
 /// What a unit of each application asks of each core, in seconds, with what its bytes cost.
-fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Unit> {
+fn demand(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<CoreDemand> {
     let mut on = vec![0.0; machine.workers()];
     let each = mix
         .apps
@@ -162,7 +162,7 @@ fn asked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<Unit> {
                 let ns = std::mem::take(&mut on[core as usize]);
                 (ns > 0.0).then_some((core, ns * 1e-9))
             };
-            let mut unit: Unit = seats.iter().filter_map(take).collect();
+            let mut unit: CoreDemand = seats.iter().filter_map(take).collect();
             // What is promised a rate gets no more: as if it had a core that can do as much.
             unit.extend(
                 app.promise
@@ -196,7 +196,7 @@ pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
         .map(|(pinned, c)| (pinned / c.speed, c.speed))
         .collect();
     cores.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let most = cores.last().map_or(0.0, |core| core.0);
+    let mean_log_rate_bound = cores.last().map_or(0.0, |core| core.0);
     // On the cores with the least, as high as it comes, until the next one has no more than that.
     let (mut even, mut speed, mut work) = (0.0, 0.0, free);
     for (pinned, faster) in cores {
@@ -207,5 +207,5 @@ pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
         work += pinned * faster;
         even = work / speed;
     }
-    most.max(even).max(heaviest / fastest)
+    mean_log_rate_bound.max(even).max(heaviest / fastest)
 }

@@ -6,9 +6,9 @@ use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 
 /// So many placements are looked at within a few milliseconds.
-const MOST: usize = 1 << 15;
+const PLACEMENTS_MAX: usize = 1 << 15;
 /// Within this share of the smallest bottleneck, less traffic is worth more than evenness.
-const AS_GOOD: f64 = 0.02;
+const BOTTLENECK_TOLERANCE: f64 = 0.02;
 
 /// The placement with the smallest bottleneck, and among those that come close to it the one with
 /// the least traffic. None where there are too many to try.
@@ -19,17 +19,17 @@ pub fn place(graph: &Graph, machine: &Machine) -> Option<Placement> {
     // The workers are alike, so the first actor may as well sit on the first.
     let free = graph.busy.len().checked_sub(1)?;
     let count = machine.workers().checked_pow(u32::try_from(free).ok()?)?;
-    if count > MOST {
+    if count > PLACEMENTS_MAX {
         return None;
     }
     let mut least = f64::INFINITY;
-    each(graph, machine, count, |loads| {
+    for_each_placement(graph, machine, count, |loads| {
         least = least.min(loads.cost().max);
     });
     let mut best: Option<(f64, Placement)> = None;
-    each(graph, machine, count, |loads| {
+    for_each_placement(graph, machine, count, |loads| {
         let total = loads.total();
-        if loads.cost().max <= least * (1.0 + AS_GOOD)
+        if loads.cost().max <= least * (1.0 + BOTTLENECK_TOLERANCE)
             && best
                 .as_ref()
                 .is_none_or(|(b, _)| total < b - 1e-9 * b.abs())
@@ -41,7 +41,12 @@ pub fn place(graph: &Graph, machine: &Machine) -> Option<Placement> {
 }
 
 /// Counts through all placements, as an odometer does.
-fn each(graph: &Graph, machine: &Machine, count: usize, mut look: impl FnMut(&Loads)) {
+fn for_each_placement(
+    graph: &Graph,
+    machine: &Machine,
+    count: usize,
+    mut look: impl FnMut(&Loads),
+) {
     let mut loads = Loads::new(graph, machine, vec![0; graph.busy.len()]);
     for _ in 0..count {
         look(&loads);

@@ -4,7 +4,7 @@
 
 use super::bounds::lower_bound;
 use super::exhaustive;
-use super::loads::{Loads, few};
+use super::loads::{Loads, is_small};
 use crate::model::graph::{Graph, Link, Placement, pipeline_order};
 use crate::model::machine::Machine;
 use std::cmp::Reverse;
@@ -29,20 +29,24 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
         return best;
     }
     let starts = [
-        contiguous(graph, machine, false),
-        match few(graph, machine) {
+        cut_pipeline(graph, machine, false),
+        match is_small(graph, machine) {
             true => heaviest_first(graph, machine, &(0..actors).collect::<Vec<_>>()),
             // Actor by actor nothing would stay together, and all traffic would go far.
-            false => contiguous(graph, machine, true),
+            false => cut_pipeline(graph, machine, true),
         },
         heaviest_first(graph, machine, &clusters(graph, machine)),
     ];
     let mut found = starts.map(|start| Loads::new(graph, machine, start));
     found.iter_mut().for_each(Loads::refine);
-    let better = found
-        .into_iter()
-        .reduce(|a, b| if b.cost().better(&a.cost()) { b } else { a });
-    better.map_or_else(|| vec![0; actors], Loads::into_placement)
+    let is_better_than = found.into_iter().reduce(|a, b| {
+        if b.cost().is_better_than(&a.cost()) {
+            b
+        } else {
+            a
+        }
+    });
+    is_better_than.map_or_else(|| vec![0; actors], Loads::into_placement)
 }
 
 /// A placement that starts from one that is in force and keeps to it where moving gains nothing.
@@ -51,7 +55,11 @@ pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
     loads.refine();
     let fresh = place(graph, machine);
     // Anew only if that is clearly better: moving many actors costs warm caches.
-    let anew = Loads::new(graph, machine, renamed(graph, machine, fresh, current));
+    let anew = Loads::new(
+        graph,
+        machine,
+        relabel_workers(graph, machine, fresh, current),
+    );
     match anew.cost().max < loads.cost().max * 0.97 {
         true => anew.into_placement(),
         false => loads.into_placement(),
@@ -60,7 +68,12 @@ pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
 
 /// The same placement with its workers numbered so that as much work as possible stays where it is;
 /// only workers that are alike change their names.
-pub fn renamed(graph: &Graph, machine: &Machine, fresh: Placement, current: &[u32]) -> Placement {
+pub fn relabel_workers(
+    graph: &Graph,
+    machine: &Machine,
+    fresh: Placement,
+    current: &[u32],
+) -> Placement {
     if !machine.uniform() || graph.pins.iter().any(Option::is_some) {
         return fresh;
     }
@@ -89,7 +102,7 @@ pub fn renamed(graph: &Graph, machine: &Machine, fresh: Placement, current: &[u3
 
 /// Cuts the pipeline into as many pieces as there are workers so that the largest, by its work or also by what it
 /// exchanges with others, is smallest.
-fn contiguous(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Placement {
+fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Placement {
     let actors = graph.busy.len();
     let order = pipeline_order(actors, graph.links.iter().map(|l| (l.from, l.to)));
     let mut turn = vec![0; actors];
@@ -173,7 +186,7 @@ pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Plac
     let mut home = vec![0; weight.len()];
     let mut idle = LeastBusy::of(machine, &loads);
     for one in order {
-        home[one] = idle.give(weight[one]);
+        home[one] = idle.assign(weight[one]);
     }
     (0..group.len())
         .map(|a| graph.pin(a).unwrap_or(home[group[a]]))
@@ -182,28 +195,28 @@ pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Plac
 
 /// The workers, for who asks which of them is done first with something more: of those that are as fast as each other the one
 /// with the least to do is.
-struct LeastBusy(Vec<(f64, Alike)>);
+struct LeastBusy(Vec<(f64, SpeedClass)>);
 
 /// With what each has to do, and its number.
-type Alike = BinaryHeap<Reverse<(u64, u32)>>;
+type SpeedClass = BinaryHeap<Reverse<(u64, u32)>>;
 
 impl LeastBusy {
     fn of(machine: &Machine, loads: &[f64]) -> LeastBusy {
-        let mut alike: Vec<(f64, Alike)> = Vec::new();
+        let mut classes: Vec<(f64, SpeedClass)> = Vec::new();
         for (worker, (core, load)) in machine.cores.iter().zip(loads).enumerate() {
-            let speeds = alike.iter().position(|one| one.0 == core.speed);
+            let speeds = classes.iter().position(|one| one.0 == core.speed);
             let at = speeds.unwrap_or_else(|| {
-                alike.push((core.speed, BinaryHeap::new()));
-                alike.len() - 1
+                classes.push((core.speed, BinaryHeap::new()));
+                classes.len() - 1
             });
             debug_assert!(*load >= 0.0, "then it is in the order of its bits");
-            alike[at].1.push(Reverse((load.to_bits(), worker as u32)));
+            classes[at].1.push(Reverse((load.to_bits(), worker as u32)));
         }
-        LeastBusy(alike)
+        LeastBusy(classes)
     }
 
     /// Who is done first with so much more has it to do; at one time, and where only rounding tells them apart, any of them.
-    fn give(&mut self, weight: f64) -> u32 {
+    fn assign(&mut self, weight: f64) -> u32 {
         let firsts = self.0.iter().enumerate().filter_map(|(at, (speed, heap))| {
             let Reverse((load, worker)) = *heap.peek()?;
             let load = f64::from_bits(load) + weight;
@@ -241,7 +254,7 @@ fn clusters(graph: &Graph, machine: &Machine) -> Vec<usize> {
     for link in links {
         let (a, b) = (root(&mut group, link.from), root(&mut group, link.to));
         // What is dearer to cut than to leave uneven is joined whatever it weighs.
-        let dear = link.bytes * machine.usual_byte() > weight[a].min(weight[b]);
+        let dear = link.bytes * machine.shared_cache_byte() > weight[a].min(weight[b]);
         if a != b && (dear || weight[a] + weight[b] <= limit) {
             weight[a] += weight[b];
             group[b] = a;
@@ -271,7 +284,7 @@ mod tests {
                 let done = |w: usize| (loads[w] + weight) / machine.cores[w].speed;
                 let first = (0..cores).min_by(|&a, &b| done(a).total_cmp(&done(b)));
                 let first = first.unwrap();
-                assert_eq!(idle.give(weight), first as u32);
+                assert_eq!(idle.assign(weight), first as u32);
                 loads[first] += weight;
             }
         }

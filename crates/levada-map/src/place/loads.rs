@@ -15,7 +15,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    pub fn better(&self, other: &Cost) -> bool {
+    pub fn is_better_than(&self, other: &Cost) -> bool {
         let margin = 1e-9 * other.max.abs().max(f64::MIN_POSITIVE);
         if self.max < other.max - margin {
             return true;
@@ -25,17 +25,17 @@ impl Cost {
 }
 
 /// Where every move of every actor can be tried: actors times the square of workers.
-const SMALL: usize = 1 << 17;
+const EXHAUSTIVE_TRIALS_MAX: usize = 1 << 17;
 /// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
-const LEAST: usize = 4;
+const TARGETS: usize = 4;
 /// Or so many, where it has to be as even as that, and none of the others takes anything: so often, as that takes long.
-const MORE: usize = 256;
-const OFTEN: usize = 32;
-const EVEN: f64 = 1.03;
+const TARGETS_WIDE: usize = 256;
+const WIDE_ROUNDS_MAX: usize = 32;
+const EVEN_RATIO: f64 = 1.03;
 /// Of no more than that are tried whether two that have changed places are as good where they were.
-const PAIRS: usize = 64;
+const PAIRS_MAX: usize = 64;
 /// Then, and after so many moves and swaps that were tried, times the workers, only the busiest is relieved.
-const TRIED: usize = 1 << 22;
+const TRIALS_MAX: usize = 1 << 22;
 
 pub struct Loads<'g> {
     graph: &'g Graph,
@@ -43,14 +43,14 @@ pub struct Loads<'g> {
     placement: Placement,
     loads: Vec<f64>,
     /// For each actor, the others it exchanges with, and how many bytes.
-    near: Vec<Vec<(usize, f64)>>,
+    neighbors: Vec<Vec<(usize, f64)>>,
     /// For each actor, the most that any worker can be spared of traffic when it moves.
-    spared: Vec<f64>,
+    saving_max: Vec<f64>,
 }
 
 /// Whether every move of every actor can be tried.
-pub fn few(graph: &Graph, machine: &Machine) -> bool {
-    graph.busy.len() * machine.workers().pow(2) <= SMALL
+pub fn is_small(graph: &Graph, machine: &Machine) -> bool {
+    graph.busy.len() * machine.workers().pow(2) <= EXHAUSTIVE_TRIALS_MAX
 }
 
 /// What is found out while moves are tried: nothing is moved for it, and of most it is seen at once that they gain
@@ -67,7 +67,7 @@ struct Trial {
 
 impl Trial {
     /// Nothing is better than the best so far in which a worker has so much to do, however that was rounded.
-    fn hopeless(&self, load: f64) -> bool {
+    fn cannot_improve(&self, load: f64) -> bool {
         load > self.best.max * (1.0 + 1e-6)
     }
 }
@@ -80,21 +80,21 @@ impl<'g> Loads<'g> {
             *worker = graph.pin(actor).unwrap_or(*worker);
             *worker = (*worker).min(machine.workers() as u32 - 1);
         }
-        let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
+        let mut neighbors: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
         for link in &graph.links {
             if link.from < actors && link.to < actors && link.from != link.to {
-                near[link.from].push((link.to, link.bytes));
-                near[link.to].push((link.from, link.bytes));
+                neighbors[link.from].push((link.to, link.bytes));
+                neighbors[link.to].push((link.from, link.bytes));
             }
         }
         let farthest = machine.farthest_byte();
-        let bytes = |near: &Vec<(usize, f64)>| near.iter().map(|n| n.1).sum::<f64>();
-        let spared = near.iter().map(|n| bytes(n) * farthest).collect();
+        let bytes = |neighbors: &Vec<(usize, f64)>| neighbors.iter().map(|n| n.1).sum::<f64>();
+        let saving_max = neighbors.iter().map(|n| bytes(n) * farthest).collect();
         let mut loads = vec![0.0; machine.workers()];
         for actor in 0..actors {
             let worker = placement[actor];
             loads[worker as usize] += graph.busy[actor] / machine.cores[worker as usize].speed;
-            for &(other, bytes) in &near[actor] {
+            for &(other, bytes) in &neighbors[actor] {
                 loads[worker as usize] += bytes * machine.byte(worker, placement[other]);
             }
         }
@@ -103,8 +103,8 @@ impl<'g> Loads<'g> {
             machine,
             placement,
             loads,
-            near,
-            spared,
+            neighbors,
+            saving_max,
         }
     }
 
@@ -136,7 +136,7 @@ impl<'g> Loads<'g> {
         let (machine, busy) = (self.machine, self.graph.busy[actor]);
         self.loads[from as usize] -= busy / machine.cores[from as usize].speed;
         self.loads[to as usize] += busy / machine.cores[to as usize].speed;
-        for &(other, bytes) in &self.near[actor] {
+        for &(other, bytes) in &self.neighbors[actor] {
             let there = self.placement[other];
             let (was, is) = (machine.byte(from, there), machine.byte(to, there));
             self.loads[from as usize] -= bytes * was;
@@ -151,8 +151,8 @@ impl<'g> Loads<'g> {
     pub fn refine(&mut self) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
-        let mut left = match few(self.graph, self.machine) {
-            true => TRIED,
+        let mut left = match is_small(self.graph, self.machine) {
+            true => TRIALS_MAX,
             false => 0,
         };
         while left >= round {
@@ -161,17 +161,17 @@ impl<'g> Loads<'g> {
             }
             left -= round;
         }
-        self.relieve_to(EVEN, 0);
+        self.relieve_to(EVEN_RATIO, 0);
     }
 
     /// The busiest worker until it is this close to the bound, and nothing else: where none of the least busy takes anything
     /// of it, many are asked.
     pub fn even_out(&mut self, even: f64) {
-        self.relieve_to(even, OFTEN);
+        self.relieve_to(even, WIDE_ROUNDS_MAX);
     }
 
     /// Asked are few workers, and, so often, many where these take nothing.
-    fn relieve_to(&mut self, even: f64, mut often: usize) {
+    fn relieve_to(&mut self, even: f64, mut wide_rounds: usize) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
         for actor in (0..actors).filter(|&a| self.graph.pin(a).is_none()) {
@@ -180,25 +180,29 @@ impl<'g> Loads<'g> {
         let goal = lower_bound(self.graph, self.machine) * even;
         // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
         for _ in 0..4 * actors + 16 {
-            if self.relieve(&mut members, goal, LEAST) {
+            if self.relieve(&mut members, goal, TARGETS) {
                 continue;
             }
-            if often == 0 || !self.relieve(&mut members, goal, MORE) {
+            if wide_rounds == 0 || !self.relieve(&mut members, goal, TARGETS_WIDE) {
                 break;
             }
-            often -= 1;
+            wide_rounds -= 1;
         }
     }
 
     /// Where they are now; but who was elsewhere before, and whose way from there makes the busiest worker less busy by
     /// less than this part only, is still there: first what has least to do, then two that have changed places.
-    pub fn stay(mut self, before: &[u32], part: f64) -> Placement {
+    pub fn undo_small_moves(mut self, before: &[u32], part: f64) -> Placement {
         let most = self.cost().max * (1.0 + part);
-        let moved = |a: &usize| self.free(*a) && self.placement[*a] != before[*a];
+        let moved = |a: &usize| self.is_free(*a) && self.placement[*a] != before[*a];
         let mut moved: Vec<usize> = (0..self.placement.len()).filter(moved).collect();
         moved.sort_by(|&a, &b| self.graph.busy[a].total_cmp(&self.graph.busy[b]));
         moved.retain(|&actor| !self.put_back(&[actor], before, most));
-        let pairs = if moved.len() > PAIRS { 0 } else { moved.len() };
+        let pairs = if moved.len() > PAIRS_MAX {
+            0
+        } else {
+            moved.len()
+        };
         for (i, &a) in moved[..pairs].iter().enumerate() {
             for &b in &moved[i + 1..] {
                 let there = [a, b].map(|actor| self.placement[actor]);
@@ -222,7 +226,7 @@ impl<'g> Loads<'g> {
         back
     }
 
-    fn free(&self, actor: usize) -> bool {
+    fn is_free(&self, actor: usize) -> bool {
         self.graph.pin(actor).is_none()
     }
 
@@ -252,11 +256,11 @@ impl<'g> Loads<'g> {
     /// Is this better than the best so far? Then it is that.
     fn gains(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> bool {
         let cost = self.cost_after(trial, moves);
-        let better = cost.better(&trial.best);
-        if better {
+        let is_better_than = cost.is_better_than(&trial.best);
+        if is_better_than {
             trial.best = cost;
         }
-        better
+        is_better_than
     }
 
     /// What it would cost, were these moved one after the other.
@@ -276,7 +280,7 @@ impl<'g> Loads<'g> {
             let from = self.placement[actor];
             add(from, -self.time(actor, from));
             add(to, self.time(actor, to));
-            for &(other, bytes) in &self.near[actor] {
+            for &(other, bytes) in &self.neighbors[actor] {
                 let moved = moves[..i].iter().find(|m| m.0 == other);
                 let there = moved.map_or(self.placement[other], |m| m.1);
                 let (was, is) = (self.machine.byte(from, there), self.machine.byte(to, there));
@@ -302,11 +306,11 @@ impl<'g> Loads<'g> {
     fn best_move(&mut self) -> bool {
         let mut trial = self.trial();
         let mut found = None;
-        for actor in (0..self.placement.len()).filter(|&a| self.free(a)) {
+        for actor in (0..self.placement.len()).filter(|&a| self.is_free(a)) {
             for worker in 0..self.machine.workers() as u32 {
                 let least = self.loads[worker as usize] + self.time(actor, worker);
-                let hopeless = trial.hopeless(least - self.spared[actor]);
-                if worker == self.placement[actor] || hopeless {
+                let cannot_improve = trial.cannot_improve(least - self.saving_max[actor]);
+                if worker == self.placement[actor] || cannot_improve {
                     continue;
                 }
                 if self.gains(&mut trial, &[(actor, worker)]) {
@@ -324,18 +328,20 @@ impl<'g> Loads<'g> {
     fn best_swap(&mut self) -> bool {
         let busiest = self.busiest();
         let (inside, outside): (Vec<usize>, Vec<usize>) = (0..self.placement.len())
-            .filter(|&a| self.free(a))
+            .filter(|&a| self.is_free(a))
             .partition(|&a| self.placement[a] == busiest);
         let mut trial = self.trial();
         let mut found = None;
         for &a in &inside {
             for &b in &outside {
                 let other = self.placement[b];
-                let spared = self.spared[a] + self.spared[b];
+                let saving_max = self.saving_max[a] + self.saving_max[b];
                 let least = |w: u32, comes: usize, goes: usize| {
-                    self.loads[w as usize] + self.time(comes, w) - self.time(goes, w) - spared
+                    self.loads[w as usize] + self.time(comes, w) - self.time(goes, w) - saving_max
                 };
-                if trial.hopeless(least(busiest, b, a)) || trial.hopeless(least(other, a, b)) {
+                if trial.cannot_improve(least(busiest, b, a))
+                    || trial.cannot_improve(least(other, a, b))
+                {
                     continue;
                 }
                 if self.gains(&mut trial, &[(a, other), (b, busiest)]) {
@@ -377,8 +383,8 @@ impl<'g> Loads<'g> {
         let mut best = was * (1.0 - 1e-9);
         let mut found = None;
         for &a in &inside {
-            let homes = self.near[a].iter().map(|n| self.placement[n.0]);
-            let targets: Vec<u32> = least.iter().copied().chain(homes.take(LEAST)).collect();
+            let homes = self.neighbors[a].iter().map(|n| self.placement[n.0]);
+            let targets: Vec<u32> = least.iter().copied().chain(homes.take(TARGETS)).collect();
             for to in targets.into_iter().filter(|&to| to != busiest) {
                 self.shift(a, to);
                 let now = self.touched(a, busiest);
@@ -424,8 +430,9 @@ impl<'g> Loads<'g> {
     /// The busiest of the workers that a move of this actor from there touched.
     fn touched(&self, actor: usize, from: u32) -> f64 {
         let here = self.placement[actor];
-        let near = self.near[actor].iter().map(|n| self.placement[n.0]);
-        near.chain([here, from])
+        let neighbors = self.neighbors[actor].iter().map(|n| self.placement[n.0]);
+        neighbors
+            .chain([here, from])
             .map(|w| self.loads[w as usize])
             .fold(0.0, f64::max)
     }

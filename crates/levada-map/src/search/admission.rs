@@ -2,10 +2,10 @@
 //! Admission: what would become of the promises if this were loaded, too. What is held against a load is what it
 //! changes: a promise that cannot be kept anyway is no reason against one that takes nothing from it.
 
-use super::strategy::{joined, remap};
+use super::strategy::{place_new_only, remap};
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
-use crate::model::mix::{Actor, App, KEPT, Mix};
+use crate::model::mix::{Actor, App, Mix, RATE_TOLERANCE};
 use crate::model::problem::Problem;
 use crate::sim::{Simulated, simulate};
 use std::cell::OnceCell;
@@ -13,7 +13,7 @@ use std::fmt;
 
 /// Applications, and where each actor is, if it is anywhere yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct PlacedMix<'a> {
     pub mix: &'a Mix,
     pub current: &'a [Option<u32>],
 }
@@ -30,11 +30,11 @@ pub struct Promise {
 }
 
 fn keeps(promised: f64, rate: f64) -> bool {
-    rate >= promised * (1.0 - KEPT)
+    rate >= promised * (1.0 - RATE_TOLERANCE)
 }
 
 /// A promise that is broken anyway is made clearly worse by so much.
-const WORSE: f64 = 0.05;
+const WORSE_RATIO: f64 = 0.05;
 
 impl Promise {
     pub fn kept(&self) -> bool {
@@ -49,7 +49,7 @@ impl Promise {
     pub fn broken(&self) -> bool {
         !self.kept()
             && match self.before {
-                Some(before) if !self.keeps(before) => self.expected < before * (1.0 - WORSE),
+                Some(before) if !self.keeps(before) => self.expected < before * (1.0 - WORSE_RATIO),
                 _ => true,
             }
     }
@@ -91,15 +91,15 @@ impl fmt::Display for Admission {
 /// everybody where he is, nothing is mapped: that takes long where much runs. Where not, it is, since moving somebody may keep
 /// them. Applications of one name are the same one. Each is simulated for so many steps at the least.
 pub fn admit(
-    before: Scene,
-    after: Scene,
+    before: PlacedMix,
+    after: PlacedMix,
     machine: &Machine,
     steps: usize,
 ) -> Result<Admission, Problem> {
     let mix = after.mix;
-    let (placement, rates) = foreseen(after, machine, steps)?;
+    let (placement, rates) = predict(after, machine, steps)?;
     let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
-        true => foreseen(before, machine, steps)?.1,
+        true => predict(before, machine, steps)?.1,
         false => Vec::new(),
     };
     // A new version that is promised more than the old one is promised something new.
@@ -120,15 +120,15 @@ pub fn admit(
     });
     let promises: Vec<Promise> = promises.collect();
     let broken = promises.iter().filter(|p| p.broken());
-    let hold_ups = HoldUps::new(mix, machine, &placement, steps);
+    let bottlenecks = Bottlenecks::new(mix, machine, &placement, steps);
     let broken = broken.map(|promise| {
-        let why = too_heavy(mix, machine, promise).or_else(|| hold_ups.of(promise));
+        let why = actor_too_heavy(mix, machine, promise).or_else(|| bottlenecks.of(promise));
         let why = why.map(|why| format!(": {why}"));
-        told(mix, promise) + &why.unwrap_or_default()
+        describe(mix, promise) + &why.unwrap_or_default()
     });
     let broken = broken.collect();
     let missed = promises.iter().filter(|p| !p.kept() && !p.broken());
-    let missed = missed.map(|promise| told(mix, promise)).collect();
+    let missed = missed.map(|promise| describe(mix, promise)).collect();
     Ok(Admission {
         placement,
         rates,
@@ -139,17 +139,17 @@ pub fn admit(
 }
 
 /// Where everybody would be, and what each would get there.
-fn foreseen(
-    scene: Scene,
+fn predict(
+    placed: PlacedMix,
     machine: &Machine,
     steps: usize,
 ) -> Result<(Placement, Vec<f64>), Problem> {
-    let Scene { mix, current } = scene;
+    let PlacedMix { mix, current } = placed;
     let with = |placement: Placement| {
-        let rates = expected(mix, machine, &placement, steps).rates;
+        let rates = simulate_long_enough(mix, machine, &placement, steps).rates;
         (placement, rates)
     };
-    let stays = with(joined(mix, machine, current)?);
+    let stays = with(place_new_only(mix, machine, current)?);
     let mut apps = mix.apps.iter().zip(&stays.1);
     let all_kept =
         apps.all(|(app, rate)| app.promise.is_none_or(|promised| keeps(promised, *rate)));
@@ -160,14 +160,19 @@ fn foreseen(
 }
 
 /// The most steps that are simulated for that.
-const MOST: usize = 1 << 20;
+const STEPS_MAX: usize = 1 << 20;
 /// Units of what is promised, and firings, that are to be seen, and seconds: until channels are full, who fills them
 /// gets what he is promised, whoever takes it.
-const SEEN: f64 = 32.0;
-const SECONDS: f64 = 0.25;
+const UNITS_MIN: f64 = 32.0;
+const SECONDS_MIN: f64 = 0.25;
 
 /// Simulated until each promise, and the longest firing, can be seen.
-fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Simulated {
+fn simulate_long_enough(
+    mix: &Mix,
+    machine: &Machine,
+    placement: &[u32],
+    steps: usize,
+) -> Simulated {
     let slowest = machine
         .cores
         .iter()
@@ -176,20 +181,20 @@ fn expected(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Si
     let firing = mix.apps.iter().flat_map(|a| &a.actors).map(Actor::firing);
     let firing = firing.fold(0.0, f64::max) / slowest / 1e9;
     let unit = mix.apps.iter().filter_map(|a| a.promise).map(|p| 1.0 / p);
-    let wanted = (SEEN * unit.fold(firing, f64::max)).max(SECONDS);
+    let wanted = (UNITS_MIN * unit.fold(firing, f64::max)).max(SECONDS_MIN);
     let mut steps = steps;
     loop {
         let made = simulate(mix, machine, placement, machine.scheduling, steps);
-        if made.seconds >= wanted || steps >= MOST {
+        if made.seconds >= wanted || steps >= STEPS_MAX {
             return made;
         }
         // Steps go on about as they have begun, and each time it begins anew.
         let times = 1.25 * wanted / made.seconds.max(1e-9);
-        steps = ((times.max(2.0) * steps as f64) as usize).min(MOST);
+        steps = ((times.max(2.0) * steps as f64) as usize).min(STEPS_MAX);
     }
 }
 
-fn told(mix: &Mix, promise: &Promise) -> String {
+fn describe(mix: &Mix, promise: &Promise) -> String {
     let of = &mix.apps[promise.app];
     let rate = |rate: f64| match rate < 1.0 {
         true => format!("{rate:.3} {}/s", of.unit),
@@ -206,9 +211,12 @@ fn told(mix: &Mix, promise: &Promise) -> String {
 }
 
 /// One of its actors takes longer for a unit than there is.
-fn too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
+fn actor_too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
     let of = &mix.apps[promise.app];
-    let heavy = of.actors.iter().find(|a| a.time == of.heaviest())?;
+    let heavy = of
+        .actors
+        .iter()
+        .find(|a| a.time == of.heaviest_actor_ns())?;
     let each = heavy.time / machine.fastest();
     (1e9 / each < promise.promised).then(|| {
         let (name, ms) = (&heavy.name, each / 1e6);
@@ -217,37 +225,42 @@ fn too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> 
 }
 
 /// Firings that last for longer than this can hold up others.
-const SHORT: f64 = 1e6;
+const SHORT_FIRING_NS: f64 = 1e6;
 
 /// Who fires for so long beside a promise that it would be kept if those firings were shorter.
-struct HoldUps<'a> {
+struct Bottlenecks<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
     placement: &'a [u32],
     steps: usize,
     /// The rates where nobody fires for long: where promises are broken since there is too much to do, that says so of all
     /// of them at once.
-    nobody: OnceCell<Vec<f64>>,
+    all_short: OnceCell<Vec<f64>>,
 }
 
-impl<'a> HoldUps<'a> {
-    fn new(mix: &'a Mix, machine: &'a Machine, placement: &'a [u32], steps: usize) -> HoldUps<'a> {
-        HoldUps {
+impl<'a> Bottlenecks<'a> {
+    fn new(
+        mix: &'a Mix,
+        machine: &'a Machine,
+        placement: &'a [u32],
+        steps: usize,
+    ) -> Bottlenecks<'a> {
+        Bottlenecks {
             mix,
             machine,
             placement,
             steps,
-            nobody: OnceCell::new(),
+            all_short: OnceCell::new(),
         }
     }
 
     fn of(&self, promise: &Promise) -> Option<String> {
-        let (who, long) = self.longest_beside(promise.app)?;
-        let nobody = || self.rates_where_short(|_| true);
-        if !promise.keeps(self.nobody.get_or_init(nobody)[promise.app]) {
+        let (who, long) = self.longest_neighbor_firing(promise.app)?;
+        let all_short = || self.rates_with_short_firings(|_| true);
+        if !promise.keeps(self.all_short.get_or_init(all_short)[promise.app]) {
             return None;
         }
-        let then = self.rates_where_short(|app| app != promise.app)[promise.app];
+        let then = self.rates_with_short_firings(|app| app != promise.app)[promise.app];
         promise.keeps(then).then(|| {
             let (who, ms) = (&who.name, long / 1e6);
             format!("the firings of {who} last {ms:.0} ms, and no firing is interrupted")
@@ -255,7 +268,7 @@ impl<'a> HoldUps<'a> {
     }
 
     /// On its cores, of others, and for how long.
-    fn longest_beside(&self, own: usize) -> Option<(&App, f64)> {
+    fn longest_neighbor_firing(&self, own: usize) -> Option<(&App, f64)> {
         let ranges = self.mix.ranges();
         let cores = &self.placement[ranges[own].clone()];
         let others = self.mix.apps.iter().zip(&ranges).enumerate();
@@ -264,20 +277,20 @@ impl<'a> HoldUps<'a> {
             let actors = app.actors.iter().zip(&self.placement[range.clone()]);
             actors.filter_map(move |(actor, core)| {
                 let long = actor.firing() / self.machine.cores[*core as usize].speed;
-                (cores.contains(core) && long > SHORT).then_some((app, long))
+                (cores.contains(core) && long > SHORT_FIRING_NS).then_some((app, long))
             })
         });
         beside.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// If the firings of these applications were short.
-    fn rates_where_short(&self, which: impl Fn(usize) -> bool) -> Vec<f64> {
+    fn rates_with_short_firings(&self, which: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut shorter = self.mix.clone();
         let apps = shorter.apps.iter_mut().enumerate();
         let apps = apps.filter(|(app, _)| which(*app));
         for actor in apps.flat_map(|(_, app)| &mut app.actors) {
-            actor.firings = actor.firings.max(actor.time / SHORT);
+            actor.firings = actor.firings.max(actor.time / SHORT_FIRING_NS);
         }
-        expected(&shorter, self.machine, self.placement, self.steps).rates
+        simulate_long_enough(&shorter, self.machine, self.placement, self.steps).rates
     }
 }

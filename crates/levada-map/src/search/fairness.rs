@@ -16,21 +16,25 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const EXPONENT: f64 = -7.0;
 
 /// Applications that are alike, by their numbers.
-fn groups(mix: &Mix) -> Vec<Vec<usize>> {
+fn identical_groups(mix: &Mix) -> Vec<Vec<usize>> {
     let mut found: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
     for (i, app) in mix.apps.iter().enumerate() {
         // What is promised, or held, has a rate of its own.
         let alone = app.promise.is_some() || app.share.is_some();
-        let key = if alone { (0, i + 1) } else { (kind(app), 0) };
+        let key = if alone {
+            (0, i + 1)
+        } else {
+            (fingerprint(app), 0)
+        };
         found.entry(key).or_default().push(i);
     }
-    let mut groups: Vec<Vec<usize>> = found.into_values().collect();
-    groups.sort_unstable();
-    groups
+    let mut identical_groups: Vec<Vec<usize>> = found.into_values().collect();
+    identical_groups.sort_unstable();
+    identical_groups
 }
 
 /// The same for those with the same actors, channels and priority.
-fn kind(app: &App) -> u64 {
+fn fingerprint(app: &App) -> u64 {
     let mut hasher = DefaultHasher::new();
     app.priority.hash(&mut hasher);
     app.actors
@@ -45,18 +49,22 @@ fn kind(app: &App) -> u64 {
 /// The mean of the logarithms of these rates, but of those that are alike the logarithm of a mean that is closer to the
 /// slowest, by what each has of the cores: so weights that were measured one by one make little difference. No more than the
 /// mean of all logarithms.
-pub(crate) fn mean(mix: &Mix, rates: &[f64]) -> f64 {
+pub(crate) fn fair_mean_log_rate(mix: &Mix, rates: &[f64]) -> f64 {
     let log = |i: usize| rates[i].max(1e-12).ln();
     let unevenness = |group: &Vec<usize>| -> f64 {
         let many = group.len() as f64;
         let part = |i: usize| log(i) + mix.apps[i].work().max(1e-12).ln();
         let parts: Vec<f64> = group.iter().map(|&i| part(i)).collect();
-        let mean = parts.iter().sum::<f64>() / many;
-        let powers = parts.iter().map(|part| (EXPONENT * (part - mean)).exp());
+        let fair_mean_log_rate = parts.iter().sum::<f64>() / many;
+        let powers = parts
+            .iter()
+            .map(|part| (EXPONENT * (part - fair_mean_log_rate)).exp());
         (powers.sum::<f64>() / many).ln() / -EXPONENT * many
     };
-    let groups = groups(mix).into_iter().filter(|group| group.len() > 1);
-    let uneven: f64 = groups.map(|group| unevenness(&group)).sum();
+    let identical_groups = identical_groups(mix)
+        .into_iter()
+        .filter(|group| group.len() > 1);
+    let uneven: f64 = identical_groups.map(|group| unevenness(&group)).sum();
     let all: f64 = (0..mix.apps.len()).map(log).sum();
     let many = mix.apps.len().max(1) as f64;
     (all - uneven) / many
@@ -65,7 +73,7 @@ pub(crate) fn mean(mix: &Mix, rates: &[f64]) -> f64 {
 /// What one placement gains over another for a mix, where both keep the same promises: 1.05 is a twentieth more, in the mean
 /// of all applications as it is judged. By their rates, one for each application, in its units a second.
 pub fn gain(mix: &Mix, one: &[f64], other: &[f64]) -> f64 {
-    (mean(mix, one) - mean(mix, other)).exp()
+    (fair_mean_log_rate(mix, one) - fair_mean_log_rate(mix, other)).exp()
 }
 
 #[cfg(test)]
@@ -78,17 +86,17 @@ mod tests {
         let one = app("a", &[1.0, 2.0]);
         let all = of(vec![one.clone(), one.clone(), one.clone()]);
         let logs = |rates: &[f64]| rates.iter().map(|r| r.ln()).sum::<f64>() / rates.len() as f64;
-        let even = mean(&all, &[0.55; 3]);
+        let even = fair_mean_log_rate(&all, &[0.55; 3]);
         assert!((even - 0.55f64.ln()).abs() < 1e-12);
         let uneven = [1.0, 0.5, 0.5];
-        assert!(logs(&uneven) > even && mean(&all, &uneven) < even);
+        assert!(logs(&uneven) > even && fair_mean_log_rate(&all, &uneven) < even);
         // But that is no end in itself.
-        assert!(mean(&all, &uneven) > mean(&all, &[0.52; 3]));
+        assert!(fair_mean_log_rate(&all, &uneven) > fair_mean_log_rate(&all, &[0.52; 3]));
         // A part of the cores is what is to be equal.
         let mut heavy = one.clone();
         heavy.actors.iter_mut().for_each(|a| a.time *= 2.0);
         let all = of(vec![one.clone(), heavy]);
-        assert!((mean(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
+        assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
         // Others are others, and whoever has a rate of its own.
         let mut promised = one.clone();
         promised.promise = Some(1.0);
@@ -96,10 +104,10 @@ mod tests {
         higher.priority = 1;
         for other in [app("b", &[3.0]), promised, higher] {
             let all = of(vec![one.clone(), other]);
-            assert!((mean(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
+            assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
         }
         // Who has nothing is no number that says nothing.
         let all = of(vec![one.clone(), one]);
-        assert!(mean(&all, &[1.0, 0.0]).is_finite());
+        assert!(fair_mean_log_rate(&all, &[1.0, 0.0]).is_finite());
     }
 }

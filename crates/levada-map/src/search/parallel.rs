@@ -7,19 +7,19 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
 /// What each of these says, in their order: at once, or one after the other.
-pub(crate) fn each<T: Send, R: Send>(
+pub(crate) fn map_each<T: Send, R: Send>(
     all: Vec<T>,
     at_once: bool,
     look: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     match at_once {
-        true => side_by_side(all, look),
+        true => parallel_map(all, look),
         false => all.into_iter().map(look).collect(),
     }
 }
 
 /// What each of these says, in their order.
-pub(crate) fn side_by_side<T: Send, R: Send>(all: Vec<T>, look: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub(crate) fn parallel_map<T: Send, R: Send>(all: Vec<T>, look: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(all.len());
     let waiting = Mutex::new(all.into_iter().enumerate());

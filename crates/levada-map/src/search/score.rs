@@ -3,7 +3,7 @@
 
 use super::fairness;
 use crate::model::machine::Machine;
-use crate::model::mix::{KEPT, Mix};
+use crate::model::mix::{Mix, RATE_TOLERANCE};
 
 /// How good a placement is: promises first, those of the highest priority before all; then the mean
 /// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
@@ -11,71 +11,73 @@ use crate::model::mix::{KEPT, Mix};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// By priority, the highest first: how much of what was promised is missing.
-    missing: Vec<f64>,
-    pub mean: f64,
+    shortfall: Vec<f64>,
+    pub mean_log_rate: f64,
 }
 
 impl Score {
     pub fn of(mix: &Mix, machine: &Machine, rates: &[f64]) -> Score {
         let fastest = machine.fastest();
-        let levels = mix.levels();
-        let mut missing = vec![0.0; levels.len()];
+        let levels = mix.priority_levels();
+        let mut shortfall = vec![0.0; levels.len()];
         for (app, &rate) in mix.apps.iter().zip(rates) {
             if let (Some(promise), Some(level)) =
                 (app.promise, levels.iter().position(|&l| l == app.priority))
             {
-                let most = app.within_reach(promise, fastest);
+                let most = app.achievable_rate(promise, fastest);
                 // The simulator is no more exact than this.
-                missing[level] += (1.0 - KEPT - (rate / most).min(1.0)).max(0.0);
+                shortfall[level] += (1.0 - RATE_TOLERANCE - (rate / most).min(1.0)).max(0.0);
             }
         }
         Score {
-            missing,
-            mean: fairness::mean(mix, rates),
+            shortfall,
+            mean_log_rate: fairness::fair_mean_log_rate(mix, rates),
         }
     }
 
     #[cfg(test)]
-    pub fn missing(&self) -> &[f64] {
-        &self.missing
+    pub fn shortfall(&self) -> &[f64] {
+        &self.shortfall
     }
 
     /// None has less missing.
-    pub(crate) fn keeps_all(&self) -> bool {
-        self.missing.iter().all(|missing| *missing <= MISSING)
+    pub(crate) fn meets_all_reservations(&self) -> bool {
+        self.shortfall
+            .iter()
+            .all(|shortfall| *shortfall <= SHORTFALL_TOLERANCE)
     }
 
     /// Better by at least so much.
     pub fn beats(&self, other: &Score, by: f64) -> bool {
-        for (a, b) in self.missing.iter().zip(&other.missing) {
-            if (a - b).abs() > MISSING {
+        for (a, b) in self.shortfall.iter().zip(&other.shortfall) {
+            if (a - b).abs() > SHORTFALL_TOLERANCE {
                 return a < b;
             }
         }
-        self.mean > other.mean + by
+        self.mean_log_rate > other.mean_log_rate + by
     }
 
     /// Is that beaten by none with which so much is missing at the least, of the priorities from the highest to each, and that
     /// has no larger mean than this?
-    pub(crate) fn is_out_of_reach(&self, missing: &[f64], mean: f64) -> bool {
+    pub(crate) fn dominates(&self, shortfall: &[f64], mean_log_rate: f64) -> bool {
         let mut higher = 0.0;
-        let missing = missing.iter().copied().chain(std::iter::repeat(0.0));
-        for (is, least) in self.missing.iter().zip(missing) {
+        let shortfall = shortfall.iter().copied().chain(std::iter::repeat(0.0));
+        for (is, least) in self.shortfall.iter().zip(shortfall) {
             // Of this priority, where of the higher ones no more is missing than here.
             let least = (least - higher).max(0.0);
-            if (least - is).abs() > MISSING {
+            if (least - is).abs() > SHORTFALL_TOLERANCE {
                 return least > *is;
             }
-            higher += is + MISSING;
+            higher += is + SHORTFALL_TOLERANCE;
         }
-        mean <= self.mean
+        mean_log_rate <= self.mean_log_rate
     }
 
     /// With as much missing as there is at the least, of the priorities from the highest to each: while channels empty, some
     /// have more than lasts.
-    pub(crate) fn missing_at_least(mut self, missing: &[f64]) -> Score {
+    pub(crate) fn with_shortfall_at_least(mut self, shortfall: &[f64]) -> Score {
         let mut higher = 0.0;
-        for (is, least) in self.missing.iter_mut().zip(missing) {
+        for (is, least) in self.shortfall.iter_mut().zip(shortfall) {
             *is = is.max(least - higher);
             higher += *is;
         }
@@ -83,13 +85,13 @@ impl Score {
     }
 
     /// As if all rates were smaller by so much.
-    pub(crate) fn less(mut self, by: f64) -> Score {
-        self.mean -= by;
+    pub(crate) fn penalized(mut self, by: f64) -> Score {
+        self.mean_log_rate -= by;
         self
     }
 
     /// Among equals the first.
-    pub(crate) fn better(self, other: Score) -> Score {
+    pub(crate) fn or_better(self, other: Score) -> Score {
         match other.beats(&self, 0.0) {
             true => other,
             false => self,
@@ -97,22 +99,22 @@ impl Score {
     }
 
     /// By at least so much in the rates, and not ahead in what was promised.
-    pub(crate) fn is_behind(&self, other: &Score, by: f64) -> bool {
-        other.beats(self, by) && other.mean > self.mean + by
+    pub(crate) fn trails(&self, other: &Score, by: f64) -> bool {
+        other.beats(self, by) && other.mean_log_rate > self.mean_log_rate + by
     }
 }
 
 /// Less than this makes no difference to what is missing: the simulator is no more exact.
-const MISSING: f64 = KEPT;
+const SHORTFALL_TOLERANCE: f64 = RATE_TOLERANCE;
 
 /// In order; among equals the first is the first.
-pub(crate) fn best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
+pub(crate) fn sorted_best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     let taken = (0..all.len()).map(|_| {
-        let better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {
+        let or_better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {
             true => next,
             false => best,
         };
-        let best = (0..all.len()).reduce(better).unwrap_or_default();
+        let best = (0..all.len()).reduce(or_better).unwrap_or_default();
         all.remove(best).1
     });
     taken.collect()

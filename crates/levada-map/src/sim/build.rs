@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A simulated machine as it is made of a mix, a described machine and a placement.
 
-use super::cpu_yield::Way;
-use super::event_tournament::Ends;
-use super::light_apps::Shares;
+use super::cpu_yield::CpuYield;
+use super::event_tournament::EventTournament;
+use super::light_apps::UsageShares;
 use super::ports::Ports;
-use super::profile_cursor::Along;
-use super::rate_limit::{Cap, SAVED, SAVED_UNITS};
-use super::{Entity, Machinery, Ring, TURN, Worker};
+use super::profile_cursor::ProfileCursor;
+use super::rate_limit::{RATE_BURST_S, RATE_BURST_UNITS, RateLimiter};
+use super::{Entity, Ring, Simulator, TURN_NS, Worker};
 use crate::model::graph::pipeline_order;
 use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::{App, Mix};
 
 /// What a step fills of a channel at the most: one part of so many.
-const PARTS: f64 = 4.0;
+const STEP_DIVISOR: f64 = 4.0;
 /// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
 /// many firings at the least.
-const SHORT: f64 = 20e6;
-const SHORT_FIRINGS: f64 = 16.0;
+const SHORT_CHANNEL_NS: f64 = 20e6;
+const SHORT_CHANNEL_FIRINGS: f64 = 16.0;
 /// Firings in one step, at the most.
-const MOST: u32 = 1 << 30;
+const STEP_FIRINGS_MAX: u32 = 1 << 30;
 
 /// Firings that make or take a part of a channel.
-fn part(room: f64, each: f64) -> u32 {
-    ((room / each / PARTS) as u32).max(1)
+fn step_firings(room: f64, each: f64) -> u32 {
+    ((room / each / STEP_DIVISOR) as u32).max(1)
 }
 
-impl<'a> Machinery<'a> {
+impl<'a> Simulator<'a> {
     pub(super) fn new(
         mix: &'a Mix,
         machine: &'a Machine,
         placement: &[u32],
         scheduling: Scheduling,
-    ) -> Machinery<'a> {
-        let mut sim = Machinery {
+    ) -> Simulator<'a> {
+        let mut sim = Simulator {
             mix,
             machine,
             scheduling,
             entities: Vec::with_capacity(placement.len()),
             rings: Vec::new(),
             ports: Ports::default(),
-            shares: Shares::default(),
+            shares: UsageShares::default(),
             workers: (0..machine.workers()).map(|_| Worker::default()).collect(),
             limits: Vec::with_capacity(mix.apps.len()),
-            ends: Ends::of(machine.workers()),
+            events: EventTournament::of(machine.workers()),
             now: 0.0,
             steps: 0,
-            way: Way::default(),
-            ranked: mix
+            yielding: CpuYield::default(),
+            has_ranks: mix
                 .apps
                 .iter()
                 .any(|a| a.promise.is_some() || a.priority != mix.apps[0].priority),
         };
-        let levels = mix.levels();
+        let levels = mix.priority_levels();
         for (number, app) in mix.apps.iter().enumerate() {
             let first = sim.entities.len();
             let cores = &placement[first..first + app.actors.len()];
@@ -61,17 +61,17 @@ impl<'a> Machinery<'a> {
             sim.add_channels(app, first);
         }
         if mix.apps.len() > 1 {
-            sim.shares = Shares::of_all(&mut sim.entities, machine.workers());
+            sim.shares = UsageShares::of_all(&mut sim.entities, machine.workers());
         }
         sim.ports = Ports::of_all(sim.entities.len(), &sim.rings);
         for (actor, entity) in sim.entities.iter_mut().enumerate() {
             if sim.ports.of(actor).iter().any(|port| !port.is_output()) {
-                entity.cap = None;
+                entity.limiter = None;
             }
             // A step takes a nanosecond at the least: what takes no time must not run for ever at one
             // moment, nor make more firings than can be counted.
             entity.firing = entity.firing.max(1.0 / f64::from(entity.step));
-            entity.step = entity.step.min((TURN / entity.firing) as u32).max(1);
+            entity.step = entity.step.min((TURN_NS / entity.firing) as u32).max(1);
         }
         sim
     }
@@ -80,38 +80,38 @@ impl<'a> Machinery<'a> {
         let app = &self.mix.apps[number];
         let speed = |core: u32| self.machine.cores[core as usize].speed;
         let there = app.actors.iter().zip(cores);
-        let limit = app.limit(there.map(|(actor, &core)| actor.time / speed(core)).sum());
+        let limit = app.rate_limit(there.map(|(actor, &core)| actor.time / speed(core)).sum());
         self.limits.push(limit);
         for (n, (actor, &core)) in app.actors.iter().zip(cores).enumerate() {
             let (firings, unit) = (actor.steps(), actor.time / speed(core));
-            self.workers[core as usize].own.push(self.entities.len());
+            self.workers[core as usize].actors.push(self.entities.len());
             self.entities.push(Entity {
                 done: 0,
                 firing: unit / firings,
                 firings,
                 promise: app.promise.unwrap_or(f64::NAN),
-                cap: limit.map(|rate| {
-                    Box::new(Cap {
+                limiter: limit.map(|rate| {
+                    Box::new(RateLimiter {
                         rate: rate * firings / 1e9,
-                        saved: ((rate * SAVED).max(SAVED_UNITS) * firings).max(1.0),
+                        saved: ((rate * RATE_BURST_S).max(RATE_BURST_UNITS) * firings).max(1.0),
                         lost: 0.0,
-                        before: 0.0,
+                        lost_before: 0.0,
                     })
                 }),
-                along: app
-                    .course
+                cursor: app
+                    .cost_profile
                     .as_ref()
-                    .map(|course| Box::new(Along::new(course, n, unit, firings))),
+                    .map(|course| Box::new(ProfileCursor::new(course, n, unit, firings))),
                 core,
-                step: MOST,
+                step: STEP_FIRINGS_MAX,
                 level,
                 ready: false,
-                rests: false,
+                resting: false,
                 rested: false,
-                little: false,
+                light: false,
                 app: number,
                 share: 0,
-                before: 0,
+                done_before: 0,
             });
         }
     }
@@ -139,7 +139,7 @@ impl<'a> Machinery<'a> {
             for (end, each) in [(from, put), (to, pop)] {
                 let entity = &mut self.entities[end];
                 entity.firing += cost / entity.firings;
-                entity.step = entity.step.min(part(room, each));
+                entity.step = entity.step.min(step_firings(room, each));
             }
             let mut ring = Ring {
                 from: from as u32,
@@ -158,22 +158,22 @@ impl<'a> Machinery<'a> {
                 pushes: 0,
                 pops: 0,
             };
-            ring.has_room(room);
+            ring.set_room(room);
             self.rings.push(ring);
         }
     }
 
     /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
-    pub(super) fn shortened(mut self) -> Self {
+    pub(super) fn with_short_channels(mut self) -> Self {
         for ring in &mut self.rings {
             let (from, to) = (ring.from as usize, ring.to as usize);
             let (makes, takes) = (&self.entities[from], &self.entities[to]);
             let element = (makes.firing / ring.put).max(takes.firing / ring.pop);
-            let firings = SHORT_FIRINGS * ring.put.max(ring.pop);
-            ring.has_room(ring.room.min((SHORT / element).max(firings)));
+            let firings = SHORT_CHANNEL_FIRINGS * ring.put.max(ring.pop);
+            ring.set_room(ring.room.min((SHORT_CHANNEL_NS / element).max(firings)));
             for (end, each) in [(from, ring.put), (to, ring.pop)] {
                 let entity = &mut self.entities[end];
-                entity.step = entity.step.min(part(ring.room, each));
+                entity.step = entity.step.min(step_firings(ring.room, each));
             }
         }
         self
@@ -182,7 +182,7 @@ impl<'a> Machinery<'a> {
     /// As it is amid a run: channels are half full; but of those within a core that several applications share, every other one
     /// along an application is full, and the next one empty, as a run comes to that begins with empty ones. (They would stay half
     /// full there, and turns half as long, which makes a difference to who goes before whom.)
-    pub(super) fn amid(mut self) -> Self {
+    pub(super) fn half_full(mut self) -> Self {
         let (shared, steps) = (self.sharing(), self.steps_from_sources());
         for ring in &mut self.rings {
             let [from, to] = [ring.from, ring.to].map(|actor| self.entities[actor as usize].core());

@@ -9,37 +9,37 @@
 use std::time::{Duration, Instant};
 
 /// After so many steps, about 0.2 ms, the core is given away.
-const STEPS: usize = 1024;
+const YIELD_STEPS: usize = 1024;
 /// Who was away for so long keeps the core for so many steps more.
-const AWAY: Duration = Duration::from_micros(1600);
+const AWAY_PER_EXTRA: Duration = Duration::from_micros(1600);
 /// But not more often than that: for about 4 ms.
-const MOST: usize = 20;
+const EXTRA_MAX: usize = 20;
 
-pub(super) struct Way {
+pub(super) struct CpuYield {
     left: usize,
 }
 
-impl Default for Way {
-    fn default() -> Way {
-        Way { left: STEPS }
+impl Default for CpuYield {
+    fn default() -> CpuYield {
+        CpuYield { left: YIELD_STEPS }
     }
 }
 
-impl Way {
+impl CpuYield {
     /// Before each step.
-    pub(super) fn give(&mut self) {
+    pub(super) fn before_step(&mut self) {
         self.left -= 1;
         if self.left == 0 {
             let began = Instant::now();
             std::thread::yield_now();
-            self.left = keeps(began.elapsed());
+            self.left = next_burst(began.elapsed());
         }
     }
 }
 
 /// For how many steps, after it was away for so long.
-fn keeps(away: Duration) -> usize {
-    STEPS * ((away.as_nanos() / AWAY.as_nanos()) as usize).clamp(1, MOST)
+fn next_burst(away: Duration) -> usize {
+    YIELD_STEPS * ((away.as_nanos() / AWAY_PER_EXTRA.as_nanos()) as usize).clamp(1, EXTRA_MAX)
 }
 
 #[cfg(test)]
@@ -48,11 +48,13 @@ mod tests {
 
     #[test]
     fn who_was_away_for_long_goes_on_for_longer() {
-        let keeps = |ms: f64| keeps(Duration::from_secs_f64(ms / 1e3)) as f64 / STEPS as f64 * 0.2;
-        assert_eq!(keeps(0.0), 0.2);
-        assert_eq!(keeps(1.5), 0.2);
-        assert!((0.4..=0.6).contains(&keeps(4.0)));
-        assert!((3.5..=4.0).contains(&keeps(30.0)));
-        assert!((3.5..=4.0).contains(&keeps(3000.0)));
+        let next_burst = |ms: f64| {
+            next_burst(Duration::from_secs_f64(ms / 1e3)) as f64 / YIELD_STEPS as f64 * 0.2
+        };
+        assert_eq!(next_burst(0.0), 0.2);
+        assert_eq!(next_burst(1.5), 0.2);
+        assert!((0.4..=0.6).contains(&next_burst(4.0)));
+        assert!((3.5..=4.0).contains(&next_burst(30.0)));
+        assert!((3.5..=4.0).contains(&next_burst(3000.0)));
     }
 }

@@ -7,16 +7,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// When, and whose: times are positive, so their bits order as they do.
-type End = (u64, usize);
+type Event = (u64, usize);
 
 /// Nobody's.
-const NEVER: End = (u64::MAX, usize::MAX);
+const NEVER: Event = (u64::MAX, usize::MAX);
 
-pub(super) struct Ends {
+pub(super) struct EventTournament {
     /// The winner of all is at 1, that of each match at half of its two players' places, and workers from `workers` on.
-    matches: Vec<End>,
+    matches: Vec<Event>,
     workers: usize,
-    rests: BinaryHeap<Reverse<End>>,
+    rests: BinaryHeap<Reverse<Event>>,
 }
 
 pub(super) enum Next {
@@ -25,10 +25,10 @@ pub(super) enum Next {
     Actor(usize),
 }
 
-impl Ends {
-    pub fn of(workers: usize) -> Ends {
+impl EventTournament {
+    pub fn of(workers: usize) -> EventTournament {
         let workers = workers.next_power_of_two();
-        Ends {
+        EventTournament {
             matches: vec![NEVER; 2 * workers],
             workers,
             rests: BinaryHeap::new(),
@@ -36,7 +36,7 @@ impl Ends {
     }
 
     /// A worker's step ends at this time; none: it has none.
-    pub fn of_worker(&mut self, worker: usize, at: Option<f64>) {
+    pub fn set_worker_end(&mut self, worker: usize, at: Option<f64>) {
         let mut place = self.workers + worker;
         self.matches[place] = at.map_or(NEVER, |at| (at.to_bits(), worker));
         while place > 1 {
@@ -51,7 +51,7 @@ impl Ends {
         }
     }
 
-    pub fn of_rest(&mut self, actor: usize, at: f64) {
+    pub fn add_rest_end(&mut self, actor: usize, at: f64) {
         self.rests.push(Reverse((at.to_bits(), actor)));
     }
 
@@ -77,19 +77,20 @@ mod tests {
     #[test]
     fn what_is_next_is_what_a_sorted_list_says() {
         for workers in [1, 2, 3, 7, 64, 100] {
-            let (mut ends, mut random) = (Ends::of(workers), Random::new(workers as u64));
+            let (mut tournament, mut random) =
+                (EventTournament::of(workers), Random::new(workers as u64));
             let mut list: Vec<(u64, usize, usize)> = Vec::new();
-            assert!(ends.next().is_none());
+            assert!(tournament.next().is_none());
             for turn in 0..2000 {
                 let (worker, at) = (random.below(workers), random.below(50) as f64);
                 match random.below(8) {
                     0 => {
-                        ends.of_rest(turn, at);
+                        tournament.add_rest_end(turn, at);
                         list.push((at.to_bits(), 1, turn));
                     }
                     more => {
                         let at = (more > 2).then_some(at);
-                        ends.of_worker(worker, at);
+                        tournament.set_worker_end(worker, at);
                         list.retain(|&(_, kind, of)| (kind, of) != (0, worker));
                         list.extend(at.map(|at| (at.to_bits(), 0, worker)));
                     }
@@ -98,7 +99,7 @@ mod tests {
                     continue;
                 }
                 list.sort();
-                let is = ends.next().map(|(at, next)| match next {
+                let is = tournament.next().map(|(at, next)| match next {
                     Next::Worker(worker) => (at.to_bits(), 0, worker),
                     Next::Actor(actor) => (at.to_bits(), 1, actor),
                 });

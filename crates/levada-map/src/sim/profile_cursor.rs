@@ -6,10 +6,10 @@
 //! next. Workers whose steps take the same each time fall into step with each other, and have more done than live, or less, as
 //! their channels are. So a step takes more or less than that, by chance, but the same chance in each simulation.
 
-use crate::model::cost_profile::Course;
+use crate::model::cost_profile::CostProfile;
 
-pub struct Along<'a> {
-    course: &'a Course,
+pub struct ProfileCursor<'a> {
+    profile: &'a CostProfile,
     actor: usize,
     /// Nanoseconds of a unit, in the mean, where it sits; what channels cost is not among them.
     unit: f64,
@@ -21,10 +21,10 @@ pub struct Along<'a> {
     next: u64,
 }
 
-impl Along<'_> {
-    pub fn new(course: &Course, actor: usize, unit: f64, firings: f64) -> Along<'_> {
-        let mut along = Along {
-            course,
+impl ProfileCursor<'_> {
+    pub fn new(profile: &CostProfile, actor: usize, unit: f64, firings: f64) -> ProfileCursor<'_> {
+        let mut along = ProfileCursor {
+            profile,
             actor,
             unit,
             firings,
@@ -40,7 +40,7 @@ impl Along<'_> {
     pub fn beyond(&self, done: u64, firings: u64) -> f64 {
         let at = |firings: u64| firings as f64 / self.firings;
         let (from, to) = (at(done), at(done + firings));
-        self.unit * self.course.beyond(self.actor, from, to)
+        self.unit * self.profile.excess(self.actor, from, to)
     }
 
     /// What the step that begins after so many firings takes, in shares of the mean.
@@ -52,7 +52,7 @@ impl Along<'_> {
         bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         bits ^= bits >> 31;
         let chance = (bits >> 11) as f64 / (1u64 << 53) as f64;
-        1.0 + self.course.scatter() * (2.0 * chance - 1.0)
+        1.0 + self.profile.spread() * (2.0 * chance - 1.0)
     }
 
     pub fn count_from(&mut self, done: u64, now: f64) {
@@ -65,15 +65,15 @@ impl Along<'_> {
     pub fn came_to(&mut self, done: u64, now: f64) {
         if done >= self.next {
             self.end = Some((done, now));
-            let course = self.course.units() * self.firings;
-            let had = (done - self.from.0) as f64 / course;
+            let profile = self.profile.units() * self.firings;
+            let had = (done - self.from.0) as f64 / profile;
             self.next = self.end_after(had as u64 + 1);
         }
     }
 
     /// Firings at the end of so many courses.
     fn end_after(&self, courses: u64) -> u64 {
-        let firings = courses as f64 * self.course.units() * self.firings;
+        let firings = courses as f64 * self.profile.units() * self.firings;
         self.from.0.saturating_add((firings.ceil() as u64).max(1))
     }
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 #[derive(Default)]
-pub(super) struct Ready {
+pub(super) struct ReadyQueue {
     /// The highest priority first.
     levels: Vec<Level>,
     /// So many are.
@@ -31,7 +31,7 @@ struct One {
 
 /// Where an actor is added.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Class {
+pub(super) struct ReadyKey {
     /// Its priority, counted from the highest.
     pub level: usize,
     pub promised: bool,
@@ -46,16 +46,16 @@ pub(super) struct First {
 }
 
 /// The place of who is promised nothing, the best that there is, and the last.
-pub(super) const PLAIN: u8 = 1;
-pub(super) const BEST: u8 = 0;
-pub(super) const LAST: u8 = 2;
+pub(super) const PLACE_PLAIN: u8 = 1;
+pub(super) const PLACE_FIRST: u8 = 0;
+pub(super) const PLACE_LAST: u8 = 2;
 
-impl Ready {
+impl ReadyQueue {
     pub fn is_empty(&self) -> bool {
         self.there == 0
     }
 
-    pub fn add(&mut self, actor: usize, class: Class) {
+    pub fn add(&mut self, actor: usize, class: ReadyKey) {
         if self.levels.len() <= class.level {
             self.levels.resize_with(class.level + 1, Level::default);
         }
@@ -79,7 +79,7 @@ impl Ready {
     }
 
     /// Whether there is one of a level whose application is promised nothing.
-    pub fn has_plain(&self, level: usize) -> bool {
+    pub fn has_unreserved(&self, level: usize) -> bool {
         self.levels.get(level).is_some_and(|l| !l.plain.is_empty())
     }
 
@@ -98,14 +98,14 @@ impl Ready {
         let mut levels = self.levels.iter().enumerate();
         let (number, level) = levels.find(|(_, level)| !level.is_empty())?;
         let plain = level.plain.front();
-        let mut first = plain.map(|one| ((PLAIN, one.number), None, one.actor as usize));
+        let mut first = plain.map(|one| ((PLACE_PLAIN, one.number), None, one.actor as usize));
         for (at, one) in level.promised.iter().enumerate() {
             let actor = one.actor as usize;
             let key = (place(actor), one.number);
             if first.is_none_or(|(than, ..)| key < than) {
                 first = Some((key, Some(at), actor));
             }
-            if key.0 == BEST {
+            if key.0 == PLACE_FIRST {
                 break;
             }
         }
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn by_priority_then_by_place_then_by_age() {
-        let class = |level, promised| Class { level, promised };
-        let mut ready = Ready::default();
+        let class = |level, promised| ReadyKey { level, promised };
+        let mut ready = ReadyQueue::default();
         assert!(ready.is_empty() && ready.oldest().is_none() && ready.first(|_| 0).is_none());
         let all = [
             (0, 1, false),
@@ -158,11 +158,14 @@ mod tests {
             ready.take(first)
         };
         // Who is behind goes before; who has had much goes last; else who is older.
-        assert_eq!(next(&|actor| if actor == 3 { BEST } else { PLAIN }), 3);
+        assert_eq!(
+            next(&|actor| if actor == 3 { PLACE_FIRST } else { PLACE_PLAIN }),
+            3
+        );
         assert_eq!(next(&|_| 2), 1);
-        assert_eq!(next(&|_| PLAIN), 2);
-        assert_eq!(next(&|_| BEST), 4);
-        assert_eq!(next(&|_| BEST), 0);
+        assert_eq!(next(&|_| PLACE_PLAIN), 2);
+        assert_eq!(next(&|_| PLACE_FIRST), 4);
+        assert_eq!(next(&|_| PLACE_FIRST), 0);
         assert!(ready.is_empty());
     }
 }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What was done in so many steps of a simulated machine, as rates and shares.
 
-use super::profile_cursor::Along;
-use super::{Entity, Machinery, Simulated};
+use super::profile_cursor::ProfileCursor;
+use super::{Entity, Simulated, Simulator};
 
 impl Entity<'_> {
     /// What it has done since it was counted from.
     fn units(&self) -> f64 {
-        (self.done - self.before) as f64 / self.firings
+        (self.done - self.done_before) as f64 / self.firings
     }
 
     /// Has it gone through its course since it was counted from, where it has one?
     fn is_through(&self) -> bool {
-        self.along.as_ref().is_none_or(|a| a.whole().is_some())
+        self.cursor.as_ref().is_none_or(|a| a.whole().is_some())
     }
 
     /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
     fn rate(&self, time: f64) -> f64 {
-        let whole = self.along.as_deref().and_then(Along::whole);
+        let whole = self.cursor.as_deref().and_then(ProfileCursor::whole);
         whole.unwrap_or(self.units() / time)
     }
 }
 
-impl Machinery<'_> {
+impl Simulator<'_> {
     /// Runs so many steps, and counts what was done in them.
-    pub(super) fn counted(&mut self, steps: usize) -> Simulated {
+    pub(super) fn count_steps(&mut self, steps: usize) -> Simulated {
         let (mix, begin) = (self.mix, self.now);
         for entity in &mut self.entities {
-            entity.before = entity.done;
-            if let Some(along) = &mut entity.along {
-                along.count_from(entity.done, begin);
+            entity.done_before = entity.done;
+            if let Some(cursor) = &mut entity.cursor {
+                cursor.count_from(entity.done, begin);
             }
         }
-        self.entities.iter_mut().for_each(|e| e.rested = e.rests);
-        self.lose_all();
-        let caps = self.entities.iter_mut().filter_map(|e| e.cap.as_mut());
-        caps.for_each(|cap| cap.before = cap.lost);
+        self.entities.iter_mut().for_each(|e| e.rested = e.resting);
+        self.drop_all_unused();
+        let caps = self.entities.iter_mut().filter_map(|e| e.limiter.as_mut());
+        caps.for_each(|limiter| limiter.lost_before = limiter.lost);
         self.workers.iter_mut().for_each(|w| w.busy = 0.0);
         self.run(steps);
         let time = (self.now - begin).max(1.0);
@@ -47,7 +47,7 @@ impl Machinery<'_> {
             let rate = 1e9 * entity.rate(time);
             let actors = mix.apps[entity.app].actors.len() as f64;
             rates[entity.app] += rate / actors;
-            firings[entity.app] += (entity.done - entity.before) as f64 / actors;
+            firings[entity.app] += (entity.done - entity.done_before) as f64 / actors;
             slowest[entity.app] = slowest[entity.app].min(rate);
         }
         // While channels fill, those before them do more than that.
@@ -86,12 +86,12 @@ impl Machinery<'_> {
 
     /// Of each application that was ahead of what it gets at the most, the part of that which it had in so much time.
     fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
-        self.lose_all();
+        self.drop_all_unused();
         let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
         for entity in self.entities.iter().filter(|e| e.rested) {
-            if let Some(cap) = &entity.cap {
+            if let Some(limiter) = &entity.limiter {
                 // However few units that was in this time, it has had all but what was lost.
-                let share = 1.0 - (cap.lost - cap.before) / (cap.rate * time);
+                let share = 1.0 - (limiter.lost - limiter.lost_before) / (limiter.rate * time);
                 let least = kept[entity.app].unwrap_or(1.0).min(share);
                 kept[entity.app] = Some(least.max(0.0));
             }

@@ -21,9 +21,9 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
     Sample {
         elapsed,
         graph,
-        long: Vec::new(),
-        had: Vec::new(),
-        left: Vec::new(),
+        long_firing: Vec::new(),
+        core_share: Vec::new(),
+        available: Vec::new(),
     }
 }
 
@@ -63,7 +63,7 @@ fn what_others_have_moved_is_where_it_was_found() {
         sampled(balancer, &sample)
     };
     assert!((0..50).all(|_| sample(&mut balancer).is_empty()));
-    balancer.found(vec![1, 1, 0, 1]);
+    balancer.set_placement(vec![1, 1, 0, 1]);
     let moves: Vec<_> = (0..50).flat_map(|_| sample(&mut balancer)).collect();
     assert_eq!(moves, [(0, 0), (1, 0)]);
 }
@@ -78,7 +78,7 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
     for _ in 0..600 {
         let sample = measured(&busy, balancer.placement(), step);
         moves += sampled(&mut balancer, &sample).len();
-        balancer.found(vec![0, 0, 0, 1]);
+        balancer.set_placement(vec![0, 0, 0, 1]);
     }
     assert!((1..12).contains(&moves), "{moves}"); // in two minutes
 }
@@ -88,15 +88,15 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
 fn beside_endless(busy: [f64; 5], placement: [u32; 5], told: bool) -> Vec<(usize, u32)> {
     let mut balancer = balancer(placement.to_vec());
     let stuck = told.then_some((4, 1));
-    balancer.stuck(stuck.into_iter());
+    balancer.set_stuck(stuck.into_iter());
     let mut moves = Vec::new();
     for _ in 0..200 {
         let sample = Sample {
             elapsed: Duration::from_millis(100),
             graph: chain(&busy, 0.0),
-            long: Vec::new(),
-            had: vec![Some(1.0), Some(0.3)],
-            left: Vec::new(),
+            long_firing: Vec::new(),
+            core_share: vec![Some(1.0), Some(0.3)],
+            available: Vec::new(),
         };
         moves.extend(sampled(&mut balancer, &sample));
     }
@@ -127,7 +127,7 @@ fn where_a_firing_has_ended_others_are_sent_again() {
     let busy = [5e7, 5e7, 0.0, 0.0, 0.0];
     let mut balancer = balancer(vec![0, 0, 0, 0, 1]);
     let mut moves = |stuck: Option<(usize, u32)>| {
-        balancer.stuck(stuck.into_iter());
+        balancer.set_stuck(stuck.into_iter());
         let moves: Vec<_> = (0..200)
             .flat_map(|_| {
                 let sample = measured(&busy, balancer.placement(), Duration::from_millis(100));
@@ -151,9 +151,9 @@ fn of_a_core_that_others_use_there_is_less() {
             let sample = Sample {
                 elapsed: Duration::from_millis(200),
                 graph,
-                long: Vec::new(),
-                had: had(round).to_vec(),
-                left: Vec::new(),
+                long_firing: Vec::new(),
+                core_share: had(round).to_vec(),
+                available: Vec::new(),
             };
             moves += sampled(&mut balancer, &sample).len();
         }
@@ -176,24 +176,25 @@ fn of_a_core_that_others_use_there_is_less() {
 #[test]
 fn what_is_known_of_others_counts_before_it_is_felt() {
     let busy = [3e7; 6];
-    let step = |balancer: &mut Balancer, had: [Option<f64>; 2], left: [f64; 2]| {
+    let step = |balancer: &mut Balancer, core_share: [Option<f64>; 2], available: [f64; 2]| {
         let sample = Sample {
             elapsed: Duration::from_millis(200),
             graph: chain(&busy, 0.0),
-            long: Vec::new(),
-            had: had.to_vec(),
-            left: left.to_vec(),
+            long_firing: Vec::new(),
+            core_share: core_share.to_vec(),
+            available: available.to_vec(),
         };
         let moves = sampled(balancer, &sample).len();
         let there = balancer.placement().iter().filter(|core| **core == 1);
         (there.count(), moves)
     };
     // As the mapper has put them, by the same.
-    let mut balancer = Balancer::new(Machine::new(2), vec![0, 0, 0, 0, 1, 1]).beside(&[1.0, 0.5]);
+    let mut balancer =
+        Balancer::new(Machine::new(2), vec![0, 0, 0, 0, 1, 1]).with_available(&[1.0, 0.5]);
     for _ in 0..100 {
         assert_eq!(step(&mut balancer, [Some(1.0); 2], [1.0, 0.5]), (2, 0));
     }
-    assert_eq!(balancer.left(3), [1.0, 0.5, 1.0]);
+    assert_eq!(balancer.available(3), [1.0, 0.5, 1.0]);
     let moved: usize = (0..100)
         .map(|_| step(&mut balancer, [None; 2], [1.0; 2]).1)
         .sum();
@@ -205,9 +206,9 @@ fn what_is_known_of_others_counts_before_it_is_felt() {
     for _ in 0..40 {
         step(&mut balancer, [Some(0.3), Some(1.0)], [1.0; 2]);
     }
-    let next = Balancer::new(Machine::new(3), Vec::new()).among(vec![2, 0]);
-    let next = next.beside(&[1.0, 1.0, 0.7]).after(&balancer);
-    let left = next.left(3);
+    let next = Balancer::new(Machine::new(3), Vec::new()).restricted_to(vec![2, 0]);
+    let next = next.with_available(&[1.0, 1.0, 0.7]).continuing(&balancer);
+    let left = next.available(3);
     assert!(
         left[0] < 0.4 && left[1] == 0.7 && left[2] == 0.7,
         "{left:?}"
@@ -227,7 +228,7 @@ fn what_is_moved_again_and_again_is_left_alone() {
         if round % 10 == 9 {
             let mut other = balancer.placement().to_vec();
             (other[0], other[1]) = (1 - other[0], 1 - other[0]);
-            balancer.found(other);
+            balancer.set_placement(other);
         }
     }
     assert!(moves < 8, "{moves}"); // in two minutes
@@ -249,10 +250,10 @@ fn what_is_moved_seldom_is_put_back_soon() {
     // As good as before each time, so that no move of ours is judged in between.
     for round in 0..12 {
         let other = round % 2;
-        balancer.found(vec![1 - other, 1 - other, other]);
+        balancer.set_placement(vec![1 - other, 1 - other, other]);
         assert_eq!(moved(&mut balancer, 150), []);
     }
-    balancer.found(vec![0, 1, 1]);
+    balancer.set_placement(vec![0, 1, 1]);
     assert_eq!(moved(&mut balancer, 6), [(1, 0)]);
 }
 
@@ -269,8 +270,8 @@ fn who_fires_for_long_is_left_alone() {
         for _ in 0..50 {
             let elapsed = Duration::from_millis(200);
             let mut sample = measured(&busy, balancer.placement(), elapsed);
-            sample.long = vec![false; 12];
-            sample.long.push(long);
+            sample.long_firing = vec![false; 12];
+            sample.long_firing.push(long);
             moves += sampled(&mut balancer, &sample).len();
         }
         moves
@@ -293,7 +294,7 @@ fn what_was_found_for_where_they_are_no_more_is_dropped() {
         (0..50).find_map(|_| sample(balancer)).expect("a search")
     };
     let found = search(&mut balancer).run();
-    balancer.found(vec![0, 1, 1, 1]);
+    balancer.set_placement(vec![0, 1, 1, 1]);
     assert_eq!(balancer.moves(found), []);
     let found = search(&mut balancer).run();
     assert_eq!(balancer.moves(found), [(1, 0), (2, 0)]);
@@ -310,7 +311,10 @@ fn a_guess_is_mended_soon_and_what_was_known_later() {
         })
     };
     assert_eq!(first_move(balancer(vec![0, 0, 1, 1])), Some(2));
-    assert_eq!(first_move(balancer(vec![0, 0, 1, 1]).trusting()), Some(150));
+    assert_eq!(
+        first_move(balancer(vec![0, 0, 1, 1]).with_measured_placement()),
+        Some(150)
+    );
 }
 
 #[test]
@@ -358,9 +362,9 @@ fn an_idle_application_is_left_alone() {
                 &Sample {
                     elapsed,
                     graph,
-                    long: Vec::new(),
-                    had: Vec::new(),
-                    left: Vec::new(),
+                    long_firing: Vec::new(),
+                    core_share: Vec::new(),
+                    available: Vec::new(),
                 }
             )
             .is_empty()

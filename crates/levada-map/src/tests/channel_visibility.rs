@@ -27,7 +27,7 @@ fn row(capacities: &[f64]) -> Mix {
         actors: vec![actor("a"), actor("b")],
         channels: capacities.iter().map(channel).collect(),
         share: None,
-        course: None,
+        cost_profile: None,
     };
     Mix {
         apps: vec![app],
@@ -37,7 +37,7 @@ fn row(capacities: &[f64]) -> Mix {
 
 /// Two cores, whose workers do not sleep while they wait.
 fn awake() -> Machine {
-    let mut machine = Machine::described(2, 1, 2, 2);
+    let mut machine = Machine::with_topology(2, 1, 2, 2);
     machine.costs.spin = 1e9;
     machine
 }

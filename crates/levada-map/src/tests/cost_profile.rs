@@ -28,7 +28,7 @@ fn opposite(capacity: f64) -> App {
             size: 0.0,
             capacity,
         }],
-        course: Some(Course::new(2.0, costs).unwrap()),
+        cost_profile: Some(CostProfile::new(2.0, costs).unwrap()),
     }
 }
 
@@ -40,7 +40,7 @@ fn mix(apps: Vec<App>) -> Mix {
 }
 
 fn rates(apps: Vec<App>, placement: &[u32], how: Scheduling) -> Vec<f64> {
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     let made = simulate_until_settled(&mix(apps), &machine, placement, how, 30_000);
     assert!(made.whole, "{made:?}");
     made.rates
@@ -70,11 +70,11 @@ fn an_application_begins_where_it_is_told_to() {
         let mut app = opposite(8.0);
         app.actors.truncate(1);
         app.channels.clear();
-        let course = Course::new(2000.0, vec![("a", vec![150.0, 50.0])]).unwrap();
-        app.course = Some(course.begun_at(begin));
+        let course = CostProfile::new(2000.0, vec![("a", vec![150.0, 50.0])]).unwrap();
+        app.cost_profile = Some(course.starting_at(begin));
         app
     });
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     let how = Scheduling::EventDriven;
     let begun = simulate(&mix(apps.to_vec()), &machine, &[0, 1], how, 30);
     assert!(!begun.whole);
@@ -91,7 +91,7 @@ fn rates_are_those_of_whole_courses() {
     let mut long = opposite(8.0);
     long.actors.truncate(1);
     long.channels.clear();
-    let machine = Machine::described(1, 1, 1, 1);
+    let machine = Machine::with_topology(1, 1, 1, 1);
     for (costs, speed) in [
         (vec![0.0, 1.0], 1.0),
         (vec![3.0, 0.0, 0.0], 1.0),
@@ -99,7 +99,7 @@ fn rates_are_those_of_whole_courses() {
     ] {
         let mut machine = machine.clone();
         machine.cores[0].speed = speed;
-        long.course = Some(Course::new(300.0, vec![("a", costs)]).unwrap());
+        long.cost_profile = Some(CostProfile::new(300.0, vec![("a", costs)]).unwrap());
         let mix = mix(vec![long.clone()]);
         let how = Scheduling::EventDriven;
         for steps in [100, 150, 3_000, 4_567] {
@@ -117,7 +117,7 @@ fn rates_are_those_of_whole_courses() {
 /// A course that costs the same everywhere changes nothing; with any other it goes on.
 #[test]
 fn any_course_is_simulated() {
-    let machine = Machine::described(4, 1, 4, 4);
+    let machine = Machine::with_topology(4, 1, 4, 4);
     let how = Scheduling::EventDriven;
     for seed in 0..12 {
         let mut random = Random::new(seed);
@@ -130,7 +130,7 @@ fn any_course_is_simulated() {
             for app in &mut mix.apps {
                 let names = app.actors.iter().map(|a| a.name.as_str());
                 let costs = names.map(|n| (n, (0..8).map(|_| cost()).collect()));
-                app.course = Some(Course::new(3.0, costs.collect()).unwrap());
+                app.cost_profile = Some(CostProfile::new(3.0, costs.collect()).unwrap());
             }
             simulated(&mix)
         };
@@ -151,7 +151,7 @@ fn costs_that_vary_from_step_to_step_hold_up_who_shares_a_channel() {
     let rate = |scatter: f64, placement: &[u32]| {
         let mut app = opposite(8.0);
         let even = vec![("a", vec![1.0]), ("b", vec![1.0])];
-        app.course = Some(Course::new(2.0, even).unwrap().scattered(scatter));
+        app.cost_profile = Some(CostProfile::new(2.0, even).unwrap().with_spread(scatter));
         rates(vec![app], placement, Scheduling::EventDriven)[0]
     };
     near(rate(0.0, &[0, 1]), 1000.0);

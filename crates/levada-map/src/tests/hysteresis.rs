@@ -2,7 +2,9 @@
 //! Whether what runs stays where it is beside other programs, whose share of each core is another one in each sample:
 //! a simulated course of measurements, of minutes.
 
-use crate::{Actor, App, Balancer, Channel, Found, Graph, Link, Machine, Mix, Sample, remap};
+use crate::{
+    Actor, App, Balancer, Channel, Graph, Link, Machine, Mix, Sample, SearchResult, remap,
+};
 use std::time::Duration;
 
 const CORES: usize = 2;
@@ -27,7 +29,7 @@ impl Random {
 }
 
 /// What runs beside other programs.
-struct Course {
+struct CostProfile {
     random: Random,
     balancer: Balancer,
     /// What each stage would take of a core, if it had all that it wants.
@@ -73,7 +75,7 @@ fn promised(wants: f64) -> Mix {
         ],
         channels: vec![channel(0, 1), channel(1, 2)],
         share: None,
-        course: None,
+        cost_profile: None,
     };
     Mix {
         apps: (0..CHAINS).map(app).collect(),
@@ -81,24 +83,24 @@ fn promised(wants: f64) -> Mix {
     }
 }
 
-impl Course {
-    fn of_promised(seed: u64, wants: f64) -> Course {
-        Course {
+impl CostProfile {
+    fn of_promised(seed: u64, wants: f64) -> CostProfile {
+        CostProfile {
             promised: Some(promised(wants)),
-            ..Course::new(seed, wants)
+            ..CostProfile::new(seed, wants)
         }
     }
 
     /// The mapper says where they go, when the balancer has found something.
-    fn ask(&mut self, found: &Found) -> Vec<(usize, u32)> {
+    fn ask(&mut self, found: &SearchResult) -> Vec<(usize, u32)> {
         let Some(mix) = &self.promised else {
             return Vec::new();
         };
-        if !self.balancer.asks(found) {
+        if !self.balancer.is_worth_asking(found) {
             return Vec::new();
         }
         let machine = Machine::new(CORES);
-        let left = machine.left(&self.balancer.left(CORES));
+        let left = machine.with_available(&self.balancer.available(CORES));
         let before = self.balancer.placement().to_vec();
         let current: Vec<Option<u32>> = before.iter().copied().map(Some).collect();
         let placement = remap(mix, &left, &current).unwrap();
@@ -109,22 +111,25 @@ impl Course {
             .collect();
         if !moves.is_empty() {
             self.mapped += 1;
-            let balancer = Balancer::new(machine, placement).after(&self.balancer);
-            self.balancer = balancer.trusting().instead_of(&self.balancer, true);
+            let balancer = Balancer::new(machine, placement).continuing(&self.balancer);
+            self.balancer = balancer
+                .with_measured_placement()
+                .replacing(&self.balancer, true);
         }
         moves
     }
 
-    fn new(seed: u64, wants: f64) -> Course {
+    fn new(seed: u64, wants: f64) -> CostProfile {
         let placement = (0..CHAINS as u32 * 3).map(|a| a % 3 % CORES as u32);
         // The stages are evenly spread already.
         let placement = placement.enumerate().map(|(i, w)| match i % 3 {
             1 => (i / 3 % CORES) as u32,
             _ => w,
         });
-        Course {
+        CostProfile {
             random: Random(seed),
-            balancer: Balancer::new(Machine::new(CORES), placement.collect()).trusting(),
+            balancer: Balancer::new(Machine::new(CORES), placement.collect())
+                .with_measured_placement(),
             wants,
             lasts: [(0, 1.0); CORES],
             round: 0,
@@ -137,7 +142,7 @@ impl Course {
 
     /// What others leave of a core now: around what they do for a while, and another part in each sample, since they
     /// and we take turns of some milliseconds.
-    fn left(&mut self, core: usize, range: [f64; 2]) -> f64 {
+    fn available(&mut self, core: usize, range: [f64; 2]) -> f64 {
         let (samples, about) = &mut self.lasts[core];
         if *samples == 0 {
             *samples = 1 + (self.random.next() * 20.0) as u32;
@@ -162,7 +167,7 @@ impl Course {
         graph.busy = vec![0.0; CHAINS * 3];
         let mut had = Vec::new();
         for (core, range) in ranges.into_iter().enumerate() {
-            let left = self.left(core, range);
+            let left = self.available(core, range);
             let seats = self.balancer.placement();
             let stages = (0..CHAINS).map(|chain| chain * 3 + 1);
             let stages: Vec<usize> = stages.filter(|a| seats[*a] == core as u32).collect();
@@ -186,9 +191,9 @@ impl Course {
         let sample = Sample {
             elapsed,
             graph,
-            long: Vec::new(),
-            had,
-            left: Vec::new(),
+            long_firing: Vec::new(),
+            core_share: had,
+            available: Vec::new(),
         };
         let search = self.balancer.sample(&sample);
         let moves = match search.map(|search| search.run()) {
@@ -224,7 +229,7 @@ impl Course {
 fn what_takes_all_that_others_leave_is_not_moved_to_and_fro() {
     for left in [[0.10, 0.25], [0.4, 1.0], [0.05, 0.9]] {
         for seed in 0..8 {
-            let moves = Course::new(seed, 1.0).moves(300.0, [left; CORES]);
+            let moves = CostProfile::new(seed, 1.0).moves(300.0, [left; CORES]);
             println!("left {left:?}, course {seed}: {moves} moves");
             assert!(moves <= 2, "{moves} with {left:?} in course {seed}");
         }
@@ -236,7 +241,7 @@ fn what_takes_all_that_others_leave_is_not_moved_to_and_fro() {
 fn what_has_enough_is_not_moved_after_what_others_take_for_a_moment() {
     for left in [[0.5, 0.9], [0.3, 0.8]] {
         for seed in 0..8 {
-            let moves = Course::new(seed, 0.12).moves(300.0, [left; CORES]);
+            let moves = CostProfile::new(seed, 0.12).moves(300.0, [left; CORES]);
             println!("left {left:?}, course {seed}: {moves} moves");
             assert!(
                 moves <= 6 * CHAINS,
@@ -250,7 +255,7 @@ fn what_has_enough_is_not_moved_after_what_others_take_for_a_moment() {
 #[test]
 fn what_others_take_for_longer_is_followed_within_seconds() {
     for seed in 0..8 {
-        let mut course = Course::new(seed, 0.15);
+        let mut course = CostProfile::new(seed, 0.15);
         let (all, little) = ([0.9, 1.0], [0.2, 0.3]);
         course.moves(300.0, [all; CORES]);
         assert_eq!([0, 1].map(|core| course.stages_on(core)), [3, 3]);
@@ -271,7 +276,7 @@ fn what_others_take_for_longer_is_followed_within_seconds() {
 fn what_is_promised_is_moved_back_after_longer_each_time() {
     for left in [[0.3, 0.8], [0.05, 0.9]] {
         for seed in 0..4 {
-            let mut course = Course::of_promised(seed, 0.2);
+            let mut course = CostProfile::of_promised(seed, 0.2);
             let moves = course.moves(300.0, [left; CORES]);
             let mapped = course.mapped;
             println!("left {left:?}, course {seed}: mapped {mapped} times, {moves} moves");
@@ -284,7 +289,7 @@ fn what_is_promised_is_moved_back_after_longer_each_time() {
 #[test]
 fn what_others_take_from_promises_is_followed_within_seconds() {
     for seed in 0..4 {
-        let mut course = Course::of_promised(seed, 0.15);
+        let mut course = CostProfile::of_promised(seed, 0.15);
         let (all, little) = ([0.9, 1.0], [0.2, 0.3]);
         course.moves(60.0, [all; CORES]);
         assert_eq!([0, 1].map(|core| course.stages_on(core)), [3, 3]);

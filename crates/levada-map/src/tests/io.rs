@@ -3,7 +3,7 @@
 
 use crate::io::*;
 use crate::random::{self, Random};
-use crate::{Course, Machine, Strategy, map};
+use crate::{CostProfile, Machine, Strategy, map};
 
 const TWO: &str = r#"
 [machine]
@@ -25,7 +25,7 @@ channel = [{ from = "in", to = "out", elements = 1000, bytes = 4 }]
 #[test]
 fn a_description_is_read() {
     let read = read_description(TWO).unwrap();
-    assert_eq!(read.machine, Machine::described(4, 2, 4, 4));
+    assert_eq!(read.machine, Machine::with_topology(4, 2, 4, 4));
     let names: Vec<&str> = read.mix.apps.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(names, ["radio-1", "radio-2"]);
     assert_eq!(read.mix.apps[1].promise, Some(10.0));
@@ -52,18 +52,18 @@ fn what_is_described_is_read_back_the_same() {
         mix.apps[0].promise = Some(2.5);
         mix.apps[0].share = Some(0.5);
         mix.exclusive = vec![(7, None), (6, Some(0))];
-        let machine = Machine::described(8, 2, 4, 8);
+        let machine = Machine::with_topology(8, 2, 4, 8);
         let placement = map(&mix, &machine, Strategy::Glb).unwrap();
         let named = read_placement(&placement_text(&mix, &placement)).unwrap();
         assert_eq!(named.len(), placement.len());
         let rates = (0..mix.apps.len()).map(|i| Some(i as f64)).collect();
-        let mut described = Described {
+        let mut described = Description {
             machine,
             mix,
             placement: Some(placement),
             rates,
         };
-        let back = read_description(&describe(&described)).unwrap();
+        let back = read_description(&description_text(&described)).unwrap();
         // The order of exclusive cores means nothing.
         described.mix.exclusive.sort();
         let mut sorted = back.clone();
@@ -77,14 +77,14 @@ fn what_is_described_is_read_back_the_same() {
 fn a_course_is_read_and_read_back_the_same() {
     let text = with_course("course_units = 6", "[100, 0.5, 250]");
     let read = read_description(&text).unwrap();
-    let courses: Vec<&Course> = read.mix.apps.iter().flat_map(|a| &a.course).collect();
+    let courses: Vec<&CostProfile> = read.mix.apps.iter().flat_map(|a| &a.cost_profile).collect();
     assert_eq!(courses.len(), 2);
     for (course, begin) in courses.iter().zip([0.0, 3.0]) {
-        assert_eq!((course.units(), course.begin()), (6.0, begin));
+        assert_eq!((course.units(), course.start()), (6.0, begin));
         assert_eq!(course.costs(0), [100.0, 0.5, 250.0]);
         assert!(course.costs(1).is_empty());
     }
-    let written = describe(&read);
+    let written = description_text(&read);
     assert!(written.contains("course = [100, 0.5, 250] }"), "{written}");
     assert_eq!(read_description(&written).unwrap(), read);
     // From the middle, and around the end.
@@ -93,12 +93,12 @@ fn a_course_is_read_and_read_back_the_same() {
         "[1, 2]",
     );
     let read = read_description(&text).unwrap();
-    let begins = read.mix.apps.iter().flat_map(|a| &a.course);
-    let begins: Vec<f64> = begins.map(Course::begin).collect();
+    let begins = read.mix.apps.iter().flat_map(|a| &a.cost_profile);
+    let begins: Vec<f64> = begins.map(CostProfile::start).collect();
     assert_eq!(begins, [4.0, 1.0]);
-    let mut courses = read.mix.apps.iter().flat_map(|a| &a.course);
-    assert!(courses.all(|course| course.scatter() == 0.5));
-    assert_eq!(read_description(&describe(&read)).unwrap(), read);
+    let mut courses = read.mix.apps.iter().flat_map(|a| &a.cost_profile);
+    assert!(courses.all(|course| course.spread() == 0.5));
+    assert_eq!(read_description(&description_text(&read)).unwrap(), read);
 }
 
 #[test]

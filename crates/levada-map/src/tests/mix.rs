@@ -19,7 +19,7 @@ fn gain(one: &[f64], other: &[f64]) -> f64 {
 /// Neither a gain of little, nor one for which most of the work would have to move.
 #[test]
 fn what_gains_less_than_it_costs_is_left_where_it_is() {
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     for (times, current, better, gain) in [
         // Moving the small one would make the busiest core 4 % less busy.
         ([10.0, 9.4, 0.4, 0.2], [0, 1, 0, 1], [0, 1, 1, 1], 1.04),
@@ -66,7 +66,7 @@ pub(crate) fn app(name: &str, times: &[f64]) -> App {
         actors: times.iter().enumerate().map(actor).collect(),
         channels: (1..times.len()).map(channel).collect(),
         share: None,
-        course: None,
+        cost_profile: None,
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn of(apps: Vec<App>) -> Mix {
 /// Nobody is placed where he holds the others up so that time passes for him.
 #[test]
 fn a_long_firing_beside_short_ones_has_a_core_to_itself() {
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     let mut audio = app("audio", &[200e-6, 200e-6]);
     for actor in &mut audio.actors {
         actor.firings = 1.0;
@@ -98,7 +98,7 @@ fn a_long_firing_beside_short_ones_has_a_core_to_itself() {
 /// A search that tries all swaps as long as one helps would take minutes here.
 #[test]
 fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     let apps = (0..250).map(|i| app("a", &[1.0, 2.0, 0.5 + f64::from(i) / 100.0, 3.0]));
     let mix = of(apps.collect());
     let graph = mix.graph(&mix.targets(&machine));
@@ -247,7 +247,7 @@ fn who_needs_little_of_a_core_does_not_wait_for_who_has_it() {
 /// A network whose channels hold less than its bursts is given room, whatever else runs meanwhile.
 #[test]
 fn who_is_stuck_is_given_room_beside_one_that_runs() {
-    let machine = Machine::described(2, 1, 2, 2);
+    let machine = Machine::with_topology(2, 1, 2, 2);
     let mut tight = app("tight", &[1.0, 1.0, 1.0, 1.0]);
     let channel = |from, to, elements: f64| Channel {
         from,
@@ -344,7 +344,7 @@ fn exclusive_cores_and_pins_are_respected() {
 
 #[test]
 fn who_has_cores_alone_beside_many_is_mapped_in_his_share_of_the_time_and_well() {
-    let machine = Machine::described(100, 1, 8, 64);
+    let machine = Machine::with_topology(100, 1, 8, 64);
     let mut mix = random_mix(&mut Random::new(1), 40, 1000);
     let alone: Vec<usize> = (0..10).collect();
     mix.exclusive = alone
@@ -367,7 +367,7 @@ fn who_has_cores_alone_beside_many_is_mapped_in_his_share_of_the_time_and_well()
 
 /// The busiest of a thousand cores, in shares of the lower bound, with ten thousand actors of so many applications.
 fn busiest_of_thousand(seed: u64, apps: usize) -> f64 {
-    let machine = Machine::described(1000, 1, 8, 64);
+    let machine = Machine::with_topology(1000, 1, 8, 64);
     let mix = random_mix(&mut Random::new(seed), apps, 10_000);
     let start = std::time::Instant::now();
     let placement = map(&mix, &machine, Strategy::Levada).unwrap();
@@ -400,7 +400,7 @@ fn pipelines_of_tiny_actors_are_cut_where_that_is_cheap() {
 /// as those are even.
 #[test]
 fn applications_of_a_large_mix_are_kept_together() {
-    let machine = Machine::described(420, 1, 8, 64);
+    let machine = Machine::with_topology(420, 1, 8, 64);
     let mix = random_mix(&mut Random::new(8), 42, 4200);
     let rates = |placement: &[u32]| {
         let how = Scheduling::EventDriven;
@@ -459,7 +459,7 @@ fn cores_that_are_not_for_all_are_no_room_for_all() {
         (5, None),
     ];
     let best = map(&mix, &machine, Strategy::Levada).unwrap();
-    let judged = |placement: &[u32]| busiest_to_bound(&mix, &machine, placement).unwrap();
+    let judged = |placement: &[u32]| load_to_lower_bound(&mix, &machine, placement).unwrap();
     assert!((judged(&best) - 1.0).abs() < 0.02, "{best:?}");
     // Of four on two cores three are on one: that is seen, whatever the other does on its own.
     let mut worse = best.clone();
@@ -470,9 +470,9 @@ fn cores_that_are_not_for_all_are_no_room_for_all() {
         actor.pin = Some(6);
     }
     let pinned = map(&mix, &machine, Strategy::Levada).unwrap();
-    assert!((busiest_to_bound(&mix, &machine, &pinned).unwrap() - 1.0).abs() < 0.02);
+    assert!((load_to_lower_bound(&mix, &machine, &pinned).unwrap() - 1.0).abs() < 0.02);
     // One that was recorded may be anywhere.
-    assert!(busiest_to_bound(&mix, &machine, &[0; 8]).unwrap() >= 1.0);
+    assert!(load_to_lower_bound(&mix, &machine, &[0; 8]).unwrap() >= 1.0);
 }
 
 mod given {

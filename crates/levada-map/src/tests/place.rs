@@ -182,7 +182,10 @@ fn traffic_costs_no_more_than_actors_have_taken() {
     graph.links[1].bytes = 40.0;
     let seats = [0, 1, 0];
     let found = graph.credible(&machine, &seats);
-    assert!((found.usual_byte() - 0.0875).abs() < 1e-9, "{found:?}");
+    assert!(
+        (found.shared_cache_byte() - 0.0875).abs() < 1e-9,
+        "{found:?}"
+    );
     let own = graph.clone().without_traffic(&found, &seats).busy;
     for (i, (own, traffic)) in own.iter().zip([17.5, 21.0, 3.5]).enumerate() {
         assert!((own + traffic - graph.busy[i]).abs() < 1e-9, "{own}");

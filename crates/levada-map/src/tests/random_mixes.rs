@@ -5,7 +5,7 @@
 //! eighth as many of large ones, and a few of huge ones. The short form, without it, tries four, and of the seeds that once
 //! failed the first of each kind.
 
-use crate::place::bounds::Reach;
+use crate::place::bounds::UpperBound;
 use crate::random::{Random, mix as random_mix};
 use crate::*;
 
@@ -31,7 +31,7 @@ fn once_failed(seeds: &[u64]) -> impl Iterator<Item = u64> {
 pub(crate) fn scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed);
     let cores = 2 + random.below(11);
-    let mut machine = Machine::described(cores, 1, [2, 4, 16][random.below(3)], 8);
+    let mut machine = Machine::with_topology(cores, 1, [2, 4, 16][random.below(3)], 8);
     if random.below(4) == 0 {
         for core in machine.cores.iter_mut().skip(cores / 2) {
             core.speed = 0.5;
@@ -46,7 +46,7 @@ pub(crate) fn scene(seed: u64) -> (Machine, Mix) {
 fn huge_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0xbb);
     let cores = [16, 32, 64, 100, 250, 500, 1000][random.below(7)];
-    let machine = Machine::described(cores, 1, 8, 8);
+    let machine = Machine::with_topology(cores, 1, 8, 8);
     let (apps, actors) = (6 + random.below(400), 4097 + random.below(6000));
     (machine, random_mix(&mut random, apps, actors))
 }
@@ -55,7 +55,7 @@ fn huge_scene(seed: u64) -> (Machine, Mix) {
 fn crowded_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0xc4);
     let cores = [2, 3, 4, 8, 16][random.below(5)];
-    let machine = Machine::described(cores, 1, 8, 8);
+    let machine = Machine::with_topology(cores, 1, 8, 8);
     let (apps, actors) = (400 + random.below(800), 4097 + random.below(900));
     (machine, random_mix(&mut random, apps, actors))
 }
@@ -64,7 +64,7 @@ fn crowded_scene(seed: u64) -> (Machine, Mix) {
 fn large_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed);
     let cores = 8 + random.below(9);
-    let machine = Machine::described(cores, 1, 8, 8);
+    let machine = Machine::with_topology(cores, 1, 8, 8);
     let (apps, actors) = (6 + random.below(15), 513 + random.below(500));
     (machine, random_mix(&mut random, apps, actors))
 }
@@ -73,7 +73,7 @@ fn large_scene(seed: u64) -> (Machine, Mix) {
 /// there are firings, or each its own number.
 fn odd_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x0dd);
-    let machine = Machine::described([2, 3, 4, 6, 8, 12, 16][random.below(7)], 1, 8, 8);
+    let machine = Machine::with_topology([2, 3, 4, 6, 8, 12, 16][random.below(7)], 1, 8, 8);
     let same = random.below(2) == 0;
     let mix = instances(&mut random, 6, |random| {
         let actors = 1 + random.below(12);
@@ -108,7 +108,7 @@ fn odd_scene(seed: u64) -> (Machine, Mix) {
 /// Trees whose actors take from a microsecond to ten milliseconds, and whose channels hold a part of a unit, or hundreds.
 fn narrow_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x4a0);
-    let machine = Machine::described([2, 3, 4, 6, 8][random.below(5)], 1, 8, 8);
+    let machine = Machine::with_topology([2, 3, 4, 6, 8][random.below(5)], 1, 8, 8);
     let mix = instances(&mut random, 8, |random| {
         let actors = 1 + random.below(12);
         let (base, tree) = (random.between(3e3, 1e7), random.below(2) == 0);
@@ -162,7 +162,7 @@ fn instances(random: &mut Random, most: usize, one: impl Fn(&mut Random) -> Part
                 actors: actors.clone(),
                 channels: channels.clone(),
                 share: None,
-                course: None,
+                cost_profile: None,
             });
         }
     }
@@ -262,12 +262,12 @@ fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     let mean = |placement: &[u32]| {
         let how = machine.scheduling;
         let made = simulate_until_settled(mix, machine, placement, how, 300_000);
-        Score::of(mix, machine, &made.rates).mean
+        Score::of(mix, machine, &made.rates).mean_log_rate
     };
     let own = mean(&map(mix, machine, Strategy::Levada).unwrap());
     let others = Strategy::ALL[..4].iter().map(|&other| {
         let placement = map(mix, machine, other).unwrap();
-        let most = Reach::of(mix, machine, &placement).mean;
+        let most = UpperBound::of(mix, machine, &placement).mean_log_rate;
         let is = if most < own { most } else { mean(&placement) };
         (other.name(), (is - own).exp())
     });
@@ -318,7 +318,7 @@ fn nor_is_it_where_very_many_actors_have_priorities() {
     for seed in 0..1 + mixes() / 16 {
         let mut random = Random::new(seed ^ 0x9a);
         let apps = 40 + random.below(60);
-        let machine = Machine::described(apps * (1 + random.below(5)), 1, 8, 64);
+        let machine = Machine::with_topology(apps * (1 + random.below(5)), 1, 8, 64);
         let mut mix = random_mix(&mut random, apps, 4200);
         let levels = 2 + random.below(2);
         let high = |app: &mut App| app.priority = random.below(levels) as i32;

@@ -2,7 +2,7 @@
 //! Promises: kept while the machine can, and what a load would do to them.
 
 use super::mix::{app, of, rates};
-use crate::place::bounds::Reach;
+use crate::place::bounds::UpperBound;
 use crate::*;
 
 /// As in the runtime: who is promised more than it can have leaves others of its priority a sixteenth of the core, which
@@ -40,7 +40,7 @@ fn a_promise_out_of_reach_leaves_others_a_part() {
 /// As in the host: what it could do beyond that is for the others.
 #[test]
 fn who_is_promised_a_rate_gets_no_more() {
-    let machine = Machine::described(1, 1, 2, 2);
+    let machine = Machine::with_topology(1, 1, 2, 2);
     for scheduling in [Scheduling::EventDriven, Scheduling::RoundRobin] {
         let mut held = app("held", &[0.5, 0.5]);
         (held.promise, held.priority) = (Some(10.0), 5);
@@ -149,11 +149,11 @@ fn admitted(mix: &Mix, machine: &Machine) -> Admission {
     let settled: Vec<Option<u32>> = settled.into_iter().map(Some).collect();
     let mut current = settled.clone();
     current.resize(mix.actors(), None);
-    let before = Scene {
+    let before = PlacedMix {
         mix: &before,
         current: &settled,
     };
-    let after = Scene {
+    let after = PlacedMix {
         mix,
         current: &current,
     };
@@ -168,11 +168,11 @@ fn who_is_promised_something_is_moved_only_where_that_keeps_it() {
     let of_mix = |mix: &Mix| {
         let mut old = mix.clone();
         old.apps.pop();
-        let before = Scene {
+        let before = PlacedMix {
             mix: &old,
             current: &[Some(0), Some(0)],
         };
-        let after = Scene {
+        let after = PlacedMix {
             mix,
             current: &[Some(0), Some(0), None, None],
         };
@@ -287,11 +287,11 @@ fn a_new_version_is_held_to_what_the_old_one_had() {
             of(vec![one])
         };
         let (old, new) = (of_it(old), of_it(new));
-        let before = Scene {
+        let before = PlacedMix {
             mix: &old,
             current: &[Some(0)],
         };
-        let after = Scene {
+        let after = PlacedMix {
             mix: &new,
             current: &[None],
         };
@@ -387,10 +387,10 @@ fn what_a_fast_core_can_make_is_within_reach() {
         machine.cores[0].speed = speed / 4.0;
         let mut mix = of(vec![app("a", &[1.0])]);
         mix.apps[0].promise = Some(3000.0);
-        let missing = |rate: f64| Score::of(&mix, &machine, &[rate]).missing()[0];
+        let missing = |rate: f64| Score::of(&mix, &machine, &[rate]).shortfall()[0];
         assert_eq!(missing(most), 0.0);
         assert!((missing(most / 2.0) - 0.49).abs() < 0.02, "{speed}");
-        let least = |core| Reach::of(&mix, &machine, &[core]).missing[0];
+        let least = |core| UpperBound::of(&mix, &machine, &[core]).shortfall[0];
         assert_eq!(least(1), 0.0);
         let lacks = 1.0 - speed / 4.0 * 1000.0 / most;
         assert!((least(0) - lacks).abs() < 0.1, "{}", least(0));

@@ -4,23 +4,23 @@
 
 use super::mix::{app, of};
 use super::random_mixes::mixes;
-use crate::place::bounds::{Reach, most_anywhere};
+use crate::place::bounds::{UpperBound, mean_log_rate_bound_anywhere};
 use crate::random::{Random, mix as random_mix};
-use crate::search::evaluate::{ONCE, looked, verdict};
+use crate::search::evaluate::{LARGE_MIX_STEPS, score_after, steady_score};
 use crate::search::strategy::all_candidates;
 use crate::*;
 
 /// By a fiftieth of what is promised to those of a priority, of the highest first, or by a fiftieth of the rates.
 fn is_clearly_better(mix: &Mix, one: &Score, other: &Score) -> bool {
-    let levels = mix.levels().into_iter();
-    for (level, (a, b)) in levels.zip(one.missing().iter().zip(other.missing())) {
+    let levels = mix.priority_levels().into_iter();
+    for (level, (a, b)) in levels.zip(one.shortfall().iter().zip(other.shortfall())) {
         let promised = |a: &&App| a.priority == level && a.promise.is_some();
         let all = mix.apps.iter().filter(promised).count() as f64;
         if (a - b).abs() > 0.02 * all {
             return a < b;
         }
     }
-    one.mean > other.mean + 0.02
+    one.mean_log_rate > other.mean_log_rate + 0.02
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_short_look_at_all_takes_nobody_away_who_is_better() {
     for seed in 0..2 + mixes() / 16 {
         let mut random = Random::new(seed ^ 0x9b);
         let apps = 100 + random.below(300);
-        let machine = Machine::described([16, 100, 250][random.below(3)], 1, 8, 64);
+        let machine = Machine::with_topology([16, 100, 250][random.below(3)], 1, 8, 64);
         let mut mix = random_mix(&mut random, apps, 4200);
         let could = mix.targets(&machine);
         let part = [0.2, 0.6, 0.9, 1.2, 3.0][random.below(5)];
@@ -39,8 +39,9 @@ fn a_short_look_at_all_takes_nobody_away_who_is_better() {
         }
         let own = map(&mix, &machine, Strategy::Levada).unwrap();
         let at_length = |placement: &[u32]| {
-            let missing = Reach::of(&mix, &machine, placement).missing;
-            looked(&mix, &machine, placement, ONCE).missing_at_least(&missing)
+            let missing = UpperBound::of(&mix, &machine, placement).shortfall;
+            score_after(&mix, &machine, placement, LARGE_MIX_STEPS)
+                .with_shortfall_at_least(&missing)
         };
         let is = at_length(&own);
         for other in all_candidates(&mix, &machine) {
@@ -57,7 +58,7 @@ fn no_placement_gives_more_than_there_is() {
     let mut closest = f64::INFINITY;
     for seed in 0..40 + mixes() / 4 {
         let mut random = Random::new(seed ^ 0x51);
-        let machine = Machine::described([1, 2, 8][random.below(3)], 1, 8, 8);
+        let machine = Machine::with_topology([1, 2, 8][random.below(3)], 1, 8, 8);
         let apps = 1 + random.below(6);
         let mut mix = random_mix(&mut random, apps, 8 * apps);
         let could = mix.targets(&machine);
@@ -66,9 +67,9 @@ fn no_placement_gives_more_than_there_is() {
             app.share = (random.below(4) == 0).then_some(0.3);
             app.priority = random.below(2) as i32;
         }
-        let most = most_anywhere(&mix, &machine);
+        let most = mean_log_rate_bound_anywhere(&mix, &machine);
         for placement in all_candidates(&mix, &machine) {
-            let is = verdict(&mix, &machine, &placement).mean;
+            let is = steady_score(&mix, &machine, &placement).mean_log_rate;
             assert!(is <= most + 0.02, "mix {seed}: {is}, not {most}");
             closest = closest.min(most - is);
         }
@@ -93,7 +94,7 @@ fn so_much_is_missing_at_the_least() {
         for (app, &(promise, priority)) in mix.apps.iter_mut().zip(promised) {
             (app.promise, app.priority) = (Some(promise), priority);
         }
-        Reach::of(&mix, &machine, placement).missing
+        UpperBound::of(&mix, &machine, placement).shortfall
     };
     let near = |is: &[f64], should: &[f64]| {
         let close = |(a, b): (&f64, &f64)| a <= b && *a > b - 0.02;
@@ -122,15 +123,15 @@ fn who_cannot_be_better_is_known_without_a_look() {
     (mix.apps[0].promise, mix.apps[1].promise) = (Some(100.0), Some(100.0));
     // Half of the first is missing, and a quarter of the second; the mean of the logarithms is 4.
     let is = Score::of(&mix, &Machine::new(1), &[48.0, 73.0]);
-    let is = is.clone().less(is.mean - 4.0);
-    let out = |missing: &[f64], mean: f64| is.is_out_of_reach(missing, mean);
+    let is = is.clone().penalized(is.mean_log_rate - 4.0);
+    let out = |missing: &[f64], mean: f64| is.dominates(missing, mean);
     assert!(out(&[0.6, 0.6], 9.0) && !out(&[0.4, 0.9], 1.0));
     // As much of the first: of both together more, or less, or as much.
     assert!(out(&[0.5, 0.8], 9.0) && !out(&[0.5, 0.6], 1.0));
     // And a look that says less is not believed.
-    let least = is.clone().missing_at_least(&[0.6, 0.7]);
-    assert!(is.beats(&least, 0.0) && least.missing() == [0.6, is.missing()[1]]);
-    let least = is.clone().missing_at_least(&[0.4, 0.9]);
-    assert!(least.missing()[0] == is.missing()[0] && (least.missing()[1] - 0.4).abs() < 1e-9);
+    let least = is.clone().with_shortfall_at_least(&[0.6, 0.7]);
+    assert!(is.beats(&least, 0.0) && least.shortfall() == [0.6, is.shortfall()[1]]);
+    let least = is.clone().with_shortfall_at_least(&[0.4, 0.9]);
+    assert!(least.shortfall()[0] == is.shortfall()[0] && (least.shortfall()[1] - 0.4).abs() < 1e-9);
     assert!(out(&[0.5, 0.76], 3.9) && !out(&[0.5, 0.76], 4.1));
 }

@@ -39,7 +39,7 @@ fn placement(all: &[Worker]) -> String {
             actors: actors.iter().map(actor).collect(),
             channels: Vec::new(),
             share: None,
-            course: None,
+            cost_profile: None,
         });
     }
     let workers: Vec<u32> = seats

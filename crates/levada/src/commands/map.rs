@@ -7,9 +7,9 @@ use crate::client;
 use crate::common::artifact::{self, Kind};
 use crate::common::output::{self, Failure, failure_with, table};
 use crate::record::text_of;
-use levada_map::io::{Described, placement_text, read_description, read_placement};
+use levada_map::io::{Description, placement_text, read_description, read_placement};
 use levada_map::{
-    App, Placement, Problem, Scheduling, Simulated, Strategy, busiest_to_bound, expected, map,
+    App, Placement, Problem, Scheduling, Simulated, Strategy, expected, load_to_lower_bound, map,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -75,14 +75,14 @@ fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-fn mapped(read: &Described, strategy: Strategy) -> Result<Mapped, Failure> {
+fn mapped(read: &Description, strategy: Strategy) -> Result<Mapped, Failure> {
     let start = Instant::now();
     let placement = map(&read.mix, &read.machine, strategy)?;
     judged(read, strategy.name(), placement, start.elapsed())
 }
 
 /// Where the actors sat when this was recorded.
-fn recorded(read: &Described) -> Result<Mapped, Failure> {
+fn recorded(read: &Description) -> Result<Mapped, Failure> {
     match read.placement.clone() {
         Some(placement) => judged(read, "recorded", placement, Duration::ZERO),
         None => failure_with(
@@ -93,7 +93,7 @@ fn recorded(read: &Described) -> Result<Mapped, Failure> {
 }
 
 fn judged(
-    read: &Described,
+    read: &Description,
     name: &'static str,
     placement: Placement,
     took: Duration,
@@ -102,7 +102,7 @@ fn judged(
     Ok(Mapped {
         name,
         took,
-        busiest: busiest_to_bound(mix, machine, &placement)?,
+        busiest: load_to_lower_bound(mix, machine, &placement)?,
         simulated: expected(mix, machine, &placement, machine.scheduling),
         placement,
     })
@@ -114,7 +114,7 @@ impl Mapped {
     }
 }
 
-fn as_text(read: &Described, mapped: &[Mapped]) -> String {
+fn as_text(read: &Description, mapped: &[Mapped]) -> String {
     let (mix, machine) = (&read.mix, &read.machine);
     let mut out = format!(
         "{} on {}: {} in all\n\n",
@@ -177,11 +177,11 @@ fn as_text(read: &Described, mapped: &[Mapped]) -> String {
 
 /// Whether an application with this rate has less than it is promised.
 fn is_broken(app: &App, rate: f64) -> bool {
-    let least = |promised: f64| promised * (1.0 - levada_map::KEPT);
+    let least = |promised: f64| promised * (1.0 - levada_map::RATE_TOLERANCE);
     app.promise.is_some_and(|promised| rate < least(promised))
 }
 
-fn as_json(read: &Described, mapped: &[Mapped]) -> Value {
+fn as_json(read: &Description, mapped: &[Mapped]) -> Value {
     let of = |m: &Mapped| {
         let apps = read.mix.apps.iter().zip(read.mix.ranges()).enumerate();
         let apps = apps.map(|(i, (app, range))| {

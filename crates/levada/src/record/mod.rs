@@ -7,8 +7,8 @@ pub mod sampler;
 use crate::common::output::Failure;
 use levada_host::Hosted;
 use levada_host::mapping::weights;
-use levada_map::io::{Described, describe};
-use levada_map::{Course, Machine, Mix, Problem};
+use levada_map::io::{Description, description_text};
+use levada_map::{CostProfile, Machine, Mix, Problem};
 use levada_sys::{Counters, Network, WorkerCounters};
 use sampler::Look;
 use std::path::Path;
@@ -70,12 +70,12 @@ pub fn described(
     let mut app = weights::weighed(hosted, &machine, counters, (unit, done));
     // Where it was put is where it was, and nothing that it wishes.
     app.actors.iter_mut().for_each(|actor| actor.pin = None);
-    app.course = course.and_then(|costs| {
+    app.cost_profile = course.and_then(|costs| {
         let names = app.actors.iter().map(|a| a.name.as_str());
-        let course = Course::new(done, names.zip(costs).collect()).ok()?;
-        Some(course.scattered(SCATTER))
+        let course = CostProfile::new(done, names.zip(costs).collect()).ok()?;
+        Some(course.with_spread(SCATTER))
     });
-    let text = describe(&Described {
+    let text = description_text(&Description {
         machine,
         mix: Mix {
             apps: vec![app],
