@@ -18,13 +18,12 @@ use crate::common::progress::Progress;
 use crate::common::realtime;
 use crate::common::resolve;
 use crate::common::run_summary::{Outcome, Summary, Written};
+use crate::common::runnable::Runnable;
 use crate::common::signals::Interrupt;
 use crate::record;
 use crate::record::sampler::Looks;
-use levada_cal::ir;
 use levada_host::{Host, Hosted, Limits, Load};
 use levada_sys::{App, Counters, Network, Status};
-use serde_json::Value;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -176,7 +175,7 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
 /// It alone, on all workers.
 fn load_of(
     args: &RunArgs,
-    made: &Made,
+    made: &Runnable,
     host: &Host,
     viewer: Option<&Viewer>,
 ) -> Result<Load, Failure> {
@@ -260,19 +259,7 @@ fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: Sys
         .map(Path::to_path_buf);
 }
 
-/// What is run.
-pub struct Made {
-    pub name: String,
-    pub network: Arc<Network>,
-    /// What it was compiled from.
-    pub source: Option<ir::Network>,
-    /// Where its measured weights are kept.
-    pub object: Option<PathBuf>,
-    /// Of the compiler, as JSON; they have been shown.
-    pub diagnostics: Vec<Value>,
-}
-
-fn compiled(args: &RunArgs) -> Result<Made, Failure> {
+fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
     let mut loaded = resolve::load(&args.network)?;
     if !args.arguments.is_empty() {
         return failure_with(
@@ -297,7 +284,7 @@ fn compiled(args: &RunArgs) -> Result<Made, Failure> {
         // SAFETY: as above.
         opened = unsafe { Network::open(&made.object) };
     }
-    Ok(Made {
+    Ok(Runnable {
         name: loaded.network.name.clone(),
         network: Arc::new(opened.map_err(Failure::new)?),
         source: Some(loaded.network),

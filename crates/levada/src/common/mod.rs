@@ -15,6 +15,7 @@ pub mod progress;
 pub mod realtime;
 pub mod resolve;
 pub mod run_summary;
+pub mod runnable;
 pub mod sd_notify;
 pub mod signals;
 pub mod sources;

@@ -2,8 +2,8 @@
 //! C programs as applications: shared objects with a `main` (`levada/program.h`).
 
 use crate::cli::{CompileArgs, GivenArgs, NetworkArgs, PrepareArgs, RunArgs};
-use crate::commands::run::Made;
 use crate::common::output::{self, Failure, failure, failure_with};
+use crate::common::runnable::Runnable;
 use crate::common::trial_open;
 use levada_sys::Network;
 use serde_json::json;
@@ -36,7 +36,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Opened, for `levada run`.
-pub fn open(args: &RunArgs) -> Result<Made, Failure> {
+pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
     let only = [
         ("play", args.play),
         ("placement", args.placement.is_some()),
@@ -47,7 +47,7 @@ pub fn open(args: &RunArgs) -> Result<Made, Failure> {
     let file = std::path::absolute(&args.network.network)?;
     // SAFETY: who runs a program trusts it.
     let network = unsafe { Network::program(&file, &args.arguments) };
-    Ok(Made {
+    Ok(Runnable {
         name: name(&args.network.network),
         network: Arc::new(network.map_err(Failure::new)?),
         source: None,
