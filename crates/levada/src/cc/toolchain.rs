@@ -2,12 +2,14 @@
 //! The headers and the library that translated programs are compiled and linked with: those that this
 //! command was built with, written once into the cache.
 
-use crate::commands::build::LIBRARY;
 use crate::common::output::{Failure, failure_with};
 use levada_cal::{compile, headers};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::OnceLock;
+
+/// The runtime as a static library: the build that is also linked into this executable.
+pub const LIBRARY: &[u8] = include_bytes!(env!("LEVADA_STATIC_LIBRARY"));
 
 /// A folder with `include` and `lib/liblevada.a`.
 pub fn folder() -> Result<PathBuf, Failure> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada build`: a network as C, as a shared object, or as a program that holds the runtime too.
 
+use crate::cc::toolchain::LIBRARY;
 use crate::cli::{BuildArgs, Emit};
 use crate::common::artifact::{self, Kind};
 use crate::common::output::{self, Failure, failure, failure_with};
@@ -13,8 +14,6 @@ use std::process::{Command, ExitCode};
 
 /// The main function of a program that holds one network.
 const MAIN: &str = include_str!("../main.c.in");
-/// The runtime that goes into it: the one that this command holds itself.
-pub const LIBRARY: &[u8] = include_bytes!(env!("LEVADA_STATIC_LIBRARY"));
 
 pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let mut loaded = resolve::load(&args.network)?;
