@@ -2,7 +2,7 @@
 //! The limits of this machine that MCAPI's transports meet: shared memory for one, POSIX message
 //! queues for the other.
 
-use crate::commands::doctor::{Finding, State, not, ok};
+use super::finding::{Finding, State, not, ok};
 
 /// What the largest message, all slots of an endpoint full, and the channel behind it take, roughly.
 const AN_ENDPOINT: u64 = 5 << 20;

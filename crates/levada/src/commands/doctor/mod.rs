@@ -2,57 +2,18 @@
 //! `levada doctor`: what this machine offers, what is missing, and what to do about it; or what a
 //! process that runs is at.
 
+mod finding;
 mod mcapi_limits;
 mod process;
 
 use crate::cli::DoctorArgs;
 use crate::common::output::{self, Failure, GREEN, RED, YELLOW, paint, plain};
 use crate::common::realtime;
+use finding::{Finding, State, not, ok};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    Ok,
-    /// Works, but could be better.
-    Advice,
-    /// Something that Levada is for does not work.
-    Missing,
-}
-
-#[derive(Debug)]
-pub struct Finding {
-    pub state: State,
-    pub what: &'static str,
-    pub found: String,
-    /// What to do.
-    pub help: Option<String>,
-}
-
-pub fn ok(what: &'static str, found: impl Into<String>) -> Finding {
-    Finding {
-        state: State::Ok,
-        what,
-        found: found.into(),
-        help: None,
-    }
-}
-
-pub fn not(
-    state: State,
-    what: &'static str,
-    found: impl Into<String>,
-    help: impl Into<String>,
-) -> Finding {
-    Finding {
-        state,
-        what,
-        found: found.into(),
-        help: Some(help.into()),
-    }
-}
 
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     if let Some(pid) = args.pid {
