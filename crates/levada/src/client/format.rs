@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Words that more than one of these commands has.
 
-use crate::common::output::{grouped, plural, table, unit_of};
-use levada_host::State;
-use levada_host::protocol::{Application, HostInfo, Progress, Worker};
+use crate::common::output::{Failure, grouped, plural, table, unit_of};
+use levada_host::protocol::{Application, Details, HostInfo, Progress, Worker};
+use levada_host::{State, Verdict};
+use std::path::Path;
 
 /// Of a host whose workers have a real-time priority, that they have.
 pub fn realtime(host: &HostInfo) -> String {
@@ -101,4 +102,48 @@ pub(super) fn bytes(n: u64) -> String {
         n if n >= 10 << 10 => format!("{} KiB", n >> 10),
         n => plural(n as usize, "byte"),
     }
+}
+
+/// A path as a host is told it.
+pub(super) fn as_text(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| {
+        let what = format!("{path:?} is no text in UTF-8, and a host is told paths as text");
+        Failure::new(what)
+            .help("give it another name, or a link that has one; levada run takes any")
+    })
+}
+
+pub(super) fn loaded_all(all: &[Details]) -> String {
+    let mut noted = Vec::new();
+    for made in all {
+        // Warnings are shown as `levada check` shows them.
+        say_on!("{}", made.text);
+        let admission = made.admission.iter();
+        let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
+        // The same words of several are said once.
+        if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
+            say!("note: {}", a.text);
+            noted.push(&a.text);
+        }
+    }
+    let lines: Vec<String> = all.iter().map(what_is_loaded).collect();
+    lines.join("\n")
+}
+
+fn what_is_loaded(made: &Details) -> String {
+    let a = &made.application;
+    let isolated = a.isolated.map(|process| format!(", in process {process}"));
+    let alone = a
+        .exclusive
+        .map(|worker| format!(", alone on worker {worker}"));
+    format!(
+        "loaded {} ({}): {}, {}, {}{}{}",
+        a.name,
+        a.network,
+        plural(a.actors, "actor"),
+        plural(made.channel.len(), "channel"),
+        bytes(a.memory),
+        isolated.unwrap_or_default(),
+        alone.unwrap_or_default()
+    )
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What begins: an application, or a new version of one in its place.
 
-use super::format::bytes;
+use super::format::{as_text, loaded_all};
 use super::manifest::load_manifest;
 use super::{Done, client_of_load, compiled, one};
 use crate::cli::{LoadArgs, ReplaceArgs};
-use crate::common::output::{self, Failure, plural};
-use levada_host::Verdict;
+use crate::common::output::{self, Failure};
 use levada_host::protocol::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub fn load(args: &LoadArgs) -> Done {
     if args.network.network.ends_with(".toml") {
@@ -18,15 +17,6 @@ pub fn load(args: &LoadArgs) -> Done {
     let request = request(args)?;
     let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
     compiled(&args.at, client, "/applications", &json!(request), loaded)
-}
-
-/// A path as a host is told it.
-pub(super) fn as_text(path: &Path) -> Result<&str, Failure> {
-    path.to_str().ok_or_else(|| {
-        let what = format!("{path:?} is no text in UTF-8, and a host is told paths as text");
-        Failure::new(what)
-            .help("give it another name, or a link that has one; levada run takes any")
-    })
 }
 
 /// What the host is asked to load.
@@ -105,39 +95,4 @@ pub fn replace(args: &ReplaceArgs) -> Done {
 
 fn loaded(made: &Details) -> String {
     loaded_all(std::slice::from_ref(made))
-}
-
-pub(super) fn loaded_all(all: &[Details]) -> String {
-    let mut noted = Vec::new();
-    for made in all {
-        // Warnings are shown as `levada check` shows them.
-        say_on!("{}", made.text);
-        let admission = made.admission.iter();
-        let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
-        // The same words of several are said once.
-        if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
-            say!("note: {}", a.text);
-            noted.push(&a.text);
-        }
-    }
-    let lines: Vec<String> = all.iter().map(what_is_loaded).collect();
-    lines.join("\n")
-}
-
-fn what_is_loaded(made: &Details) -> String {
-    let a = &made.application;
-    let isolated = a.isolated.map(|process| format!(", in process {process}"));
-    let alone = a
-        .exclusive
-        .map(|worker| format!(", alone on worker {worker}"));
-    format!(
-        "loaded {} ({}): {}, {}, {}{}{}",
-        a.name,
-        a.network,
-        plural(a.actors, "actor"),
-        plural(made.channel.len(), "channel"),
-        bytes(a.memory),
-        isolated.unwrap_or_default(),
-        alone.unwrap_or_default()
-    )
 }

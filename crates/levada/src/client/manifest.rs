@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Several applications, from a file that says of each how it is loaded.
 
-use super::load::{as_text, loaded_all};
+use super::format::{as_text, loaded_all};
 use super::{Done, client_of_load, compiled};
 use crate::cli::LoadArgs;
 use crate::common::output::{self, Failure};
