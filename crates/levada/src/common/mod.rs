@@ -12,6 +12,7 @@ pub mod native_hang;
 pub mod prepare_cache;
 pub mod program;
 pub mod progress;
+pub mod projects;
 pub mod realtime;
 pub mod resolve;
 pub mod run_summary;

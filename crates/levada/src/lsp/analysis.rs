@@ -2,7 +2,7 @@
 //! What is known of files: each as `levada check` sees it, with the editor's texts for those on disk.
 
 use super::text;
-use crate::commands::check::Projects;
+use crate::common::projects::Projects;
 use levada_cal::check::note;
 use levada_cal::check::types::Ty;
 use levada_cal::diag::{self, Diagnostics, Severity, Sources};

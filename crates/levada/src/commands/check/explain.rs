@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada check --explain`: what stands at a place, of which type, and by which rule of the language.
 
-use super::Projects;
 use crate::cli::{CheckArgs, Place};
 use crate::common::output::{self, Failure, failure_with};
+use crate::common::projects::Projects;
 use crate::common::sources;
 use levada_cal::check::note;
 use levada_cal::check::types::Ty;

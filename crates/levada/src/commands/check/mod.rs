@@ -5,15 +5,13 @@ mod explain;
 
 use crate::cli::CheckArgs;
 use crate::common::output::{self, Failure, failure, plural};
+use crate::common::projects::Projects;
 use crate::common::sources;
-use levada_cal::diag::Diagnostics;
-use levada_cal::project::Project;
 use levada_cal::workspace::Workspace;
 use levada_cal::xdf;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     for dir in &args.path {
@@ -92,43 +90,4 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
-}
-
-/// The projects that files lie in, each read once.
-#[derive(Default)]
-pub(crate) struct Projects {
-    /// By the folder that was asked for; `None`: it lies in no project.
-    known: BTreeMap<PathBuf, Option<Rc<Project>>>,
-}
-
-impl Projects {
-    /// The source roots of the project that `file` lies in; none if it lies in none.
-    pub(crate) fn roots(&mut self, file: &Path) -> Result<Vec<PathBuf>, Failure> {
-        let full = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
-        let Some(folder) = full.parent() else {
-            return Ok(Vec::new());
-        };
-        if !self.known.contains_key(folder) {
-            let found = Project::around(folder).map_err(Failure::new)?;
-            let same = |p: &Project| {
-                let mut all = self.known.values().flatten();
-                all.find(|known| known.folder == p.folder).cloned()
-            };
-            let found = found.map(|p| same(&p).unwrap_or_else(|| Rc::new(p)));
-            self.known.insert(folder.to_path_buf(), found);
-        }
-        let project = self.known[folder].as_ref();
-        Ok(project.map(|p| p.roots.clone()).unwrap_or_default())
-    }
-
-    fn warnings(&self) -> Diagnostics {
-        let mut seen = BTreeSet::new();
-        let mut diags = Diagnostics::new();
-        for project in self.known.values().flatten() {
-            if seen.insert(&project.folder) {
-                diags.extend(project.warnings());
-            }
-        }
-        diags
-    }
 }
