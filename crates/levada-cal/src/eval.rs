@@ -3,11 +3,11 @@
 //!
 //! It computes exactly what the compiled program would: in machine types, by [`crate::operators`].
 
-use crate::check::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Var};
-use crate::check::types::Ty;
+use crate::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Var};
 use crate::ir::{BinOp, Span, UnOp, Value};
 use crate::operators::types::{compared, printed};
 use crate::operators::value::{self, DivisionByZero, Scalar};
+use crate::types::Ty;
 
 /// How much work one evaluation may be.
 const MAX_STEPS: u64 = 8_000_000;

@@ -2,7 +2,7 @@
 //! What a user's C file includes of its own: it is made of that, too, so the name in the cache of what is
 //! made of it depends on it.
 
-use crate::seen;
+use crate::fs_deps;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub fn quoted(path: &Path, text: &str) -> Vec<(PathBuf, Vec<u8>)> {
             if !seen.insert(included.clone()) {
                 continue;
             }
-            seen::content(&included);
+            fs_deps::content(&included);
             if let Ok(content) = std::fs::read(&included) {
                 found.push((included.clone(), content.clone()));
                 left.push((included, content));

@@ -2,8 +2,8 @@
 //! The index: what the checker knows of places in the text, kept for who asks about one (an editor,
 //! `levada check --explain`). Nothing is noted unless [`crate::workspace::Workspace::index`] is set.
 
-use crate::check::types::Ty;
 use crate::ir::{Span, Value};
+use crate::types::Ty;
 
 #[derive(Clone, Debug, Default)]
 pub struct Index {

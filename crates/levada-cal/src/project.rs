@@ -8,7 +8,7 @@
 //! beside it, or at most two levels away.
 
 use crate::diag::Diagnostic;
-use crate::seen;
+use crate::fs_deps;
 use crate::workspace::read_source;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct Project {
 impl Project {
     /// The project whose folder this is.
     pub fn read(folder: &Path) -> Result<Project, String> {
-        let folder = seen::canonicalize(folder).map_err(|e| {
+        let folder = fs_deps::canonicalize(folder).map_err(|e| {
             let shown = folder.display();
             format!("cannot read the project folder {shown}: {e}")
         })?;
@@ -47,7 +47,7 @@ impl Project {
 
     /// The project that a file or folder lies in, if it lies in one.
     pub fn around(path: &Path) -> Result<Option<Project>, String> {
-        let Ok(full) = seen::canonicalize(path) else {
+        let Ok(full) = fs_deps::canonicalize(path) else {
             return Ok(None);
         };
         match full.ancestors().find(|folder| is_project(folder)) {
@@ -92,7 +92,7 @@ impl Project {
 }
 
 pub fn is_project(folder: &Path) -> bool {
-    seen::is_file(&folder.join(".project")) || seen::is_file(&folder.join(".classpath"))
+    fs_deps::is_file(&folder.join(".project")) || fs_deps::is_file(&folder.join(".classpath"))
 }
 
 /// The folders of all projects in and below `folder`, by name; a project within another counts, too.
@@ -126,7 +126,7 @@ impl Stated {
             needs: Vec::new(),
         };
         let classpath = folder.join(".classpath");
-        if seen::is_file(&classpath) {
+        if fs_deps::is_file(&classpath) {
             with_elements(&classpath, "classpathentry", |entry| {
                 if entry.attribute("kind") != Some("src") {
                     return;
@@ -137,13 +137,13 @@ impl Stated {
                     None => stated.sources.push(folder.join(path)),
                 }
             })?;
-        } else if seen::is_dir(&folder.join("src")) {
+        } else if fs_deps::is_dir(&folder.join("src")) {
             stated.sources.push(folder.join("src"));
         } else {
             stated.sources.push(folder.to_path_buf());
         }
         let project = folder.join(".project");
-        if seen::is_file(&project) {
+        if fs_deps::is_file(&project) {
             // What only .project refers to comes last.
             with_elements(&project, "project", |element| {
                 let name = element.text().unwrap_or_default().trim();
@@ -212,7 +212,7 @@ fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
 
 /// By name; hidden ones are left out, and so are links, which may lead in circles.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    seen::content(folder);
+    fs_deps::content(folder);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
         .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))

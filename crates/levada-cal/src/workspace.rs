@@ -5,7 +5,7 @@ use crate::ast;
 use crate::check::{Checker, Library, Params};
 use crate::diag::{Diagnostic, Diagnostics, Sources};
 use crate::index::Index;
-use crate::{encoding, ir, library, lower, on_large_stack, parse, seen};
+use crate::{encoding, fs_deps, ir, library, lower, on_large_stack, parse};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
@@ -342,7 +342,7 @@ impl Workspace {
         params: &[(String, ir::Value)],
         at: ir::Span,
         diags: &mut Diagnostics,
-    ) -> Option<crate::check::hir::Actor> {
+    ) -> Option<crate::hir::Actor> {
         let (class, file) = library.get_key_value(class)?;
         let entity = file.entity.as_ref()?;
         let known: HashSet<&str> = entity.params.iter().map(|p| p.name.text.as_str()).collect();
@@ -381,7 +381,7 @@ impl Workspace {
     }
 
     /// `fir.Mac__3`: the class, and the parameters' values if they are few and short.
-    fn specialised_name(&mut self, class: &str, actor: &crate::check::hir::Actor) -> String {
+    fn specialised_name(&mut self, class: &str, actor: &crate::hir::Actor) -> String {
         let mut suffix = String::new();
         for global in actor.globals.iter().filter(|g| g.is_param) {
             match &global.value {
@@ -417,7 +417,7 @@ fn too_large() -> io::Error {
 
 /// The bytes of a source file; one that is too large is not read at all.
 pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
-    seen::content(path);
+    fs_deps::content(path);
     let file = fs::File::open(path)?;
     match file.metadata()?.len() > MAX_FILE {
         true => Err(too_large()),
@@ -447,11 +447,11 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
     let relative: PathBuf = class.split('.').collect();
     for root in roots {
         let cal = root.join(&relative).with_extension("cal");
-        if seen::is_file(&cal) {
+        if fs_deps::is_file(&cal) {
             return Some(ClassFile::Cal(cal));
         }
         let xdf = root.join(&relative).with_extension("xdf");
-        if seen::is_file(&xdf) {
+        if fs_deps::is_file(&xdf) {
             return Some(ClassFile::Xdf(xdf));
         }
     }
@@ -462,7 +462,7 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
 /// them.
 pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
     let (cal, xdf) = (path.with_extension("cal"), path.with_extension("xdf"));
-    if !seen::is_file(&cal) || !seen::is_file(&xdf) {
+    if !fs_deps::is_file(&cal) || !fs_deps::is_file(&xdf) {
         return None;
     }
     let name = path.file_stem()?.to_string_lossy();

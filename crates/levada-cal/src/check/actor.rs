@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Actors: ports, actions, patterns and guards.
 
-use super::hir::{self, Action, Expr, Input, Output};
-use super::types::Ty;
 use super::{Body, Checker, EntityId, stmt};
 use crate::ast;
 use crate::diag::Diagnostic;
+use crate::hir::{self, Action, Expr, Input, Output};
 use crate::ir::{self, Span};
 use crate::operators::{self, types::given};
+use crate::types::Ty;
 use std::collections::HashMap;
 
 /// No action takes or gives more elements of one port at once.

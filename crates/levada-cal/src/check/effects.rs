@@ -2,7 +2,7 @@
 //! What functions and procedures do beyond giving a value: which of their list parameters they
 //! write, and whether they touch anything that outlives the call.
 
-use super::hir::{
+use crate::hir::{
     Expr, ExprKind, Global, LocalId, Place, Proc, ProcBody, ProcId, Stmt, StmtKind, Var,
 };
 

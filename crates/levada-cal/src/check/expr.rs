@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Expressions: names, types, and constants folded on the way.
 
-use super::hir::{self, Expr, ExprKind, Place, ProcId, Var};
 use super::scope::{Found, Item};
-use super::types::Ty;
 use super::{Body, Checker};
 use crate::ast;
 use crate::diag::Diagnostic;
 use crate::eval::{self, Evaluator};
+use crate::hir::{self, Expr, ExprKind, Place, ProcId, Var};
 use crate::ir::{BinOp, Span, UnOp, Value};
 use crate::operators;
+use crate::types::Ty;
 
 /// A call with constant arguments is worth computing if it is this cheap.
 const MAX_LIST: usize = 1 << 16;

@@ -8,22 +8,20 @@
 mod actor;
 pub mod effects;
 mod expr;
-pub mod hir;
 mod names;
 pub mod note;
-mod open;
 mod order;
 mod scope;
 mod stmt;
-pub mod types;
+mod unspecified;
 mod unused;
 mod vars;
 
 use crate::ast;
 use crate::diag::Diagnostic;
 use crate::eval::{Evaluator, Stop};
+use crate::hir::{self, GlobalId, LocalId, ProcId};
 use crate::ir::{Span, Value};
-use hir::{GlobalId, LocalId, ProcId};
 use names::Names;
 use scope::Scope;
 use std::collections::HashMap;

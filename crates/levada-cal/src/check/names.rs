@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The names of variables that are visible at a place of a body.
 
-use super::hir::LocalId;
+use crate::hir::LocalId;
 use std::collections::HashMap;
 
 /// A stack of names; each lookup takes constant time.

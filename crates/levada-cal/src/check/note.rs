@@ -2,14 +2,14 @@
 //! What is noted for the [`Index`] while checking: expressions with their rules, and names with their
 //! declarations.
 
-use super::hir::{Expr, ExprKind, Local, ProcId};
 use super::scope::Found;
-use super::types::Ty;
 use super::{Body, Checker, EntityId};
 use crate::ast;
+use crate::hir::{Expr, ExprKind, Local, ProcId};
 use crate::index::{Given, Index, Kind, Named, Typed};
 use crate::ir::{BinOp, Span};
 use crate::operators;
+use crate::types::Ty;
 
 /// What is being noted, and what can only be said when all is checked.
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    pub(super) fn note_global(&mut self, span: Span, id: super::hir::GlobalId) {
+    pub(super) fn note_global(&mut self, span: Span, id: crate::hir::GlobalId) {
         if self.notes.is_none() {
             return;
         }
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
         self.note(span, declared, kind, || about);
     }
 
-    pub(super) fn note_global_use(&mut self, path: &ast::Path, id: super::hir::GlobalId) {
+    pub(super) fn note_global_use(&mut self, path: &ast::Path, id: crate::hir::GlobalId) {
         self.note_global(parts(path).0, id);
     }
 
@@ -183,7 +183,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn note_port(&mut self, span: Span, port: &super::hir::Port, kind: &str) {
+    pub(super) fn note_port(&mut self, span: Span, port: &crate::hir::Port, kind: &str) {
         let about = || format!("`{} {}`: {} {kind} port", port.ty, port.name, article(kind));
         self.note(span, port.span, Kind::Port, about);
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The order in which actions are tried: tags, priorities and schedules.
 
-use super::{Checker, EntityId, hir};
+use super::{Checker, EntityId};
 use crate::ast;
 use crate::diag::Diagnostic;
+use crate::hir;
 use crate::ir;
 use std::collections::{BTreeSet, HashMap};
 

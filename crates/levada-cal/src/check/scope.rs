@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Names: what an actor or unit declares, and what it imports.
 
-use super::{Body, Checker, EntityId, hir};
+use super::{Body, Checker, EntityId};
 use crate::ast;
 use crate::diag::{Diagnostic, Severity};
+use crate::hir;
 use crate::ir::Span;
 use std::collections::HashMap;
 

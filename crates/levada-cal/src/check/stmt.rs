@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statements.
 
-use super::hir::{Expr, ExprKind, LocalId, Place, Stmt, StmtKind, Var};
 use super::scope::{Found, Item};
-use super::types::Ty;
 use super::{Body, Checker};
 use crate::ast;
 use crate::diag::Diagnostic;
+use crate::hir::{Expr, ExprKind, LocalId, Place, Stmt, StmtKind, Var};
 use crate::ir::{BinOp, Span, Value};
+use crate::types::Ty;
 
 /// The variables' first values, as assignments.
 pub(super) fn assignments(body: &Body, inits: Vec<(LocalId, Expr)>) -> Vec<Stmt> {

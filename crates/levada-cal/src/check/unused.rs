@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an actor declares and never uses: worth a warning, never an error.
 
-use super::hir::{self, Var};
 use super::scope::Item;
 use super::{Body, Checker, EntityId};
 use crate::diag::{Diagnostic, Severity};
+use crate::hir::{self, Var};
 use crate::ir::Span;
 use std::collections::HashSet;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Types, sizes, variables, functions and procedures: what is declared, and its values.
 
-use super::hir::{self, GlobalId, LocalId, ProcBody, ProcId};
 use super::scope::Item;
-use super::types::{self, Ty};
 use super::{Body, Checker, EntityId};
 use crate::ast::{self, TypeKind};
 use crate::diag::Diagnostic;
 use crate::eval::{self, Stop};
+use crate::hir::{self, GlobalId, LocalId, ProcBody, ProcId};
 use crate::ir::{Span, Value};
 use crate::natives;
 use crate::operators::{self, types::given};
+use crate::types::{self, Ty};
 
 /// A list longer than this is not made at compile time.
 const MAX_CONSTANT_SCALARS: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 
 use super::cache::{Scratch, is_sound, keep, touch};
 use super::{CompileError, Options, jobs_of, read, run_paths};
-use crate::{cpp, headers, seen};
+use crate::{cpp, fs_deps, headers};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs;
@@ -97,7 +97,7 @@ impl Compiler {
             flags,
             version: String::new(),
         };
-        cc.words.iter().for_each(|word| seen::program(word));
+        cc.words.iter().for_each(|word| fs_deps::program(word));
         let out = cc.output(cc.command(), |c| {
             c.arg("--version");
         })?;

@@ -2,13 +2,13 @@
 //! An actor class in C: where its variables live, what its parts are called.
 
 use super::Options;
-use super::course::Course;
+use super::candidate_scan::Round;
+use super::firing_sequence::Course;
 use super::inline::inlined;
-use super::large::{Large, large};
-use super::ranked;
-use super::round::Round;
+use super::large_locals::{Large, large};
+use super::register_promotion;
 use super::value::{c_type, const_type};
-use super::walk::Walk;
+use super::vlc_walk::Walk;
 use super::writer::Names;
 use crate::ir::*;
 use crate::ranges::{Ranges, hidden_param, walk};
@@ -101,7 +101,7 @@ impl<'a> Class<'a> {
         let may: Vec<bool> = (actor.globals.iter().zip(&used))
             .map(|(g, used)| !g.constant && !list(g) && !used)
             .collect();
-        let mut registers = ranked::registers(actor, &inlined, &may);
+        let mut registers = register_promotion::registers(actor, &inlined, &may);
         // What it has done is in the state while it waits for input: a new version may take over there.
         if actor.inputs.is_empty() && actor.procs.iter().any(|p| p.native) {
             registers.fill(false);

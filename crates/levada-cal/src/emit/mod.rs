@@ -9,23 +9,23 @@
 //! except that floating-point operations must not be contracted (`-ffp-contract=off`).
 
 mod actor;
-mod again;
+mod bounds_check_hoist;
+mod branchless_select;
+mod candidate_scan;
 mod class;
-mod counted;
-mod course;
+mod counted_loop;
 mod expr;
+mod firing_sequence;
 mod inline;
-mod large;
-mod masked;
+mod large_locals;
 mod memory;
 mod native;
-mod ranked;
-mod round;
+mod refire_loop;
+mod register_promotion;
 mod schedule;
 mod stmt;
-mod unchecked;
 mod value;
-mod walk;
+mod vlc_walk;
 mod writer;
 
 pub use actor::{asks_native, body_weight, consumed, is_light, produced, weight};
@@ -35,7 +35,7 @@ pub use value::{c_type, size_of};
 
 use crate::diag::Diagnostic;
 use crate::ir::*;
-use crate::signature::Signature;
+use crate::native_signature::Signature;
 use class::Class;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -20,9 +20,9 @@
 //! native, which may take its time, asks after each firing whether others want the worker.
 
 use super::actor::{asks_native, calls_native, consumed, produced};
-use super::again::{AHEAD, looks_at_state_only};
+use super::candidate_scan::Round;
 use super::class::{Class, Home, any_stmt, exprs_of};
-use super::round::Round;
+use super::refire_loop::{AHEAD, looks_at_state_only};
 use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
 use crate::ir::*;

@@ -6,8 +6,8 @@
 //! after the other in a loop, with local buffers between them. It fires only if all its elements and
 //! all its room are there; if not, the phases go on one by one.
 
-use super::lasting::lasts;
-use super::moves::Moves;
+use super::long_running::lasts;
+use super::renumber::Moves;
 use super::schedule::{Firing, Schedule};
 use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
 use crate::classify::Step;

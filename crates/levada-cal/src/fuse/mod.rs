@@ -25,9 +25,9 @@
 //! The merged instance is called `a+b`, its action `a.x+b.y`.
 
 mod around;
-mod lasting;
+mod long_running;
 mod merge;
-mod moves;
+mod renumber;
 mod schedule;
 
 use crate::classify::{Step, Steps};

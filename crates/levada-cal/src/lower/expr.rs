@@ -2,11 +2,11 @@
 //! Scalar expressions.
 
 use super::{Build, Lowerer};
-use crate::check::hir::{self, ExprKind, Var};
-use crate::check::types::Ty;
 use crate::eval;
+use crate::hir::{self, ExprKind, Var};
 use crate::ir::{self, BinOp, Expr, Place, Span, Type, Value, VarRef};
 use crate::operators::{self, types::held, value::is_comparison};
+use crate::types::Ty;
 
 /// So many operations in a row stand in one expression.
 const MAX_CHAIN: u32 = 64;

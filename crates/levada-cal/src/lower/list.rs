@@ -4,11 +4,11 @@
 use super::expr::{coerce, int, load, same_storage};
 use super::{Build, Lowerer};
 use crate::check::effects::{self, Event};
-use crate::check::hir::{self, ExprKind, Var};
-use crate::check::types::Ty;
 use crate::eval::{self, Evaluator};
+use crate::hir::{self, ExprKind, Var};
 use crate::ir::{self, Arg, BinOp, Expr, Place, Span, Stmt, StmtKind, Type, Value, VarRef};
 use crate::operators::types::held;
+use crate::types::Ty;
 
 /// A constant list up to this size is stored element by element rather than copied from a table.
 const FEW: usize = 4;

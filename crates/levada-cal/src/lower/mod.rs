@@ -11,10 +11,10 @@ mod stmt;
 mod text;
 
 use crate::check::effects::{self, Effects, Event};
-use crate::check::hir::{self, ProcBody, Var};
-use crate::check::types::Ty;
 use crate::diag::Sources;
+use crate::hir::{self, ProcBody, Var};
 use crate::ir::{self, Span, Value};
+use crate::types::Ty;
 use std::collections::{HashMap, HashSet};
 
 /// Lowers an actor that was checked without errors; `name` is what it is to be called.

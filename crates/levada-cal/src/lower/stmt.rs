@@ -4,7 +4,7 @@
 use super::expr::{coerce, int, load};
 use super::{Build, Lowerer};
 use crate::check::effects;
-use crate::check::hir::{self, Var};
+use crate::hir::{self, Var};
 use crate::ir::{self, BinOp, Expr, Place, Span, StmtKind, Type, VarRef};
 
 impl<'a> Lowerer<'a> {

@@ -4,7 +4,7 @@
 use super::expr::{int, load, printable, string};
 use super::list::{element, len, whole};
 use super::{Build, Lowerer};
-use crate::check::hir;
+use crate::hir;
 use crate::ir::{BinOp, Expr, ExprKind, Place, Span, StmtKind, Type, VarRef};
 
 impl<'a> Lowerer<'a> {

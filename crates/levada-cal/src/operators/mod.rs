@@ -11,7 +11,7 @@
 //! operands are literals, constants, parameters, variables or elements of a channel. What the emitter
 //! writes in C is compared with all of this by `tests/back_differential.rs`.
 
-pub mod half;
+pub mod float16;
 pub mod range;
 pub mod types;
 pub mod value;

@@ -11,8 +11,8 @@
 //! a literal with a point, but for its value: its rule type is `float`, and its machine type `double`,
 //! so that no digit is lost where a `double` is wanted.
 
-use crate::check::types::{INT32, Ty, int, uint};
 use crate::ir;
+use crate::types::{INT32, Ty, int, uint};
 
 /// The smallest type that holds a number: the type of its literal.
 pub fn literal(value: u64) -> Ty {

@@ -2,7 +2,7 @@
 //! The values of operations: integers exactly, then wrapped in the container of their type; floating
 //! point rounded to its type after each operation.
 
-use super::half;
+use super::float16;
 use crate::ir::{BinOp, Type, UnOp, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -90,7 +90,7 @@ fn held(v: i128, ty: &Type) -> i128 {
 pub fn round(v: f64, ty: &Type) -> f64 {
     match ty {
         Type::Float { bits: 64 } => v,
-        Type::Float { bits: 16 } => f64::from(half::nearest(v as f32)),
+        Type::Float { bits: 16 } => f64::from(float16::nearest(v as f32)),
         _ => f64::from(v as f32),
     }
 }

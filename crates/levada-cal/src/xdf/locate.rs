@@ -5,7 +5,7 @@
 //! not want to name as well. Networks seldom state their package, so the root is found by trying:
 //! the folder above the file from which most of the classes that the network names can be found.
 
-use crate::seen;
+use crate::fs_deps;
 use crate::workspace::{ClassFile, read_source};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const MAX_PACKAGE_DEPTH: usize = 16;
 /// Finds root and class of the file at `path`, which may lie below one of `roots`; the error is a
 /// sentence.
 pub fn locate_in(path: &Path, roots: &[PathBuf]) -> Result<NetworkFile, String> {
-    let known = seen::canonicalize(path).ok().and_then(|full| {
+    let known = fs_deps::canonicalize(path).ok().and_then(|full| {
         let root = roots.iter().find(|root| full.starts_with(root))?;
         let class = full.strip_prefix(root).ok()?.with_extension("");
         let parts: Option<Vec<&str>> = class.iter().map(|part| part.to_str()).collect();
@@ -51,8 +51,8 @@ pub fn locate(path: &Path) -> Result<NetworkFile, String> {
             "{shown} is neither a network (.xdf) nor an actor (.cal)"
         ));
     }
-    let full = seen::canonicalize(path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    if !seen::is_file(&full) {
+    let full = fs_deps::canonicalize(path).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    if !fs_deps::is_file(&full) {
         return Err(format!("{shown} is not a file"));
     }
     let text = read_source(&full).map_err(|e| format!("cannot read {shown}: {e}"))?;
@@ -112,7 +112,7 @@ fn exists(root: &Path, class: &str) -> bool {
     let relative: PathBuf = class.split('.').collect();
     ["cal", "xdf"]
         .iter()
-        .any(|e| seen::is_file(&root.join(&relative).with_extension(e)))
+        .any(|e| fs_deps::is_file(&root.join(&relative).with_extension(e)))
 }
 
 /// The classes that a network names, without a care for whether the file is otherwise right.

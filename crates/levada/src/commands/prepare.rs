@@ -8,7 +8,7 @@ use crate::common::output::{self, Failure, failure_with};
 use crate::common::prepare_cache::{Answer, Entry};
 use crate::common::{io_options, program, resolve};
 use levada_cal::natives::OptionNames;
-use levada_cal::{compile, seen};
+use levada_cal::{compile, fs_deps};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
 
 /// From the sources; what comes of them is kept.
 fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failure> {
-    seen::begin();
+    fs_deps::begin();
     let mut loaded = resolve::load(&args.network)?;
     let options = compile::Options {
         before: Some(step_back),
@@ -72,7 +72,7 @@ fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failur
         shown: loaded.shown,
         seen: Vec::new(),
     };
-    if let (Some(seen), Some(entry)) = (seen::taken(), entry) {
+    if let (Some(seen), Some(entry)) = (fs_deps::taken(), entry) {
         answer.seen = seen;
         entry.keep(&answer);
     }

@@ -6,7 +6,7 @@
 use crate::cli::{CompileArgs, NetworkArgs};
 use crate::common::output;
 use levada_cal::natives::Files;
-use levada_cal::{compile, seen};
+use levada_cal::{compile, fs_deps};
 use levada_files::read_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,7 +79,7 @@ impl Entry {
             return None;
         }
         let answer: Answer = serde_json::from_str(answer).ok()?;
-        let holds = seen::holds(&answer.seen) && compile::is_kept(&answer.object);
+        let holds = fs_deps::holds(&answer.seen) && compile::is_kept(&answer.object);
         holds.then_some(answer)
     }
 

@@ -9,7 +9,7 @@ use levada_cal::ir;
 use levada_cal::project::{self, Project};
 use levada_cal::workspace::{ClassFile, Workspace};
 use levada_cal::xdf::{self, NetworkFile};
-use levada_cal::{compile, cpp, seen};
+use levada_cal::{compile, cpp, fs_deps};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
         );
     }
     for dir in &args.path {
-        if !seen::is_dir(dir) {
+        if !fs_deps::is_dir(dir) {
             return failure(format!("--path {}: there is no such folder", dir.display()));
         }
     }
@@ -88,16 +88,16 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     let typed = args.network.as_str();
     let path = Path::new(typed);
     let is_file_name = typed.contains('/') || typed.ends_with(".xdf") || typed.ends_with(".cal");
-    if seen::is_dir(path) {
+    if fs_deps::is_dir(path) {
         return failure_with(
             format!("{typed} is a folder, not a network"),
             "name the .xdf file of the top network",
         );
     }
-    if is_file_name && !seen::exists(path) {
+    if is_file_name && !fs_deps::exists(path) {
         return failure(format!("there is no file {typed}"));
     }
-    if path.extension().is_some_and(|e| e == "c") && seen::is_file(path) {
+    if path.extension().is_some_and(|e| e == "c") && fs_deps::is_file(path) {
         return failure_with(
             format!("{typed} is a C source, not a network (.xdf)"),
             format!(
@@ -143,7 +143,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     }
     let found = Workspace::new(roots.clone()).find(typed);
     // A file of the name, but no class: the file was meant.
-    if found.is_none() && seen::exists(path) {
+    if found.is_none() && fs_deps::exists(path) {
         return failure_with(
             format!("{typed} is neither a network (.xdf) nor an actor (.cal)"),
             "name the .xdf file of the top network",
@@ -178,7 +178,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
 /// The project that `--project` names: the folder itself, or the one in it that has the class.
 fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
     let shown = folder.display();
-    if !seen::is_dir(folder) {
+    if !fs_deps::is_dir(folder) {
         return failure(format!("--project {shown}: there is no such folder"));
     }
     if project::is_project(folder) {
@@ -229,7 +229,7 @@ fn project(folder: &Path, class: Option<&str>) -> Result<Project, Failure> {
 }
 
 fn read_folder(folder: &Path) -> std::io::Result<std::fs::ReadDir> {
-    seen::content(folder);
+    fs_deps::content(folder);
     std::fs::read_dir(folder)
 }
 
@@ -240,7 +240,7 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     if let Some(folder) = loaded
         .root
         .as_ref()
-        .and_then(|r| seen::canonicalize(r).ok())
+        .and_then(|r| fs_deps::canonicalize(r).ok())
         .and_then(|r| Some(r.parent()?.join("natives")))
         && let Ok(entries) = read_folder(&folder)
     {
@@ -251,8 +251,8 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
         files.sort();
     }
     for file in &args.native {
-        match seen::canonicalize(file) {
-            Ok(full) if seen::is_file(&full) => files.push(full),
+        match fs_deps::canonicalize(file) {
+            Ok(full) if fs_deps::is_file(&full) => files.push(full),
             _ => {
                 return failure(format!(
                     "--native {}: there is no such file",

@@ -4,11 +4,11 @@
 use super::text;
 use crate::common::projects::Projects;
 use levada_cal::check::note;
-use levada_cal::check::types::Ty;
 use levada_cal::diag::{self, Diagnostics, Severity, Sources};
 use levada_cal::encoding;
 use levada_cal::index::Index;
 use levada_cal::ir::Span;
+use levada_cal::types::Ty;
 use levada_cal::workspace::{Workspace, read_source};
 use levada_cal::xdf;
 use lsp_types::{

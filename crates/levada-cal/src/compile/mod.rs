@@ -10,16 +10,17 @@
 
 mod cache;
 mod compiler;
-mod undeclared;
+mod implicit_decls;
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
 use crate::workspace::read_source;
-use crate::{cpp, emit, fuse, includes, ir, native_actors, seen};
+use crate::{cpp, emit, fs_deps, fuse, includes, ir, native_actors};
 use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, has_seal, is_kept, make_private, seal};
 use compiler::{Compiler, hex};
 pub use compiler::{for_this_processor, may_fork, processor, touches_each_page, wrapped};
+pub use implicit_decls::Undeclared;
 use sha2::Digest;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -27,7 +28,6 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-pub use undeclared::Undeclared;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -269,7 +269,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     if is_kept(&object) {
         return Ok(Compiled {
             warnings: emitted.warnings,
-            undeclared: undeclared::again(&object),
+            undeclared: implicit_decls::again(&object),
             object,
             cached: true,
             options: names,
@@ -327,11 +327,11 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     if !missing.is_empty() {
         return Err(undefined(&emitted, &missing));
     }
-    undeclared::keep(&object, &said);
+    implicit_decls::keep(&object, &said);
     keep(&out, &object)?;
     prune(&cache);
     Ok(Compiled {
-        undeclared: undeclared::all(&said),
+        undeclared: implicit_decls::all(&said),
         object,
         warnings: emitted.warnings,
         cached: false,
@@ -507,7 +507,7 @@ fn in_process(name: &str) -> bool {
 
 /// The text of a file; of a shared object what looks like text, to tell one from another.
 pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
-    seen::content(path);
+    fs_deps::content(path);
     let text = match is_shared_object(path) {
         true => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         false => read_source(path).and_then(|bytes| {

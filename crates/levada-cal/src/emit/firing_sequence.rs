@@ -14,8 +14,8 @@
 //! or room are missing the firings are done one by one, as ever.
 
 use super::actor::{consumed, produced, scalar};
-use super::again::AHEAD;
 use super::class::{Class, Home};
+use super::refire_loop::AHEAD;
 use super::value::{c_type, const_type};
 use super::writer::{Writer, comment};
 use crate::ir::*;

@@ -12,9 +12,9 @@
 //! Where the table has nothing (a key that leads out of a list, too few elements) it fires as ever.
 
 use super::actor::{consumed, produced, scalar};
-use super::again::looks_at_state_only;
 use super::class::{Class, expr_mentions};
-use super::counted::state_variable;
+use super::counted_loop::state_variable;
+use super::refire_loop::looks_at_state_only;
 use super::value::{c_type, size_of};
 use super::writer::Writer;
 use crate::interp::Trial;

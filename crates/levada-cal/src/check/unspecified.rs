@@ -2,12 +2,12 @@
 //! What the language leaves open, and Levada has chosen: notes for whoever asks. Programs that were
 //! tested elsewhere may rely on another choice.
 
-use super::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
-use super::types::Ty;
 use super::{Checker, order};
 use crate::diag::Diagnostic;
+use crate::hir::{Action, Actor, Expr, ExprKind, LocalId, Place, Var};
 use crate::ir::{BinOp, UnOp, Value};
 use crate::operators::smallest;
+use crate::types::Ty;
 use std::collections::BTreeSet;
 
 impl Checker<'_> {

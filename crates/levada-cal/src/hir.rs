@@ -4,9 +4,9 @@
 //! Between the syntax and the representation ([`crate::ir`]): expressions may still be lists, and
 //! are not yet split into what is pure and what needs statements.
 
-use super::types::Ty;
 use crate::eval::Stop;
 use crate::ir::{self, BinOp, Span, UnOp, Value};
+use crate::types::Ty;
 
 pub type GlobalId = usize;
 pub type ProcId = usize;
