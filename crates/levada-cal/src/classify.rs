@@ -8,7 +8,7 @@
 //! Guards are not interpreted. An actor is static where one of its actions can always fire (the
 //! last candidate has no guard) and all candidates have the same rates.
 
-use crate::emit::{consumed, produced};
+use crate::ir::action::{consumed, produced};
 use crate::ir::*;
 
 /// Elements that one firing takes from each input and puts to each output, by port.

@@ -3,7 +3,7 @@
 //!
 //! It computes exactly what the compiled program would: in machine types, by [`crate::operators`].
 
-use crate::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Var};
+use crate::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Stop, Var};
 use crate::ir::{BinOp, Span, UnOp, Value};
 use crate::operators::types::{compared, printed};
 use crate::operators::value::{self, DivisionByZero, Scalar};
@@ -12,18 +12,6 @@ use crate::types::Ty;
 /// How much work one evaluation may be.
 const MAX_STEPS: u64 = 8_000_000;
 const MAX_DEPTH: u32 = 100;
-
-#[derive(Clone, Debug)]
-pub enum Stop {
-    /// It depends on what is not known at compile time: a state variable, a native function, a
-    /// parameter without a value.
-    NotConstant(Span),
-    TooMuchWork(Span),
-    /// It depends on what is wrong, and has been reported.
-    Reported,
-    /// It would fail when run.
-    Fault(Span, String),
-}
 
 pub struct Evaluator<'a> {
     globals: &'a [Global],

@@ -4,13 +4,25 @@
 //! Between the syntax and the representation ([`crate::ir`]): expressions may still be lists, and
 //! are not yet split into what is pure and what needs statements.
 
-use crate::eval::Stop;
 use crate::ir::{self, BinOp, Span, UnOp, Value};
 use crate::types::Ty;
 
 pub type GlobalId = usize;
 pub type ProcId = usize;
 pub type LocalId = usize;
+
+/// Why an expression has no value at compile time.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// It depends on what is not known at compile time: a state variable, a native function, a
+    /// parameter without a value.
+    NotConstant(Span),
+    TooMuchWork(Span),
+    /// It depends on what is wrong, and has been reported.
+    Reported,
+    /// It would fail when run.
+    Fault(Span, String),
+}
 
 #[derive(Clone, Debug)]
 pub struct Expr {

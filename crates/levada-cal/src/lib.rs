@@ -2,6 +2,7 @@
 //! The CAL and XDF compiler: parse, check, elaborate, classify, fuse, emit C.
 
 pub mod ast;
+pub mod c_types;
 pub mod check;
 pub mod classify;
 pub mod compile;
@@ -23,7 +24,6 @@ pub mod ir;
 pub mod lex;
 mod library;
 pub mod lower;
-mod native_actors;
 pub mod native_signature;
 pub mod natives;
 pub mod operators;

@@ -7,7 +7,7 @@
 //! The text is read, not compiled: what the preprocessor decides is not known here. So where there are
 //! several definitions, or one in an `#if`, nothing is said of any.
 
-use crate::emit::c_type;
+use crate::c_types::c_type;
 use crate::ir::{Proc, Type};
 use crate::natives;
 

@@ -14,8 +14,10 @@
 
 use crate::classify::{Steps, most_firings, moved, rates, steps};
 use crate::diag::Diagnostic;
-use crate::emit::{Bursts, mentions, weight};
+use crate::emit::Bursts;
 use crate::interp::{Machine, Options, Outcome};
+use crate::ir::action::weight;
+use crate::ir::visit::mentions;
 use crate::ir::*;
 use crate::ranges::{Range, dimensions};
 use std::collections::HashMap;

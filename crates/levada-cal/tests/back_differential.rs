@@ -71,7 +71,7 @@ fn network(program: &random::Program, name: &str, dir: &Path) -> Result<Network,
         for e in &c.to {
             most = most.max(emit::Bursts::of(&net.instances[e.instance].actor).inputs[e.port]);
         }
-        let size = emit::size_of(&from.outputs[c.from.port].ty);
+        let size = levada_cal::c_types::size_of(&from.outputs[c.from.port].ty);
         let usual = emit::default_capacity(size, most);
         c.capacity = Some(c.capacity.map_or(usual, |n| n.max(most)));
     }

@@ -19,8 +19,8 @@ mod vars;
 
 use crate::ast;
 use crate::diag::Diagnostic;
-use crate::eval::{Evaluator, Stop};
-use crate::hir::{self, GlobalId, LocalId, ProcId};
+use crate::eval::Evaluator;
+use crate::hir::{self, GlobalId, LocalId, ProcId, Stop};
 use crate::ir::{Span, Value};
 use names::Names;
 use scope::Scope;

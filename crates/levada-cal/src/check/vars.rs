@@ -5,12 +5,11 @@ use super::scope::Item;
 use super::{Body, Checker, EntityId};
 use crate::ast::{self, TypeKind};
 use crate::diag::Diagnostic;
-use crate::eval::{self, Stop};
-use crate::hir::{self, GlobalId, LocalId, ProcBody, ProcId};
+use crate::hir::{self, GlobalId, LocalId, ProcBody, ProcId, Stop};
 use crate::ir::{Span, Value};
-use crate::natives;
 use crate::operators::{self, types::given};
 use crate::types::{self, Ty};
+use crate::{eval, natives};
 
 /// A list longer than this is not made at compile time.
 const MAX_CONSTANT_SCALARS: u64 = 1 << 20;

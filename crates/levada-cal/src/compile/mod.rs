@@ -11,11 +11,12 @@
 mod cache;
 mod compiler;
 mod implicit_decls;
+mod native_actors;
 
 use crate::diag::Diagnostic;
 use crate::natives::OptionNames;
 use crate::workspace::read_source;
-use crate::{cpp, emit, fs_deps, fuse, includes, ir, native_actors};
+use crate::{cpp, emit, fs_deps, fuse, includes, ir};
 use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, has_seal, is_kept, make_private, seal};
 use compiler::{Compiler, hex};
@@ -24,10 +25,8 @@ pub use implicit_decls::Undeclared;
 use sha2::Digest;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
 
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -2,118 +2,18 @@
 //! An actor class as C: its state, tables, procedures, actions, `init` and class record. The
 //! scheduling of its actions is in `schedule`.
 
-use super::class::{Class, Home, any_stmt};
+use super::class::{Class, Home};
 use super::expr::Code;
 use super::stmt::{convert_text, locals_of, used_locals};
-use super::value::{Ct, X, c_type, const_type, float_literal, lie_alike, size_of};
+use super::value::{flatten, lie_alike, scalar, zero_of};
 use super::writer::{Names, Writer, comment, string_literal};
+use crate::c_types::{c_type, const_type, size_of};
+use crate::ir::action::{MUCH, consumed, light, produced, size, weigh};
+use crate::ir::visit::walk;
 use crate::ir::*;
-use crate::operators::Scalar;
-use crate::ranges::{Range, dimensions, hidden_param, innermost, walk};
+use crate::ranges::{Range, dimensions, hidden_param, innermost};
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashSet};
-
-/// Elements that an action takes from or puts to each of its ports, in the order of the patterns.
-pub fn rates(patterns: impl Iterator<Item = (usize, u32)>) -> Vec<(usize, u32)> {
-    let mut rates: Vec<(usize, u32)> = Vec::new();
-    let mut at = BTreeMap::new();
-    for (port, n) in patterns {
-        let at = *at.entry(port).or_insert(rates.len());
-        match rates.get_mut(at) {
-            Some(rate) => rate.1 += n,
-            None => rates.push((port, n)),
-        }
-    }
-    rates
-}
-
-pub fn consumed(a: &Action) -> Vec<(usize, u32)> {
-    rates(a.inputs.iter().map(|i| (i.port, i.count())))
-}
-
-pub fn produced(a: &Action) -> Vec<(usize, u32)> {
-    rates(a.outputs.iter().map(|o| (o.port, o.count())))
-}
-
-/// Small enough to be written out wherever it is used.
-pub fn is_light(a: &Action) -> bool {
-    light(a, &|_| MUCH)
-}
-
-fn light(a: &Action, call: &dyn Fn(usize) -> usize) -> bool {
-    let loops = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::For { .. }));
-    let tokens: u32 = a.inputs.iter().map(Input::count).sum::<u32>()
-        + a.outputs.iter().map(Output::count).sum::<u32>();
-    !loops(&a.body) && !loops(&a.guard.body) && weigh(a, call) < 120 && tokens <= 16
-}
-
-/// What calls count, and loops whose turns are not known.
-const MUCH: usize = 1000;
-
-/// The C compiler does so many turns at once of a loop that does nothing but to compute elements.
-const LANES: usize = 8;
-
-/// How much an action does, roughly: a loop as much as it has turns. Calls count as a lot, and so
-/// does a loop whose turns are not known.
-pub fn weight(a: &Action) -> usize {
-    weigh(a, &|_| MUCH)
-}
-
-/// The part of the weight that the statements of the body have.
-pub fn body_weight(a: &Action) -> usize {
-    size(&a.body.stmts, &|_| MUCH)
-}
-
-fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
-    let body = |b: &Body| size(&b.stmts, call);
-    let mut n = body(&a.body) + body(&a.guard.body);
-    let scalars = a
-        .outputs
-        .iter()
-        .flat_map(|o| &o.values)
-        .filter_map(|v| match v {
-            OutputValue::Scalar(e) => Some(e),
-            OutputValue::List(_) => None,
-        });
-    for e in scalars.chain(&a.guard.conditions) {
-        walk(e, &mut |_| n += 1);
-    }
-    n
-}
-
-/// How much statements do.
-fn size(stmts: &[Stmt], call: &dyn Fn(usize) -> usize) -> usize {
-    fn turns(from: &Expr, to: &Expr) -> Option<usize> {
-        match (&from.kind, &to.kind) {
-            (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
-                usize::try_from((b - a).max(-1) + 1).ok()
-            }
-            _ => None,
-        }
-    }
-    let computes = |body: &[Stmt]| {
-        body.iter().all(|s| {
-            let mut plain = matches!(s.kind, StmtKind::Assign(..));
-            super::class::exprs_of(s, &mut |e| plain &= !matches!(e.kind, ExprKind::Call(..)));
-            plain
-        })
-    };
-    let mut n = 0usize;
-    for s in stmts {
-        super::class::exprs_of(s, &mut |_| n += 1);
-        n += match &s.kind {
-            StmtKind::If(_, a, b) => size(a, call) + size(b, call),
-            StmtKind::For { from, to, body, .. } => turns(from, to).map_or(MUCH, |t| {
-                let lanes = if computes(body) { LANES } else { 1 };
-                (t * size(body, call)).div_ceil(lanes).min(MUCH)
-            }),
-            StmtKind::Call(p, _) => call(*p),
-            StmtKind::While(..) | StmtKind::Print { .. } => MUCH,
-            _ => 1,
-        };
-    }
-    n
-}
+use std::collections::HashSet;
 
 impl<'a> Class<'a> {
     /// Everything of the class but its `run`.
@@ -608,7 +508,7 @@ impl<'a> Class<'a> {
 
 fn mark_used(e: &Expr, used: &mut [bool]) {
     walk(e, &mut |e| {
-        super::class::expr_mentions(e, &|_, _| false, &mut |v, _| {
+        crate::ir::visit::expr_mentions(e, &|_, _| false, &mut |v, _| {
             if let VarRef::Local(l) = v {
                 used[l] = true;
             }
@@ -650,7 +550,7 @@ impl<'a, 'w> Code<'a, 'w> {
     fn bind_inputs(&mut self, a: &'a Action, used: &[bool]) -> usize {
         let mut written = vec![false; self.body.locals.len()];
         let class = self.class;
-        super::class::mentions(&self.body.stmts, &|p, i| class.writes(p, i), &mut |v, w| {
+        crate::ir::visit::mentions(&self.body.stmts, &|p, i| class.writes(p, i), &mut |v, w| {
             if let (VarRef::Local(l), true) = (v, w) {
                 written[l] = true;
             }
@@ -784,72 +684,4 @@ impl<'a, 'w> Code<'a, 'w> {
             offset[o.port] += o.count();
         }
     }
-}
-
-/// A list value as C initialisers, missing elements as zero.
-pub fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
-    match (v, dims) {
-        (Value::List(vs), [n, rest @ ..]) => {
-            for v in vs.iter().take(*n as usize) {
-                flatten(v, rest, ty, out);
-            }
-            let each: u32 = rest.iter().product();
-            for _ in 0..(*n as usize).saturating_sub(vs.len()) * each as usize {
-                out.push(zero_of(ty).to_string());
-            }
-        }
-        _ => out.push(scalar(v, ty)),
-    }
-}
-
-/// What nobody has set.
-fn zero_of(ty: &Type) -> &'static str {
-    match ty {
-        Type::String => "\"\"",
-        _ => "0",
-    }
-}
-
-/// A scalar value in C, as a variable of `ty` holds it.
-pub fn scalar(v: &Value, ty: &Type) -> String {
-    match (v, ty) {
-        (Value::List(_), _) => "0".to_string(),
-        (Value::Bool(b), Type::Bool) => b.to_string(),
-        (Value::String(s), _) => string_literal(s),
-        _ => match Scalar::of(v, ty) {
-            Scalar::Float(f) => float_literal(f, Ct::of(ty)),
-            number => X::literal(number.int(), Ct::of(ty)).text,
-        },
-    }
-}
-
-/// Does a guard ask a native function? Then its answer may change without a firing.
-pub fn asks_native(actor: &Actor, a: &Action) -> bool {
-    has_effects(actor, &a.guard.body) || a.guard.conditions.iter().any(|e| effects_of(actor, e))
-}
-
-/// Does an action call a native function, or may it?
-pub fn calls_native(actor: &Actor, a: &Action) -> bool {
-    let value = |v: &OutputValue| matches!(v, OutputValue::Scalar(e) if effects_of(actor, e));
-    asks_native(actor, a)
-        || has_effects(actor, &a.body)
-        || a.outputs.iter().flat_map(|o| &o.values).any(value)
-}
-
-fn effects_of(actor: &Actor, e: &Expr) -> bool {
-    let mut found = false;
-    walk(e, &mut |e| {
-        if let ExprKind::Call(p, _) = &e.kind {
-            found |= actor.procs[*p].effects;
-        }
-    });
-    found
-}
-
-fn has_effects(actor: &Actor, b: &Body) -> bool {
-    any_stmt(&b.stmts, &mut |s| {
-        let mut found = matches!(s.kind, StmtKind::Call(p, _) if actor.procs[p].effects);
-        super::class::exprs_of(s, &mut |e| found |= effects_of(actor, e));
-        found
-    })
 }

@@ -10,9 +10,10 @@
 //! Where such a loop only copies, a move is written: rows of pictures are a few elements long, for
 //! which a call of `memmove`, that the C compiler makes of the loop, takes longer than what it does.
 
-use super::class::{exprs_of, mentions};
 use super::expr::Code;
-use super::value::{c_type, lie_alike};
+use super::value::lie_alike;
+use crate::c_types::c_type;
+use crate::ir::visit::{exprs_of, mentions};
 use crate::ir::*;
 use crate::ranges::{Range, dimensions, is_int};
 

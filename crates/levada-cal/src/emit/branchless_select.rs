@@ -9,10 +9,10 @@
 //! is written out. And nothing may be known of their variables only where they are taken, since then
 //! the C for them may be of narrower types.
 
-use super::class::{any_stmt, exprs_of};
 use super::expr::Code;
+use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
-use crate::ranges::{Env, is_int, walk};
+use crate::ranges::{Env, is_int};
 
 /// Fewer turns are not worth a vector.
 const TURNS: i128 = 8;

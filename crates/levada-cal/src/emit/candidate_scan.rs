@@ -7,7 +7,7 @@
 //! looks for as many as any action needs, since at most half a channel is taken otherwise, and one
 //! that needs more than that would never see them.
 
-use super::actor::{consumed, produced};
+use crate::ir::action::{consumed, produced};
 use crate::ir::{ActionId, Actor};
 
 pub struct Round {

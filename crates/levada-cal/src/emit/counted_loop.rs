@@ -3,7 +3,8 @@
 //! to it, how often the action fires is known beforehand. Its loop then needs no guard, and the C
 //! compiler can vectorise it.
 
-use super::class::{Class, Home, mentions};
+use super::class::{Class, Home};
+use crate::ir::visit::mentions;
 use crate::ir::*;
 use crate::operators::types::compared_in;
 use crate::ranges::Range;

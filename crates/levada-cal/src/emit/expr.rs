@@ -9,12 +9,12 @@
 //! they do not. Where a result may wrap it is done in unsigned, so that nothing relies on what C
 //! leaves undefined and no flag of the C compiler is needed.
 
-use super::actor::scalar;
 use super::class::{Class, Home, is_sum};
 use super::value::{
-    Ct, X, c_type, cut, infix, narrow, negated, operator, pick, prec, rounds, shift, wide,
+    Ct, X, cut, infix, narrow, negated, operator, pick, prec, rounds, scalar, shift, wide,
 };
 use super::writer::{Writer, string_literal};
+use crate::c_types::c_type;
 use crate::ir::*;
 use crate::operators::types::compared_in;
 use crate::operators::value::{Scalar, convert};
@@ -539,7 +539,7 @@ impl<'a, 'w> Code<'a, 'w> {
 
     fn effects(&self, e: &Expr) -> bool {
         let mut found = false;
-        crate::ranges::walk(e, &mut |e| {
+        crate::ir::visit::walk(e, &mut |e| {
             if let ExprKind::Call(p, _) = &e.kind {
                 found |= self.class.actor.procs[*p].effects;
             }

@@ -13,11 +13,12 @@
 //! one fires if its guard says yes whatever comes, those before it no whatever comes. Where elements
 //! or room are missing the firings are done one by one, as ever.
 
-use super::actor::{consumed, produced, scalar};
-use super::class::{Class, Home};
+use super::class::{Class, Course, Home};
 use super::refire_loop::AHEAD;
-use super::value::{c_type, const_type};
+use super::value::scalar;
 use super::writer::{Writer, comment};
+use crate::c_types::{c_type, const_type};
+use crate::ir::action::{consumed, produced};
 use crate::ir::*;
 use crate::ranges::{Globals, ways};
 
@@ -41,20 +42,6 @@ const LARGE: usize = 64;
 
 /// One that does not come again has to save something.
 const SHORT: usize = 4;
-
-#[derive(Clone, Debug)]
-pub struct Course {
-    /// Where it begins: the state, and the first of these actions has been found to fire.
-    pub state: usize,
-    pub steps: Vec<ActionId>,
-    /// The state where it ends.
-    pub to: usize,
-    /// Is it the first action's turn again then?
-    again: bool,
-    /// What state variables hold where it begins.
-    known: Vec<(usize, i128)>,
-    weight: usize,
-}
 
 impl<'a> Class<'a> {
     /// The courses of this actor, the longest first. None begins with a firing that is part of another.

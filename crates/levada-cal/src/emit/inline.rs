@@ -3,7 +3,7 @@
 //! itself; but what it is told to put there may use the registers of the actor, too, and so variables
 //! that only actions and such procedures use need not live in memory.
 
-use super::class::{any_stmt, exprs_of};
+use crate::ir::visit::{any_stmt, calls, exprs_of};
 use crate::ir::*;
 
 /// So many statements and expressions are small.
@@ -49,19 +49,4 @@ fn small(p: &Proc) -> bool {
         )
     });
     !p.native && !long && size <= SMALL
-}
-
-/// Calls `f` for every procedure that the body calls.
-pub fn calls(body: &Body, f: &mut dyn FnMut(usize)) {
-    any_stmt(&body.stmts, &mut |s| {
-        if let StmtKind::Call(p, _) = s.kind {
-            f(p);
-        }
-        exprs_of(s, &mut |e| {
-            if let ExprKind::Call(p, _) = e.kind {
-                f(p);
-            }
-        });
-        false
-    });
 }

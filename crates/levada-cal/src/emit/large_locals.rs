@@ -4,11 +4,11 @@
 //! is over, so each has its list for itself. In a procedure that calls itself they stay on the stack,
 //! since each of its calls has its own.
 
-use super::class::Class;
-use super::inline::calls;
-use super::value::{c_type, size_of};
+use super::class::{Class, Large};
 use super::writer::{Names, Writer};
+use crate::c_types::{c_type, size_of};
 use crate::components::components;
+use crate::ir::visit::calls;
 use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param};
 
@@ -17,14 +17,6 @@ const LARGE: u64 = 64 << 10;
 /// and where a body has more bytes of lists in all, these.
 const ALL: u64 = 256 << 10;
 const SMALL: u64 = 4 << 10;
-
-#[derive(Clone)]
-pub struct Large<'a> {
-    body: *const Body,
-    local: usize,
-    member: String,
-    ty: &'a Type,
-}
 
 fn elements(ty: &Type) -> u64 {
     dimensions(ty).iter().map(|n| u64::from(*n)).product()

@@ -2,11 +2,11 @@
 //! What a new version of an actor takes over of the old one: the table of its variables and of its
 //! schedule's states, and whether a firing that waits for input may be begun anew.
 
-use super::class::{Class, Home, any_stmt, exprs_of, mentions};
+use super::class::{Class, Home};
 use super::writer::{Writer, string_literal};
-use crate::ir::*;
-use crate::ranges::{innermost, walk};
-use crate::xdf::types::type_name;
+use crate::ir::visit::{any_stmt, exprs_of, mentions, walk};
+use crate::ir::{type_name, *};
+use crate::ranges::innermost;
 
 impl<'a> Class<'a> {
     /// A static table, named for its class.

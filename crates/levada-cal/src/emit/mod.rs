@@ -13,6 +13,7 @@ mod bounds_check_hoist;
 mod branchless_select;
 mod candidate_scan;
 mod class;
+mod class_build;
 mod counted_loop;
 mod expr;
 mod firing_sequence;
@@ -28,12 +29,12 @@ mod value;
 mod vlc_walk;
 mod writer;
 
-pub use actor::{asks_native, body_weight, consumed, is_light, produced, weight};
-pub use class::{any_stmt, exprs_of, mentions, prints};
+pub use class::prints;
 pub use stmt::needs_zero;
-pub use value::{c_type, size_of};
 
+use crate::c_types::size_of;
 use crate::diag::Diagnostic;
+use crate::ir::action::{consumed, produced};
 use crate::ir::*;
 use crate::native_signature::Signature;
 use class::Class;
@@ -317,7 +318,7 @@ fn network_tables(
     for (k, c) in net.channels.iter().enumerate() {
         let from = &net.instances[c.from.instance];
         let port = &from.actor.outputs[c.from.port];
-        let size = value::size_of(&port.ty);
+        let size = size_of(&port.ty);
         let mut most = bursts(c.from.instance).outputs[c.from.port];
         for e in &c.to {
             most = most.max(bursts(e.instance).inputs[e.port]);
@@ -365,7 +366,7 @@ fn network_tables(
                     continue;
                 }
                 let (end, k) = (actors.len(), channels.len());
-                let size = value::size_of(&port.ty);
+                let size = size_of(&port.ty);
                 let (kind, from, to) = if input {
                     ("silence", (end, 0), (i, p))
                 } else {

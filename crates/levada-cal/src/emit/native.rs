@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Actors that are written in C or C++: what stands for one in the C of a network.
 
-use super::actor::flatten;
-use super::value::c_type;
+use super::value::flatten;
 use super::writer::Names;
+use crate::c_types::c_type;
 use crate::ir::*;
 use crate::ranges::{dimensions, innermost};
 

@@ -9,11 +9,11 @@
 //! state alone: one that says no does so whatever comes. Where one could fire, the loop ends and the
 //! search goes on to it.
 
-use super::actor::{calls_native, consumed, produced};
-use super::class::{Class, expr_mentions};
+use super::class::Class;
 use super::writer::Writer;
+use crate::ir::action::{calls_native, consumed, produced};
+use crate::ir::visit::{expr_mentions, walk};
 use crate::ir::*;
-use crate::ranges::walk;
 
 /// A firing that puts more on a port asks for the lines first.
 pub const AHEAD: u32 = 16;

@@ -3,9 +3,8 @@
 //! large actor's, so those get them that its actions mention most. An action that comes again and
 //! again (outside of the schedule, or one that leaves the state as it is) counts for several.
 
-use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
+use crate::ir::visit::{any_stmt, expr_mentions, exprs_of, mentions, walk};
 use crate::ir::*;
-use crate::ranges::walk;
 use std::collections::BTreeMap;
 
 /// More scalars than this gain nothing from being copied in and out.

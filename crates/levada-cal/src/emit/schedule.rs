@@ -19,14 +19,14 @@
 //! it costs nothing. A guard that counts is no part of the loop (`counted`). An action that calls a
 //! native, which may take its time, asks after each firing whether others want the worker.
 
-use super::actor::{asks_native, calls_native, consumed, produced};
 use super::candidate_scan::Round;
-use super::class::{Class, Home, any_stmt, exprs_of};
+use super::class::{Class, Home};
 use super::refire_loop::{AHEAD, looks_at_state_only};
-use super::value::{c_type, const_type, size_of};
 use super::writer::{Writer, comment};
+use crate::c_types::{c_type, const_type, size_of};
+use crate::ir::action::{asks_native, calls_native, consumed, produced};
+use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
-use crate::ranges::walk;
 use std::collections::HashMap;
 
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.

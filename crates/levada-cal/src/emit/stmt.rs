@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Statements as C, one source statement a row.
 
-use super::class::{any_stmt, expr_mentions, exprs_of, mentions};
 use super::expr::{Code, LocalHome};
-use super::value::{Ct, c_type, lie_alike, rounds, size_of};
+use super::value::{Ct, lie_alike, rounds};
+use crate::c_types::{c_type, size_of};
+use crate::ir::visit::{any_stmt, expr_mentions, exprs_of, mentions};
 use crate::ir::*;
 use crate::ranges::{I32, I64, Range, dimensions, innermost, is_int};
 use std::collections::HashSet;

@@ -2,7 +2,10 @@
 //! C expressions as values: text, how tightly it binds, its C type and the numbers it can be, and
 //! the few ways to combine them without relying on what C leaves undefined.
 
+use super::writer::string_literal;
+use crate::c_types::c_type;
 use crate::ir::*;
+use crate::operators::Scalar;
 use crate::ranges::{I32, I64, Range, U32, U64, exact_unary, innermost};
 
 /// The C type of an expression, after promotion.
@@ -67,27 +70,6 @@ impl Ct {
     }
 }
 
-/// The C type that a variable of this type (or an element of this list) is declared with.
-pub fn c_type(ty: &Type) -> &'static str {
-    match ty {
-        Type::Bool => "bool",
-        Type::Int { signed, .. } => match (ty.container(), signed) {
-            (8, true) => "int8_t",
-            (8, false) => "uint8_t",
-            (16, true) => "int16_t",
-            (16, false) => "uint16_t",
-            (32, true) => "int32_t",
-            (32, false) => "uint32_t",
-            (_, true) => "int64_t",
-            _ => "uint64_t",
-        },
-        Type::Float { bits: 64 } => "double",
-        Type::Float { .. } => "float",
-        Type::String => "const char *",
-        Type::List { elem, .. } => c_type(elem),
-    }
-}
-
 /// Are elements of one type those of the other as they lie there?
 pub fn lie_alike(from: &Type, to: &Type) -> bool {
     c_type(from) == c_type(to) && !rounds(innermost(from), innermost(to))
@@ -97,24 +79,6 @@ pub fn lie_alike(from: &Type, to: &Type) -> bool {
 pub fn rounds(from: &Type, to: &Type) -> bool {
     const HALF: Type = Type::Float { bits: 16 };
     *to == HALF && *from != HALF
-}
-
-/// The same where it must not be written.
-pub fn const_type(ty: &Type) -> String {
-    match c_type(ty) {
-        pointer if pointer.ends_with('*') => format!("{pointer}const"),
-        scalar => format!("const {scalar}"),
-    }
-}
-
-pub fn size_of(ty: &Type) -> u32 {
-    match ty {
-        Type::Bool => 1,
-        Type::Int { .. } => u32::from(ty.container()) / 8,
-        Type::Float { bits: 64 } | Type::String => 8,
-        Type::Float { .. } => 4,
-        Type::List { elem, .. } => size_of(elem),
-    }
 }
 
 /// How tightly C binds the outermost operator of a text.
@@ -386,5 +350,42 @@ pub fn float_literal(v: f64, ct: Ct) -> String {
         format!("{text}{suffix}")
     } else {
         format!("{text}.0{suffix}")
+    }
+}
+
+/// A list value as C initialisers, missing elements as zero.
+pub fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
+    match (v, dims) {
+        (Value::List(vs), [n, rest @ ..]) => {
+            for v in vs.iter().take(*n as usize) {
+                flatten(v, rest, ty, out);
+            }
+            let each: u32 = rest.iter().product();
+            for _ in 0..(*n as usize).saturating_sub(vs.len()) * each as usize {
+                out.push(zero_of(ty).to_string());
+            }
+        }
+        _ => out.push(scalar(v, ty)),
+    }
+}
+
+/// What nobody has set.
+pub fn zero_of(ty: &Type) -> &'static str {
+    match ty {
+        Type::String => "\"\"",
+        _ => "0",
+    }
+}
+
+/// A scalar value in C, as a variable of `ty` holds it.
+pub fn scalar(v: &Value, ty: &Type) -> String {
+    match (v, ty) {
+        (Value::List(_), _) => "0".to_string(),
+        (Value::Bool(b), Type::Bool) => b.to_string(),
+        (Value::String(s), _) => string_literal(s),
+        _ => match Scalar::of(v, ty) {
+            Scalar::Float(f) => float_literal(f, Ct::of(ty)),
+            number => X::literal(number.int(), Ct::of(ty)).text,
+        },
     }
 }

@@ -11,15 +11,17 @@
 //! constants and one variable, the *key*; but it may count. Its guard looks at what it has assigned.
 //! Where the table has nothing (a key that leads out of a list, too few elements) it fires as ever.
 
-use super::actor::{consumed, produced, scalar};
-use super::class::{Class, expr_mentions};
+use super::class::{Class, Walk, WalkEntry};
 use super::counted_loop::state_variable;
 use super::refire_loop::looks_at_state_only;
-use super::value::{c_type, size_of};
+use super::value::scalar;
 use super::writer::Writer;
+use crate::c_types::{c_type, size_of};
 use crate::interp::Trial;
+use crate::ir::action::{consumed, produced};
+use crate::ir::visit::{expr_mentions, walk};
 use crate::ir::*;
-use crate::ranges::{is_int, walk};
+use crate::ranges::is_int;
 
 /// More keys than this are not tried.
 const KEYS: usize = 4096;
@@ -29,26 +31,6 @@ const ENTRIES: usize = 1 << 14;
 
 /// So many bits at a time, where that is not too much.
 const BITS: u32 = 4;
-
-#[derive(Clone, Debug)]
-pub struct Walk {
-    pub action: ActionId,
-    key: usize,
-    /// What it assigns, but for what it counts, and by how much.
-    vars: Vec<usize>,
-    counts: Vec<(usize, i64)>,
-    bits: u32,
-    /// For each key and so many bits, the first one highest.
-    entries: Vec<Entry>,
-}
-
-/// Where the walk is after `firings`; does the guard hold then?
-#[derive(Clone, Debug)]
-struct Entry {
-    values: Vec<i64>,
-    firings: u32,
-    more: bool,
-}
 
 impl<'a> Class<'a> {
     pub fn plan_walks(&self) -> Vec<Walk> {
@@ -106,7 +88,7 @@ impl<'a> Class<'a> {
                 match usize::try_from(next) {
                     Ok(next) if *more && n < bits && next < steps.len() => at = next,
                     _ => {
-                        return Entry {
+                        return WalkEntry {
                             values: values.clone(),
                             firings: n,
                             more: *more,
@@ -207,8 +189,8 @@ impl<'a> Class<'a> {
         walk(e, &mut |e| {
             if let ExprKind::Call(p, _) = &e.kind {
                 let body = &self.actor.procs[*p].body;
-                super::class::any_stmt(&body.stmts, &mut |s| {
-                    super::class::exprs_of(s, &mut |e| {
+                crate::ir::visit::any_stmt(&body.stmts, &mut |s| {
+                    crate::ir::visit::exprs_of(s, &mut |e| {
                         found |= matches!(e.kind, ExprKind::Call(..));
                         expr_mentions(e, &|_, _| false, &mut |v, _| {
                             if let VarRef::Global(g) = v {

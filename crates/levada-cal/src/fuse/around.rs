@@ -10,7 +10,8 @@
 use super::{Link, capacity_of, is_noisy, successors};
 use crate::classify::{Step, Steps, rates, steps};
 use crate::components::components;
-use crate::emit::{Bursts, is_light, weight};
+use crate::emit::Bursts;
+use crate::ir::action::{is_light, weight};
 use crate::ir::*;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -2,9 +2,8 @@
 //! Which actions call what may compute for long, or without an end. What is merged is small, and such a
 //! function is not seen in what calls it: if it does not end, it is one action that is to be named.
 
-use crate::emit::{any_stmt, exprs_of};
+use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
-use crate::ranges::walk;
 
 /// A loop with more turns lasts.
 const TURNS: i128 = 1 << 16;

@@ -11,7 +11,8 @@ use super::renumber::Moves;
 use super::schedule::{Firing, Schedule};
 use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
 use crate::classify::Step;
-use crate::emit::{body_weight, is_light, needs_zero, weight};
+use crate::emit::needs_zero;
+use crate::ir::action::{body_weight, is_light, weight};
 use crate::ir::*;
 use crate::ranges::innermost;
 

@@ -30,8 +30,9 @@ mod merge;
 mod renumber;
 mod schedule;
 
+use crate::c_types::size_of;
 use crate::classify::{Step, Steps};
-use crate::emit::{default_capacity, size_of};
+use crate::emit::default_capacity;
 use crate::ir::*;
 use around::{Around, Facts};
 use merge::merge;

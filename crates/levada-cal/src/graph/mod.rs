@@ -10,7 +10,7 @@ mod svg;
 pub use svg::svg;
 
 use crate::ir;
-use crate::xdf::type_name;
+use crate::ir::type_name;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 

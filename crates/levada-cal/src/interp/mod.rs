@@ -345,7 +345,7 @@ impl<'a> Machine<'a> {
             }
         }
         let mut all = actor.actions.iter().chain(&actor.initializers);
-        let fickle = all.any(|a| crate::emit::asks_native(actor, a));
+        let fickle = all.any(|a| crate::ir::action::asks_native(actor, a));
         Ok(match (full, lacking || fickle) {
             (true, _) => Step::Full,
             (_, true) => Step::Idle,
@@ -354,7 +354,7 @@ impl<'a> Machine<'a> {
     }
 
     fn attempt(&mut self, i: usize, action: &'a Action, id: usize) -> Result<Try, Fault> {
-        for (port, n) in crate::emit::consumed(action) {
+        for (port, n) in crate::ir::action::consumed(action) {
             let has = self.inputs[i][port].map_or(0, |(q, c)| self.queues[q].elements[c].len());
             if has < n as usize {
                 return Ok(Try::NoElements);
@@ -369,7 +369,7 @@ impl<'a> Machine<'a> {
                 return Ok(Try::False);
             }
         }
-        for (port, n) in crate::emit::produced(action) {
+        for (port, n) in crate::ir::action::produced(action) {
             if let Some(q) = self.outputs[i][port] {
                 let q = &self.queues[q];
                 let used = q.elements.iter().map(VecDeque::len).max().unwrap_or(0);
@@ -379,7 +379,7 @@ impl<'a> Machine<'a> {
             }
         }
         let inputs = self.bind(i, action, &action.body);
-        for (port, n) in crate::emit::consumed(action) {
+        for (port, n) in crate::ir::action::consumed(action) {
             if let Some((q, c)) = self.inputs[i][port] {
                 self.queues[q].elements[c].drain(..n as usize);
             }

@@ -19,6 +19,7 @@ pub use crate::operators::range::{
 };
 pub use known::{Globals, ways};
 
+use crate::ir::visit::walk;
 use crate::ir::*;
 use crate::operators::range::widen_untyped;
 use crate::operators::types::compared_in;
@@ -753,27 +754,4 @@ pub fn dimensions(ty: &Type) -> Vec<u32> {
         t = elem;
     }
     dims
-}
-
-/// Every expression in `e`, itself first.
-pub fn walk(e: &Expr, f: &mut dyn FnMut(&Expr)) {
-    f(e);
-    match &e.kind {
-        ExprKind::Const(_) => {}
-        ExprKind::Load(p) => p.indices.iter().for_each(|i| walk(i, f)),
-        ExprKind::Unary(_, x) | ExprKind::Cast(x) => walk(x, f),
-        ExprKind::Binary(_, a, b) => {
-            walk(a, f);
-            walk(b, f);
-        }
-        ExprKind::If(c, a, b) => {
-            walk(c, f);
-            walk(a, f);
-            walk(b, f);
-        }
-        ExprKind::Call(_, args) => args.iter().for_each(|a| match a {
-            Arg::Value(e) => walk(e, f),
-            Arg::List(p) => p.indices.iter().for_each(|i| walk(i, f)),
-        }),
-    }
 }

@@ -5,10 +5,16 @@
 //! in CAL ([`crate::operators`]), on numbers that have no width of their own: integers are exact, and
 //! one that needs more than 64 bits is an error, not a wrap; floating point is `double`.
 
-use super::types::{DOUBLE, INT64};
 use crate::ir::{BinOp, Span, Type, UnOp, Value};
 use crate::operators::value::{self, Scalar, is_comparison};
 use std::collections::HashMap;
+
+/// The types that networks compute in.
+pub const INT64: Type = Type::Int {
+    bits: 64,
+    signed: true,
+};
+pub const DOUBLE: Type = Type::Float { bits: 64 };
 
 #[derive(Clone, Debug)]
 pub enum Expr {

@@ -7,11 +7,12 @@
 //! one run finds all.
 
 use super::expr::{Env, EvalError};
+use super::interface::Face;
 use super::read::{self, End, Instance, Name, Xdf};
-use super::structure::{Face, Loader};
-use super::types::{convert, converter, convertible, fits, same_element, type_name, type_of};
+use super::structure::Loader;
+use super::types::{convert, converter, convertible, fits, same_element, type_of};
 use crate::diag::Diagnostic;
-use crate::ir::{self, Span, Value};
+use crate::ir::{self, Span, Value, type_name};
 use crate::rates;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -7,14 +7,15 @@
 
 pub mod expr;
 mod flatten;
+mod interface;
 mod locate;
 mod note;
 pub mod read;
 mod structure;
 pub(crate) mod types;
 
+pub use crate::ir::type_name;
 pub use locate::{NetworkFile, locate, locate_in};
-pub use types::type_name;
 
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::ir;

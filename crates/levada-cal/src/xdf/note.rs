@@ -3,8 +3,8 @@
 //! are declared.
 
 use super::expr::Expr;
+use super::interface::Face;
 use super::read::{Decl, End, Name, Xdf};
-use super::structure::Face;
 use crate::index::{Index, Kind, Named};
 use crate::ir::Span;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Types of networks: from what a file says to [`ir::Type`], and which elements may travel as which.
 
-use super::expr::{Env, EvalError, kind_of};
+use super::expr::{DOUBLE, Env, EvalError, INT64, kind_of};
 use super::read::{Type, TypeKind};
-use crate::ir::{self, Span, Value};
+use crate::ir::{self, Span, Value, type_name};
 use crate::operators::value::{self, Scalar};
 
 pub fn fits(value: i64, ty: &ir::Type) -> bool {
@@ -13,22 +13,6 @@ pub fn fits(value: i64, ty: &ir::Type) -> bool {
         }
         ir::Type::Int { bits, .. } => value >= 0 && (*bits >= 63 || value < 1i64 << bits),
         _ => true,
-    }
-}
-
-/// A type as CAL writes it.
-pub fn type_name(ty: &ir::Type) -> String {
-    match ty {
-        ir::Type::Bool => "bool".to_string(),
-        ir::Type::Int { bits, signed } => {
-            let base = if *signed { "int" } else { "uint" };
-            format!("{base}(size={bits})")
-        }
-        ir::Type::Float { bits: 16 } => "half".to_string(),
-        ir::Type::Float { bits: 64 } => "double".to_string(),
-        ir::Type::Float { .. } => "float".to_string(),
-        ir::Type::String => "String".to_string(),
-        ir::Type::List { elem, len } => format!("List(type: {}, size={len})", type_name(elem)),
     }
 }
 
@@ -82,13 +66,6 @@ pub fn type_of(ty: &Type, env: &Env) -> Result<ir::Type, EvalError> {
         }),
     }
 }
-
-/// What networks compute in.
-pub const INT64: ir::Type = ir::Type::Int {
-    bits: 64,
-    signed: true,
-};
-pub const DOUBLE: ir::Type = ir::Type::Float { bits: 64 };
 
 fn converted(value: &Value, from: &ir::Type, to: &ir::Type) -> Value {
     value::convert(Scalar::of(value, from), to).constant(to)

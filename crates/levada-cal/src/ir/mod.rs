@@ -19,6 +19,9 @@
 //! * Control is structured: no gotos, no SSA. The C compiler does the low-level work; what we need
 //!   to see (ports, rates, guards, state) is explicit.
 
+pub mod action;
+pub mod visit;
+
 use std::sync::Arc;
 
 /// [`Span::file`] indexes [`Network::files`] (or the actor's own table).
@@ -388,4 +391,20 @@ pub enum StmtKind {
         parts: Vec<Expr>,
         newline: bool,
     },
+}
+
+/// A type as CAL writes it.
+pub fn type_name(ty: &Type) -> String {
+    match ty {
+        Type::Bool => "bool".to_string(),
+        Type::Int { bits, signed } => {
+            let base = if *signed { "int" } else { "uint" };
+            format!("{base}(size={bits})")
+        }
+        Type::Float { bits: 16 } => "half".to_string(),
+        Type::Float { bits: 64 } => "double".to_string(),
+        Type::Float { .. } => "float".to_string(),
+        Type::String => "String".to_string(),
+        Type::List { elem, len } => format!("List(type: {}, size={len})", type_name(elem)),
+    }
 }

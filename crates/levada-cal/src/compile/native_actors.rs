@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Actors that are written in C or C++: which files have them, and what becomes of those that none has.
 
-use crate::compile;
 use crate::diag::Diagnostic;
-use crate::ir;
+use crate::{compile, ir};
 use std::sync::Arc;
 
 /// Does this C or C++ text define the class of an actor (`lvd_actor_class`) of that name?
