@@ -384,14 +384,10 @@ fn one_mutant(options: &Options, n: usize, suites: &[&Suite], m: &Mutant) -> (St
 /// Sources with orders that no suite knows, and atomics that go without a named order.
 fn strays(runtime: &Path) -> usize {
     let mut wrong = 0;
-    for folder in ["include/levada", "src", "port"] {
+    for folder in ["include/levada", "src", "platform"] {
         for path in mutate::sources(&runtime.join(folder)) {
-            let name = path
-                .file_name()
-                .expect("a file")
-                .to_string_lossy()
-                .into_owned();
-            let name = format!("{folder}/{name}");
+            let name = path.strip_prefix(runtime).expect("a file of the runtime");
+            let name = name.to_string_lossy().into_owned();
             if name == "include/levada/atomic.h" {
                 continue;
             }

@@ -216,38 +216,35 @@ fn unnamed_in(text: &str) -> Option<String> {
 
 /// Copies the sources under test (all of the runtime's C, and the harnesses) to `tree`.
 pub fn copy_tree(runtime: &Path, tree: &Path) -> std::io::Result<()> {
-    for folder in [
-        "include",
-        "include/levada",
-        "src",
-        "port",
-        "mcapi",
-        "model/c",
-    ] {
-        let to = tree.join(folder);
-        fs::create_dir_all(&to)?;
+    for folder in ["include", "src", "platform", "mcapi", "model/c"] {
         let from = runtime.join(folder);
         for file in sources(&from).into_iter().chain(ending(&from, &["S"])) {
-            fs::copy(&file, to.join(file.file_name().expect("a file")))?;
+            let to = tree.join(file.strip_prefix(runtime).expect("a file of the runtime"));
+            fs::create_dir_all(to.parent().expect("a folder"))?;
+            fs::copy(&file, to)?;
         }
     }
     Ok(())
 }
 
-/// The C files of a folder.
+/// The C files of a folder and the folders in it.
 pub fn sources(folder: &Path) -> Vec<PathBuf> {
     ending(folder, &["c", "h"])
 }
 
 fn ending(folder: &Path, wanted: &[&str]) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|e| e.path())
-        .filter(|p| {
-            p.extension()
-                .is_some_and(|e| wanted.iter().any(|w| e == *w))
-        })
-        .collect();
+    let mut files = Vec::new();
+    for path in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = path.path();
+        if path.is_dir() {
+            files.extend(ending(&path, wanted));
+        } else if path
+            .extension()
+            .is_some_and(|e| wanted.iter().any(|w| e == *w))
+        {
+            files.push(path);
+        }
+    }
     files.sort();
     files
 }
