@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The functions behind the hooks (core/hooks.h): the one file that knows all layers. */
 #include "core/hooks.h"
+#include "app/app.h"
+#include "blocking/blocking.h"
+#include "deadlock/wait_report.h"
+#include "fork/fork.h"
+#include "rpc/unit.h"
 
 #include "deadlock/deadlock_detect.h"
 #include "deadlock/wait_graph.h"

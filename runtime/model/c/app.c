@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "arena.h"
-#include "src/core.h"
+#include "src/sched/ready_queue.h"
+#include "src/sched/sched.h"
 
 /* ---- the port ------------------------------------------------------------------------------ */
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/app/app.h"
+#include "src/blocking/blocking.h"
 #include "src/rpc/unit.h"
 #include "world.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What fibers do in the checks of streams, events and waiting. */
+#include "src/app/app.h"
 #include "world.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 /* Threads with a deque each for the checker: the first forks, the others take from it. What deque_pool.c
  * and steal.c would find for them is found here by hand. */
 #include "src/fork/fork.h"
+#include "src/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,10 @@
 #include "arena.h"
 #include "mcapi/transport/mqueue/mqueue.h"
 #include "platform/domain.h"
-#include "src/core.h"
+#include "src/fork/fork.h"
+#include "src/sched/ready_queue.h"
+#include "src/sched/sched.h"
+#include "src/stream/stream.h"
 
 enum { PROCESSES = 3, LOCKS = 1 + PROCESSES, FIRST_FILE = 100, FIRST_WATCH = 200 };
 

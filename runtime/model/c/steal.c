@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "src/fork/fork.h"
+#include "src/stream/stream.h"
 #include "world.h"
 
 enum { PEOPLE = 5, CALLS = 5 };

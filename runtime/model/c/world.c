@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The world of world.h: what runtime.c and app.c would set up is set up here by hand. */
 #include "world.h"
+#include "src/app/app.h"
+#include "src/blocking/blocking.h"
+#include "src/deadlock/wait_report.h"
+#include "src/fork/fork.h"
+#include "src/rpc/unit.h"
+#include "src/sched/ready_queue.h"
+#include "src/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

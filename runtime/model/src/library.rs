@@ -84,7 +84,7 @@ fn cc() -> Command {
         "-D_GNU_SOURCE",
         "-DLVD_FORK_THREAD=model_fork_thread()",
         "-DLVD_FORK_SELF=model_fork_self()",
-        "-DLVD_PORT_SELF=lvd_os_self()",
+        "-DLVD_OS_SELF=lvd_os_self()",
         "-DLVD_DEQUE_SLOTS=3",
         "-DMC_PROCESSES=3",
         "-DMC_NODES=32",

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Application: one loaded network with its own state. Loading checks the network, lays everything
  * out, and starts nothing. */
+#include "app.h"
 #include "../../platform/text.h"
-#include "../core/no_abandon.h"
-#include "../stream/stream.h"
-#include "../upgrade/restored_state.h"
-#include "../wait/thread_waiters.h"
+#include "../channel/channel_ring.h"
+#include "../fork/fork.h"
 #include "../program/program_app.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../sched/restored_state.h"
+#include "../stream/stream.h"
+#include "../wait/thread_waiters.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -13,10 +13,14 @@
  *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
  *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
  *   still:  worker.c */
-#include "../core/no_abandon.h"
+#include "../blocking/blocking.h"
+#include "../fork/fork.h"
+#include "../program/program_app.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"
-#include "../program/program_app.h"
+#include "app.h"
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The running set: cores that were taken for an application alone come back to all. */
-#include "../core.h"
+#include "../fork/fork.h"
+#include "../sched/sched.h"
+#include "../stream/stream.h"
+#include "app.h"
 
 void lvd_core_put_back(lvd_worker *w) {
   lvd_store_relaxed_ptr(&w->alone, NULL);

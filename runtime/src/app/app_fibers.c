@@ -5,8 +5,11 @@
  * Pairs of orders
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
+#include "app.h"
 
 lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
   LVD_INSIDE;

@@ -13,8 +13,12 @@
  *   finish: store_release phase ENDED          -> wait, get_state (app_control.c): load_acquire  all that was done */
 #include <stdlib.h>
 
-#include "../core.h"
+#include "../blocking/blocking.h"
+#include "../fork/fork.h"
+#include "../sched/ready_queue.h"
+#include "../sched/sched.h"
 #include "../stream/stream.h"
+#include "app.h"
 
 /* ---- ending one --------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Channels between threads of a program, in memory of their own. */
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "../sched/no_abandon.h"
+#include "../sched/sched.h"
+#include "channel_ring.h"
 
 #include <stdlib.h>
 

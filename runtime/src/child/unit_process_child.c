@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/no_abandon.h"
+#include "../rpc/unit.h"
 #include "../rpc/unit_process.h"
+#include "../sched/no_abandon.h"
 
 static lvd_aptr parent_unit;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The name and the sentence of every status. */
-#include "../core.h"
+#include "../sched/sched.h"
 
 static const struct {
   const char *name, *text;

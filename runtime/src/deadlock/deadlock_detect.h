@@ -11,7 +11,7 @@
 #ifndef LVD_SRC_KNOT_H
 #define LVD_SRC_KNOT_H
 
-#include "../core.h"
+#include "../sched/sched.h"
 
 struct lvd_link;
 struct lvd_record;

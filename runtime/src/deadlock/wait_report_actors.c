@@ -5,9 +5,14 @@
  * Every actor at rest awaits something on one or more channels. Following from each the first
  * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
  * is told first, since it is the reason. */
-#include "../core.h"
-#include "../core/no_abandon.h"
 #include "../core/text_buffer.h"
+#include "../fork/fork.h"
+#include "../rpc/unit.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../sched/sched.h"
+#include "../stream/stream.h"
+#include "wait_report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -38,7 +38,9 @@
  * Sources: lazy task creation (Mohr, Kranz and Halstead, 1990); "Lazy Remote Procedure Call in C"
  * (Latendresse and Feeley, 1997); the split deque with requests of Lace (van Dijk and van de Pol,
  * 2014). */
-#include "../core/no_abandon.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
 #include "fork.h"
 
 #include <string.h>

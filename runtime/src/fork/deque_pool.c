@@ -9,6 +9,9 @@
  * Pairs of orders
  *   enlist: the deque, store_release deques -> look: load_acquire deques
  *   take_up: a forker, store_release thread of a deque -> ask: load_acquire */
+#include "../app/app.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
 #include "fork.h"
 
 #include "../sched/fiber.h"

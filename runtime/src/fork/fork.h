@@ -8,7 +8,7 @@
 
 #include <levada/fork.h>
 
-#include "../core.h"
+#include "../sched/sched.h"
 
 #ifndef LVD_DEQUE_SLOTS
 #define LVD_DEQUE_SLOTS 8192 /* the checker has fewer */
@@ -218,5 +218,33 @@ lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i);
 lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer);
 /* Is the innermost scope of `d`, which is the caller's, cancelled, or one around it? */
 bool lvd_deque_cancelled(const lvd_deque *d);
+
+/* ---- fork_thread.c: workers and runtimes -------------------- */
+
+void lvd_forks_runtime_begins(lvd_runtime *rt);
+void lvd_forks_runtime_ends(lvd_runtime *rt);
+void lvd_forks_free(lvd_runtime *rt);
+void lvd_forks_worker_ends(void);
+
+/* ---- steal.c: a worker without work -------------------- */
+
+/* A worker without work: true: something was stolen, and is ready. */
+bool lvd_forks_look(lvd_worker *w);
+/* Before it sleeps: the same, once more. *most: for so long at the most. Then, until it is awake: */
+bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
+bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
+void lvd_forks_awake(lvd_worker *w);
+
+/* ---- deque_pool.c: fibers with open forks -------------------- */
+
+void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
+/* A fiber, which is perhaps about to fork or to join, keeps its deque as it is while it is suspended. False: it had none,
+ * and is to have none when it goes on. */
+bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
+void lvd_forks_set_back_without(void);
+void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);   /* ... and goes on */
+void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f); /* ... or was abandoned */
+void lvd_forks_drop(lvd_fiber *f);                   /* ... or is not gone on with (overrun.c) */
+void lvd_forks_forsake(lvd_app *app, lvd_fiber *f);  /* ... and never does, since `app` ends */
 
 #endif

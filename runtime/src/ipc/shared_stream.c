@@ -5,6 +5,9 @@
  * has which end is a word of the stream for each, taken with one compare-and-swap; both may be
  * taken by one side, and then it is a stream like any other. Private words alone say what is ours
  * to touch. */
+#include "../channel/channel_ring.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
 #include "link.h"
 
 #include <stddef.h>

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "../../platform/text.h"
-#include "../core/no_abandon.h"
 #include "../sched/fiber.h"
+#include "../sched/no_abandon.h"
 #include "../srpc/srpc_program.h"
 
 enum { MAIN_STACK = 1 << LVD_STACK_MOST };

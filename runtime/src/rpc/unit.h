@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "../core.h"
+#include "../sched/sched.h"
 
 enum { LVD_CALL_INLINE = 256, LVD_PROCEDURE_NAME = 64 };
 
@@ -88,5 +88,9 @@ void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user par
 
 /* The process whose call the calling fiber serves; null: it serves none. */
 lvd_unit *lvd_unit_caller(void);
+
+void lvd_calls_free(lvd_runtime *rt);
+void lvd_units_free(lvd_app *app);
+size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of those that have failed */
 
 #endif

@@ -4,11 +4,16 @@
  * Calls go both ways, in the same manner (unit_process_call.c, unit_process_serve.c): a record there and an answer
  * back. */
 #include "unit_process.h"
+#include "../app/app.h"
+#include "../fork/fork.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/no_abandon.h"
+#include "../sched/no_abandon.h"
 #include "../srpc/srpc_misuse.h"
 
 static lvd_process *is_process(const lvd_unit *unit) {

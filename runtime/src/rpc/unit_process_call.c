@@ -4,7 +4,9 @@
  * Each has a number, by which its answer is known. What is larger than a record lies in the link's memory,
  * in a part that the parent claims for the argument and the result of one call; so only its own calls can
  * be so large. */
-#include "../core/no_abandon.h"
+#include "../app/app.h"
+#include "../fork/fork.h"
+#include "../sched/no_abandon.h"
 #include "unit_process.h"
 
 static lvd_call **place_of(lvd_process *p, uint32_t number) {

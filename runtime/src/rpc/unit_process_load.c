@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #include "../../platform/text.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
+#include "unit.h"
 #include "unit_process.h"
 
 enum { UNITS_MEMORY = 64 << 20 };

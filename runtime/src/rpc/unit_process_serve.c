@@ -4,7 +4,8 @@
  * A child's call is checked before it is believed: whether the child may call that name, and all sizes. */
 #include <stdlib.h>
 
-#include "../core/no_abandon.h"
+#include "../sched/no_abandon.h"
+#include "unit.h"
 #include "unit_process.h"
 
 enum { MOST_SERVED = 4096 };

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Runtime: its workers, and the cores they may use. */
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "../app/app.h"
+#include "../blocking/blocking.h"
+#include "../fork/fork.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../sched/sched.h"
+#include "../stream/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

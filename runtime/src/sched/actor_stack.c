@@ -6,8 +6,8 @@
  * as much as two switches of fibers; only while it waits does an actor keep it. The stack is a
  * fiber's, from the same pool, and nothing else of that fiber is used. */
 #include "../../platform/exceptions.h"
-#include "../upgrade/restored_state.h"
 #include "fiber.h"
+#include "restored_state.h"
 
 /* What a thread usually has, since native code is anybody's; what is not touched is no memory. */
 enum { STACK = LVD_STACK_MOST };

@@ -12,8 +12,10 @@
  * one. */
 #include <stddef.h>
 
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
 #include "fiber.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
 
 struct lvd_alarm {
   lvd_timer timer; /* first: a timer is an alarm */

@@ -21,8 +21,10 @@
  *   park: cas_release RUNNING->IDLE -> wake: cas_acq_rel IDLE->READY    the waker reads the owner
  *   post -> take (inbox.h)                                              everything else
  * After the barrier of park_barrier.c a waker sees IDLE as well as the armed marks. */
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
+#include "sched.h"
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 

@@ -6,8 +6,10 @@
  *
  * Pair of orders
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
+#include "sched.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -20,7 +20,9 @@
 #include "fiber.h"
 #include "../../platform/exceptions.h"
 #include "../../platform/text.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
 
 enum {
   /* From fiber to fiber a worker looks up from its work about so often, as the last activation that

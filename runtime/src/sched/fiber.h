@@ -7,7 +7,7 @@
 #include <levada/fiber.h>
 
 #include "../../platform/context.h"
-#include "../core.h"
+#include "sched.h"
 
 /* Sizes of stacks, as powers of two: fibers that are started have 16 KiB to 8 MiB; calls that were
  * forked, at least that. */

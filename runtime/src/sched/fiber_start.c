@@ -9,8 +9,10 @@
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers */
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
 #include "../stream/stream.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
 
 static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
   lvd_worker *w = lvd_this_worker();

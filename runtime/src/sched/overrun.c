@@ -12,7 +12,10 @@
  * ours no core is taken, and no keeper begins with an application that ends.
  *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../stream/stream.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
 
 /* How long an action may hold up what is behind it, and who would do the same. */
 enum { STUCK_MS = 100, LASTS_MS = 1000 };

@@ -20,7 +20,10 @@
  * This is the worker itself, in a signal's handler, on the fiber's stack; but for who knocks. */
 #include <errno.h>
 
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../stream/stream.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
 
 /* A signal's frame and what switches away: what a processor has in registers can be many kilobytes. */
 enum { FRAME = 16384 };

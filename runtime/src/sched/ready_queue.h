@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Whose turn is next on a worker, of those that are ready there. Each level of priority has four places (core.h), and the
+/* Whose turn is next on a worker, of those that are ready there. Each level of priority has four places (worker.h), and the
  * highest level that has somebody ready goes before all others. Within it:
  *
  *   needs little  first: the actors of an application that have had less than a sixteenth of this worker of late, or
@@ -17,7 +17,85 @@
 #ifndef LVD_TURNS_H
 #define LVD_TURNS_H
 
-#include "../core.h"
+#include "sched.h"
+
+/* ---- the queues ------------------------------------------------------------ */
+
+static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place) {
+  lvd_queue *q = &w->ready[place];
+  lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
+  e->next = NULL;
+  if (LVD_UNLIKELY(w->round_robin) && w->ready_places & (1u << place)) {
+    lvd_queue_insert(q, e);
+  } else {
+    if (w->ready_places & (1u << place))
+      q->last->next = e;
+    else
+      q->first = e;
+    q->last = e;
+  }
+  w->ready_places |= 1u << place;
+  /* Something more urgent than what runs: that should give way soon. */
+  if (w->current && place >= lvd_load_relaxed_u32(&w->running_place))
+    lvd_exchange_relaxed_u32(&w->yield, 1);
+}
+
+/* Where it waits for its turn; and after one. (That levels are below eight a compiler does not know.) */
+static inline uint32_t lvd_place_after(const lvd_entity *e) {
+  return LVD_OF_LEVEL * (e->level % LVD_INBOX_LEVELS);
+}
+static inline uint32_t lvd_place(const lvd_entity *e) {
+  if (lvd_load_relaxed_u32(&e->app->promised)) return lvd_place_after(e) + LVD_PROMISED;
+  return lvd_place_after(e) + (lvd_load_relaxed_u32(&e->little) ? LVD_LITTLE : LVD_USUAL);
+}
+
+/* One part in so many of a worker is little, and so is what `little_ticks` are of that. In round robin nobody goes before
+ * others of his level for it, and of fibers it is not known. */
+enum { LVD_PART = 16 };
+
+/* Does it, as it becomes ready? Notes that, too, for lvd_place. */
+static inline bool lvd_needs_little(const lvd_worker *w, lvd_entity *e) {
+  uint64_t most = lvd_load_relaxed_u64(&w->since) + LVD_PART * w->little_ticks;
+  bool little = e->app->share[w->index].had_until <= most && !e->is_fiber && !w->round_robin;
+  if (little != lvd_load_relaxed_u32(&e->little)) lvd_store_relaxed_u32(&e->little, little);
+  return little;
+}
+
+static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
+  (void)lvd_needs_little(w, e);
+  lvd_queue_put_at(w, e, lvd_place(e));
+}
+
+/* It has had a turn, and could go on. Who is promised a rate goes before others then, too: it is held as soon as it is
+ * ahead, and else would wait for the firings of others after each turn, however long they last; and who needs little has
+ * been asked for this turn's end. In round robin its round has ended. */
+static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
+  bool little = lvd_needs_little(w, e), promised = lvd_load_relaxed_u32(&e->app->promised);
+  if (LVD_UNLIKELY(w->round_robin) || promised || little) {
+    lvd_queue_put_at(w, e, lvd_place(e));
+    return;
+  }
+  w->gave_way = true;
+  lvd_queue_put_at(w, e, lvd_place_after(e));
+}
+
+static inline lvd_entity *lvd_queue_take_at(lvd_worker *w, uint32_t place) {
+  lvd_queue *q = &w->ready[place];
+  lvd_entity *e = q->first;
+  q->first = e->next;
+  if (!q->first) w->ready_places &= ~(1u << place);
+  return e;
+}
+
+static inline uint32_t lvd_queue_top(const lvd_worker *w) {
+  return 31u - (uint32_t)__builtin_clz(w->ready_places);
+}
+
+static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
+  return w->ready_places ? lvd_queue_take_at(w, lvd_queue_top(w)) : NULL;
+}
+
+/* ---- the rules ------------------------------------------------------------ */
 
 enum {
   LVD_LITTLE_NS = 2000000,       /* what may be had at once; ... */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A stack that overflows: where it is seen, and what is said of it. */
-#include "../core/no_abandon.h"
+#include "no_abandon.h"
 
 #include <stdio.h>
 

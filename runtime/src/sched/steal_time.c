@@ -27,7 +27,9 @@
  *
  * `lost` is the worker's own. The clock's handler looks only while something runs, and the worker only while nothing
  * does, so that neither interrupts the other. */
-#include "../core.h"
+#include "../fork/fork.h"
+#include "ready_queue.h"
+#include "sched.h"
 
 enum {
   LONG_NS = 100000,

@@ -3,8 +3,10 @@
  * several, and how, is up to fibers (fiber.c) and threads (wait/wait.c).
  *
  * Pairs of orders: wait/wait.c */
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "no_abandon.h"
+#include "ready_queue.h"
+#include "sched.h"
 
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;

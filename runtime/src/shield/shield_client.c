@@ -5,7 +5,7 @@
  * wire's end is the shield's. */
 #include "../../platform/platform.h"
 #include "../../platform/process.h"
-#include "../core.h"
+#include "../sched/sched.h"
 
 #include <levada/shield.h>
 

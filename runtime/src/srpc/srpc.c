@@ -6,9 +6,11 @@
 
 #include "../../platform/process.h"
 #include "../amp/window.h"
-#include "../program/program_app.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
 #include "../ipc/link.h"
+#include "../program/program_app.h"
+#include "../rpc/unit.h"
+#include "../sched/no_abandon.h"
 #include "srpc_program.h"
 
 lvd_program_state lvd_program_of_process = {.numbers = &lvd_numbers_of_process};

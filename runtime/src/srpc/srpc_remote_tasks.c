@@ -6,7 +6,9 @@
 
 #include "../../platform/process.h"
 #include "../core/closest_name.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../rpc/unit.h"
+#include "../sched/no_abandon.h"
 #include "srpc_program.h"
 
 enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };

@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/no_abandon.h"
 #include "../core/text_buffer.h"
+#include "../fork/fork.h"
+#include "../rpc/unit.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../stream/stream.h"
 #include "srpc_program.h"
 
 enum { SIDE_LISTS_LOG2 = 6 };

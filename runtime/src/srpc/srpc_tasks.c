@@ -6,9 +6,10 @@
 #include <stdlib.h>
 
 #include "../../platform/process.h"
-#include "../program/program_app.h"
 #include "../core/closest_name.h"
-#include "../core/no_abandon.h"
+#include "../fork/fork.h"
+#include "../program/program_app.h"
+#include "../sched/no_abandon.h"
 #include "srpc_program.h"
 
 typedef struct registered {

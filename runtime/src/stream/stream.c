@@ -7,7 +7,10 @@
  * and when it returns, its streams end; so they do when a thread ends. Those of a thread are on a list,
  * too, which others may share. */
 #include "stream.h"
-#include "../core/no_abandon.h"
+#include "../channel/channel_ring.h"
+#include "../fork/fork.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
 #include "../wait/thread_waiters.h"
 
 #include <stdlib.h>

@@ -121,4 +121,7 @@ static inline void copy_name(char *to, const char *from) {
   to[n] = 0;
 }
 
+/* Its application is over: who waits at a stream whose other end nobody has is told so. */
+void lvd_streams_end(lvd_app *app, lvd_status outcome);
+
 #endif

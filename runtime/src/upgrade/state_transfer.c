@@ -10,8 +10,10 @@
  *
  * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
  * did (lvd_app_still). */
-#include "../core/no_abandon.h"
-#include "restored_state.h"
+#include "../app/app.h"
+#include "../sched/no_abandon.h"
+#include "../sched/ready_queue.h"
+#include "../sched/restored_state.h"
 #include "version_match.h"
 
 #include <stdarg.h>

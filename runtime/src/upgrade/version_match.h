@@ -3,7 +3,7 @@
 #ifndef LVD_SRC_MEMBERS_H
 #define LVD_SRC_MEMBERS_H
 
-#include "../core.h"
+#include "../sched/sched.h"
 
 /* Null: there is none of that name. */
 lvd_entity *lvd_entity_named(const lvd_app *app, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Joining a fiber: waiting for its end, by a fiber or a thread. */
-#include "../core/no_abandon.h"
 #include "../sched/fiber.h"
+#include "../sched/no_abandon.h"
 
 lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
   LVD_INSIDE;

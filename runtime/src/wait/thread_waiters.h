@@ -20,7 +20,7 @@
 #ifndef LVD_SRC_WAITING_H
 #define LVD_SRC_WAITING_H
 
-#include "../core.h"
+#include "../sched/sched.h"
 
 typedef struct lvd_waiting {
   lvd_app *app;         /* that all it waits for is of; null: it is not on the list */

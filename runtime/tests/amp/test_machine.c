@@ -18,7 +18,7 @@
 #define LEVADA_NATIVE_CHILD ""
 #endif
 
-#define LIMIT 30000000000
+#define LIMIT 300000000000
 
 typedef struct kind {
   const char *name, *serves; /* a program that serves procedures */

@@ -497,11 +497,11 @@ static void hostile(void) {
     lvd_stream_get(from, &x, 4);
     given_up += lvd_unit_state(u) != LVD_OK;
     kill(lvd_unit_process(u), SIGKILL);
-    if (!returned) lvd_call_wait(c, NULL, NULL, 20000000000, &returned);
+    if (!returned) lvd_call_wait(c, NULL, NULL, 300000000000, &returned);
     CHECK(returned);
-    if (second) lvd_call_wait(d, NULL, NULL, 20000000000, &returned);
+    if (second) lvd_call_wait(d, NULL, NULL, 300000000000, &returned);
     CHECK(returned);
-    CHECK(lvd_stream_wait_elements(from, 1, 20000000000) != LVD_E_TIME);
+    CHECK(lvd_stream_wait_elements(from, 1, 300000000000) != LVD_E_TIME);
     CHECK(lvd_unit_state(u) != LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -544,16 +544,16 @@ static void rounds(void) {
     uint32_t x = (uint32_t)round, y = 0;
     size_t size = sizeof y;
     CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
-    CHECK_EQ(lvd_call_wait(c, &y, &size, 20000000000, NULL), LVD_OK);
+    CHECK_EQ(lvd_call_wait(c, &y, &size, 300000000000, NULL), LVD_OK);
     CHECK_EQ(y, 2 * x);
     if (round % 3 == 1) {
       CHECK_EQ(lvd_call_start(u, "child_hangs", NULL, 0, NULL, &c), LVD_OK);
       lvd_call_wait(c, NULL, NULL, (int64_t)(next_random(&seed) % 3000000), NULL);
       CHECK_EQ(kill(lvd_unit_process(u), SIGKILL), 0);
-      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 20000000000, NULL), LVD_E_PEER);
+      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 300000000000, NULL), LVD_E_PEER);
     } else if (round % 3 == 2) {
       CHECK_EQ(lvd_call_start(u, "child_illegal", NULL, 0, NULL, &c), LVD_OK);
-      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 20000000000, NULL), LVD_E_FAULT);
+      CHECK_EQ(lvd_call_wait(c, NULL, NULL, 300000000000, NULL), LVD_E_FAULT);
     }
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
     if (round == 2) before = descriptors();

@@ -316,7 +316,7 @@ void test_blocking_many_descriptors(void) {
   lvd_app_why(app, why, sizeof why);
   CHECK(strstr(why, "waits for a descriptor\n"));
   CHECK_EQ(lvd_fiber_start(app, calls, NULL, NULL, &f), LVD_OK);
-  CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
   CHECK_EQ(write(fd[0][1], "x", 1), 1);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
@@ -349,7 +349,7 @@ void test_blocking_cancel(void) {
     CHECK_EQ(lvd_fiber_start(app, i % 2 ? hears_of_it : is_interrupted, &fd[0], NULL, &f), LVD_OK);
     if (i % 4 < 2) sleep_ms(2);
     lvd_fiber_cancel(f);
-    CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
   }
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
@@ -393,7 +393,7 @@ void test_blocking_queue(void) {
   CHECK(strstr(why, "waits for a call that blocks\n"));
   CHECK(strstr(why, "waits for a thread for a call that blocks: all are in one\n"));
   lvd_fiber_cancel(f);
-  CHECK_EQ(lvd_fiber_join(f, 20000000000), LVD_OK);
+  CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
   close(fd[1]);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);

@@ -440,7 +440,7 @@ void test_fork_wakes(void) {
   bool fast = SCALED(20) == 20;
   uint64_t least = UINT64_MAX, soon = fast ? 500000 : 5000000, begun = now_ns();
   while (least > soon) {
-    CHECK(now_ns() - begun < 30000000000u);
+    CHECK(now_ns() - begun < 300000000000u);
     CHECK_EQ(fib(20), 6765);
     uint64_t before = cpu_ns();
     usleep(20000);
@@ -450,7 +450,7 @@ void test_fork_wakes(void) {
   least = UINT64_MAX, soon = fast ? 50000 : 5000000, begun = now_ns();
   uint32_t stolen = 0, tries = 0;
   while (stolen < 10 || least > soon) {
-    CHECK(now_ns() - begun < 30000000000u);
+    CHECK(now_ns() - begun < 300000000000u);
     usleep(2000);
     uint64_t start = now_ns();
     LVD_FORK(f, note_time, 0);
@@ -485,7 +485,7 @@ void test_fork_place(void) {
   void *helped = NULL;
   while (!helped) {
     pthread_t other;
-    CHECK(now_ns() - begun < 30000000000u);
+    CHECK(now_ns() - begun < 300000000000u);
     usleep(5000);
     CHECK_EQ(pthread_create(&other, NULL, forks_once, ""), 0);
     CHECK_EQ(pthread_join(other, &helped), 0);

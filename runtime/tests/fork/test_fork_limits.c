@@ -255,7 +255,7 @@ static void forks_for_a_while(void *argument) {
   lvd_fiber *owner = lvd_fiber_self();
   while (!lvd_load_acquire_u32(&parked_all)) lvd_fiber_sleep(1000000);
   uint64_t begun = now_ns();
-  uint64_t limit = *until_taken ? 30000000000u : 100000000u;
+  uint64_t limit = *until_taken ? 300000000000u : 100000000u;
   while (now_ns() - begun < limit && !(*until_taken && lvd_load_relaxed_u32(&elsewhere))) {
     LVD_FORK(f, note_stack, owner);
     for (int i = 0; i < 100; i++) CHECK_EQ(fib(5), 5);

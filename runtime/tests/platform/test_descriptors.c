@@ -45,7 +45,7 @@ static void fail_with_name(int stream) {
 static void still_closed(void) {
   for (int i = 0; i < STREAMS; i++) {
     if (!(closed >> i & 1)) continue;
-    uint64_t until = now_ns() + UINT64_C(10000000000);
+    uint64_t until = now_ns() + UINT64_C(300000000000);
     while (fcntl(i, F_GETFD) >= 0) {
       if (now_ns() > until) fail_with_name(i);
       sleep_ms(1);

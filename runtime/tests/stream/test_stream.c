@@ -505,11 +505,11 @@ void test_stream_thread_waits_elsewhere(void) {
     }
     if (way == 1) {
       x = 0;
-      CHECK_EQ(lvd_stream_wait_elements(back, 1, 10000000000), LVD_OK);
+      CHECK_EQ(lvd_stream_wait_elements(back, 1, 300000000000), LVD_OK);
       CHECK_EQ(lvd_stream_get(back, &x, 4), LVD_OK);
       CHECK_EQ(x, 5);
     }
-    CHECK_EQ(lvd_fiber_join(f, 10000000000), LVD_OK);
+    CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
     lvd_app_unload(app); /* with ends that are ours still */
   }
   lvd_runtime_destroy(rt);

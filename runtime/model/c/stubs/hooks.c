@@ -45,3 +45,9 @@
 #pragma weak lvd_program_registering
 
 #include "src/hooks.c"
+#include "src/app/app.h"
+#include "src/blocking/blocking.h"
+#include "src/deadlock/wait_report.h"
+#include "src/fork/fork.h"
+#include "src/rpc/unit.h"
+#include "src/stream/stream.h"

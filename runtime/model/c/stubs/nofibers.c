@@ -2,7 +2,11 @@
 /* What the runtime calls for fibers, for checks that have none. */
 #include <stdlib.h>
 
-#include "src/core.h"
+#include "src/app/app.h"
+#include "src/blocking/blocking.h"
+#include "src/deadlock/wait_report.h"
+#include "src/rpc/unit.h"
+#include "src/sched/sched.h"
 #include "src/stream/stream.h"
 
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the runtime calls for forks, for checks that have none. */
-#include "src/core.h"
+#include "src/fork/fork.h"
+#include "src/sched/sched.h"
 
 static lvd_fork_thread none;
 lvd_fork_thread *model_fork_thread(void) { return &none; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Lost time, for checks in which nobody else has the cores. */
-#include "src/core.h"
+#include "src/sched/sched.h"
 
 void lvd_lost_begin(lvd_worker *w) { w->lost.least = w->lost.lasts = UINT64_MAX; }
 void lvd_lost_look(lvd_worker *w, uint64_t now) { (void)w, (void)now; }

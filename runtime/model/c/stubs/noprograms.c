@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the runtime asks of programs that are loaded beside others, for checks that have none. */
 #include "src/program/program_app.h"
-#include "src/core.h"
+#include "src/sched/sched.h"
 
 const lvd_program *lvd_program_registering(void) { return NULL; }
 void lvd_program_part(lvd_app *app) { (void)app; }
 void lvd_program_unwatch(lvd_app *app) { (void)app; }
-bool lvd_app_is_program(const lvd_app *app) { return app == NULL; }

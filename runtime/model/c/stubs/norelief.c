@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Reliefs, for checks without any: nobody is stuck. */
-#include "src/core.h"
+#include "src/sched/sched.h"
 
 lvd_worker *lvd_relief(const lvd_worker *w) { return (void)w, NULL; }
 void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }

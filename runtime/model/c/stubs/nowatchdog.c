@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The watchdog, for checks without one: nobody sleeps in the system. */
-#include "src/core.h"
+#include "src/sched/sched.h"
 
 void lvd_watchdog_begin(lvd_worker *w) { (void)w; }
 void lvd_watchdog_awake(lvd_worker *w) { (void)w; }

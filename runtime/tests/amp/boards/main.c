@@ -176,19 +176,19 @@ static void machine(const board *at, const char *kind, const char *after) {
   for (int host = 0; host < 2; host++) {
     lvd_machine *m;
     lvd_machine_report report;
-    lvd_status status = lvd_machine_boot(kind, 10000000000, &m);
+    lvd_status status = lvd_machine_boot(kind, 300000000000, &m);
     if (status != LVD_OK) fprintf(stderr, "%s\n", lvd_window_why());
     CHECK_EQ(status, LVD_OK);
     for (int round = 0; round < 3; round++) {
       CHECK_EQ(lvd_machine_load(m, seven), LVD_OK);
-      CHECK_EQ(lvd_machine_run(m, 10000000000), LVD_OK);
+      CHECK_EQ(lvd_machine_run(m, 300000000000), LVD_OK);
       do lvd_machine_look(m, 1000000000, &report);
       while (report.state == LVD_MACHINE_RUNS);
       CHECK_EQ(report.state, LVD_MACHINE_ENDED);
       CHECK_EQ(report.result, 0x1010107);
     }
     CHECK_EQ(lvd_machine_load(m, loops), LVD_OK);
-    CHECK_EQ(lvd_machine_run(m, 10000000000), LVD_OK);
+    CHECK_EQ(lvd_machine_run(m, 300000000000), LVD_OK);
     lvd_machine_end(m);
     if (after) board_await(at, STATE, after);
   }

@@ -4,8 +4,8 @@
 #ifndef LVD_SRC_HERITAGE_H
 #define LVD_SRC_HERITAGE_H
 
-#include "../core.h"
-#include "../core/no_abandon.h"
+#include "no_abandon.h"
+#include "sched.h"
 
 #include <stdlib.h>
 #include <string.h>
