@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 /// One look.
-pub struct Look {
+pub struct Sample {
     at: Instant,
     /// Busy and all ticks of each core.
     cores: BTreeMap<u32, (u64, u64)>,
@@ -28,7 +28,7 @@ struct Thread {
 
 /// A thread and its share of one core.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Work {
+pub struct ThreadLoad {
     pub pid: i32,
     pub tid: i32,
     pub name: String,
@@ -44,11 +44,11 @@ pub struct Load {
     /// How busy each core was, from 0 to 1.
     pub busy: BTreeMap<u32, f64>,
     /// Every thread, those with the most work first.
-    pub work: Vec<Work>,
+    pub work: Vec<ThreadLoad>,
 }
 
-impl Look {
-    pub fn now<K: Kernel>(machine: &Machine<K>) -> Look {
+impl Sample {
+    pub fn now<K: Kernel>(machine: &Machine<K>) -> Sample {
         let mut ran = HashMap::new();
         for pid in machine.processes() {
             for tid in machine.threads(pid) {
@@ -60,29 +60,31 @@ impl Look {
                     core: stat.core,
                     kernel: stat.is_kernel(),
                     // Without the finer count, ticks of 10 ms.
-                    ran: machine.ran(pid, tid).unwrap_or(stat.ticks * 10_000_000),
+                    ran: machine
+                        .run_time_ns(pid, tid)
+                        .unwrap_or(stat.ticks * 10_000_000),
                     name: stat.name,
                 };
                 ran.insert((tid, stat.start), thread);
             }
         }
-        Look {
+        Sample {
             at: Instant::now(),
-            cores: ticks(machine),
+            cores: cpu_ticks(machine),
             ran,
         }
     }
 }
 
-fn ticks<K: Kernel>(machine: &Machine<K>) -> BTreeMap<u32, (u64, u64)> {
+fn cpu_ticks<K: Kernel>(machine: &Machine<K>) -> BTreeMap<u32, (u64, u64)> {
     let text = machine.read(&machine.proc.join("stat")).unwrap_or_default();
     let line = |l: &str| {
         let mut words = l.strip_prefix("cpu")?.split_whitespace();
         let core = words.next()?.parse().ok()?;
-        let ticks: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
+        let cpu_ticks: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
         // user nice system idle iowait irq softirq steal; guests are in user already
-        let all: u64 = ticks.iter().take(8).sum();
-        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        let all: u64 = cpu_ticks.iter().take(8).sum();
+        let idle: u64 = cpu_ticks.iter().skip(3).take(2).sum();
         Some((core, (all - idle, all)))
     };
     // "cpu" alone is the sum of all.
@@ -93,13 +95,13 @@ fn ticks<K: Kernel>(machine: &Machine<K>) -> BTreeMap<u32, (u64, u64)> {
 }
 
 impl Load {
-    pub fn between(first: &Look, second: &Look) -> Load {
+    pub fn between(first: &Sample, second: &Sample) -> Load {
         let seconds = (second.at - first.at).as_secs_f64().max(1e-6);
         let mut load = Load::default();
         for ((tid, start), thread) in &second.ran {
             // Who was born meanwhile has done all of its work meanwhile.
             let before = first.ran.get(&(*tid, *start)).map_or(0, |t| t.ran);
-            load.work.push(Work {
+            load.work.push(ThreadLoad {
                 pid: thread.pid,
                 tid: *tid,
                 name: thread.name.clone(),
@@ -122,7 +124,7 @@ impl Load {
     }
 
     /// The threads that ran last on one of these cores.
-    pub fn on<'a>(&'a self, cores: &'a CoreSet) -> impl Iterator<Item = &'a Work> {
+    pub fn on<'a>(&'a self, cores: &'a CoreSet) -> impl Iterator<Item = &'a ThreadLoad> {
         self.work.iter().filter(|w| cores.has(w.core))
     }
 
@@ -172,17 +174,17 @@ impl Load {
 }
 
 /// What a moment of this machine's load says.
-pub fn look(moment: Duration) -> Load {
+pub fn measure(moment: Duration) -> Load {
     let machine = Machine::this();
-    let first = Look::now(&machine);
+    let first = Sample::now(&machine);
     std::thread::sleep(moment);
-    Load::between(&first, &Look::now(&machine))
+    Load::between(&first, &Sample::now(&machine))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::{Fake, set};
+    use crate::test_machine::{TestMachine, set};
 
     fn load_of(busy: &[f64]) -> Load {
         Load {
@@ -197,20 +199,20 @@ mod tests {
 
     #[test]
     fn two_looks_make_a_load() {
-        let fake = Fake::new("0-1");
+        let fake = TestMachine::new("0-1");
         fake.task(100, 100, 1, "lame", "0-1");
         fake.last_core(100, 1);
         fake.proc(
             "stat",
             "cpu 9 9\ncpu0 10 0 0 90 0 0 0 0 0 0\ncpu1 50 0 0 50 0 0 0 0 0 0\n",
         );
-        let first = Look::now(&fake.machine);
+        let first = Sample::now(&fake.machine);
         fake.proc("100/task/100/schedstat", "30000000 0 1\n");
         fake.proc(
             "stat",
             "cpu 9 9\ncpu0 15 0 0 95 0 0 0 0 0 0\ncpu1 51 0 0 59 0 0 0 0 0 0\n",
         );
-        let mut second = Look::now(&fake.machine);
+        let mut second = Sample::now(&fake.machine);
         second.at = first.at + std::time::Duration::from_millis(100);
         let load = Load::between(&first, &second);
         assert_eq!(load.busy_of(0), 0.5);
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_are_found() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         let topology = Topology::of(&fake.machine);
         let load = load_of(&[0.0, 0.9, 0.3, 0.01]);
         assert_eq!(load.cheapest(1, &topology, &CoreSet::default()), set("3"));
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn hardware_threads_of_one_core_are_taken_together() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         for (core, list) in [(0, "0,2"), (1, "1,3"), (2, "0,2"), (3, "1,3")] {
             let at = format!("devices/system/cpu/cpu{core}/topology/thread_siblings_list");
             fake.sys(&at, list);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// More than any kernel has; a list that names a higher one is a slip.
-const LIMIT: u32 = 8192;
+const CORES_MAX: u32 = 8192;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreSet(BTreeSet<u32>);
@@ -48,11 +48,11 @@ impl CoreSet {
         CoreSet(self.0.union(&other.0).copied().collect())
     }
 
-    pub fn meets(&self, other: &CoreSet) -> bool {
+    pub fn intersects(&self, other: &CoreSet) -> bool {
         !self.0.is_disjoint(&other.0)
     }
 
-    pub fn is_within(&self, other: &CoreSet) -> bool {
+    pub fn is_subset(&self, other: &CoreSet) -> bool {
         self.0.is_subset(&other.0)
     }
 
@@ -125,7 +125,7 @@ impl FromStr for CoreSet {
         };
         let number = |t: &str| {
             let n: u32 = t.trim().parse().map_err(|_| wrong())?;
-            Some(n).filter(|n| *n < LIMIT).ok_or_else(wrong)
+            Some(n).filter(|n| *n < CORES_MAX).ok_or_else(wrong)
         };
         let mut set = CoreSet::default();
         for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(set("0-3").without(&set("3")), set("0-2"));
         assert_eq!(set("0-3").and(&set("2-5")), set("2-3"));
         assert_eq!(set("0").or(&set("2")), set("0,2"));
-        assert!(set("0-3").meets(&set("3")) && !set("0-2").meets(&set("3")));
-        assert!(set("1").is_within(&set("0-1")) && !set("0-1").is_within(&set("1")));
+        assert!(set("0-3").intersects(&set("3")) && !set("0-2").intersects(&set("3")));
+        assert!(set("1").is_subset(&set("0-1")) && !set("0-1").is_subset(&set("1")));
     }
 }

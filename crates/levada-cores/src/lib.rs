@@ -18,9 +18,9 @@ mod test_machine;
 pub mod topology;
 pub mod undo_log;
 
-pub use core_load::{Load, Look, Work};
+pub use core_load::{Load, Sample, ThreadLoad};
 pub use cpu_set::CoreSet;
 pub use machine::{Kernel, Linux, Machine, Stat};
 pub use shield::restore::Restored;
-pub use shield::{Error, Raised, Request, Rung, Shield};
+pub use shield::{Error, Method, Raised, Request, Shield};
 pub use topology::{Core, Topology};

@@ -23,11 +23,11 @@ pub trait Kernel {
 pub struct Linux;
 
 /// As many as the kernel can be built for.
-const WORDS: usize = 8192 / 64;
+const MASK_WORDS: usize = 8192 / 64;
 
 impl Kernel for Linux {
     fn affinity(&self, tid: i32) -> io::Result<CoreSet> {
-        let mut words = [0u64; WORDS];
+        let mut words = [0u64; MASK_WORDS];
         // SAFETY: the call fills at most the size of the words.
         let got = unsafe {
             libc::syscall(
@@ -45,7 +45,7 @@ impl Kernel for Linux {
     }
 
     fn set_affinity(&self, tid: i32, cores: &CoreSet) -> io::Result<()> {
-        let mut words = [0u64; WORDS];
+        let mut words = [0u64; MASK_WORDS];
         for core in cores.iter() {
             words[core as usize / 64] |= 1 << (core % 64);
         }
@@ -215,7 +215,7 @@ impl<K: Kernel> Machine<K> {
     }
 
     /// How long a thread has run, in nanoseconds.
-    pub fn ran(&self, pid: i32, tid: i32) -> Option<u64> {
+    pub fn run_time_ns(&self, pid: i32, tid: i32) -> Option<u64> {
         let text = self.read(&self.proc.join(format!("{pid}/task/{tid}/schedstat")))?;
         text.split_whitespace().next()?.parse().ok()
     }

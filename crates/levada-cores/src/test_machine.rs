@@ -4,9 +4,9 @@
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::shield::sweep::Broom;
-use crate::undo_log::format::{Entry, Record};
-use crate::undo_log::{Ledger, Locked};
+use crate::shield::sweep::Sweeper;
+use crate::undo_log::format::{Entry, LogState};
+use crate::undo_log::{LockedLog, UndoLog};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,11 +18,11 @@ pub fn set(text: &str) -> CoreSet {
 }
 
 /// For core 3 of four.
-pub fn broom() -> Broom {
-    Broom {
+pub fn sweeper() -> Sweeper {
+    Sweeper {
         shield: set("3"),
         others: set("0-2"),
-        ..Broom::default()
+        ..Sweeper::default()
     }
 }
 
@@ -31,7 +31,7 @@ fn refused(number: i32) -> io::Error {
 }
 
 #[derive(Clone, Debug)]
-struct FakeTask {
+struct TestTask {
     pid: i32,
     parent: i32,
     name: String,
@@ -40,16 +40,16 @@ struct FakeTask {
     state: char,
     start: u64,
     /// What was asked for, which a cpuset only narrows (Linux 6.2 and later).
-    wish: CoreSet,
+    original: CoreSet,
     /// The folder of its cpuset.
     group: PathBuf,
 }
 
 /// What the fake kernel knows.
-pub struct FakeKernel {
+pub struct TestKernel {
     root: PathBuf,
     cores: CoreSet,
-    tasks: RefCell<BTreeMap<i32, FakeTask>>,
+    tasks: RefCell<BTreeMap<i32, TestTask>>,
     forks: RefCell<BTreeMap<i32, i32>>,
     /// Files that refuse to be written, with the error.
     refuses: RefCell<BTreeMap<PathBuf, i32>>,
@@ -62,13 +62,13 @@ pub struct FakeKernel {
     clock: Cell<u64>,
 }
 
-pub struct Fake {
-    pub machine: Machine<FakeKernel>,
+pub struct TestMachine {
+    pub machine: Machine<TestKernel>,
     folder: tempfile::TempDir,
 }
 
-impl FakeKernel {
-    fn show(&self, tid: i32, task: &FakeTask) {
+impl TestKernel {
+    fn show(&self, tid: i32, task: &TestTask) {
         let folder = self.root.join(format!("proc/{}", task.pid));
         let line = format!(
             "{tid} ({}) {} {} 1 1 0 -1 {} 0 0 0 0 0 0 0 0 20 0 1 0 {} 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 {} 0 0 \
@@ -84,7 +84,7 @@ impl FakeKernel {
         }
     }
 
-    fn allowed(&self, task: &FakeTask) -> CoreSet {
+    fn allowed(&self, task: &TestTask) -> CoreSet {
         let file = task.group.join("cpuset.cpus");
         let text = fs::read_to_string(file).unwrap_or_default();
         let own = Some(set(text.trim())).filter(|s| !s.is_empty());
@@ -104,9 +104,9 @@ impl FakeKernel {
         })
     }
 
-    fn mask(&self, task: &FakeTask) -> CoreSet {
+    fn mask(&self, task: &TestTask) -> CoreSet {
         let allowed = self.allowed(task);
-        let both = task.wish.and(&allowed);
+        let both = task.original.and(&allowed);
         if both.is_empty() { allowed } else { both }
     }
 
@@ -136,7 +136,7 @@ impl FakeKernel {
     }
 }
 
-impl Kernel for FakeKernel {
+impl Kernel for TestKernel {
     fn affinity(&self, tid: i32) -> io::Result<CoreSet> {
         if tid == 0 {
             return Ok(self.cores.clone());
@@ -153,7 +153,7 @@ impl Kernel for FakeKernel {
         {
             let mut tasks = self.tasks.borrow_mut();
             let task = tasks.get_mut(&tid).ok_or_else(|| refused(libc::ESRCH))?;
-            if task.flags & 0x0400_0000 != 0 || !cores.meets(&self.allowed(task)) {
+            if task.flags & 0x0400_0000 != 0 || !cores.intersects(&self.allowed(task)) {
                 return Err(refused(libc::EINVAL));
             }
             let child = self.forks.borrow_mut().remove(&tid);
@@ -163,10 +163,10 @@ impl Kernel for FakeKernel {
                 self.clock.set(self.clock.get() + 1);
                 born.start = self.clock.get();
                 self.show(child, &born);
-                tasks.get_mut(&tid).unwrap().wish = cores.clone();
+                tasks.get_mut(&tid).unwrap().original = cores.clone();
                 tasks.insert(child, born);
             } else {
-                task.wish = cores.clone();
+                task.original = cores.clone();
             }
         }
         self.list_groups();
@@ -234,16 +234,16 @@ impl Kernel for FakeKernel {
     }
 }
 
-impl Fake {
+impl TestMachine {
     /// A machine with these cores, and nothing that runs.
-    pub fn new(cores: &str) -> Fake {
+    pub fn new(cores: &str) -> TestMachine {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
-        let fake = Fake {
+        let fake = TestMachine {
             machine: Machine {
                 proc: root.join("proc"),
                 sys: root.join("sys"),
-                kernel: FakeKernel {
+                kernel: TestKernel {
                     root,
                     cores: set(cores),
                     tasks: RefCell::default(),
@@ -324,7 +324,7 @@ impl Fake {
         }
     }
 
-    fn add(&self, tid: i32, task: FakeTask) {
+    fn add(&self, tid: i32, task: TestTask) {
         let kernel = &self.machine.kernel;
         kernel.show(tid, &task);
         kernel.tasks.borrow_mut().insert(tid, task);
@@ -334,7 +334,7 @@ impl Fake {
     pub fn task(&self, pid: i32, tid: i32, parent: i32, name: &str, mask: &str) {
         let kernel = &self.machine.kernel;
         kernel.clock.set(kernel.clock.get() + 1);
-        let task = FakeTask {
+        let task = TestTask {
             pid,
             parent,
             name: name.into(),
@@ -342,7 +342,7 @@ impl Fake {
             core: 0,
             state: 'S',
             start: kernel.clock.get(),
-            wish: set(mask),
+            original: set(mask),
             group: self.base(),
         };
         self.add(tid, task);
@@ -355,7 +355,7 @@ impl Fake {
         self.add(pid, task);
     }
 
-    fn change(&self, tid: i32, change: impl FnOnce(&mut FakeTask)) {
+    fn change(&self, tid: i32, change: impl FnOnce(&mut TestTask)) {
         let mut task = self.machine.kernel.tasks.borrow()[&tid].clone();
         change(&mut task);
         self.add(tid, task);
@@ -370,7 +370,7 @@ impl Fake {
     }
 
     pub fn set_mask(&self, tid: i32, mask: &str) {
-        self.change(tid, |t| t.wish = set(mask));
+        self.change(tid, |t| t.original = set(mask));
     }
 
     /// The process ends; its id may come again.
@@ -421,23 +421,23 @@ impl Fake {
     }
 
     /// A new one, with a shield on core 3.
-    pub fn ledger(&self) -> Ledger {
+    pub fn undo_log(&self) -> UndoLog {
         let _ = fs::remove_file(self.ledger_path());
         self.ledger_of("3")
     }
 
     /// Of a shield on these cores, beside those that there are.
-    pub fn ledger_of(&self, cores: &str) -> Ledger {
+    pub fn ledger_of(&self, cores: &str) -> UndoLog {
         let number = set(cores).first().unwrap();
-        let locked = Locked::open(&self.ledger_path()).unwrap();
+        let locked = LockedLog::open(&self.ledger_path()).unwrap();
         locked
             .begin(&Entry::Shield(set(cores), 0).line(number))
             .unwrap();
-        Ledger::of(&self.ledger_path(), number, None)
+        UndoLog::of(&self.ledger_path(), number, None)
     }
 
-    pub fn record(&self, ledger: &Ledger) -> Record {
-        Record::read(&ledger.path).unwrap()
+    pub fn record(&self, undo_log: &UndoLog) -> LogState {
+        LogState::read(&undo_log.path).unwrap()
     }
 
     /// All masks and groups, and the files that a shield changes: to compare before and after.

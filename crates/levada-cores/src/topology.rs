@@ -93,11 +93,11 @@ fn last_cache<K: Kernel>(machine: &Machine<K>, folder: &Path, id: u32) -> (CoreS
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::Fake;
+    use crate::test_machine::TestMachine;
 
     #[test]
     fn siblings_and_caches_are_found() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.sys(
             "devices/system/cpu/cpu1/topology/thread_siblings_list",
             "1,3\n",

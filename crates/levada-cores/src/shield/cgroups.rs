@@ -3,13 +3,13 @@
 //! cores away from everybody at once, and cpusets of version 1, one for each program and one that everybody
 //! else is moved into.
 
-use super::granted_masks::Given;
-use super::irq_affinity::is_the_kernel_s;
-use super::sweep::{BOUND, Broom, PROTECTED, REFUSED, Swept};
+use super::granted_masks::GrantedMasks;
+use super::irq_affinity::is_kernel_path;
+use super::sweep::{KERNEL_BOUND, PROTECTED, REFUSED, SweepReport, Sweeper};
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine, Stat};
-use crate::undo_log::Ledger;
-use crate::undo_log::format::{Entry, Held, Knob, Record, Task};
+use crate::undo_log::UndoLog;
+use crate::undo_log::format::{Entry, KernelFile, LogState, ShieldRecord, ThreadMove};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use std::time::Duration;
 /// Why a way does not work here.
 pub type Reason = String;
 
-const INSIDE: &str = "levada-shield-";
-const OUTSIDE: &str = "levada-others";
+const PROGRAM_GROUP_PREFIX: &str = "levada-shield-";
+const OTHERS_GROUP: &str = "levada-others";
 
 /// The group of the program on these cores.
-fn inside_of(base: &Path, cores: &CoreSet) -> PathBuf {
-    base.join(format!("{INSIDE}{cores}"))
+fn program_group(base: &Path, cores: &CoreSet) -> PathBuf {
+    base.join(format!("{PROGRAM_GROUP_PREFIX}{cores}"))
 }
 
 /// Whether a folder has a name that only groups of shields have.
-fn is_one_of_ours(folder: &Path) -> bool {
+fn is_shield_group(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or("");
-    name == OUTSIDE || name.starts_with(INSIDE)
+    name == OTHERS_GROUP || name.starts_with(PROGRAM_GROUP_PREFIX)
 }
 
-fn said(what: &str, e: io::Error) -> Reason {
+fn with_context(what: &str, e: io::Error) -> Reason {
     format!("{what}: {e}")
 }
 
@@ -41,10 +41,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A partition of version 2. Nothing is moved by us: what was on the cores is elsewhere at once.
-pub fn partition<K: Kernel>(
+pub fn raise_partition<K: Kernel>(
     machine: &Machine<K>,
-    broom: &Broom,
-    ledger: &mut Ledger,
+    sweeper: &Sweeper,
+    undo_log: &mut UndoLog,
 ) -> Result<PathBuf, Reason> {
     let base = machine
         .cgroups(None)
@@ -56,38 +56,43 @@ pub fn partition<K: Kernel>(
             None => "version 2 has no cpusets here".into(),
         });
     }
-    if !broom.protect.is_empty() {
+    if !sweeper.protect.is_empty() {
         return Err("it would move what is protected, too".into());
     }
-    let record = |ledger: &mut Ledger, entry| ledger.add(&[entry]).map_err(|e| said("ledger", e));
+    let record = |undo_log: &mut UndoLog, entry| {
+        undo_log
+            .add(&[entry])
+            .map_err(|e| with_context("ledger", e))
+    };
     let control = base.join("cgroup.subtree_control");
     let there = machine.read(&control).unwrap_or_default();
     if !words(&there).any(|c| c == "cpuset") {
-        let knob = Knob {
+        let kernel_file = KernelFile {
             path: control.clone(),
             old: "-cpuset".into(),
             new: "+cpuset".into(),
         };
-        record(ledger, Entry::Knob(knob))?;
+        record(undo_log, Entry::KernelFile(kernel_file))?;
         let written = machine.kernel.write(&control, "+cpuset");
-        written.map_err(|e| said("cpusets of version 2 cannot be used", e))?;
+        written.map_err(|e| with_context("cpusets of version 2 cannot be used", e))?;
     }
-    let lost = forgotten(machine, broom, ledger).map_err(|e| said("ledger", e))?;
-    ledger.add(&lost).map_err(|e| said("ledger", e))?;
-    let inside = inside_of(&base, &broom.shield);
-    record(ledger, Entry::Inside(inside.clone()))?;
+    let lost = masks_the_kernel_forgets(machine, sweeper, undo_log)
+        .map_err(|e| with_context("ledger", e))?;
+    undo_log.add(&lost).map_err(|e| with_context("ledger", e))?;
+    let inside = program_group(&base, &sweeper.shield);
+    record(undo_log, Entry::Inside(inside.clone()))?;
     let made = machine.kernel.make_dir(&inside);
-    made.map_err(|e| said("no cgroup can be made", e))?;
+    made.map_err(|e| with_context("no cgroup can be made", e))?;
     // An isolated one does not balance load between its cores, which threads on several need.
-    let kind = match broom.shield.len() {
+    let kind = match sweeper.shield.len() {
         1 => "isolated",
         _ => "root",
     };
     let put = |file: &str, text: &str| {
         let written = machine.kernel.write(&inside.join(file), text);
-        written.map_err(|e| said(file, e))
+        written.map_err(|e| with_context(file, e))
     };
-    put("cpuset.cpus", &broom.shield.to_string())?;
+    put("cpuset.cpus", &sweeper.shield.to_string())?;
     put("cpuset.cpus.partition", kind)?;
     let is = machine.read(&inside.join("cpuset.cpus.partition"));
     match is.unwrap_or_default().trim() {
@@ -98,15 +103,15 @@ pub fn partition<K: Kernel>(
 
 /// The masks that the kernel forgets when it takes cores away from everybody: before 6.2 each that was asked
 /// for, and always what it gave its own threads.
-fn forgotten<K: Kernel>(
+fn masks_the_kernel_forgets<K: Kernel>(
     machine: &Machine<K>,
-    broom: &Broom,
-    ledger: &Ledger,
+    sweeper: &Sweeper,
+    undo_log: &UndoLog,
 ) -> io::Result<Vec<Entry>> {
     let forgets = machine.release() < (6, 2);
-    let shielded = Record::read(&ledger.path)?.cores_but(ledger.number);
-    let usual = broom.shield.or(&broom.others);
-    let all = usual.or(&shielded);
+    let shielded_cores = LogState::read(&undo_log.path)?.cores_of_others(undo_log.number);
+    let usual = sweeper.shield.or(&sweeper.others);
+    let all = usual.or(&shielded_cores);
     let mut lost = Vec::new();
     for pid in machine.processes() {
         let Some(process) = machine.process(pid).filter(|p| forgets || p.is_kernel()) else {
@@ -114,12 +119,12 @@ fn forgotten<K: Kernel>(
         };
         for tid in machine.threads(pid) {
             let mask = machine.kernel.affinity(tid).unwrap_or_default();
-            let own = mask != usual && !mask.meets(&shielded) && !mask.is_empty();
+            let own = mask != usual && !mask.intersects(&shielded_cores) && !mask.is_empty();
             let thread = machine
                 .thread(pid, tid)
                 .filter(|_| own && !process.is_bound());
             lost.extend(thread.map(|thread| {
-                Entry::Task(Task {
+                Entry::ThreadMove(ThreadMove {
                     pid,
                     tid,
                     start: thread.start,
@@ -133,11 +138,11 @@ fn forgotten<K: Kernel>(
 }
 
 /// Cpusets of version 1.
-pub fn cpusets<K: Kernel>(
+pub fn raise_cpusets<K: Kernel>(
     machine: &Machine<K>,
-    broom: &Broom,
-    ledger: &mut Ledger,
-) -> Result<(PathBuf, Swept), Reason> {
+    sweeper: &Sweeper,
+    undo_log: &mut UndoLog,
+) -> Result<(PathBuf, SweepReport), Reason> {
     let base = machine
         .cgroups(Some("cpuset"))
         .ok_or("cpusets of version 1 are not mounted")?;
@@ -145,34 +150,39 @@ pub fn cpusets<K: Kernel>(
         machine.read(&folder.join(name))?.parse().ok()
     };
     let all = list(&base, "cpuset.cpus").ok_or("cpuset.cpus cannot be read")?;
-    if !broom.shield.is_within(&all) {
+    if !sweeper.shield.is_subset(&all) {
         return Err(format!("the cpuset of this container has only cores {all}"));
     }
     for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
-        if !is_one_of_ours(&entry.path())
-            && list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.meets(&broom.shield))
+        if !is_shield_group(&entry.path())
+            && list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.intersects(&sweeper.shield))
         {
             let name = entry.file_name().display().to_string();
             return Err(format!("the cpuset {name} has a share in the core"));
         }
     }
     let memory = machine.read(&base.join("cpuset.mems")).unwrap_or_default();
-    let (inside, outside) = (inside_of(&base, &broom.shield), base.join(OUTSIDE));
-    let record = Record::read(&ledger.path).map_err(|e| said("ledger", e))?;
-    let shielded = broom.shield.or(&record.cores_but(ledger.number));
+    let (inside, outside) = (
+        program_group(&base, &sweeper.shield),
+        base.join(OTHERS_GROUP),
+    );
+    let record = LogState::read(&undo_log.path).map_err(|e| with_context("ledger", e))?;
+    let shielded_cores = sweeper.shield.or(&record.cores_of_others(undo_log.number));
     let marks = [
         Entry::Inside(inside.clone()),
         Entry::Outside(outside.clone()),
     ];
-    ledger.add(&marks).map_err(|e| said("ledger", e))?;
+    undo_log
+        .add(&marks)
+        .map_err(|e| with_context("ledger", e))?;
     for (folder, cores) in [
         // What another shield has left to all others must be without these cores before anybody has them.
-        (&outside, all.without(&shielded)),
-        (&inside, broom.shield.clone()),
+        (&outside, all.without(&shielded_cores)),
+        (&inside, sweeper.shield.clone()),
     ] {
         match machine.kernel.make_dir(folder) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists || folder == &inside => {
-                return Err(said("no cpuset can be made", e));
+                return Err(with_context("no cpuset can be made", e));
             }
             _ => {}
         }
@@ -183,10 +193,10 @@ pub fn cpusets<K: Kernel>(
         ];
         for (file, text) in files {
             let written = machine.kernel.write(&folder.join(file), &text);
-            written.map_err(|e| said(file, e))?;
+            written.map_err(|e| with_context(file, e))?;
         }
     }
-    let swept = move_out(machine, broom, ledger, &base, &outside, &all)?;
+    let swept = move_processes_out(machine, sweeper, undo_log, &base, &outside, &all)?;
     for folder in [&outside, &inside] {
         // No third one may then take a share; where something stayed that is not possible, nor needed.
         let _ = machine
@@ -197,17 +207,17 @@ pub fn cpusets<K: Kernel>(
 }
 
 /// Everybody from the base to the outside, until a look at the base finds nobody who can be moved.
-pub fn move_out<K: Kernel>(
+pub fn move_processes_out<K: Kernel>(
     machine: &Machine<K>,
-    broom: &Broom,
-    ledger: &mut Ledger,
+    sweeper: &Sweeper,
+    undo_log: &mut UndoLog,
     base: &Path,
     outside: &Path,
     all: &CoreSet,
-) -> Result<Swept, Reason> {
-    let mut swept = Swept::default();
-    let record = Record::read(&ledger.path).map_err(|e| said("ledger", e))?;
-    let given = Given::all(&record);
+) -> Result<SweepReport, Reason> {
+    let mut swept = SweepReport::default();
+    let record = LogState::read(&undo_log.path).map_err(|e| with_context("ledger", e))?;
+    let granted = GrantedMasks::all(&record);
     // Who ends meanwhile is moved without an error, and is still there.
     let mut tried: HashMap<i32, u32> = HashMap::new();
     // Before 6.2 the kernel forgets what mask was asked for.
@@ -231,8 +241,8 @@ pub fn move_out<K: Kernel>(
             };
             let mask = machine.kernel.affinity(id).unwrap_or_default();
             if stat.is_bound() {
-                if mask.is_within(&broom.shield) {
-                    swept.stay(BOUND, format!("{} ({id})", stat.name));
+                if mask.is_subset(&sweeper.shield) {
+                    swept.stay(KERNEL_BOUND, format!("{} ({id})", stat.name));
                 }
                 continue;
             }
@@ -241,7 +251,7 @@ pub fn move_out<K: Kernel>(
                 0 => Some(stat.clone()),
                 _ => machine.process(machine.process_of(id)),
             };
-            if leader.is_some_and(|l| broom.protects(&l)) {
+            if leader.is_some_and(|l| sweeper.protects(&l)) {
                 swept.stay(PROTECTED, format!("{} ({id})", stat.name));
                 continue;
             }
@@ -254,11 +264,11 @@ pub fn move_out<K: Kernel>(
                 let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
                 let Some(thread) = thread else { continue };
                 // Nor does any remember a mask that the kernel itself has given.
-                let mask = given.wish(machine, id, (*tid, thread.start), &mask);
+                let mask = granted.original_mask(machine, id, (*tid, thread.start), &mask);
                 if !(forgets || stat.is_kernel()) || mask == *all {
                     continue;
                 }
-                lines.push(Entry::Task(Task {
+                lines.push(Entry::ThreadMove(ThreadMove {
                     pid: id,
                     tid: *tid,
                     start: thread.start,
@@ -273,12 +283,14 @@ pub fn move_out<K: Kernel>(
                     last.extend(machine.thread(id, *tid).or_else(|| machine.process(*tid)));
                 }
                 for thread in last {
-                    by_mask(machine, broom, &given, ledger, &thread);
+                    by_mask(machine, sweeper, &granted, undo_log, &thread);
                 }
             }
             moves.push((id, whole, threads.len() as u64, stat));
         }
-        ledger.add(&lines).map_err(|e| said("ledger", e))?;
+        undo_log
+            .add(&lines)
+            .map_err(|e| with_context("ledger", e))?;
         again |= !moves.is_empty();
         for (id, whole, threads, stat) in moves {
             let file = if whole { "cgroup.procs" } else { "tasks" };
@@ -287,7 +299,9 @@ pub fn move_out<K: Kernel>(
                 Ok(()) => swept.threads += threads,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
                 // Some threads of the kernel stay in their group, and can be moved by their mask.
-                Err(_) if stat.is_kernel() && by_mask(machine, broom, &given, ledger, &stat) => {
+                Err(_)
+                    if stat.is_kernel() && by_mask(machine, sweeper, &granted, undo_log, &stat) =>
+                {
                     swept.kernel_threads += 1;
                     tried.insert(id, u32::MAX / 2);
                     continue;
@@ -308,57 +322,66 @@ pub fn move_out<K: Kernel>(
 
 fn by_mask<K: Kernel>(
     machine: &Machine<K>,
-    broom: &Broom,
-    given: &Given,
-    ledger: &mut Ledger,
+    sweeper: &Sweeper,
+    granted: &GrantedMasks,
+    undo_log: &mut UndoLog,
     stat: &Stat,
 ) -> bool {
     let Ok(now) = machine.kernel.affinity(stat.id) else {
         return false;
     };
-    let rest = now.without(&broom.shield);
+    let rest = now.without(&sweeper.shield);
     let new = if rest.is_empty() {
-        broom.others.clone()
+        sweeper.others.clone()
     } else {
         rest
     };
-    let task = Task {
+    let task = ThreadMove {
         pid: stat.id,
         tid: stat.id,
         start: stat.start,
-        old: given.wish(machine, stat.id, (stat.id, stat.start), &now),
+        old: granted.original_mask(machine, stat.id, (stat.id, stat.start), &now),
         new: new.clone(),
     };
-    ledger.add(&[Entry::Task(task)]).is_ok() && machine.kernel.set_affinity(stat.id, &new).is_ok()
+    undo_log.add(&[Entry::ThreadMove(task)]).is_ok()
+        && machine.kernel.set_affinity(stat.id, &new).is_ok()
 }
 
 /// Parts the scheduler's own view along the two cpusets: deadlines are refused otherwise.
-pub fn split<K: Kernel>(machine: &Machine<K>, ledger: &mut Ledger) -> Result<(), Reason> {
+pub fn disable_load_balance<K: Kernel>(
+    machine: &Machine<K>,
+    undo_log: &mut UndoLog,
+) -> Result<(), Reason> {
     let base = machine.cgroups(Some("cpuset")).ok_or("no cpusets")?;
-    let knob = Knob {
+    let kernel_file = KernelFile {
         path: base.join("cpuset.sched_load_balance"),
         old: "1".into(),
         new: "0".into(),
     };
-    if machine.read(&knob.path).is_some_and(|t| t.trim() == "1") {
-        let line = Entry::Knob(knob.clone());
-        ledger.add(&[line]).map_err(|e| said("ledger", e))?;
-        let written = machine.kernel.write(&knob.path, "0");
-        written.map_err(|e| said("cpuset.sched_load_balance", e))?;
+    if machine
+        .read(&kernel_file.path)
+        .is_some_and(|t| t.trim() == "1")
+    {
+        let line = Entry::KernelFile(kernel_file.clone());
+        undo_log
+            .add(&[line])
+            .map_err(|e| with_context("ledger", e))?;
+        let written = machine.kernel.write(&kernel_file.path, "0");
+        written.map_err(|e| with_context("cpuset.sched_load_balance", e))?;
     }
     Ok(())
 }
 
 /// The groups of a shield away, and who is in them back to where he was: while other shields hold, to where
 /// all others are, and those get the cores. Says what could not be done, and who came home from it.
-pub fn dissolve<K: Kernel>(
+pub fn remove_groups<K: Kernel>(
     machine: &Machine<K>,
-    record: &Record,
-    held: &Held,
+    record: &LogState,
+    held: &ShieldRecord,
 ) -> (Vec<String>, Vec<i32>) {
     let (mut failed, mut came) = (Vec::new(), Vec::new());
     let outside = record.outside.as_ref().filter(|f| f.exists());
-    let is_last = record.but(held.number).next().is_none();
+    let is_last = record.others(held.number).next().is_none();
     let home = match outside.filter(|_| !is_last) {
         Some(outside) => Some(outside.clone()),
         None => held.home.clone(),
@@ -366,21 +389,21 @@ pub fn dissolve<K: Kernel>(
     if let Some(inside) = held.inside.as_ref().filter(|f| f.exists()) {
         // A partition gives its cores back first, so that who comes home may run there.
         let kind = inside.join("cpuset.cpus.partition");
-        if kind.exists() && is_one_of_ours(inside) && is_the_kernel_s(machine, inside) {
+        if kind.exists() && is_shield_group(inside) && is_kernel_path(machine, inside) {
             let _ = machine.kernel.write(&kind, "member");
         }
-        failed.extend(empty(machine, inside, home, &mut came));
+        failed.extend(remove_group(machine, inside, home, &mut came));
     }
     let Some(outside) = outside else {
         return (failed, came);
     };
     if is_last {
-        failed.extend(empty(machine, outside, None, &mut Vec::new()));
-    } else if is_one_of_ours(outside) && is_the_kernel_s(machine, outside) {
+        failed.extend(remove_group(machine, outside, None, &mut Vec::new()));
+    } else if is_shield_group(outside) && is_kernel_path(machine, outside) {
         let base = outside.parent().unwrap_or(outside);
         let all = machine.read(&base.join("cpuset.cpus"));
         let all: CoreSet = all.and_then(|t| t.parse().ok()).unwrap_or_default();
-        let cores = all.without(&record.cores_but(held.number));
+        let cores = all.without(&record.cores_of_others(held.number));
         let file = outside.join("cpuset.cpus");
         let written = machine.kernel.write(&file, &cores.to_string());
         failed.extend(written.err().map(|e| format!("{}: {e}", file.display())));
@@ -389,18 +412,18 @@ pub fn dissolve<K: Kernel>(
 }
 
 /// One group, and who is in it to another, or else to the one above.
-fn empty<K: Kernel>(
+fn remove_group<K: Kernel>(
     machine: &Machine<K>,
     folder: &Path,
     home: Option<PathBuf>,
     came: &mut Vec<i32>,
 ) -> Option<String> {
-    if !is_one_of_ours(folder) || !is_the_kernel_s(machine, folder) {
+    if !is_shield_group(folder) || !is_kernel_path(machine, folder) {
         return Some(format!("{}: it is no group of a shield", folder.display()));
     }
     let base = folder.parent().map(Path::to_path_buf).unwrap_or_default();
     let home = home
-        .filter(|h| h.exists() && is_the_kernel_s(machine, h))
+        .filter(|h| h.exists() && is_kernel_path(machine, h))
         .unwrap_or_else(|| base.clone());
     let mut last = Ok(());
     for round in 0..100 {

@@ -3,55 +3,56 @@
 //! One that was given it itself has its wish in the ledger; who was born since carries the mask of his
 //! parent, and has what that one asked for.
 
-use super::method::Rung;
+use super::method::Method;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::undo_log::format::{Held, Record, Task};
+use crate::undo_log::format::{LogState, ShieldRecord, ThreadMove};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub struct Given<'a> {
+pub struct GrantedMasks<'a> {
     since: u64,
-    by_thread: HashMap<(i32, u64), Vec<&'a Task>>,
-    by_process: HashMap<i32, Vec<&'a Task>>,
+    by_thread: HashMap<(i32, u64), Vec<&'a ThreadMove>>,
+    by_process: HashMap<i32, Vec<&'a ThreadMove>>,
     /// How many had which wish of those that were given this mask.
-    wishes: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
+    original_masks: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
     /// The mask that each shield gave to most, and that of its program: who carries one of these and has no
     /// ancestors any more has the wish of most. With other masks that would be a guess.
     common: HashSet<&'a CoreSet>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GrantedMasks<'a> {
     /// By all shields of the record.
-    pub fn all(record: &'a Record) -> Given<'a> {
-        Given::by(record, |_| true)
+    pub fn all(record: &'a LogState) -> GrantedMasks<'a> {
+        GrantedMasks::by(record, |_| true)
     }
 
     /// By all but one, to those who were born; what a thread was given itself counts whoever gave it.
-    pub fn by_others(record: &'a Record, number: u32) -> Given<'a> {
-        Given::by(record, |by| by != number)
+    pub fn by_others(record: &'a LogState, number: u32) -> GrantedMasks<'a> {
+        GrantedMasks::by(record, |by| by != number)
     }
 
-    fn by(record: &'a Record, counts: impl Fn(u32) -> bool) -> Given<'a> {
+    fn by(record: &'a LogState, counts: impl Fn(u32) -> bool) -> GrantedMasks<'a> {
         // In groups nearly everybody has the mask of all, and nobody was given it.
-        let by_masks = |held: &Held| Rung::from_name(&held.rung).is_none_or(Rung::is_watched);
+        let by_masks =
+            |held: &ShieldRecord| Method::from_name(&held.method).is_none_or(Method::is_watched);
         let watched = record.shields.iter().filter(|held| by_masks(held));
-        let mut given = Given {
+        let mut granted = GrantedMasks {
             since: record.shields.iter().map(|s| s.since).min().unwrap_or(0),
             by_thread: HashMap::new(),
             by_process: HashMap::new(),
-            wishes: BTreeMap::new(),
+            original_masks: BTreeMap::new(),
             common: watched.map(|s| &s.cores).collect(),
         };
         let mut of_shield: BTreeMap<u32, BTreeMap<&CoreSet, u64>> = BTreeMap::new();
         for (by, task) in &record.tasks {
-            let thread = given.by_thread.entry((task.tid, task.start));
+            let thread = granted.by_thread.entry((task.tid, task.start));
             thread.or_default().push(task);
             if !counts(*by) {
                 continue;
             }
-            given.by_process.entry(task.pid).or_default().push(task);
-            let wishes = given.wishes.entry(&task.new).or_default();
-            *wishes.entry(&task.old).or_default() += 1;
+            granted.by_process.entry(task.pid).or_default().push(task);
+            let original_masks = granted.original_masks.entry(&task.new).or_default();
+            *original_masks.entry(&task.old).or_default() += 1;
             *of_shield
                 .entry(*by)
                 .or_default()
@@ -63,25 +64,25 @@ impl<'a> Given<'a> {
                 continue;
             }
             let most = masks.iter().max_by_key(|(_, n)| **n);
-            given.common.extend(most.map(|(mask, _)| *mask));
+            granted.common.extend(most.map(|(mask, _)| *mask));
         }
-        given
+        granted
     }
 
     /// All that a thread was given itself, in order.
-    pub fn to(&self, tid: i32, start: u64) -> &[&'a Task] {
+    pub fn to(&self, tid: i32, start: u64) -> &[&'a ThreadMove] {
         let of = self.by_thread.get(&(tid, start));
         of.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The threads that were given something.
-    pub fn threads(&self) -> impl Iterator<Item = &[&'a Task]> {
+    pub fn threads(&self) -> impl Iterator<Item = &[&'a ThreadMove]> {
         self.by_thread.values().map(Vec::as_slice)
     }
 
     /// What a thread asked for that has this mask: what it had before it, or its parents, was given that; or
     /// that, if nobody gave it.
-    pub fn wish<K: Kernel>(
+    pub fn original_mask<K: Kernel>(
         &self,
         machine: &Machine<K>,
         pid: i32,
@@ -90,12 +91,12 @@ impl<'a> Given<'a> {
     ) -> CoreSet {
         let own = self.to(tid, start);
         let inherited = || self.inherited(machine, pid, start, mask).cloned();
-        let wish = match own.last() {
+        let original = match own.last() {
             Some(last) if own.iter().any(|t| t.new == *mask) => Some(last.old.clone()),
             Some(_) => None,
             None => inherited(),
         };
-        wish.unwrap_or_else(|| mask.clone())
+        original.unwrap_or_else(|| mask.clone())
     }
 
     /// What those asked for from whom a thread of this process, which was given nothing itself, has its mask;
@@ -107,14 +108,20 @@ impl<'a> Given<'a> {
         start: u64,
         mask: &CoreSet,
     ) -> Option<&'a CoreSet> {
-        let wishes = self.wishes.get(mask).filter(|_| start >= self.since)?;
+        let original_masks = self
+            .original_masks
+            .get(mask)
+            .filter(|_| start >= self.since)?;
         let of_most = || {
-            let all = Some(wishes).filter(|_| self.common.contains(mask))?;
-            let most = all.iter().max_by_key(|(_, n)| **n).map(|(wish, _)| *wish);
-            most.filter(|wish| mask.is_within(wish))
+            let all = Some(original_masks).filter(|_| self.common.contains(mask))?;
+            let most = all
+                .iter()
+                .max_by_key(|(_, n)| **n)
+                .map(|(original, _)| *original);
+            most.filter(|original| mask.is_subset(original))
         };
-        let wish = self.of_ancestor(machine, pid, mask).or_else(of_most);
-        wish.filter(|wish| *wish != mask)
+        let original = self.of_ancestor(machine, pid, mask).or_else(of_most);
+        original.filter(|original| *original != mask)
     }
 
     /// The next of its process's threads, its parent's, and so on that was given this mask.
@@ -145,17 +152,17 @@ impl<'a> Given<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::{Fake, set};
+    use crate::test_machine::{TestMachine, set};
 
     #[test]
     fn a_wish_is_what_was_before_all_shields() {
-        let fake = Fake::new("0-3");
-        let given = |by: u32, old: &str, new: &str| {
+        let fake = TestMachine::new("0-3");
+        let granted = |by: u32, old: &str, new: &str| {
             let (old, new) = (set(old), set(new));
             let (pid, tid, start) = (20, 21, 5);
             (
                 by,
-                Task {
+                ThreadMove {
                     pid,
                     tid,
                     start,
@@ -164,47 +171,53 @@ mod tests {
                 },
             )
         };
-        let mut record = Record {
-            tasks: vec![given(3, "0-3", "0-2"), given(2, "0-3", "0-1")],
-            ..Record::default()
+        let mut record = LogState {
+            tasks: vec![granted(3, "0-3", "0-2"), granted(2, "0-3", "0-1")],
+            ..LogState::default()
         };
-        let wish = |record: &Record, start: u64, now: &str| {
-            Given::all(record).wish(&fake.machine, 20, (21, start), &set(now))
+        let original = |record: &LogState, start: u64, now: &str| {
+            GrantedMasks::all(record).original_mask(&fake.machine, 20, (21, start), &set(now))
         };
         for (now, asked) in [("0-1", "0-3"), ("0-2", "0-3"), ("1", "1")] {
-            assert_eq!(wish(&record, 5, now), set(asked), "{now}");
+            assert_eq!(original(&record, 5, now), set(asked), "{now}");
         }
         // Another wish of its own.
-        record.tasks.push(given(3, "1,3", "1"));
-        assert_eq!(wish(&record, 5, "1"), set("1,3"));
-        assert_eq!(wish(&record, 5, "0-2"), set("1,3"));
+        record.tasks.push(granted(3, "1,3", "1"));
+        assert_eq!(original(&record, 5, "1"), set("1,3"));
+        assert_eq!(original(&record, 5, "0-2"), set("1,3"));
     }
 
     #[test]
     fn who_is_born_has_the_wish_of_his_parents() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "parent", "0-2");
         fake.task(101, 101, 100, "child", "0-2");
-        let task = Task {
+        let task = ThreadMove {
             pid: 100,
             tid: 100,
             start: fake.start(100),
             old: set("3"),
             new: set("0-2"),
         };
-        let record = Record {
+        let record = LogState {
             tasks: vec![(3, task)],
-            ..Record::default()
+            ..LogState::default()
         };
-        let wish = |given: &Given, mask: &str| {
-            given.wish(&fake.machine, 101, (101, fake.start(101)), &set(mask))
+        let original = |granted: &GrantedMasks, mask: &str| {
+            granted.original_mask(&fake.machine, 101, (101, fake.start(101)), &set(mask))
         };
-        assert_eq!(wish(&Given::all(&record), "0-2"), set("3"));
+        assert_eq!(original(&GrantedMasks::all(&record), "0-2"), set("3"));
         let mut record = record;
         record.tasks[0].1.old = set("0-3");
-        assert_eq!(wish(&Given::all(&record), "0-2"), set("0-3"));
-        assert_eq!(wish(&Given::all(&record), "0-1"), set("0-1"));
-        assert_eq!(wish(&Given::by_others(&record, 3), "0-2"), set("0-2"));
-        assert_eq!(wish(&Given::by_others(&record, 2), "0-2"), set("0-3"));
+        assert_eq!(original(&GrantedMasks::all(&record), "0-2"), set("0-3"));
+        assert_eq!(original(&GrantedMasks::all(&record), "0-1"), set("0-1"));
+        assert_eq!(
+            original(&GrantedMasks::by_others(&record, 3), "0-2"),
+            set("0-2")
+        );
+        assert_eq!(
+            original(&GrantedMasks::by_others(&record, 2), "0-2"),
+            set("0-3")
+        );
     }
 }

@@ -6,14 +6,14 @@
 //! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
 //! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
 
-use super::method::Rung;
-use super::request::{Request, broom};
+use super::method::Method;
+use super::request::{Request, sweeper};
 use super::restore;
-use super::sweep::{Broom, Swept};
+use super::sweep::{SweepReport, Sweeper};
 use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
-use crate::undo_log::Ledger;
-use crate::undo_log::format::{Entry, Record, Who};
+use crate::undo_log::UndoLog;
+use crate::undo_log::format::{Entry, LogState, ProcessId};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -21,10 +21,10 @@ use std::time::Duration;
 
 /// How often it looks. What comes right after a look is gone after the next one, and that takes a
 /// while itself on a loaded machine: together less than a tenth of a second.
-const PERIOD: Duration = Duration::from_millis(40);
+const SWEEP_PERIOD: Duration = Duration::from_millis(40);
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum News {
+pub enum GuardMessage {
     None,
     Released,
     /// The ledger is full: who comes from now on stays.
@@ -33,7 +33,7 @@ pub enum News {
 }
 
 pub struct Guard {
-    pub who: Who,
+    pub who: ProcessId,
     socket: OwnedFd,
 }
 
@@ -49,7 +49,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-fn say(socket: &OwnedFd, text: &str) -> bool {
+fn send(socket: &OwnedFd, text: &str) -> bool {
     // SAFETY: the text is read only. Who has gone away must not bring a signal.
     let sent = unsafe {
         libc::send(
@@ -63,7 +63,7 @@ fn say(socket: &OwnedFd, text: &str) -> bool {
 }
 
 /// A message; none when the other end is closed. Waits for it.
-fn hear(socket: &OwnedFd, flags: i32) -> io::Result<Option<String>> {
+fn receive(socket: &OwnedFd, flags: i32) -> io::Result<Option<String>> {
     let mut bytes = [0u8; 256];
     loop {
         // SAFETY: no more than the buffer's size is written.
@@ -110,7 +110,7 @@ pub fn wait(descriptors: &[RawFd], time: Option<Duration>) -> Vec<bool> {
 
 impl Guard {
     /// Forks it. The caller has one thread.
-    pub fn start(ledger: &mut Ledger, request: &Request, others: &CoreSet) -> io::Result<Guard> {
+    pub fn start(undo_log: &mut UndoLog, request: &Request, others: &CoreSet) -> io::Result<Guard> {
         let (own, theirs) = pair()?;
         let tool = std::process::id() as i32;
         // SAFETY: there is one thread, so the child may do what it likes.
@@ -118,8 +118,8 @@ impl Guard {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(own);
-                apart(theirs.as_raw_fd());
-                stand(theirs, ledger, request, others, tool);
+                detach(theirs.as_raw_fd());
+                run(theirs, undo_log, request, others, tool);
                 // SAFETY: ends the process without what its parent would do at its end.
                 unsafe { libc::_exit(0) }
             }
@@ -127,10 +127,10 @@ impl Guard {
                 drop(theirs);
                 let start = Machine::this().process(pid).map_or(0, |s| s.start);
                 let guard = Guard {
-                    who: Who { pid, start },
+                    who: ProcessId { pid, start },
                     socket: own,
                 };
-                ledger.add(&[Entry::Guard(guard.who)])?;
+                undo_log.add(&[Entry::Guard(guard.who)])?;
                 Ok(guard)
             }
         }
@@ -140,14 +140,17 @@ impl Guard {
         self.socket.as_raw_fd()
     }
 
-    pub fn watch(&self, rung: Rung, is_program: bool) {
-        say(&self.socket, &format!("watch {} {is_program}", rung.name()));
+    pub fn watch(&self, method: Method, is_program: bool) {
+        send(
+            &self.socket,
+            &format!("watch {} {is_program}", method.name()),
+        );
     }
 
     /// Ends the looking, so that nobody narrows what is being restored.
     pub fn stop(&self) {
-        if say(&self.socket, "stop") {
-            while let Ok(Some(text)) = hear(&self.socket, 0) {
+        if send(&self.socket, "stop") {
+            while let Ok(Some(text)) = receive(&self.socket, 0) {
                 if text == "stopped" {
                     break;
                 }
@@ -164,23 +167,23 @@ impl Guard {
         unsafe { libc::waitpid(who.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 
-    pub fn hear(&self) -> News {
-        match hear(&self.socket, libc::MSG_DONTWAIT) {
-            Ok(Some(text)) if text == "released" => News::Released,
-            Ok(Some(text)) if text == "full" => News::Full,
-            Ok(Some(_)) => News::None,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => News::None,
-            Ok(None) | Err(_) => News::Dead,
+    pub fn receive(&self) -> GuardMessage {
+        match receive(&self.socket, libc::MSG_DONTWAIT) {
+            Ok(Some(text)) if text == "released" => GuardMessage::Released,
+            Ok(Some(text)) if text == "full" => GuardMessage::Full,
+            Ok(Some(_)) => GuardMessage::None,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => GuardMessage::None,
+            Ok(None) | Err(_) => GuardMessage::Dead,
         }
     }
 }
 
 /// This process before all others while it lives, where that is allowed: what it does is little, and on a
 /// loaded machine it would wait for its turn. The way it was scheduled comes back with the drop.
-pub struct Urgent(Option<(i32, libc::sched_param)>);
+pub struct RealtimeGuard(Option<(i32, libc::sched_param)>);
 
-impl Urgent {
-    pub fn now() -> Urgent {
+impl RealtimeGuard {
+    pub fn now() -> RealtimeGuard {
         let own = libc::sched_param { sched_priority: 0 };
         let urgent = libc::sched_param { sched_priority: 1 };
         // SAFETY: the parameters are of this frame.
@@ -189,11 +192,11 @@ impl Urgent {
         // SAFETY: as above.
         let done = plain.contains(&before)
             && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &urgent) } == 0;
-        Urgent(done.then_some((before, own)))
+        RealtimeGuard(done.then_some((before, own)))
     }
 }
 
-impl Drop for Urgent {
+impl Drop for RealtimeGuard {
     fn drop(&mut self) {
         if let Some((before, own)) = &self.0 {
             // SAFETY: the parameter lives.
@@ -203,7 +206,7 @@ impl Drop for Urgent {
 }
 
 /// Nothing of the tool's stays with it: no terminal, no group, no signal, no open file.
-fn apart(keep: RawFd) {
+fn detach(keep: RawFd) {
     // SAFETY: calls without memory, or with memory of this frame.
     unsafe {
         libc::setsid();
@@ -230,7 +233,7 @@ fn apart(keep: RawFd) {
 }
 
 /// A descriptor that becomes readable when somebody asks for the end; all other signals are blocked.
-fn asked_to_end() -> RawFd {
+fn termination_fd() -> RawFd {
     // SAFETY: the sets are of this frame.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -242,29 +245,29 @@ fn asked_to_end() -> RawFd {
     }
 }
 
-fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreSet, tool: i32) {
+fn run(socket: OwnedFd, undo_log: &mut UndoLog, request: &Request, others: &CoreSet, tool: i32) {
     let machine = Machine::this();
-    let asked = asked_to_end();
-    let _urgent = Urgent::now();
-    let mut watch: Option<Watch> = None;
-    let mut stopped: Option<Record> = None;
+    let asked = termination_fd();
+    let _urgent = RealtimeGuard::now();
+    let mut watch: Option<SweepWatch> = None;
+    let mut stopped: Option<LogState> = None;
     loop {
-        let time = watch.as_ref().map(|_| PERIOD);
+        let time = watch.as_ref().map(|_| SWEEP_PERIOD);
         let ready = wait(&[socket.as_raw_fd(), asked], time);
         if ready[1] {
-            let record = Record::read(&ledger.path).ok();
-            let _ = restore::settle(&machine, ledger);
-            say(&socket, "released");
-            linger(&machine, &ledger.path, record);
+            let record = LogState::read(&undo_log.path).ok();
+            let _ = restore::restore_shield(&machine, undo_log);
+            send(&socket, "released");
+            final_widening(&machine, &undo_log.path, record);
             return;
         }
         if ready[0] {
-            let text = match hear(&socket, 0) {
+            let text = match receive(&socket, 0) {
                 Ok(Some(text)) => text,
                 _ => {
-                    let record = stopped.or_else(|| Record::read(&ledger.path).ok());
-                    let _ = restore::settle(&machine, ledger);
-                    linger(&machine, &ledger.path, record);
+                    let record = stopped.or_else(|| LogState::read(&undo_log.path).ok());
+                    let _ = restore::restore_shield(&machine, undo_log);
+                    final_widening(&machine, &undo_log.path, record);
                     return;
                 }
             };
@@ -272,19 +275,19 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
             match words.next() {
                 Some("stop") => {
                     watch = None;
-                    stopped = Record::read(&ledger.path).ok();
-                    say(&socket, "stopped");
+                    stopped = LogState::read(&undo_log.path).ok();
+                    send(&socket, "stopped");
                 }
                 Some("watch") if stopped.is_none() => {
-                    let rung = words.next().and_then(Rung::from_name);
+                    let method = words.next().and_then(Method::from_name);
                     let is_program = words.next() == Some("true");
-                    watch = rung.filter(|r| r.is_watched()).map(|rung| {
-                        let mut broom = broom(&machine, request, others, rung, tool);
-                        broom.guard = std::process::id() as i32;
+                    watch = method.filter(|r| r.is_watched()).map(|method| {
+                        let mut sweeper = sweeper(&machine, request, others, method, tool);
+                        sweeper.guard = std::process::id() as i32;
                         if is_program {
-                            broom.inside.push(tool);
+                            sweeper.inside.push(tool);
                         }
-                        Watch::new(broom, ledger)
+                        SweepWatch::new(sweeper, undo_log)
                     });
                 }
                 _ => {}
@@ -292,49 +295,49 @@ fn stand(socket: OwnedFd, ledger: &mut Ledger, request: &Request, others: &CoreS
             continue;
         }
         if let Some(watch) = &mut watch {
-            watch.look(&machine, ledger, &socket);
+            watch.look(&machine, undo_log, &socket);
         }
     }
 }
 
 /// A fork copies the mask long before its child can be seen, if it is interrupted between: a last look.
-fn linger(machine: &Machine, ledger: &Path, record: Option<Record>) {
-    std::thread::sleep(2 * PERIOD);
+fn final_widening(machine: &Machine, undo_log: &Path, record: Option<LogState>) {
+    std::thread::sleep(2 * SWEEP_PERIOD);
     if let Some(record) = record {
-        let now = Record::read(ledger).unwrap_or_default();
-        restore::widen(machine, &record, &restore::Remain::of(&now));
+        let now = LogState::read(undo_log).unwrap_or_default();
+        restore::widen_inherited(machine, &record, &restore::RemainingShields::of(&now));
     }
 }
 
 /// Looking who has come.
-struct Watch {
-    broom: Broom,
-    swept: Swept,
+struct SweepWatch {
+    sweeper: Sweeper,
+    swept: SweepReport,
     evicted: u64,
     is_full: bool,
 }
 
-impl Watch {
-    fn new(broom: Broom, ledger: &Ledger) -> Watch {
-        Watch {
-            broom,
-            swept: Swept::default(),
+impl SweepWatch {
+    fn new(sweeper: Sweeper, undo_log: &UndoLog) -> SweepWatch {
+        SweepWatch {
+            sweeper,
+            swept: SweepReport::default(),
             is_full: false,
             // A guard that was killed had counted, too.
-            evicted: ledger.own().map_or(0, |own| own.evicted),
+            evicted: undo_log.own().map_or(0, |own| own.evicted),
         }
     }
 
-    fn look(&mut self, machine: &Machine, ledger: &mut Ledger, tool: &OwnedFd) {
+    fn look(&mut self, machine: &Machine, undo_log: &mut UndoLog, tool: &OwnedFd) {
         let before = self.evicted;
         // Until nobody moves: who forks while it is moved must not have until the next look.
         for _ in 0..5 {
-            self.swept = Swept::default();
-            match self.broom.sweep(machine, ledger, &mut self.swept) {
+            self.swept = SweepReport::default();
+            match self.sweeper.sweep(machine, undo_log, &mut self.swept) {
                 Ok(0) => break,
                 Err(e) => {
                     if e.kind() == io::ErrorKind::FileTooLarge && !self.is_full {
-                        self.is_full = say(tool, "full");
+                        self.is_full = send(tool, "full");
                     }
                     break;
                 }
@@ -342,7 +345,7 @@ impl Watch {
             }
         }
         if self.evicted != before {
-            let _ = ledger.add(&[Entry::Evicted(self.evicted)]);
+            let _ = undo_log.add(&[Entry::Evicted(self.evicted)]);
         }
     }
 }

@@ -4,14 +4,14 @@
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::undo_log::Ledger;
-use crate::undo_log::format::{Entry, Knob, Record};
+use crate::undo_log::UndoLog;
+use crate::undo_log::format::{Entry, KernelFile, LogState};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 /// What was steered away, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Steered {
+pub struct SteeredInterrupts {
     pub interrupts: u64,
     /// Of the interrupts that stay: number, name and error.
     pub stays: Vec<String>,
@@ -48,9 +48,9 @@ fn is_switch(path: &Path) -> bool {
 }
 
 /// What this file held before all shields that hold.
-fn wish(record: &Record, path: &Path, now: &CoreSet) -> String {
-    let of = record.knobs.iter().filter(|(_, k)| k.path == path);
-    let of: Vec<&Knob> = of.map(|(_, k)| k).collect();
+fn original_mask(record: &LogState, path: &Path, now: &CoreSet) -> String {
+    let of = record.kernel_files.iter().filter(|(_, k)| k.path == path);
+    let of: Vec<&KernelFile> = of.map(|(_, k)| k).collect();
     match of.last() {
         Some(last) if of.iter().any(|k| parse(path, &k.new).as_ref() == Some(now)) => {
             last.old.clone()
@@ -65,9 +65,9 @@ fn narrow<K: Kernel>(
     path: PathBuf,
     shield: &CoreSet,
     others: &CoreSet,
-    (record, ledger): (&Record, &mut Ledger),
+    (record, undo_log): (&LogState, &mut UndoLog),
 ) -> io::Result<bool> {
-    let Some(old) = read_set(machine, &path).filter(|s| s.meets(shield)) else {
+    let Some(old) = read_set(machine, &path).filter(|s| s.intersects(shield)) else {
         return Ok(false);
     };
     let rest = old.without(shield);
@@ -76,24 +76,24 @@ fn narrow<K: Kernel>(
     } else {
         rest
     };
-    let knob = Knob {
-        old: wish(record, &path, &old),
+    let kernel_file = KernelFile {
+        old: original_mask(record, &path, &old),
         new: show(&path, &new),
         path,
     };
-    ledger.add(&[Entry::Knob(knob.clone())])?;
-    machine.kernel.write(&knob.path, &knob.new)?;
+    undo_log.add(&[Entry::KernelFile(kernel_file.clone())])?;
+    machine.kernel.write(&kernel_file.path, &kernel_file.new)?;
     Ok(true)
 }
 
-pub fn steer<K: Kernel>(
+pub fn steer_away<K: Kernel>(
     machine: &Machine<K>,
     shield: &CoreSet,
     others: &CoreSet,
-    ledger: &mut Ledger,
-) -> Steered {
-    let mut steered = Steered::default();
-    let record = Record::read(&ledger.path).unwrap_or_default();
+    undo_log: &mut UndoLog,
+) -> SteeredInterrupts {
+    let mut steered = SteeredInterrupts::default();
+    let record = LogState::read(&undo_log.path).unwrap_or_default();
     let folder = machine.proc.join("irq");
     let names = names(machine);
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -104,11 +104,11 @@ pub fn steer<K: Kernel>(
     for number in numbers {
         let path = folder.join(format!("{number}/smp_affinity_list"));
         let effective = folder.join(format!("{number}/effective_affinity_list"));
-        match narrow(machine, path, shield, others, (&record, ledger)) {
+        match narrow(machine, path, shield, others, (&record, undo_log)) {
             Ok(true) => steered.interrupts += 1,
             Ok(false) => {}
             // Refused, but it does not come there either.
-            Err(_) if read_set(machine, &effective).is_some_and(|e| !e.meets(shield)) => {}
+            Err(_) if read_set(machine, &effective).is_some_and(|e| !e.intersects(shield)) => {}
             Err(e) => {
                 let name = names.iter().find(|(n, _)| *n == number);
                 let name = name.map_or("?", |(_, name)| name);
@@ -126,13 +126,13 @@ pub fn steer<K: Kernel>(
         folder.join("default_smp_affinity"),
         shield,
         others,
-        (&record, ledger),
+        (&record, undo_log),
     );
     let queues = machine.sys.join("devices/virtual/workqueue/cpumask");
     steered.work_queues =
-        narrow(machine, queues, shield, others, (&record, ledger)).unwrap_or(false);
+        narrow(machine, queues, shield, others, (&record, undo_log)).unwrap_or(false);
     let watchdog = machine.proc.join("sys/kernel/watchdog_cpumask");
-    let _ = narrow(machine, watchdog, shield, others, (&record, ledger));
+    let _ = narrow(machine, watchdog, shield, others, (&record, undo_log));
     steered
 }
 
@@ -152,7 +152,7 @@ fn names<K: Kernel>(machine: &Machine<K>) -> Vec<(u32, String)> {
 }
 
 /// Whether a path leads where the kernel has what a shield changes, and not out again.
-pub fn is_the_kernel_s<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
+pub fn is_kernel_path<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
     let plain = path.components().all(|c| c != Component::ParentDir);
     let below = [
         machine.proc.join("irq"),
@@ -164,8 +164,8 @@ pub fn is_the_kernel_s<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
 
 /// What a set that was once so is while these cores are shields': without them, or, if nothing remains, all
 /// others.
-pub fn without(wish: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
-    let rest = wish.without(shields);
+pub fn without(original_set: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
+    let rest = original_set.without(shields);
     match rest.is_empty() && !shields.is_empty() {
         true => online.without(shields),
         false => rest,
@@ -175,25 +175,25 @@ pub fn without(wish: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
 /// A file of which this is the history gets what it held before, but for the cores of the shields that still
 /// hold; not if somebody has changed it since. Hands over what is to be known of it for those, before that is
 /// done.
-pub fn put_back<K: Kernel>(
+pub fn restore_file<K: Kernel>(
     machine: &Machine<K>,
-    history: &[&Knob],
+    history: &[&KernelFile],
     shields: &CoreSet,
     online: &CoreSet,
-    note: &mut dyn FnMut(Knob) -> io::Result<()>,
+    note: &mut dyn FnMut(KernelFile) -> io::Result<()>,
 ) -> io::Result<()> {
     let Some(last) = history.last() else {
         return Ok(());
     };
     let path = &last.path;
-    if !is_the_kernel_s(machine, path) {
+    if !is_kernel_path(machine, path) {
         let what = "it is no file that a shield changes, and was left alone";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
     if is_switch(path) {
         return match shields.is_empty() {
             true => machine.kernel.write(path, &last.old),
-            false => note(Knob::clone(last)),
+            false => note(KernelFile::clone(last)),
         };
     }
     let now = read_set(machine, path).filter(|now| !now.is_empty());
@@ -203,9 +203,9 @@ pub fn put_back<K: Kernel>(
     };
     let back = without(&old, shields, online);
     if back != old {
-        note(Knob {
+        note(KernelFile {
             new: show(path, &back),
-            ..Knob::clone(last)
+            ..KernelFile::clone(last)
         })?;
     }
     match now == back {
@@ -217,11 +217,11 @@ pub fn put_back<K: Kernel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::{Fake, set};
+    use crate::test_machine::{TestMachine, set};
 
     #[test]
     fn interrupts_and_work_are_steered_away_and_back() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.proc(
             "interrupts",
             "      CPU0\n 7:  1 2 PCI-MSI 3 virtio0-input\n 8: 0 0 X disk\n",
@@ -234,8 +234,8 @@ mod tests {
         fake.sys("devices/virtual/workqueue/cpumask", "f\n");
         fake.refuses("proc/irq/8/smp_affinity_list", libc::EIO);
         let before = fake.everything();
-        let mut ledger = fake.ledger();
-        let steered = steer(&fake.machine, &set("3"), &set("0-2"), &mut ledger);
+        let mut undo_log = fake.undo_log();
+        let steered = steer_away(&fake.machine, &set("3"), &set("0-2"), &mut undo_log);
         assert_eq!(steered.interrupts, 2);
         assert_eq!(steered.stays, ["8 (disk): bound"]);
         assert!(steered.work_queues);
@@ -244,23 +244,23 @@ mod tests {
         assert_eq!(fake.text("proc/irq/default_smp_affinity"), "7");
         assert_eq!(fake.text("proc/sys/kernel/watchdog_cpumask"), "0-2");
         assert_eq!(fake.text("sys/devices/virtual/workqueue/cpumask"), "7");
-        for (_, knob) in &fake.record(&ledger).knobs {
+        for (_, kernel_file) in &fake.record(&undo_log).kernel_files {
             let (none, all) = (CoreSet::default(), set("0-3"));
-            put_back(&fake.machine, &[knob], &none, &all, &mut |_| Ok(())).unwrap();
+            restore_file(&fake.machine, &[kernel_file], &none, &all, &mut |_| Ok(())).unwrap();
         }
         assert_eq!(fake.everything(), before);
     }
 
     #[test]
     fn what_somebody_else_has_set_since_is_left() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.proc("irq/7/smp_affinity_list", "0-3");
-        let mut ledger = fake.ledger();
-        steer(&fake.machine, &set("3"), &set("0-2"), &mut ledger);
+        let mut undo_log = fake.undo_log();
+        steer_away(&fake.machine, &set("3"), &set("0-2"), &mut undo_log);
         fake.proc("irq/7/smp_affinity_list", "1");
-        let knob = &fake.record(&ledger).knobs[0].1;
+        let kernel_file = &fake.record(&undo_log).kernel_files[0].1;
         let (none, all) = (CoreSet::default(), set("0-3"));
-        put_back(&fake.machine, &[knob], &none, &all, &mut |_| Ok(())).unwrap();
+        restore_file(&fake.machine, &[kernel_file], &none, &all, &mut |_| Ok(())).unwrap();
         assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "1");
     }
 }

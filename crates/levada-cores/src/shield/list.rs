@@ -5,14 +5,18 @@ use super::request::{Error, are, cores};
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use crate::topology::Topology;
-use crate::undo_log::format::{Held, Record};
-use crate::undo_log::places;
+use crate::undo_log::format::{LogState, ShieldRecord};
+use crate::undo_log::log_paths;
 use std::path::PathBuf;
 
 /// Whether these cores can be shielded at all, beside those that are shielded already; the cores that remain.
-pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Result<CoreSet, Error> {
+pub fn check(
+    wanted: &CoreSet,
+    topology: &Topology,
+    shielded_cores: &CoreSet,
+) -> Result<CoreSet, Error> {
     let unknown = wanted.without(&topology.online);
-    let others = topology.online.without(wanted).without(shielded);
+    let others = topology.online.without(wanted).without(shielded_cores);
     let forbidden = wanted.without(&topology.allowed);
     if wanted.is_empty() {
         return Err(Error::new(
@@ -44,9 +48,9 @@ pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Resul
             1 => format!("{} is the only one", cores(wanted)),
             _ => format!("{} would leave no core for everything else", cores(wanted)),
         };
-        let what = match shielded.is_empty() {
+        let what = match shielded_cores.is_empty() {
             true => what,
-            false => format!("{what}: {} shielded already", are(shielded)),
+            false => format!("{what}: {} shielded already", are(shielded_cores)),
         };
         return Err(Error::new(what, "one core must remain"));
     }
@@ -54,24 +58,24 @@ pub fn check(wanted: &CoreSet, topology: &Topology, shielded: &CoreSet) -> Resul
 }
 
 /// The shields that there are, as far as this user may see them, with where each one's ledger lies.
-pub fn there_are() -> Vec<(PathBuf, Held)> {
+pub fn list_shields() -> Vec<(PathBuf, ShieldRecord)> {
     let read = |path: PathBuf| {
-        let record = Record::read(&path).unwrap_or_default();
+        let record = LogState::read(&path).unwrap_or_default();
         let shields = record.shields.into_iter();
         shields.map(|held| (path.clone(), held)).collect::<Vec<_>>()
     };
-    places().into_iter().flat_map(read).collect()
+    log_paths().into_iter().flat_map(read).collect()
 }
 
 /// The cores that are shielded.
-pub fn shielded(there: &[(PathBuf, Held)]) -> CoreSet {
+pub fn shielded_cores(there: &[(PathBuf, ShieldRecord)]) -> CoreSet {
     let cores = there.iter().map(|(_, held)| &held.cores);
     cores.fold(CoreSet::default(), |all, cores| all.or(cores))
 }
 
-pub(super) fn taken<K: Kernel>(
+pub(super) fn check_unshielded<K: Kernel>(
     machine: &Machine<K>,
-    held: &Held,
+    held: &ShieldRecord,
     wanted: &CoreSet,
 ) -> Result<(), Error> {
     let both = held.cores.and(wanted);

@@ -3,7 +3,7 @@
 
 /// The ways to hold a shield, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rung {
+pub enum Method {
     /// A cgroup of version 2 that is a partition.
     Partition,
     /// Two cpusets of version 1.
@@ -14,34 +14,39 @@ pub enum Rung {
     Own,
 }
 
-impl Rung {
-    pub const ALL: [Rung; 4] = [Rung::Partition, Rung::Cpusets, Rung::Affinity, Rung::Own];
+impl Method {
+    pub const ALL: [Method; 4] = [
+        Method::Partition,
+        Method::Cpusets,
+        Method::Affinity,
+        Method::Own,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Rung::Partition => "partition",
-            Rung::Cpusets => "cpusets",
-            Rung::Affinity => "affinity",
-            Rung::Own => "own",
+            Method::Partition => "partition",
+            Method::Cpusets => "cpusets",
+            Method::Affinity => "affinity",
+            Method::Own => "own",
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Rung> {
-        Rung::ALL.into_iter().find(|r| r.name() == name)
+    pub fn from_name(name: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|r| r.name() == name)
     }
 
     /// What holds the shield, in words.
     pub fn sentence(self) -> &'static str {
         match self {
-            Rung::Partition => "a partition (cgroup version 2)",
-            Rung::Cpusets => "a pair of cpusets (cgroup version 1)",
-            Rung::Affinity => "affinities, watched",
-            Rung::Own => "affinities of your own processes only, watched",
+            Method::Partition => "a partition (cgroup version 2)",
+            Method::Cpusets => "a pair of cpusets (cgroup version 1)",
+            Method::Affinity => "affinities, watched",
+            Method::Own => "affinities of your own processes only, watched",
         }
     }
 
     /// Whether somebody must look again and again.
     pub fn is_watched(self) -> bool {
-        matches!(self, Rung::Affinity | Rung::Own)
+        matches!(self, Method::Affinity | Method::Own)
     }
 }

@@ -17,15 +17,15 @@ pub mod sweep;
 
 use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
-use crate::undo_log::Ledger;
+use crate::undo_log::UndoLog;
 use crate::undo_log::format::Entry;
-use guard::{Guard, News, Urgent};
-pub use list::{check, shielded, there_are};
-pub use method::Rung;
+use guard::{Guard, GuardMessage, RealtimeGuard};
+pub use list::{check, list_shields, shielded_cores};
+pub use method::Method;
 pub use raise::{Raised, raise_with, take_in};
-use raise::{begin, check_process, check_thread, own_wish};
-pub use release::{free, release, restore_left};
-pub use request::{Error, Request, broom, cores};
+use raise::{begin, check_process, check_thread, own_original_mask};
+pub use release::{check_available, release, restore_abandoned};
+pub use request::{Error, Request, cores, sweeper};
 use restore::Restored;
 use std::io;
 use std::os::fd::RawFd;
@@ -35,7 +35,7 @@ use std::path::PathBuf;
 pub struct Shield {
     pub raised: Raised,
     machine: Machine,
-    ledger: Ledger,
+    undo_log: UndoLog,
     guard: Option<Guard>,
     request: Request,
     /// The mask that this process had.
@@ -48,25 +48,25 @@ impl Shield {
     /// Raises it. Call this while the process has one thread: the guard is a fork of it.
     pub fn raise(request: Request) -> Result<Shield, Error> {
         let machine = Machine::this();
-        let _urgent = Urgent::now();
-        free(&machine, &request.cores)?;
+        let _urgent = RealtimeGuard::now();
+        check_available(&machine, &request.cores)?;
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
             check_thread(&machine, pid, request.thread)?;
         }
-        let (mut ledger, others) = begin(&machine, &request)?;
-        let guard = Guard::start(&mut ledger, &request, &others).map_err(|e| {
-            let _ = restore::settle(&machine, &ledger);
+        let (mut undo_log, others) = begin(&machine, &request)?;
+        let guard = Guard::start(&mut undo_log, &request, &others).map_err(|e| {
+            let _ = restore::restore_shield(&machine, &undo_log);
             Error::new(format!("cannot start the guard: {e}"), "")
         })?;
         // From here on, whatever happens to this process, the guard restores.
-        let plain = own_wish(&machine, &ledger);
-        let raised = raise_with(&machine, &request, &others, &mut ledger);
+        let plain = own_original_mask(&machine, &undo_log);
+        let raised = raise_with(&machine, &request, &others, &mut undo_log);
         let mut shield = match raised {
             Ok(raised) => Shield {
                 raised,
                 machine,
-                ledger,
+                undo_log,
                 guard: Some(guard),
                 request,
                 plain,
@@ -74,7 +74,7 @@ impl Shield {
             },
             Err(e) => {
                 guard.stop();
-                let _ = restore::settle(&machine, &ledger);
+                let _ = restore::restore_shield(&machine, &undo_log);
                 guard.end();
                 return Err(e);
             }
@@ -94,7 +94,7 @@ impl Shield {
         let inside = self.raised.inside.as_ref();
         take_in(
             &self.machine,
-            &mut self.ledger,
+            &mut self.undo_log,
             inside,
             &self.request.cores,
             pid,
@@ -116,7 +116,7 @@ impl Shield {
 
     fn watch(&mut self) {
         if let Some(guard) = &self.guard {
-            guard.watch(self.raised.rung, self.program.is_some());
+            guard.watch(self.raised.method, self.program.is_some());
         }
     }
 
@@ -128,7 +128,7 @@ impl Shield {
 
     /// More of what was before, for the one who restores.
     pub fn note(&mut self, entry: Entry) -> io::Result<()> {
-        self.ledger.add(&[entry])
+        self.undo_log.add(&[entry])
     }
 
     /// To wait for news of the guard: readable when there are some.
@@ -138,7 +138,7 @@ impl Shield {
 
     /// How many have come onto the cores and were sent away.
     pub fn evicted(&self) -> u64 {
-        self.ledger.own().map_or(0, |own| own.evicted)
+        self.undo_log.own().map_or(0, |own| own.evicted)
     }
 
     pub fn guard(&self) -> Option<i32> {
@@ -146,24 +146,24 @@ impl Shield {
     }
 
     /// Call it when the guard has news. One that was killed gets a successor, and that is no news.
-    pub fn hear_guard(&mut self) -> News {
+    pub fn receive_guard_message(&mut self) -> GuardMessage {
         let Some(guard) = &self.guard else {
-            return News::Released;
+            return GuardMessage::Released;
         };
-        match guard.hear() {
-            News::Released => {
+        match guard.receive() {
+            GuardMessage::Released => {
                 self.guard = None;
-                News::Released
+                GuardMessage::Released
             }
-            News::Dead => {
+            GuardMessage::Dead => {
                 let others = self.raised.others.clone();
                 self.guard = None;
-                if self.ledger.own().is_none() {
-                    return News::Released;
+                if self.undo_log.own().is_none() {
+                    return GuardMessage::Released;
                 }
-                self.guard = Guard::start(&mut self.ledger, &self.request, &others).ok();
+                self.guard = Guard::start(&mut self.undo_log, &self.request, &others).ok();
                 self.watch();
-                News::None
+                GuardMessage::None
             }
             news => news,
         }
@@ -171,12 +171,12 @@ impl Shield {
 
     /// All as it was before.
     pub fn lower(mut self) -> io::Result<Restored> {
-        let _urgent = Urgent::now();
+        let _urgent = RealtimeGuard::now();
         let guard = self.guard.take();
         if let Some(guard) = &guard {
             guard.stop();
         }
-        let restored = restore::settle(&self.machine, &self.ledger);
+        let restored = restore::restore_shield(&self.machine, &self.undo_log);
         if let Some(guard) = guard {
             guard.end();
         }

@@ -2,17 +2,17 @@
 //! Raising a shield.
 
 use super::cgroups;
-use super::granted_masks::Given;
-use super::irq_affinity::{self, Steered};
-use super::list::{check, shielded, taken, there_are};
-use super::method::Rung;
-use super::request::{Error, Request, broom, cores};
-use super::sweep::Swept;
+use super::granted_masks::GrantedMasks;
+use super::irq_affinity::{self, SteeredInterrupts};
+use super::list::{check, check_unshielded, list_shields, shielded_cores};
+use super::method::Method;
+use super::request::{Error, Request, cores, sweeper};
+use super::sweep::SweepReport;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use crate::topology::Topology;
-use crate::undo_log::format::{Entry, Held, Record, Task, Who};
-use crate::undo_log::{Ledger, Locked, own_place};
+use crate::undo_log::format::{Entry, LogState, ProcessId, ShieldRecord, ThreadMove};
+use crate::undo_log::{LockedLog, UndoLog, own_log_path};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 /// How a shield was raised.
 #[derive(Clone, Debug)]
 pub struct Raised {
-    pub rung: Rung,
+    pub method: Method,
     /// The better ways, and why they do not work here.
-    pub reasons: Vec<(Rung, String)>,
+    pub reasons: Vec<(Method, String)>,
     pub others: CoreSet,
-    pub swept: Swept,
-    pub steered: Steered,
+    pub swept: SweepReport,
+    pub steered: SteeredInterrupts,
     pub took: Duration,
     pub(super) inside: Option<PathBuf>,
 }
@@ -35,36 +35,40 @@ pub fn raise_with<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
     others: &CoreSet,
-    ledger: &mut Ledger,
+    undo_log: &mut UndoLog,
 ) -> Result<Raised, Error> {
     let began = Instant::now();
     let mut reasons = Vec::new();
-    let there = Record::read(&ledger.path).unwrap_or_default();
+    let there = LogState::read(&undo_log.path).unwrap_or_default();
     let on_them = match request.lightest {
-        Some(_) => threads_on(machine, &request.cores, &there.cores_but(ledger.number)),
+        Some(_) => threads_on(
+            machine,
+            &request.cores,
+            &there.cores_of_others(undo_log.number),
+        ),
         None => Vec::new(),
     };
-    let other = there.but(ledger.number).next();
-    for rung in Rung::ALL {
-        if request.by.is_some_and(|by| by != rung) {
+    let other = there.others(undo_log.number).next();
+    for method in Method::ALL {
+        if request.by.is_some_and(|by| by != method) {
             continue;
         }
-        if other.is_some_and(|other| other.rung != rung.name()) {
+        if other.is_some_and(|other| other.method != method.name()) {
             continue;
         }
-        match climb(machine, request, others, ledger, rung, &on_them) {
+        match try_method(machine, request, others, undo_log, method, &on_them) {
             Ok((inside, swept)) => {
                 let failed = |e: io::Error| Error::new(format!("cannot write the ledger: {e}"), "");
-                let steered = match rung {
-                    Rung::Own => Steered::default(),
-                    _ => irq_affinity::steer(machine, &request.cores, others, ledger),
+                let steered = match method {
+                    Method::Own => SteeredInterrupts::default(),
+                    _ => irq_affinity::steer_away(machine, &request.cores, others, undo_log),
                 };
                 // Last: the next one is raised when this stands, and must find all that we narrowed.
-                ledger
-                    .add(&[Entry::Rung(rung.name().into())])
+                undo_log
+                    .add(&[Entry::Method(method.name().into())])
                     .map_err(failed)?;
                 return Ok(Raised {
-                    rung,
+                    method,
                     reasons,
                     others: others.clone(),
                     swept,
@@ -75,12 +79,12 @@ pub fn raise_with<K: Kernel>(
             }
             Err(why) => {
                 // Nothing of it stays for the next one.
-                if let Ok(record) = Record::read(&ledger.path)
-                    && let Some(held) = record.shield(ledger.number)
+                if let Ok(record) = LogState::read(&undo_log.path)
+                    && let Some(held) = record.shield(undo_log.number)
                 {
-                    let _ = cgroups::dissolve(machine, &record, held);
+                    let _ = cgroups::remove_groups(machine, &record, held);
                 }
-                reasons.push((rung, why));
+                reasons.push((method, why));
             }
         }
     }
@@ -88,7 +92,7 @@ pub fn raise_with<K: Kernel>(
         .iter()
         .map(|(r, why)| format!("{}: {why}", r.name()))
         .collect();
-    let one_way = other.map(|o| format!("that on {} holds by {}", cores(&o.cores), o.rung));
+    let one_way = other.map(|o| format!("that on {} holds by {}", cores(&o.cores), o.method));
     if why.is_empty() {
         why.extend(one_way.clone());
     }
@@ -104,17 +108,17 @@ pub fn raise_with<K: Kernel>(
     ))
 }
 
-type Climbed = (Option<PathBuf>, Swept);
+type MethodAttempt = (Option<PathBuf>, SweepReport);
 
-fn climb<K: Kernel>(
+fn try_method<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
     others: &CoreSet,
-    ledger: &mut Ledger,
-    rung: Rung,
-    on_them: &[Task],
-) -> Result<Climbed, String> {
-    let mut broom = broom(machine, request, others, rung, std::process::id() as i32);
+    undo_log: &mut UndoLog,
+    method: Method,
+    on_them: &[ThreadMove],
+) -> Result<MethodAttempt, String> {
+    let mut sweeper = sweeper(machine, request, others, method, std::process::id() as i32);
     let own = std::process::id().to_string();
     let pid = request.pid.map_or(own, |p| p.to_string());
     let home = |controller: Option<&str>| -> Option<Entry> {
@@ -122,79 +126,87 @@ fn climb<K: Kernel>(
         let base = machine.cgroups(controller)?;
         Some(Entry::Home(base.join(group.trim_start_matches('/'))))
     };
-    let told = |ledger: &mut Ledger, entry: Option<Entry>| {
+    let told = |undo_log: &mut UndoLog, entry: Option<Entry>| {
         let lines: Vec<Entry> = entry.into_iter().collect();
-        ledger.add(&lines).map_err(|e| e.to_string())
+        undo_log.add(&lines).map_err(|e| e.to_string())
     };
-    let mut climbed = match rung {
-        Rung::Partition if request.thread.is_some() => {
+    let mut attempt = match method {
+        Method::Partition if request.thread.is_some() => {
             return Err("it takes whole processes, not one thread".into());
         }
-        Rung::Partition => {
-            told(ledger, home(None))?;
+        Method::Partition => {
+            told(undo_log, home(None))?;
             (
-                Some(cgroups::partition(machine, &broom, ledger)?),
-                Swept::default(),
+                Some(cgroups::raise_partition(machine, &sweeper, undo_log)?),
+                SweepReport::default(),
             )
         }
-        Rung::Cpusets => {
-            told(ledger, home(Some("cpuset")))?;
-            let (inside, swept) = cgroups::cpusets(machine, &broom, ledger)?;
+        Method::Cpusets => {
+            told(undo_log, home(Some("cpuset")))?;
+            let (inside, swept) = cgroups::raise_cpusets(machine, &sweeper, undo_log)?;
             if request.apart {
-                cgroups::split(machine, ledger)?;
+                cgroups::disable_load_balance(machine, undo_log)?;
             }
             (Some(inside), swept)
         }
-        Rung::Affinity if request.apart => {
+        Method::Affinity if request.apart => {
             return Err("deadlines need cores that are apart, not only masks".into());
         }
-        Rung::Own if request.apart => return Err("deadlines need privileges".into()),
-        Rung::Affinity if !machine.may_move_all() => {
+        Method::Own if request.apart => return Err("deadlines need privileges".into()),
+        Method::Affinity if !machine.may_move_all() => {
             return Err("other users' processes need CAP_SYS_NICE".into());
         }
-        Rung::Affinity | Rung::Own => {
-            told(ledger, request.lightest.map(Entry::Lightest))?;
-            let swept = broom.clean(machine, ledger);
+        Method::Affinity | Method::Own => {
+            told(undo_log, request.lightest.map(Entry::Lightest))?;
+            let swept = sweeper.clean(machine, undo_log);
             (None, swept.map_err(|e| e.to_string())?)
         }
     };
     // With groups the mask that is asked for narrows further.
-    if let (Some(lightest), Some(_)) = (request.lightest, &climbed.0) {
-        told(ledger, Some(Entry::Lightest(lightest)))?;
-        let narrowed = on_them.iter().map(|t| Task {
+    if let (Some(lightest), Some(_)) = (request.lightest, &attempt.0) {
+        told(undo_log, Some(Entry::Lightest(lightest)))?;
+        let narrowed = on_them.iter().map(|t| ThreadMove {
             new: CoreSet::one(lightest),
             ..t.clone()
         });
-        let narrowed: Vec<Task> = narrowed
+        let narrowed: Vec<ThreadMove> = narrowed
             .filter(|t| match request.thread {
                 Some(tid) => t.tid != tid,
                 None => Some(t.pid) != request.pid,
             })
-            .filter(|t| machine.process(t.pid).is_some_and(|s| !broom.protects(&s)))
+            .filter(|t| {
+                machine
+                    .process(t.pid)
+                    .is_some_and(|s| !sweeper.protects(&s))
+            })
             .collect();
-        let lines: Vec<Entry> = narrowed.iter().cloned().map(Entry::Task).collect();
-        ledger.add(&lines).map_err(|e| e.to_string())?;
+        let lines: Vec<Entry> = narrowed.iter().cloned().map(Entry::ThreadMove).collect();
+        undo_log.add(&lines).map_err(|e| e.to_string())?;
         for task in narrowed {
             if machine.kernel.set_affinity(task.tid, &task.new).is_ok() {
-                climbed.1.threads += 1;
+                attempt.1.threads += 1;
             }
         }
     }
-    Ok(climbed)
+    Ok(attempt)
 }
 
 /// The threads that ran last on these cores and may be moved. What the kernel has taken from all by now is
 /// no wish of theirs.
-fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet, shielded: &CoreSet) -> Vec<Task> {
+fn threads_on<K: Kernel>(
+    machine: &Machine<K>,
+    on: &CoreSet,
+    shielded_cores: &CoreSet,
+) -> Vec<ThreadMove> {
     let mut found = Vec::new();
     let online = machine.online();
-    let usual = online.without(shielded);
+    let usual = online.without(shielded_cores);
     for pid in machine.processes() {
         for tid in machine.threads(pid) {
             let stat = machine.thread(pid, tid);
             let stat = stat.filter(|s| on.has(s.core) && !s.is_bound() && !s.is_dead());
             if let (Some(stat), Ok(old)) = (stat, machine.kernel.affinity(tid)) {
-                found.push(Task {
+                found.push(ThreadMove {
                     pid,
                     tid,
                     start: stat.start,
@@ -210,7 +222,7 @@ fn threads_on<K: Kernel>(machine: &Machine<K>, on: &CoreSet, shielded: &CoreSet)
 /// The program onto its cores, with all its threads.
 pub fn take_in<K: Kernel>(
     machine: &Machine<K>,
-    ledger: &mut Ledger,
+    undo_log: &mut UndoLog,
     inside: Option<&PathBuf>,
     shield: &CoreSet,
     pid: i32,
@@ -219,7 +231,7 @@ pub fn take_in<K: Kernel>(
 ) -> io::Result<()> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     let start = machine.process(pid).ok_or_else(gone)?.start;
-    ledger.add(&[Entry::Critical(Who { pid, start })])?;
+    undo_log.add(&[Entry::Critical(ProcessId { pid, start })])?;
     if let Some(inside) = inside {
         let (file, id) = match thread {
             Some(tid) => ("tasks", tid),
@@ -231,20 +243,20 @@ pub fn take_in<K: Kernel>(
     for _ in 0..50 {
         let mut moved = 0;
         let all = machine.threads(pid).into_iter();
-        let record = Record::read(&ledger.path)?;
-        let given = Given::all(&record);
+        let record = LogState::read(&undo_log.path)?;
+        let granted = GrantedMasks::all(&record);
         for tid in all.filter(|t| thread.is_none_or(|one| one == *t)) {
             let now = machine.kernel.affinity(tid)?;
             let Some(stat) = machine.thread(pid, tid).filter(|_| now != *shield) else {
                 continue;
             };
-            ledger.add(&[Entry::Task(Task {
+            undo_log.add(&[Entry::ThreadMove(ThreadMove {
                 pid,
                 tid,
                 start: stat.start,
                 old: match plain {
                     Some(plain) => plain.clone(),
-                    None => given.wish(machine, pid, (tid, stat.start), &now),
+                    None => granted.original_mask(machine, pid, (tid, stat.start), &now),
                 },
                 new: shield.clone(),
             })])?;
@@ -260,36 +272,36 @@ pub fn take_in<K: Kernel>(
 
 /// The shield's place in the ledger, and the cores that remain. One is raised at a time: what each finds is
 /// what the one before has left.
-pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(Ledger, CoreSet), Error> {
+pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, CoreSet), Error> {
     /// So long another one may take to be raised.
     const PATIENCE: Duration = Duration::from_secs(5);
     let unkept = |e: io::Error| {
         let help = "what was before is written there, to be restored after a crash";
         Error::new(format!("cannot keep a record: {e}"), help)
     };
-    let path = own_place().map_err(unkept)?;
+    let path = own_log_path().map_err(unkept)?;
     let pid = std::process::id() as i32;
     let start = machine.process(pid).map_or(0, |s| s.start);
-    let me = Who { pid, start };
+    let me = ProcessId { pid, start };
     let number = request.cores.first().unwrap_or(0);
     let until = Instant::now() + PATIENCE;
     loop {
-        let locked = Locked::open(&path).map_err(unkept)?;
+        let locked = LockedLog::open(&path).map_err(unkept)?;
         let record = locked.read().map_err(unkept)?.unwrap_or_default();
-        let rising = |held: &Held| held.rung.is_empty() && held.holder(machine).is_some();
+        let rising = |held: &ShieldRecord| held.method.is_empty() && held.holder(machine).is_some();
         let Some(other) = record.shields.iter().find(|held| rising(held)) else {
             for held in &record.shields {
-                taken(machine, held, &request.cores)?;
+                check_unshielded(machine, held, &request.cores)?;
             }
             let topology = Topology::of(machine);
-            let others = check(&request.cores, &topology, &shielded(&there_are()))?;
+            let others = check(&request.cores, &topology, &shielded_cores(&list_shields()))?;
             let begin = [
                 Entry::Shield(request.cores.clone(), machine.ticks_now()),
                 Entry::Tool(me),
             ];
             let text: String = begin.iter().map(|e| e.line(number)).collect();
             locked.begin(&text).map_err(unkept)?;
-            return Ok((Ledger::of(&path, number, Some(me)), others));
+            return Ok((UndoLog::of(&path, number, Some(me)), others));
         };
         if Instant::now() > until {
             return Err(Error::new(
@@ -306,12 +318,12 @@ pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(Ledger, Cor
 }
 
 /// The mask that this process would have if there were no shields.
-pub(super) fn own_wish(machine: &Machine, ledger: &Ledger) -> CoreSet {
+pub(super) fn own_original_mask(machine: &Machine, undo_log: &UndoLog) -> CoreSet {
     let mask = machine.kernel.affinity(0).unwrap_or_default();
     let me = std::process::id() as i32;
-    let record = Record::read(&ledger.path).unwrap_or_default();
+    let record = LogState::read(&undo_log.path).unwrap_or_default();
     match machine.process(me) {
-        Some(own) => Given::all(&record).wish(machine, me, (me, own.start), &mask),
+        Some(own) => GrantedMasks::all(&record).original_mask(machine, me, (me, own.start), &mask),
         None => mask,
     }
 }

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Lowering shields.
 
-use super::list::{taken, there_are};
+use super::list::{check_unshielded, list_shields};
 use super::request::{Error, cores};
 use super::restore::{self, Restored};
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::undo_log::format::Record;
-use crate::undo_log::{Ledger, Locked, own_place};
+use crate::undo_log::format::LogState;
+use crate::undo_log::{LockedLog, UndoLog, own_log_path};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Each of this user's shields is lowered that nobody holds any more.
-pub fn restore_left<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
+pub fn restore_abandoned<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
     let mut restored = Vec::new();
-    let Ok(own) = own_place() else {
+    let Ok(own) = own_log_path() else {
         return Ok(restored);
     };
-    let record = match Record::read(&own) {
+    let record = match LogState::read(&own) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(restored),
         read => read?,
     };
     if record.shields.is_empty() {
         // Whoever was to write the first line was killed before.
-        let locked = Locked::open(&own)?;
+        let locked = LockedLog::open(&own)?;
         if let Some(record) = locked.read()? {
             locked.replace(&record)?;
         }
     }
     for held in &record.shields {
         if held.holder(machine).is_none() {
-            let ledger = Ledger::of(&own, held.number, held.tool);
-            restored.extend(restore::settle(machine, &ledger)?);
+            let undo_log = UndoLog::of(&own, held.number, held.tool);
+            restored.extend(restore::restore_shield(machine, &undo_log)?);
         }
     }
     Ok(restored)
 }
 
 /// Whether there is room for a shield. What one left that nobody holds any more is restored first.
-pub fn free<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Error> {
-    restore_left(machine)
+pub fn check_available<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Error> {
+    restore_abandoned(machine)
         .map_err(|e| Error::new(format!("cannot clean up after an earlier shield: {e}"), ""))?;
-    let own = own_place().ok();
-    for (path, held) in there_are() {
-        taken(machine, &held, wanted)?;
+    let own = own_log_path().ok();
+    for (path, held) in list_shields() {
+        check_unshielded(machine, &held, wanted)?;
         // What this one moved, ours would take for a wish, and leave it so.
         if Some(path) != own && held.holder(machine).is_some() {
             let what = format!("there is a shield of root's, on {}", cores(&held.cores));
@@ -57,15 +57,15 @@ pub fn free<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Err
 pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
     let machine = Machine::this();
     let mut released = Vec::new();
-    for (path, held) in there_are() {
-        if wanted.is_some_and(|w| !w.meets(&held.cores)) {
+    for (path, held) in list_shields() {
+        if wanted.is_some_and(|w| !w.intersects(&held.cores)) {
             continue;
         }
-        let ledger = Ledger::of(&path, held.number, held.tool);
+        let undo_log = UndoLog::of(&path, held.number, held.tool);
         let deadline = Instant::now() + Duration::from_secs(3);
         let mut told = None;
         // Its guard may have been replaced a moment ago.
-        while let Some(now) = ledger.own().filter(|_| Instant::now() < deadline) {
+        while let Some(now) = undo_log.own().filter(|_| Instant::now() < deadline) {
             let guard = now.guard.filter(|g| machine.lives(g.pid, g.start));
             match guard {
                 Some(guard) if told != Some(guard) => {
@@ -80,7 +80,7 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
                     told = Some(guard);
                 }
                 None if now.holder(&machine).is_none() => {
-                    let settled = restore::settle(&machine, &ledger);
+                    let settled = restore::restore_shield(&machine, &undo_log);
                     settled.map_err(|e| {
                         Error::new(format!("cannot restore by {}: {e}", path.display()), "")
                     })?;
@@ -89,7 +89,7 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        if ledger.own().is_some() {
+        if undo_log.own().is_some() {
             return Err(Error::new(
                 format!("the shield on {} does not end", cores(&held.cores)),
                 "",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is asked for, and why it cannot be had.
 
-use super::method::Rung;
-use super::sweep::Broom;
+use super::method::Method;
+use super::sweep::Sweeper;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use std::fmt;
@@ -36,7 +36,7 @@ impl std::error::Error for Error {}
 pub struct Request {
     pub cores: CoreSet,
     /// Only in this way.
-    pub by: Option<Rung>,
+    pub by: Option<Method>,
     /// What is on the cores goes to this one alone.
     pub lightest: Option<u32>,
     /// Names or ids of processes that stay where they are.
@@ -61,20 +61,20 @@ pub(super) fn are(set: &CoreSet) -> String {
 }
 
 /// The broom of a request; `holder` is the process that holds the shield.
-pub fn broom<K: Kernel>(
+pub fn sweeper<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
     others: &CoreSet,
-    rung: Rung,
+    method: Method,
     holder: i32,
-) -> Broom {
-    Broom {
+) -> Sweeper {
+    Sweeper {
         shield: request.cores.clone(),
         others: others.clone(),
         lightest: request.lightest,
         protect: request.protect.clone(),
-        user: match rung {
-            Rung::Own => machine.owner(std::process::id() as i32),
+        user: match method {
+            Method::Own => machine.owner(std::process::id() as i32),
             _ => None,
         },
         inside: request
@@ -84,6 +84,6 @@ pub fn broom<K: Kernel>(
             .collect(),
         threads: request.thread.into_iter().collect(),
         holder: request.pid.map_or(0, |_| holder),
-        ..Broom::default()
+        ..Sweeper::default()
     }
 }

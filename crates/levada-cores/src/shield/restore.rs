@@ -4,13 +4,13 @@
 //! shields hold, what was narrowed for all of them gets back the cores of this one only.
 
 use super::cgroups;
-use super::granted_masks::Given;
+use super::granted_masks::GrantedMasks;
 use super::irq_affinity::{self, without};
-use super::method::Rung;
+use super::method::Method;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
-use crate::undo_log::format::{Entry, Held, Knob, Record, Task};
-use crate::undo_log::{Ledger, Locked};
+use crate::undo_log::format::{Entry, KernelFile, LogState, ShieldRecord, ThreadMove};
+use crate::undo_log::{LockedLog, UndoLog};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -32,8 +32,11 @@ pub struct Restored {
 
 /// Ends a shield; nothing if it has ended. Two who come at once do it one after the other, and the second finds
 /// nothing to do.
-pub fn settle<K: Kernel>(machine: &Machine<K>, ledger: &Ledger) -> io::Result<Option<Restored>> {
-    let Some((locked, restored, left)) = take_back(machine, ledger)? else {
+pub fn restore_shield<K: Kernel>(
+    machine: &Machine<K>,
+    undo_log: &UndoLog,
+) -> io::Result<Option<Restored>> {
+    let Some((locked, restored, left)) = undo(machine, undo_log)? else {
         return Ok(None);
     };
     locked.replace(&left)?;
@@ -41,46 +44,50 @@ pub fn settle<K: Kernel>(machine: &Machine<K>, ledger: &Ledger) -> io::Result<Op
 }
 
 /// The same before the ledger says that it is done. Whoever is killed here has it done again.
-pub(crate) fn take_back<K: Kernel>(
+pub(crate) fn undo<K: Kernel>(
     machine: &Machine<K>,
-    ledger: &Ledger,
-) -> io::Result<Option<(Locked, Restored, Record)>> {
+    undo_log: &UndoLog,
+) -> io::Result<Option<(LockedLog, Restored, LogState)>> {
     // Without a ledger there is nothing to be locked.
-    if ledger.path.symlink_metadata().is_err() {
+    if undo_log.path.symlink_metadata().is_err() {
         return Ok(None);
     }
-    let locked = Locked::open(&ledger.path)?;
+    let locked = LockedLog::open(&undo_log.path)?;
     let record = locked.read()?.unwrap_or_default();
-    let held = record.shield(ledger.number);
-    let Some(held) = held.filter(|held| held.tool == ledger.tool) else {
+    let held = record.shield(undo_log.number);
+    let Some(held) = held.filter(|held| held.tool == undo_log.tool) else {
         return Ok(None);
     };
-    let mut back = Back::new(machine, &record, held);
+    let mut back = Restoration::new(machine, &record, held);
     back.restore(&locked)?;
     Ok(Some((locked, back.done, back.left)))
 }
 
 /// One shield while it is taken back.
-struct Back<'a, K: Kernel> {
+struct Restoration<'a, K: Kernel> {
     machine: &'a Machine<K>,
-    record: &'a Record,
-    held: &'a Held,
-    given: Given<'a>,
+    record: &'a LogState,
+    held: &'a ShieldRecord,
+    granted: GrantedMasks<'a>,
     online: CoreSet,
-    remain: Remain,
+    remaining: RemainingShields,
     is_last: bool,
     /// What the ledger says then, in the name of one of those.
-    left: Record,
+    left: LogState,
     number: u32,
     done: Restored,
 }
 
-impl<'a, K: Kernel> Back<'a, K> {
-    fn new(machine: &'a Machine<K>, record: &'a Record, held: &'a Held) -> Back<'a, K> {
-        let mut left = Record {
-            shields: record.but(held.number).cloned().collect(),
+impl<'a, K: Kernel> Restoration<'a, K> {
+    fn new(
+        machine: &'a Machine<K>,
+        record: &'a LogState,
+        held: &'a ShieldRecord,
+    ) -> Restoration<'a, K> {
+        let mut left = LogState {
+            shields: record.others(held.number).cloned().collect(),
             outside: record.outside.clone(),
-            ..Record::default()
+            ..LogState::default()
         };
         // A session that another shield has given a weight, too, had this one before.
         for other in &mut left.shields {
@@ -91,13 +98,13 @@ impl<'a, K: Kernel> Back<'a, K> {
                 theirs.1 = own.1;
             }
         }
-        Back {
+        Restoration {
             machine,
             record,
             held,
-            given: Given::all(record),
+            granted: GrantedMasks::all(record),
             online: machine.online(),
-            remain: Remain::of(&left),
+            remaining: RemainingShields::of(&left),
             is_last: left.shields.is_empty(),
             number: left.shields.first().map_or(held.number, |s| s.number),
             left,
@@ -109,16 +116,16 @@ impl<'a, K: Kernel> Back<'a, K> {
         }
     }
 
-    fn restore(&mut self, locked: &Locked) -> io::Result<()> {
-        let (failed, came) = cgroups::dissolve(self.machine, self.record, self.held);
+    fn restore(&mut self, locked: &LockedLog) -> io::Result<()> {
+        let (failed, came) = cgroups::remove_groups(self.machine, self.record, self.held);
         self.done.failed = failed;
         let mut moves = self.moves();
-        moves.extend(self.strays(&came));
+        moves.extend(self.stray_moves(&came));
         // Before it is done, as always: whoever comes after us must know these masks as given.
         if !self.is_last {
             let lines = moves
                 .iter()
-                .map(|t| Entry::Task(t.clone()).line(self.number));
+                .map(|t| Entry::ThreadMove(t.clone()).line(self.number));
             locked.append(&lines.collect::<String>())?;
         }
         for task in moves {
@@ -133,7 +140,7 @@ impl<'a, K: Kernel> Back<'a, K> {
         }
         // Who is born while we look is found by the next look.
         for _ in 0..20 {
-            let widened = widen(self.machine, self.record, &self.remain);
+            let widened = widen_inherited(self.machine, self.record, &self.remaining);
             self.done.widened += widened;
             if widened == 0 {
                 break;
@@ -150,14 +157,14 @@ impl<'a, K: Kernel> Back<'a, K> {
     }
 
     /// Which thread gets what; what is to be kept of those that stay narrowed is kept.
-    fn moves(&mut self) -> Vec<Task> {
+    fn moves(&mut self) -> Vec<ThreadMove> {
         let mut moves = Vec::new();
         let number = self.number;
         // Where groups hold the shields, the kernel sees to the masks of most; those that it forgets come back
         // with the last.
-        let groups = !self.is_last && self.remain.cores.is_empty();
-        let shields = self.record.cores_but(self.held.number);
-        for history in self.given.threads() {
+        let groups = !self.is_last && self.remaining.cores.is_empty();
+        let shields = self.record.cores_of_others(self.held.number);
+        for history in self.granted.threads() {
             let Some(last) = history.last() else { continue };
             match self.machine.thread(last.pid, last.tid) {
                 None => continue,
@@ -171,14 +178,15 @@ impl<'a, K: Kernel> Back<'a, K> {
                 continue;
             };
             let is_forgotten = groups && last.new == self.online;
-            let is_others = self.remain.have(&last.new) || self.remain.have(&now) || is_forgotten;
+            let is_others =
+                self.remaining.have(&last.new) || self.remaining.have(&now) || is_forgotten;
             if is_others {
-                self.left.tasks.push((number, Task::clone(last)));
+                self.left.tasks.push((number, ThreadMove::clone(last)));
                 continue;
             }
-            let task = Task {
+            let task = ThreadMove {
                 new: without(&last.old, &shields, &self.online),
-                ..Task::clone(last)
+                ..ThreadMove::clone(last)
             };
             // Its wish it has if another guard has written it down, and is about to move it.
             let is_given = now == last.old || history.iter().any(|t| t.new == now);
@@ -197,42 +205,53 @@ impl<'a, K: Kernel> Back<'a, K> {
     }
 
     /// Older kernels let who comes home to the root of all groups onto the cores of other partitions.
-    fn strays(&mut self, came: &[i32]) -> Vec<Task> {
-        let shielded = self.record.cores_but(self.held.number);
-        let mut strays = Vec::new();
+    fn stray_moves(&mut self, came: &[i32]) -> Vec<ThreadMove> {
+        let shielded_cores = self.record.cores_of_others(self.held.number);
+        let mut stray_moves = Vec::new();
         for (pid, tid) in came
             .iter()
             .flat_map(|p| self.machine.threads(*p).into_iter().map(|t| (*p, t)))
         {
             let mask = self.machine.kernel.affinity(tid).unwrap_or_default();
             let stat = self.machine.thread(pid, tid);
-            strays.extend(stat.filter(|_| mask.meets(&shielded)).map(|stat| Task {
-                pid,
-                tid,
-                start: stat.start,
-                new: without(&mask, &shielded, &self.online),
-                old: mask,
-            }));
+            stray_moves.extend(
+                stat.filter(|_| mask.intersects(&shielded_cores))
+                    .map(|stat| ThreadMove {
+                        pid,
+                        tid,
+                        start: stat.start,
+                        new: without(&mask, &shielded_cores, &self.online),
+                        old: mask,
+                    }),
+            );
         }
-        let kept = strays.iter().map(|t| (self.number, t.clone()));
+        let kept = stray_moves.iter().map(|t| (self.number, t.clone()));
         self.left.tasks.extend(kept);
-        strays
+        stray_moves
     }
 
-    fn files(&mut self, locked: &Locked) {
-        let mut histories: BTreeMap<&PathBuf, Vec<&Knob>> = BTreeMap::new();
-        for (_, knob) in &self.record.knobs {
-            histories.entry(&knob.path).or_default().push(knob);
+    fn files(&mut self, locked: &LockedLog) {
+        let mut histories: BTreeMap<&PathBuf, Vec<&KernelFile>> = BTreeMap::new();
+        for (_, kernel_file) in &self.record.kernel_files {
+            histories
+                .entry(&kernel_file.path)
+                .or_default()
+                .push(kernel_file);
         }
-        let shields = self.record.cores_but(self.held.number);
+        let shields = self.record.cores_of_others(self.held.number);
         for (path, history) in histories {
-            let (number, left) = (self.number, &mut self.left.knobs);
-            let mut note = |knob: Knob| {
-                left.push((number, knob.clone()));
-                locked.append(&Entry::Knob(knob).line(number))
+            let (number, left) = (self.number, &mut self.left.kernel_files);
+            let mut note = |kernel_file: KernelFile| {
+                left.push((number, kernel_file.clone()));
+                locked.append(&Entry::KernelFile(kernel_file).line(number))
             };
-            match irq_affinity::put_back(self.machine, &history, &shields, &self.online, &mut note)
-            {
+            match irq_affinity::restore_file(
+                self.machine,
+                &history,
+                &shields,
+                &self.online,
+                &mut note,
+            ) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 // It was refused when it was to be steered away, too.
@@ -245,18 +264,19 @@ impl<'a, K: Kernel> Back<'a, K> {
 
 /// The shields that go on.
 #[derive(Default)]
-pub struct Remain {
+pub struct RemainingShields {
     /// Of which the masks of all others must be free; where groups hold shields, the kernel sees to that.
     pub cores: CoreSet,
     /// Where some of them have put what was on their cores.
     pins: Vec<CoreSet>,
 }
 
-impl Remain {
-    pub fn of(record: &Record) -> Remain {
-        let is_watched = |held: &&Held| Rung::from_name(&held.rung).is_none_or(Rung::is_watched);
+impl RemainingShields {
+    pub fn of(record: &LogState) -> RemainingShields {
+        let is_watched =
+            |held: &&ShieldRecord| Method::from_name(&held.method).is_none_or(Method::is_watched);
         let watched = record.shields.iter().filter(is_watched);
-        Remain {
+        RemainingShields {
             cores: watched.fold(CoreSet::default(), |all, held| all.or(&held.cores)),
             pins: record
                 .shields
@@ -268,17 +288,21 @@ impl Remain {
 
     /// Whether who has this mask is theirs, or was put there by them.
     fn have(&self, mask: &CoreSet) -> bool {
-        mask.meets(&self.cores) && mask.is_within(&self.cores) || self.pins.contains(mask)
+        mask.intersects(&self.cores) && mask.is_subset(&self.cores) || self.pins.contains(mask)
     }
 }
 
 /// Threads that were born since, carry a mask that a shield gave, and whose ancestors it moved, get what
 /// those asked for, but for the cores of the shields that go on.
-pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record, remain: &Remain) -> u64 {
+pub fn widen_inherited<K: Kernel>(
+    machine: &Machine<K>,
+    record: &LogState,
+    remaining: &RemainingShields,
+) -> u64 {
     if record.tasks.is_empty() {
         return 0;
     }
-    let given = Given::all(record);
+    let granted = GrantedMasks::all(record);
     let masks: HashSet<&CoreSet> = record.tasks.iter().map(|(_, t)| &t.new).collect();
     let online = machine.online();
     let mut widened = 0;
@@ -287,16 +311,16 @@ pub fn widen<K: Kernel>(machine: &Machine<K>, record: &Record, remain: &Remain) 
             let Ok(mask) = machine.kernel.affinity(tid) else {
                 continue;
             };
-            if !masks.contains(&mask) || remain.have(&mask) {
+            if !masks.contains(&mask) || remaining.have(&mask) {
                 continue;
             }
             let stat = machine.thread(pid, tid);
             let stat = stat.filter(|s| !s.is_bound() && !s.is_dead());
-            let Some(stat) = stat.filter(|s| given.to(tid, s.start).is_empty()) else {
+            let Some(stat) = stat.filter(|s| granted.to(tid, s.start).is_empty()) else {
                 continue;
             };
-            let wish = given.inherited(machine, pid, stat.start, &mask);
-            let back = wish.map(|wish| without(wish, &remain.cores, &online));
+            let original = granted.inherited(machine, pid, stat.start, &mask);
+            let back = original.map(|original| without(original, &remaining.cores, &online));
             if let Some(back) = back.filter(|back| *back != mask)
                 && machine.kernel.set_affinity(tid, &back).is_ok()
             {
@@ -325,27 +349,27 @@ fn restore_session<K: Kernel>(machine: &Machine<K>, session: i32, old: i32, new:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::{Fake, broom, set};
+    use crate::test_machine::{TestMachine, set, sweeper};
     use std::fs;
     use std::path::Path;
 
     /// A core swept by affinities, with its ledger.
-    fn swept(fake: &Fake) -> Ledger {
-        let mut ledger = fake.ledger();
+    fn swept(fake: &TestMachine) -> UndoLog {
+        let mut undo_log = fake.undo_log();
         let begin = Entry::Shield(set("3"), fake.start(100));
-        ledger.add(&[begin]).unwrap();
-        broom().clean(&fake.machine, &mut ledger).unwrap();
-        ledger
+        undo_log.add(&[begin]).unwrap();
+        sweeper().clean(&fake.machine, &mut undo_log).unwrap();
+        undo_log
     }
 
-    fn settled(fake: &Fake) -> Restored {
-        let ledger = Ledger::of(&fake.ledger_path(), 3, None);
-        settle(&fake.machine, &ledger).unwrap().unwrap()
+    fn settled(fake: &TestMachine) -> Restored {
+        let undo_log = UndoLog::of(&fake.ledger_path(), 3, None);
+        restore_shield(&fake.machine, &undo_log).unwrap().unwrap()
     }
 
     #[test]
     fn all_is_as_before_and_twice_is_once() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(1, 1, 0, "init", "0-3");
         fake.task(100, 100, 1, "a", "0-3");
         fake.task(100, 101, 1, "a", "3");
@@ -356,13 +380,13 @@ mod tests {
         let done = settled(&fake);
         assert_eq!((done.threads, done.widened, done.changed), (4, 0, 0));
         assert_eq!(fake.everything(), before);
-        let again = Ledger::of(&fake.ledger_path(), 3, None);
-        assert!(settle(&fake.machine, &again).unwrap().is_none());
+        let again = UndoLog::of(&fake.ledger_path(), 3, None);
+        assert!(restore_shield(&fake.machine, &again).unwrap().is_none());
     }
 
     #[test]
     fn who_changed_his_own_mask_is_left_alone() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "a", "0-3");
         fake.task(101, 101, 1, "b", "0-3");
         swept(&fake);
@@ -374,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_reused_id_is_noticed() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "a", "0-3");
         fake.task(110, 110, 1, "a", "0-3");
         fake.task(150, 150, 1, "b", "1,3");
@@ -388,15 +412,15 @@ mod tests {
 
     #[test]
     fn children_born_meanwhile_are_widened_to_what_their_ancestors_had() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "everywhere", "0-3");
         fake.task(101, 101, 1, "everywhere, too", "0-3");
         fake.task(110, 110, 1, "narrow", "1-3");
         fake.task(120, 120, 1, "was there before", "0-2");
         // Born before the shield, although nobody moved it.
         fake.reparent(120, 100);
-        let mut ledger = swept(&fake);
-        ledger
+        let mut undo_log = swept(&fake);
+        undo_log
             .add(&[Entry::Shield(set("3"), fake.start(120) + 1)])
             .unwrap();
         for (child, parent, mask) in [
@@ -422,16 +446,16 @@ mod tests {
 
     #[test]
     fn a_ledger_leads_nowhere_but_to_the_kernel_s_files() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         let victim = fake.ledger_path().with_file_name("victim");
         fs::create_dir_all(victim.parent().unwrap()).unwrap();
         fs::write(&victim, "").unwrap();
         let groups = fake.ledger_path().with_file_name("levada-shield-3");
         fs::create_dir_all(&groups).unwrap();
         let around = fake.machine.sys.join("../run/victim");
-        let mut ledger = fake.ledger();
-        let knob = |path: &Path, new: &str| {
-            Entry::Knob(Knob {
+        let mut undo_log = fake.undo_log();
+        let kernel_file = |path: &Path, new: &str| {
+            Entry::KernelFile(KernelFile {
                 path: path.to_path_buf(),
                 old: "0-3".into(),
                 new: new.into(),
@@ -439,13 +463,13 @@ mod tests {
         };
         fake.sys("empty", "");
         let entries = [
-            knob(&victim, ""),
-            knob(&around, ""),
-            knob(&fake.machine.sys.join("empty"), ""),
+            kernel_file(&victim, ""),
+            kernel_file(&around, ""),
+            kernel_file(&fake.machine.sys.join("empty"), ""),
             Entry::Inside(groups.clone()),
             Entry::Outside(fake.machine.sys.join("devices")),
         ];
-        ledger.add(&entries).unwrap();
+        undo_log.add(&entries).unwrap();
         let done = settled(&fake);
         assert_eq!(done.failed.len(), 4, "{:?}", done.failed);
         assert_eq!(fs::read_to_string(&victim).unwrap(), "");
@@ -459,11 +483,11 @@ mod tests {
 
     #[test]
     fn a_move_that_never_came_needs_nothing() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "a", "0-3");
-        let mut ledger = fake.ledger();
-        ledger
-            .add(&[Entry::Task(Task {
+        let mut undo_log = fake.undo_log();
+        undo_log
+            .add(&[Entry::ThreadMove(ThreadMove {
                 pid: 100,
                 tid: 100,
                 start: fake.start(100),

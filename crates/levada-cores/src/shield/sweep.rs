@@ -3,17 +3,17 @@
 //! listing and the moving carries the old mask, so one sweep is never enough: sweeps are repeated until
 //! one finds nothing, and then from time to time, since a program may set its own mask at any moment.
 
-use super::granted_masks::Given;
+use super::granted_masks::GrantedMasks;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine, Stat};
-use crate::undo_log::Ledger;
-use crate::undo_log::format::{Entry, Record, Task};
+use crate::undo_log::UndoLog;
+use crate::undo_log::format::{Entry, LogState, ThreadMove};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 /// Who goes where.
 #[derive(Clone, Debug, Default)]
-pub struct Broom {
+pub struct Sweeper {
     pub shield: CoreSet,
     /// Where who has no other core goes to, but for cores of shields that were raised since.
     pub others: CoreSet,
@@ -39,13 +39,13 @@ pub struct Broom {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    pub task: Task,
+    pub task: ThreadMove,
     pub refused: bool,
 }
 
 /// What a sweep, or several, did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Swept {
+pub struct SweepReport {
     pub threads: u64,
     pub kernel_threads: u64,
     pub rounds: u32,
@@ -53,7 +53,7 @@ pub struct Swept {
     pub stays: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Swept {
+impl SweepReport {
     pub fn moved(&self) -> u64 {
         self.threads + self.kernel_threads
     }
@@ -66,12 +66,12 @@ impl Swept {
     }
 }
 
-pub const BOUND: &str = "kernel threads of the core itself";
+pub const KERNEL_BOUND: &str = "kernel threads of the core itself";
 pub const PROTECTED: &str = "protected";
 pub const REFUSED: &str = "refused by the kernel";
 pub const FOREIGN: &str = "other users' processes";
 
-impl Broom {
+impl Sweeper {
     pub fn protects(&self, stat: &Stat) -> bool {
         let id = stat.id.to_string();
         self.protect.iter().any(|p| *p == stat.name || *p == id)
@@ -124,10 +124,10 @@ impl Broom {
     pub fn sweep<K: Kernel>(
         &mut self,
         machine: &Machine<K>,
-        ledger: &mut Ledger,
-        swept: &mut Swept,
+        undo_log: &mut UndoLog,
+        swept: &mut SweepReport,
     ) -> io::Result<u64> {
-        let mut moves: Vec<(Task, Stat)> = Vec::new();
+        let mut moves: Vec<(ThreadMove, Stat)> = Vec::new();
         let mut there = HashSet::new();
         for pid in machine.processes() {
             let mut process = None;
@@ -136,7 +136,7 @@ impl Broom {
                 let Ok(mask) = machine.kernel.affinity(tid) else {
                     continue;
                 };
-                if !mask.meets(&self.shield) {
+                if !mask.intersects(&self.shield) {
                     continue;
                 }
                 let Some(stat) = machine.thread(pid, tid).filter(|s| !s.is_dead()) else {
@@ -145,8 +145,8 @@ impl Broom {
                 let who = || format!("{} ({tid})", stat.name);
                 if stat.is_bound() {
                     // The others of these follow the work queues' mask.
-                    if mask.is_within(&self.shield) {
-                        swept.stay(BOUND, who());
+                    if mask.is_subset(&self.shield) {
+                        swept.stay(KERNEL_BOUND, who());
                     }
                     continue;
                 }
@@ -165,7 +165,7 @@ impl Broom {
                 if self.threads.contains(&tid) || self.is_inside(machine, pid) {
                     continue;
                 }
-                let task = Task {
+                let task = ThreadMove {
                     pid,
                     tid,
                     start: stat.start,
@@ -181,14 +181,16 @@ impl Broom {
             return Ok(0);
         }
         // Read after the masks: who gave one of them had written it down before.
-        let record = Record::read(&ledger.path)?;
-        let given = Given::by_others(&record, ledger.number);
-        let others = self.others.without(&record.cores_but(ledger.number));
+        let record = LogState::read(&undo_log.path)?;
+        let granted = GrantedMasks::by_others(&record, undo_log.number);
+        let others = self
+            .others
+            .without(&record.cores_of_others(undo_log.number));
         for (task, stat) in &mut moves {
             task.new = self.target(&task.old, stat.core, &others);
-            task.old = given.wish(machine, task.pid, (task.tid, task.start), &task.old);
+            task.old = granted.original_mask(machine, task.pid, (task.tid, task.start), &task.old);
         }
-        let before = |task: &Task| self.tried.get(&task.tid).filter(|t| t.task == *task);
+        let before = |task: &ThreadMove| self.tried.get(&task.tid).filter(|t| t.task == *task);
         moves.retain(|(task, stat)| {
             let refused = before(task).is_some_and(|t| t.refused);
             if refused {
@@ -197,8 +199,10 @@ impl Broom {
             !refused
         });
         let new = moves.iter().filter(|(task, _)| before(task).is_none());
-        let lines: Vec<Entry> = new.map(|(task, _)| Entry::Task(task.clone())).collect();
-        ledger.add(&lines)?;
+        let lines: Vec<Entry> = new
+            .map(|(task, _)| Entry::ThreadMove(task.clone()))
+            .collect();
+        undo_log.add(&lines)?;
         let mut moved = 0;
         for (task, stat) in moves {
             let tried = Tried {
@@ -226,12 +230,12 @@ impl Broom {
     pub fn clean<K: Kernel>(
         &mut self,
         machine: &Machine<K>,
-        ledger: &mut Ledger,
-    ) -> io::Result<Swept> {
+        undo_log: &mut UndoLog,
+    ) -> io::Result<SweepReport> {
         /// Faster than this nothing forks for ever; what still comes is the watch's.
         const ROUNDS: u32 = 50;
-        let mut swept = Swept::default();
-        while self.sweep(machine, ledger, &mut swept)? > 0 && swept.rounds < ROUNDS {}
+        let mut swept = SweepReport::default();
+        while self.sweep(machine, undo_log, &mut swept)? > 0 && swept.rounds < ROUNDS {}
         Ok(swept)
     }
 }
@@ -239,19 +243,19 @@ impl Broom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_machine::{Fake, broom, set};
+    use crate::test_machine::{TestMachine, set, sweeper};
 
     #[test]
     fn every_thread_that_may_come_is_moved_and_recorded_first() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "lame", "0-3");
         fake.task(100, 101, 1, "lame", "3");
         fake.task(200, 200, 1, "elsewhere", "0-1");
         fake.kernel_thread(2, "kthreadd", "0-3", true);
         fake.kernel_thread(30, "ksoftirqd/3", "3", false);
         fake.kernel_thread(31, "kworker/u8:0", "0-3", false);
-        let mut ledger = fake.ledger();
-        let swept = broom().clean(&fake.machine, &mut ledger).unwrap();
+        let mut undo_log = fake.undo_log();
+        let swept = sweeper().clean(&fake.machine, &mut undo_log).unwrap();
         assert_eq!(
             (swept.threads, swept.kernel_threads, swept.rounds),
             (2, 1, 2)
@@ -265,19 +269,19 @@ mod tests {
         assert_eq!(fake.mask(200), set("0-1"));
         assert_eq!(fake.mask(2), set("0-2"));
         assert_eq!(fake.mask(30), set("3"));
-        assert_eq!(swept.stays[BOUND], ["ksoftirqd/3 (30)"]);
-        assert_eq!(fake.record(&ledger).tasks.len(), 3);
+        assert_eq!(swept.stays[KERNEL_BOUND], ["ksoftirqd/3 (30)"]);
+        assert_eq!(fake.record(&undo_log).tasks.len(), 3);
     }
 
     #[test]
     fn children_of_a_fork_storm_are_found() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "storm", "0-3");
         // While the first sweep moves it, it forks: the child has the old mask.
         fake.forks_when_moved(100, 300);
         fake.forks_when_moved(300, 301);
-        let mut ledger = fake.ledger();
-        let swept = broom().clean(&fake.machine, &mut ledger).unwrap();
+        let mut undo_log = fake.undo_log();
+        let swept = sweeper().clean(&fake.machine, &mut undo_log).unwrap();
         for id in [100, 300, 301] {
             assert_eq!(fake.mask(id), set("0-2"), "{id}");
         }
@@ -286,39 +290,39 @@ mod tests {
 
     #[test]
     fn the_paper_s_way_puts_what_was_on_the_core_on_one_other() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "was on it", "0-3");
         fake.task(200, 200, 1, "was not", "0-3");
         fake.last_core(100, 3);
         fake.last_core(200, 1);
-        let mut broom = Broom {
+        let mut sweeper = Sweeper {
             lightest: Some(0),
-            ..broom()
+            ..sweeper()
         };
-        broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        sweeper.clean(&fake.machine, &mut fake.undo_log()).unwrap();
         assert_eq!(fake.mask(100), set("0"));
         assert_eq!(fake.mask(200), set("0-2"));
     }
 
     #[test]
     fn the_program_inside_its_children_and_the_protected_stay() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(50, 50, 1, "levada", "0-3");
         fake.task(51, 51, 50, "levada-guard", "0-3");
         fake.task(60, 60, 50, "critical", "3");
         fake.task(61, 61, 60, "child", "3");
         fake.task(70, 70, 1, "sshd", "0-3");
         fake.task(80, 80, 1, "intruder", "3");
-        let mut broom = Broom {
+        let mut sweeper = Sweeper {
             guard: 51,
             inside: vec![50],
             protect: vec!["sshd".into()],
-            ..broom()
+            ..sweeper()
         };
         // The tool itself is on the way off already.
         fake.set_mask(50, "0-2");
-        let mut ledger = fake.ledger();
-        let swept = broom.clean(&fake.machine, &mut ledger).unwrap();
+        let mut undo_log = fake.undo_log();
+        let swept = sweeper.clean(&fake.machine, &mut undo_log).unwrap();
         assert_eq!(fake.mask(51), set("0-2"));
         assert_eq!(fake.mask(60), set("3"));
         assert_eq!(fake.mask(61), set("3"));
@@ -328,53 +332,59 @@ mod tests {
         // The parent of a grandchild has gone: it is known from before.
         fake.end(60);
         fake.reparent(61, 1);
-        broom.clean(&fake.machine, &mut ledger).unwrap();
+        sweeper.clean(&fake.machine, &mut undo_log).unwrap();
         assert_eq!(fake.mask(61), set("3"));
         let known = [(50, fake.start(50)), (61, fake.start(61))];
-        assert!(broom.known.is_subset(&known.into()), "{:?}", broom.known);
+        assert!(
+            sweeper.known.is_subset(&known.into()),
+            "{:?}",
+            sweeper.known
+        );
     }
 
     #[test]
     fn what_is_looked_at_again_and_again_is_written_once() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(80, 80, 1, "stubborn", "3");
         fake.task(90, 90, 1, "frozen", "1,3");
         fake.refuses_moves(90);
-        let (mut broom, mut ledger) = (broom(), fake.ledger());
+        let (mut sweeper, mut undo_log) = (sweeper(), fake.undo_log());
         for round in 0..10 {
             // It wants the core each time.
             fake.set_mask(80, "3");
-            let mut swept = Swept::default();
-            let moved = broom.sweep(&fake.machine, &mut ledger, &mut swept).unwrap();
+            let mut swept = SweepReport::default();
+            let moved = sweeper
+                .sweep(&fake.machine, &mut undo_log, &mut swept)
+                .unwrap();
             assert_eq!((moved, fake.mask(80)), (1, set("0-2")), "{round}");
             assert_eq!(swept.stays[REFUSED], ["frozen (90)"], "{round}");
         }
-        assert_eq!(fake.record(&ledger).tasks.len(), 2);
+        assert_eq!(fake.record(&undo_log).tasks.len(), 2);
         // Another wish, another line.
         fake.set_mask(80, "2-3");
-        broom.clean(&fake.machine, &mut ledger).unwrap();
-        assert_eq!(fake.record(&ledger).tasks.len(), 3);
+        sweeper.clean(&fake.machine, &mut undo_log).unwrap();
+        assert_eq!(fake.record(&undo_log).tasks.len(), 3);
         fake.end(80);
         fake.end(90);
-        broom.clean(&fake.machine, &mut ledger).unwrap();
-        assert!(broom.tried.is_empty());
+        sweeper.clean(&fake.machine, &mut undo_log).unwrap();
+        assert!(sweeper.tried.is_empty());
     }
 
     #[test]
     fn without_privileges_only_one_s_own_are_moved() {
-        let fake = Fake::new("0-3");
+        let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "mine", "0-3");
         // SAFETY: has no preconditions.
         let me = unsafe { libc::geteuid() };
-        let mut broom = Broom {
+        let mut sweeper = Sweeper {
             user: Some(me + 1),
-            ..broom()
+            ..sweeper()
         };
-        let swept = broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        let swept = sweeper.clean(&fake.machine, &mut fake.undo_log()).unwrap();
         assert_eq!(fake.mask(100), set("0-3"));
         assert_eq!(swept.stays[FOREIGN], ["100"]);
-        broom.user = Some(me);
-        broom.clean(&fake.machine, &mut fake.ledger()).unwrap();
+        sweeper.user = Some(me);
+        sweeper.clean(&fake.machine, &mut fake.undo_log()).unwrap();
         assert_eq!(fake.mask(100), set("0-2"));
     }
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Each rung against a machine of its own: what it moves, and that nothing is left of it.
 
-use super::list::taken;
-use super::method::Rung;
+use super::list::check_unshielded;
+use super::method::Method;
 use super::restore::{self, Restored};
 use super::*;
 use crate::cpu_set::CoreSet;
 use crate::machine::Kernel;
 use crate::topology::Topology;
-use crate::undo_log::Ledger;
-use crate::undo_log::format::{Entry, Held, Who};
+use crate::undo_log::UndoLog;
+use crate::undo_log::format::{Entry, ProcessId, ShieldRecord};
 
-use crate::test_machine::{Fake, set};
+use crate::test_machine::{TestMachine, set};
 
-fn machine() -> Fake {
-    let fake = Fake::new("0-3");
+fn machine() -> TestMachine {
+    let fake = TestMachine::new("0-3");
     fake.task(1, 1, 0, "init", "0-3");
     fake.kernel_thread(2, "kthreadd", "0-3", true);
     fake.kernel_thread(30, "ksoftirqd/3", "3", false);
@@ -34,39 +34,39 @@ fn request() -> Request {
 
 struct Up {
     raised: Raised,
-    ledger: Ledger,
+    undo_log: UndoLog,
     before: String,
 }
 
 impl Up {
-    fn cores(&self, fake: &Fake) -> CoreSet {
-        let record = fake.record(&self.ledger);
-        record.shield(self.ledger.number).unwrap().cores.clone()
+    fn cores(&self, fake: &TestMachine) -> CoreSet {
+        let record = fake.record(&self.undo_log);
+        record.shield(self.undo_log.number).unwrap().cores.clone()
     }
 }
 
-fn raise(fake: &Fake, request: &Request) -> Result<Up, Error> {
+fn raise(fake: &TestMachine, request: &Request) -> Result<Up, Error> {
     let before = fake.everything();
-    let mut ledger = fake.ledger_of(&request.cores.to_string());
-    let record = fake.record(&ledger);
+    let mut undo_log = fake.ledger_of(&request.cores.to_string());
+    let record = fake.record(&undo_log);
     let others = set("0-3")
         .without(&request.cores)
-        .without(&record.cores_but(ledger.number));
-    let raised = raise_with(&fake.machine, request, &others, &mut ledger)?;
+        .without(&record.cores_of_others(undo_log.number));
+    let raised = raise_with(&fake.machine, request, &others, &mut undo_log)?;
     Ok(Up {
         raised,
-        ledger,
+        undo_log,
         before,
     })
 }
 
 /// The program, which runs already, onto its core.
-fn admit(fake: &Fake, up: &Up, pid: i32) {
-    let mut ledger = Ledger::of(&up.ledger.path, up.ledger.number, None);
+fn admit(fake: &TestMachine, up: &Up, pid: i32) {
+    let mut undo_log = UndoLog::of(&up.undo_log.path, up.undo_log.number, None);
     let inside = up.raised.inside.as_ref();
     take_in(
         &fake.machine,
-        &mut ledger,
+        &mut undo_log,
         inside,
         &up.cores(fake),
         pid,
@@ -77,13 +77,13 @@ fn admit(fake: &Fake, up: &Up, pid: i32) {
 }
 
 /// One thread of it only.
-fn admit_thread(fake: &Fake, up: &Up, pid: i32, tid: i32) {
-    let mut ledger = Ledger::of(&up.ledger.path, up.ledger.number, None);
+fn admit_thread(fake: &TestMachine, up: &Up, pid: i32, tid: i32) {
+    let mut undo_log = UndoLog::of(&up.undo_log.path, up.undo_log.number, None);
     let inside = up.raised.inside.as_ref();
     let one = Some(tid);
     take_in(
         &fake.machine,
-        &mut ledger,
+        &mut undo_log,
         inside,
         &up.cores(fake),
         pid,
@@ -108,11 +108,11 @@ fn a_thread_is_alone_without_the_rest_of_its_process() {
         }
         let up = raise(&fake, &of_101).unwrap();
         // A partition would take the process: the next way is taken.
-        let rung = match version_1 {
-            true => Rung::Cpusets,
-            false => Rung::Affinity,
+        let method = match version_1 {
+            true => Method::Cpusets,
+            false => Method::Affinity,
         };
-        assert_eq!(up.raised.rung, rung, "{:?}", up.raised.reasons);
+        assert_eq!(up.raised.method, method, "{:?}", up.raised.reasons);
         admit_thread(&fake, &up, 100, 101);
         assert_eq!((fake.mask(101), fake.mask(100)), (set("3"), set("0-2")));
         assert_eq!(fake.mask(200), set("0-2"));
@@ -129,7 +129,7 @@ fn who_holds_a_shield_for_its_parent_is_not_inside() {
     fake.task(102, 102, 100, "child", "0-3");
     let wanted = Request {
         pid: Some(100),
-        by: Some(Rung::Affinity),
+        by: Some(Method::Affinity),
         ..request()
     };
     let up = raise(&fake, &wanted).unwrap();
@@ -140,8 +140,10 @@ fn who_holds_a_shield_for_its_parent_is_not_inside() {
     assert_eq!(fake.everything(), up.before);
 }
 
-fn lower(fake: &Fake, up: &Up) -> Restored {
-    let restored = restore::settle(&fake.machine, &up.ledger).unwrap().unwrap();
+fn lower(fake: &TestMachine, up: &Up) -> Restored {
+    let restored = restore::restore_shield(&fake.machine, &up.undo_log)
+        .unwrap()
+        .unwrap();
     assert_eq!(restored.failed, Vec::<String>::new());
     restored
 }
@@ -151,7 +153,7 @@ fn a_partition_is_the_first_choice() {
     let fake = machine();
     fake.with_version_2("cpu cpuset memory");
     let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Partition);
+    assert_eq!(up.raised.method, Method::Partition);
     assert_eq!(fake.text("sys/fs/cgroup/levada-shield-3/cpuset.cpus"), "3");
     assert_eq!(
         fake.text("sys/fs/cgroup/levada-shield-3/cpuset.cpus.partition"),
@@ -193,10 +195,10 @@ fn an_invalid_partition_is_given_up_for_affinities() {
     let says = "isolated invalid (Parent is not a partition root)".to_string();
     *fake.machine.kernel.partition_says.borrow_mut() = Some(says.clone());
     let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert_eq!(up.raised.method, Method::Affinity);
     assert_eq!(
         up.raised.reasons[0],
-        (Rung::Partition, format!("the partition is {says}"))
+        (Method::Partition, format!("the partition is {says}"))
     );
     assert!(
         !fake.exists("sys/fs/cgroup/levada-shield-3"),
@@ -211,8 +213,8 @@ fn cpusets_of_version_1_come_next() {
     let fake = machine();
     fake.with_cpusets();
     let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Cpusets);
-    assert_eq!(up.raised.reasons[0].0, Rung::Partition);
+    assert_eq!(up.raised.method, Method::Cpusets);
+    assert_eq!(up.raised.reasons[0].0, Method::Partition);
     let swept = &up.raised.swept;
     assert_eq!((swept.threads, swept.kernel_threads), (4, 1));
     assert_eq!(fake.group(101), "sys/fs/cgroup/cpuset/levada-others");
@@ -250,23 +252,28 @@ fn masks_that_a_cpuset_makes_forgotten_are_in_the_ledger() {
 
 #[test]
 fn where_cpusets_cannot_be_had_nothing_of_them_stays() {
-    let shared = |fake: &Fake| {
+    let shared = |fake: &TestMachine| {
         let docker = fake.machine.sys.join("fs/cgroup/cpuset/docker");
         fake.machine.kernel.make_dir(&docker).unwrap();
         fake.sys("fs/cgroup/cpuset/docker/cpuset.cpus", "0-3");
     };
-    let refused = |fake: &Fake| fake.refuses("sys/fs/cgroup/cpuset/levada-shield-3", libc::EACCES);
+    let refused =
+        |fake: &TestMachine| fake.refuses("sys/fs/cgroup/cpuset/levada-shield-3", libc::EACCES);
     for (spoil, said) in [
-        (&shared as &dyn Fn(&Fake), "docker"),
+        (&shared as &dyn Fn(&TestMachine), "docker"),
         (&refused, "no cpuset can be made"),
     ] {
         let fake = machine();
         fake.with_cpusets();
         spoil(&fake);
         let up = raise(&fake, &request()).unwrap();
-        assert_eq!(up.raised.rung, Rung::Affinity);
-        let (rung, why) = &up.raised.reasons[1];
-        assert_eq!((*rung, why.contains(said)), (Rung::Cpusets, true), "{why}");
+        assert_eq!(up.raised.method, Method::Affinity);
+        let (method, why) = &up.raised.reasons[1];
+        assert_eq!(
+            (*method, why.contains(said)),
+            (Method::Cpusets, true),
+            "{why}"
+        );
         assert!(!fake.exists("sys/fs/cgroup/cpuset/levada-others"));
         lower(&fake, &up);
         assert_eq!(fake.everything(), up.before);
@@ -277,7 +284,7 @@ fn where_cpusets_cannot_be_had_nothing_of_them_stays() {
 fn without_cgroups_affinities_are_swept_and_come_back() {
     let fake = machine();
     let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert_eq!(up.raised.method, Method::Affinity);
     assert_eq!(fake.mask(100), set("0-2"));
     assert_eq!(fake.mask(200), set("0-2"));
     admit(&fake, &up, 100);
@@ -291,7 +298,7 @@ fn without_privileges_one_s_own_are_moved_and_no_interrupt() {
     let fake = machine();
     fake.proc("self/status", "CapEff:\t0000000000000000\n");
     let up = raise(&fake, &request()).unwrap();
-    assert_eq!(up.raised.rung, Rung::Own);
+    assert_eq!(up.raised.method, Method::Own);
     assert!(up.raised.reasons[2].1.contains("CAP_SYS_NICE"));
     assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-3");
     lower(&fake, &up);
@@ -302,7 +309,7 @@ fn without_privileges_one_s_own_are_moved_and_no_interrupt() {
 fn a_way_that_was_named_is_the_only_one() {
     let fake = machine();
     let wanted = Request {
-        by: Some(Rung::Cpusets),
+        by: Some(Method::Cpusets),
         ..request()
     };
     let before = fake.everything();
@@ -355,7 +362,7 @@ fn the_protected_stay_in_the_base_and_forbid_a_partition() {
     let fake = machine();
     fake.with_version_2("cpuset");
     let up = raise(&fake, &wanted).unwrap();
-    assert_eq!(up.raised.rung, Rung::Affinity);
+    assert_eq!(up.raised.method, Method::Affinity);
 }
 
 #[test]
@@ -393,8 +400,9 @@ fn what_cannot_be_shielded_is_refused() {
         set("0,2")
     );
     // Beside shields on others.
-    let beside =
-        |cores: &str, shielded: &str| check(&set(cores), &topology("0-3", "0-1"), &set(shielded));
+    let beside = |cores: &str, shielded_cores: &str| {
+        check(&set(cores), &topology("0-3", "0-1"), &set(shielded_cores))
+    };
     assert_eq!(beside("1", "2-3").unwrap(), set("0"));
     let refused = beside("0-1", "2-3").unwrap_err();
     let said = "cores 0-1 would leave no core for everything else: cores 2-3 are shielded already";
@@ -403,36 +411,36 @@ fn what_cannot_be_shielded_is_refused() {
 
 #[test]
 fn a_core_that_is_shielded_already_is_named_with_its_holder() {
-    let fake = Fake::new("0-3");
+    let fake = TestMachine::new("0-3");
     fake.task(50, 50, 1, "levada", "0-3");
-    let held = Held {
+    let held = ShieldRecord {
         cores: set("3"),
-        tool: Some(Who {
+        tool: Some(ProcessId {
             pid: 50,
             start: fake.start(50),
         }),
-        ..Held::default()
+        ..ShieldRecord::default()
     };
-    let same = taken(&fake.machine, &held, &set("2-3")).unwrap_err();
+    let same = check_unshielded(&fake.machine, &held, &set("2-3")).unwrap_err();
     assert_eq!(same.what, "core 3 is shielded already, by process 50");
-    assert!(taken(&fake.machine, &held, &set("1")).is_ok());
+    assert!(check_unshielded(&fake.machine, &held, &set("1")).is_ok());
 }
 
 // ---- several at a time -------------------------------------------------------------------------
 
 /// A machine that holds shields in each way.
-fn machines() -> [(Rung, Fake); 3] {
-    let made = |rung| {
+fn machines() -> [(Method, TestMachine); 3] {
+    let made = |method| {
         let fake = machine();
-        match rung {
-            Rung::Partition => fake.with_version_2("cpu cpuset memory"),
-            Rung::Cpusets => fake.with_cpusets(),
-            Rung::Affinity | Rung::Own => {}
+        match method {
+            Method::Partition => fake.with_version_2("cpu cpuset memory"),
+            Method::Cpusets => fake.with_cpusets(),
+            Method::Affinity | Method::Own => {}
         }
         fake.proc("irq/8/smp_affinity_list", "2");
-        (rung, fake)
+        (method, fake)
     };
-    [Rung::Partition, Rung::Cpusets, Rung::Affinity].map(made)
+    [Method::Partition, Method::Cpusets, Method::Affinity].map(made)
 }
 
 fn on(cores: &str) -> Request {
@@ -445,8 +453,8 @@ fn on(cores: &str) -> Request {
 #[test]
 fn two_shields_end_in_either_order_and_all_is_as_before() {
     for last_first in [true, false] {
-        for (rung, fake) in machines() {
-            let at = format!("{rung:?}, the last one first: {last_first}");
+        for (method, fake) in machines() {
+            let at = format!("{method:?}, the last one first: {last_first}");
             fake.task(300, 300, 1, "critical", "0-3");
             fake.task(301, 301, 1, "critical, too", "0-3");
             let first = raise(&fake, &on("3")).unwrap();
@@ -454,8 +462,8 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
             assert_eq!(fake.mask(100), set("0-2"), "{at}");
             let second = raise(&fake, &on("2")).unwrap();
             assert_eq!(
-                (second.raised.rung, first.raised.rung),
-                (rung, rung),
+                (second.raised.method, first.raised.method),
+                (method, method),
                 "{at}"
             );
             admit(&fake, &second, 301);
@@ -487,11 +495,11 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
 /// Until its way stands in the ledger, a shield is being raised, and no other one begins.
 #[test]
 fn a_shield_is_raised_when_nothing_of_it_is_to_come() {
-    for (rung, fake) in machines() {
+    for (method, fake) in machines() {
         let up = raise(&fake, &on("3")).unwrap();
-        let text = std::fs::read_to_string(&up.ledger.path).unwrap();
+        let text = std::fs::read_to_string(&up.undo_log.path).unwrap();
         let last = text.lines().last().unwrap_or("");
-        assert_eq!(last, Entry::Rung(rung.name().into()).line(3).trim_end());
+        assert_eq!(last, Entry::Method(method.name().into()).line(3).trim_end());
         assert!(text.contains("smp_affinity_list"), "{text}");
         lower(&fake, &up);
     }
@@ -500,17 +508,17 @@ fn a_shield_is_raised_when_nothing_of_it_is_to_come() {
 #[test]
 fn three_shields_leave_one_core_and_come_back_one_by_one() {
     for order in [[3, 2, 1], [1, 2, 3], [2, 3, 1], [2, 1, 3]] {
-        for (rung, fake) in machines() {
+        for (method, fake) in machines() {
             let ups: Vec<Up> = ["3", "2", "1"]
                 .map(|core| raise(&fake, &on(core)).unwrap())
                 .into();
-            assert_eq!(fake.mask(101), set("0"), "{rung:?}");
+            assert_eq!(fake.mask(101), set("0"), "{method:?}");
             let mut back = set("0");
             for core in order {
-                let up = ups.iter().find(|u| u.ledger.number == core).unwrap();
+                let up = ups.iter().find(|u| u.undo_log.number == core).unwrap();
                 lower(&fake, up);
                 back = back.or(&CoreSet::one(core));
-                assert_eq!(fake.mask(101), back, "{rung:?} {order:?} {core}");
+                assert_eq!(fake.mask(101), back, "{method:?} {order:?} {core}");
             }
             assert_eq!(fake.mask(200), set("3"));
             assert!(!fake.ledger_path().exists());
@@ -596,7 +604,7 @@ fn who_chose_for_himself_under_two_shields_is_left_alone() {
 
 #[test]
 fn what_one_shield_has_pinned_stays_so_when_another_ends() {
-    for (rung, fake) in machines() {
+    for (method, fake) in machines() {
         fake.last_core(100, 3);
         let pinning = Request {
             lightest: Some(1),
@@ -604,18 +612,18 @@ fn what_one_shield_has_pinned_stays_so_when_another_ends() {
         };
         let first = raise(&fake, &pinning).unwrap();
         let second = raise(&fake, &on("2")).unwrap();
-        assert_eq!(fake.mask(100), set("1"), "{rung:?}");
+        assert_eq!(fake.mask(100), set("1"), "{method:?}");
         lower(&fake, &second);
-        assert_eq!(fake.mask(100), set("1"), "{rung:?}");
+        assert_eq!(fake.mask(100), set("1"), "{method:?}");
         lower(&fake, &first);
-        assert_eq!(fake.mask(100), set("0-3"), "{rung:?}");
+        assert_eq!(fake.mask(100), set("0-3"), "{method:?}");
         // And the other way round.
         let first = raise(&fake, &pinning).unwrap();
         let second = raise(&fake, &on("2")).unwrap();
         lower(&fake, &first);
-        assert_eq!(fake.mask(100), set("0-1,3"), "{rung:?}");
+        assert_eq!(fake.mask(100), set("0-1,3"), "{method:?}");
         lower(&fake, &second);
-        assert_eq!(fake.mask(100), set("0-3"), "{rung:?}");
+        assert_eq!(fake.mask(100), set("0-3"), "{method:?}");
     }
 }
 
@@ -624,16 +632,16 @@ fn all_shields_hold_in_one_way() {
     let fake = machine();
     fake.with_cpusets();
     let by_masks = Request {
-        by: Some(Rung::Affinity),
+        by: Some(Method::Affinity),
         ..on("3")
     };
     let first = raise(&fake, &by_masks).unwrap();
     let second = raise(&fake, &on("2")).unwrap();
-    assert_eq!(second.raised.rung, Rung::Affinity);
+    assert_eq!(second.raised.method, Method::Affinity);
     lower(&fake, &second);
     let before = fake.everything();
     let by_groups = Request {
-        by: Some(Rung::Cpusets),
+        by: Some(Method::Cpusets),
         ..on("2")
     };
     let refused = raise(&fake, &by_groups).err().unwrap();
@@ -646,25 +654,25 @@ fn all_shields_hold_in_one_way() {
     let refused = raise(&fake, &deadline).err().unwrap();
     assert!(refused.what.contains("deadlines need"), "{refused}");
     assert!(refused.help.unwrap().contains("hold in one way"));
-    restore::settle(&fake.machine, &Ledger::of(&fake.ledger_path(), 2, None)).unwrap();
+    restore::restore_shield(&fake.machine, &UndoLog::of(&fake.ledger_path(), 2, None)).unwrap();
     assert_eq!(fake.everything(), before);
     lower(&fake, &first);
 }
 
 #[test]
 fn what_is_left_of_two_is_restored_each_by_itself() {
-    for (rung, fake) in machines() {
+    for (method, fake) in machines() {
         let before = fake.everything();
         raise(&fake, &on("3")).unwrap();
         raise(&fake, &on("2")).unwrap();
         for number in [3, 2] {
             // Killed in the middle of it, and begun anew: what was done is found done.
-            let ledger = Ledger::of(&fake.ledger_path(), number, None);
-            drop(restore::take_back(&fake.machine, &ledger).unwrap());
-            let again = restore::settle(&fake.machine, &ledger).unwrap();
-            assert_eq!(again.unwrap().changed, 0, "{rung:?}");
+            let undo_log = UndoLog::of(&fake.ledger_path(), number, None);
+            drop(restore::undo(&fake.machine, &undo_log).unwrap());
+            let again = restore::restore_shield(&fake.machine, &undo_log).unwrap();
+            assert_eq!(again.unwrap().changed, 0, "{method:?}");
         }
         let before = before.replace("subtree_control cpu\n", "subtree_control -cpuset\n");
-        assert_eq!(fake.everything(), before, "{rung:?}");
+        assert_eq!(fake.everything(), before, "{method:?}");
     }
 }

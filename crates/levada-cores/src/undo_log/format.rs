@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 
 /// A process, for all time: its id, and when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Who {
+pub struct ProcessId {
     pub pid: i32,
     pub start: u64,
 }
 
 /// A thread that was given other cores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub struct ThreadMove {
     pub pid: i32,
     pub tid: i32,
     pub start: u64,
@@ -31,7 +31,7 @@ pub struct Task {
 
 /// A file of the kernel that was written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Knob {
+pub struct KernelFile {
     pub path: PathBuf,
     /// As it was before all shields.
     pub old: String,
@@ -42,22 +42,22 @@ pub struct Knob {
 pub enum Entry {
     /// The cores of the shield, and ticks since boot when it began. All else of this number is forgotten.
     Shield(CoreSet, u64),
-    Tool(Who),
-    Guard(Who),
+    Tool(ProcessId),
+    Guard(ProcessId),
     /// The name of the method that holds the shield.
-    Rung(String),
+    Method(String),
     /// The one core that gets what was there.
     Lightest(u32),
     /// The program alone on its cores.
-    Critical(Who),
+    Critical(ProcessId),
     /// The group that it belongs to otherwise.
     Home(PathBuf),
     /// The group that was made for the program.
     Inside(PathBuf),
     /// The one for all others, which shields have together.
     Outside(PathBuf),
-    Task(Task),
-    Knob(Knob),
+    ThreadMove(ThreadMove),
+    KernelFile(KernelFile),
     /// The weight of a session: its id, its old nice value, its new one.
     Session(i32, i32, i32),
     /// How many came onto the cores and were moved away again.
@@ -67,22 +67,22 @@ pub enum Entry {
 impl Entry {
     fn values(&self) -> String {
         let path = |p: &Path| p.display().to_string();
-        let who = |w: &Who| format!("{}\t{}", w.pid, w.start);
+        let who = |w: &ProcessId| format!("{}\t{}", w.pid, w.start);
         match self {
             Entry::Shield(cores, since) => format!("shield\t{cores}\t{since}"),
             Entry::Tool(w) => format!("tool\t{}", who(w)),
             Entry::Guard(w) => format!("guard\t{}", who(w)),
-            Entry::Rung(name) => format!("rung\t{name}"),
+            Entry::Method(name) => format!("rung\t{name}"),
             Entry::Lightest(core) => format!("lightest\t{core}"),
             Entry::Critical(w) => format!("critical\t{}", who(w)),
             Entry::Home(p) => format!("home\t{}", path(p)),
             Entry::Inside(p) => format!("inside\t{}", path(p)),
             Entry::Outside(p) => format!("outside\t{}", path(p)),
-            Entry::Task(t) => format!(
+            Entry::ThreadMove(t) => format!(
                 "task\t{}\t{}\t{}\t{}\t{}",
                 t.pid, t.tid, t.start, t.old, t.new
             ),
-            Entry::Knob(k) => format!("knob\t{}\t{}\t{}", path(&k.path), k.old, k.new),
+            Entry::KernelFile(k) => format!("knob\t{}\t{}\t{}", path(&k.path), k.old, k.new),
             Entry::Session(id, old, new) => format!("session\t{id}\t{old}\t{new}"),
             Entry::Evicted(n) => format!("evicted\t{n}"),
         }
@@ -97,7 +97,7 @@ impl Entry {
         let mut parts = line.split('\t');
         let mut next = || parts.next();
         let who = |pid: &str, start: &str| {
-            Some(Who {
+            Some(ProcessId {
                 pid: pid.parse().ok()?,
                 start: start.parse().ok()?,
             })
@@ -107,20 +107,20 @@ impl Entry {
             "shield" => Entry::Shield(next()?.parse().ok()?, next()?.parse().ok()?),
             "tool" => Entry::Tool(who(next()?, next()?)?),
             "guard" => Entry::Guard(who(next()?, next()?)?),
-            "rung" => Entry::Rung(next()?.to_string()),
+            "rung" => Entry::Method(next()?.to_string()),
             "lightest" => Entry::Lightest(next()?.parse().ok()?),
             "critical" => Entry::Critical(who(next()?, next()?)?),
             "home" => Entry::Home(next()?.into()),
             "inside" => Entry::Inside(next()?.into()),
             "outside" => Entry::Outside(next()?.into()),
-            "task" => Entry::Task(Task {
+            "task" => Entry::ThreadMove(ThreadMove {
                 pid: next()?.parse().ok()?,
                 tid: next()?.parse().ok()?,
                 start: next()?.parse().ok()?,
                 old: next()?.parse().ok()?,
                 new: next()?.parse().ok()?,
             }),
-            "knob" => Entry::Knob(Knob {
+            "knob" => Entry::KernelFile(KernelFile {
                 path: next()?.into(),
                 old: next()?.to_string(),
                 new: next()?.to_string(),
@@ -139,27 +139,27 @@ impl Entry {
 
 /// One shield.
 #[derive(Clone, Debug, Default)]
-pub struct Held {
+pub struct ShieldRecord {
     /// Its first core.
     pub number: u32,
     pub cores: CoreSet,
     pub since: u64,
-    pub tool: Option<Who>,
-    pub guard: Option<Who>,
+    pub tool: Option<ProcessId>,
+    pub guard: Option<ProcessId>,
     /// Empty while it is being raised.
-    pub rung: String,
+    pub method: String,
     pub lightest: Option<u32>,
-    pub critical: Vec<Who>,
+    pub critical: Vec<ProcessId>,
     pub home: Option<PathBuf>,
     pub inside: Option<PathBuf>,
     pub session: Option<(i32, i32, i32)>,
     pub evicted: u64,
 }
 
-impl Held {
+impl ShieldRecord {
     /// Who sees to this shield: its tool, or else its guard.
-    pub fn holder<K: Kernel>(&self, machine: &Machine<K>) -> Option<Who> {
-        let lives = |w: &Who| machine.lives(w.pid, w.start);
+    pub fn holder<K: Kernel>(&self, machine: &Machine<K>) -> Option<ProcessId> {
+        let lives = |w: &ProcessId| machine.lives(w.pid, w.start);
         self.tool.filter(lives).or(self.guard.filter(lives))
     }
 
@@ -168,9 +168,9 @@ impl Held {
         all.extend(self.tool.map(Entry::Tool));
         all.extend(self.guard.map(Entry::Guard));
         all.extend(
-            Some(self.rung.clone())
+            Some(self.method.clone())
                 .filter(|r| !r.is_empty())
-                .map(Entry::Rung),
+                .map(Entry::Method),
         );
         all.extend(self.lightest.map(Entry::Lightest));
         all.extend(self.critical.iter().copied().map(Entry::Critical));
@@ -187,36 +187,36 @@ impl Held {
 
 /// What a ledger says.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
-    pub shields: Vec<Held>,
+pub struct LogState {
+    pub shields: Vec<ShieldRecord>,
     pub outside: Option<PathBuf>,
     /// By whom, and what; in the order in which it was done.
-    pub tasks: Vec<(u32, Task)>,
-    pub knobs: Vec<(u32, Knob)>,
+    pub tasks: Vec<(u32, ThreadMove)>,
+    pub kernel_files: Vec<(u32, KernelFile)>,
 }
 
-impl Record {
-    pub fn parse(text: &str) -> Record {
-        let mut record = Record::default();
+impl LogState {
+    pub fn parse(text: &str) -> LogState {
+        let mut record = LogState::default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for (number, entry) in whole.lines().filter_map(Entry::parse) {
-            record.take(number, entry);
+            record.apply(number, entry);
         }
         record
     }
 
-    fn take(&mut self, number: u32, entry: Entry) {
+    fn apply(&mut self, number: u32, entry: Entry) {
         let held = match entry {
-            Entry::Task(task) => return self.tasks.push((number, task)),
-            Entry::Knob(knob) => return self.knobs.push((number, knob)),
+            Entry::ThreadMove(task) => return self.tasks.push((number, task)),
+            Entry::KernelFile(kernel_file) => return self.kernel_files.push((number, kernel_file)),
             Entry::Outside(path) => return self.outside = Some(path),
             Entry::Shield(cores, since) => {
                 self.shields.retain(|s| s.number != number);
-                return self.shields.push(Held {
+                return self.shields.push(ShieldRecord {
                     number,
                     cores,
                     since,
-                    ..Held::default()
+                    ..ShieldRecord::default()
                 });
             }
             entry => (self.shields.iter_mut().find(|s| s.number == number), entry),
@@ -225,14 +225,15 @@ impl Record {
         match entry {
             Entry::Tool(who) => held.tool = Some(who),
             Entry::Guard(who) => held.guard = Some(who),
-            Entry::Rung(name) => held.rung = name,
+            Entry::Method(name) => held.method = name,
             Entry::Lightest(core) => held.lightest = Some(core),
             Entry::Critical(who) => held.critical.push(who),
             Entry::Home(path) => held.home = Some(path),
             Entry::Inside(path) => held.inside = Some(path),
             Entry::Session(id, old, new) => held.session = Some((id, old, new)),
             Entry::Evicted(n) => held.evicted = n,
-            Entry::Shield(..) | Entry::Outside(_) | Entry::Task(_) | Entry::Knob(_) => {}
+            Entry::Shield(..) | Entry::Outside(_) | Entry::ThreadMove(_) | Entry::KernelFile(_) => {
+            }
         }
     }
 
@@ -245,30 +246,30 @@ impl Record {
         let outside = self.outside.clone().map(|p| Entry::Outside(p).line(number));
         text.extend(outside);
         text.extend(
-            self.knobs
+            self.kernel_files
                 .iter()
-                .map(|(n, k)| Entry::Knob(k.clone()).line(*n)),
+                .map(|(n, k)| Entry::KernelFile(k.clone()).line(*n)),
         );
         text.extend(
             self.tasks
                 .iter()
-                .map(|(n, t)| Entry::Task(t.clone()).line(*n)),
+                .map(|(n, t)| Entry::ThreadMove(t.clone()).line(*n)),
         );
         text
     }
 
-    pub fn shield(&self, number: u32) -> Option<&Held> {
+    pub fn shield(&self, number: u32) -> Option<&ShieldRecord> {
         self.shields.iter().find(|s| s.number == number)
     }
 
     /// All shields but this one.
-    pub fn but(&self, number: u32) -> impl Iterator<Item = &Held> {
+    pub fn others(&self, number: u32) -> impl Iterator<Item = &ShieldRecord> {
         self.shields.iter().filter(move |s| s.number != number)
     }
 
     /// The cores of all shields but this one.
-    pub fn cores_but(&self, number: u32) -> CoreSet {
-        self.but(number)
+    pub fn cores_of_others(&self, number: u32) -> CoreSet {
+        self.others(number)
             .fold(CoreSet::default(), |all, held| all.or(&held.cores))
     }
 }
@@ -282,7 +283,7 @@ pub mod tests {
     }
 
     pub fn task() -> Entry {
-        Entry::Task(Task {
+        Entry::ThreadMove(ThreadMove {
             pid: 20,
             tid: 21,
             start: 5,
@@ -292,18 +293,18 @@ pub mod tests {
     }
 
     pub fn some() -> Vec<Entry> {
-        let who = |pid, start| Who { pid, start };
+        let who = |pid, start| ProcessId { pid, start };
         vec![
             Entry::Shield(set("2-3"), 4711),
             Entry::Tool(who(10, 100)),
             Entry::Guard(who(11, 101)),
-            Entry::Rung("affinity".into()),
+            Entry::Method("affinity".into()),
             Entry::Critical(who(12, 102)),
             Entry::Home("/user".into()),
             Entry::Inside("/in".into()),
             Entry::Outside("/out".into()),
             task(),
-            Entry::Knob(Knob {
+            Entry::KernelFile(KernelFile {
                 path: "/proc/irq/3/smp_affinity_list".into(),
                 old: "0-3".into(),
                 new: "0-1".into(),
@@ -317,23 +318,23 @@ pub mod tests {
     #[test]
     fn what_is_written_is_read() {
         let text: String = some().iter().map(|e| e.line(2)).collect();
-        let record = Record::parse(&text);
+        let record = LogState::parse(&text);
         let held = record.shield(2).unwrap();
         assert_eq!((&held.cores, held.since), (&set("2-3"), 4711));
         assert_eq!(held.tool.map(|t| (t.pid, t.start)), Some((10, 100)));
         assert_eq!(held.guard.map(|g| g.pid), Some(11));
         assert_eq!((held.critical.len(), held.lightest), (1, Some(1)));
         assert_eq!(record.tasks[0].1.new, set("0-1"));
-        assert_eq!(record.knobs[0].1.old, "0-3");
+        assert_eq!(record.kernel_files[0].1.old, "0-3");
         assert_eq!(held.session, Some((9, 0, -20)));
-        assert_eq!((held.rung.as_str(), held.evicted), ("affinity", 7));
+        assert_eq!((held.method.as_str(), held.evicted), ("affinity", 7));
         assert_eq!(held.home, Some("/user".into()));
         assert_eq!(
             (&held.inside, &record.outside),
             (&Some("/in".into()), &Some("/out".into()))
         );
         // What is written again says the same.
-        let again = Record::parse(&record.text());
+        let again = LogState::parse(&record.text());
         assert_eq!(format!("{again:?}"), format!("{record:?}"));
     }
 
@@ -341,12 +342,16 @@ pub mod tests {
     fn a_line_that_was_cut_was_never_written() {
         let text: String = some().iter().map(|e| e.line(2)).collect();
         for length in 0..text.len() {
-            let record = Record::parse(&text[..length]);
+            let record = LogState::parse(&text[..length]);
             let lines = text[..length].matches('\n').count();
             assert_eq!(record.tasks.len(), usize::from(lines > 8), "{length}");
-            assert_eq!(record.knobs.len(), usize::from(lines > 9), "{length}");
+            assert_eq!(
+                record.kernel_files.len(),
+                usize::from(lines > 9),
+                "{length}"
+            );
         }
-        let rubbish = Record::parse("1\ttask\t1\t2\nrubbish\n\t\t\n7\ttool\t1\t1\n");
+        let rubbish = LogState::parse("1\ttask\t1\t2\nrubbish\n\t\t\n7\ttool\t1\t1\n");
         assert!(rubbish.tasks.is_empty() && rubbish.shields.is_empty());
     }
 
@@ -355,9 +360,9 @@ pub mod tests {
         let mut text: String = some().iter().map(|e| e.line(2)).collect();
         text += &Entry::Shield(set("3"), 9).line(3);
         text += &Entry::Shield(set("2"), 8).line(2);
-        let record = Record::parse(&text);
+        let record = LogState::parse(&text);
         assert_eq!(record.shields.len(), 2);
         assert_eq!(record.shield(2).unwrap().tool, None);
-        assert_eq!(record.cores_but(2), set("3"));
+        assert_eq!(record.cores_of_others(2), set("3"));
     }
 }

@@ -5,7 +5,7 @@
 
 pub mod format;
 
-use format::{Entry, Held, Record, Who};
+use format::{Entry, LogState, ProcessId, ShieldRecord};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,30 +14,30 @@ use std::path::{Path, PathBuf};
 
 /// The ledger as one shield writes it.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct UndoLog {
     pub path: PathBuf,
     /// Of the shield. Another one may have it later, with another tool.
     pub number: u32,
-    pub tool: Option<Who>,
+    pub tool: Option<ProcessId>,
     limit: u64,
 }
 
 /// As large as a ledger becomes: some hundred thousand threads.
-const LIMIT: u64 = 32 << 20;
+const LOG_MAX_BYTES: u64 = 32 << 20;
 
-impl Ledger {
-    pub fn of(path: &Path, number: u32, tool: Option<Who>) -> Ledger {
-        Ledger {
+impl UndoLog {
+    pub fn of(path: &Path, number: u32, tool: Option<ProcessId>) -> UndoLog {
+        UndoLog {
             path: path.to_path_buf(),
             number,
             tool,
-            limit: LIMIT,
+            limit: LOG_MAX_BYTES,
         }
     }
 
     /// What it says of the shield; none when that has ended, whoever ended it.
-    pub fn own(&self) -> Option<Held> {
-        let record = Record::read(&self.path).ok()?;
+    pub fn own(&self) -> Option<ShieldRecord> {
+        let record = LogState::read(&self.path).ok()?;
         record
             .shield(self.number)
             .filter(|s| s.tool == self.tool)
@@ -48,9 +48,9 @@ impl Ledger {
         if entries.is_empty() {
             return Ok(());
         }
-        let locked = Locked::open(&self.path)?;
+        let locked = LockedLog::open(&self.path)?;
         let text: String = entries.iter().map(|e| e.line(self.number)).collect();
-        let tasks = entries.iter().any(|e| matches!(e, Entry::Task(_)));
+        let tasks = entries.iter().any(|e| matches!(e, Entry::ThreadMove(_)));
         if tasks && fs::metadata(&self.path)?.len() + text.len() as u64 > self.limit {
             let what = format!("the record is full: {} MiB", self.limit >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
@@ -59,7 +59,7 @@ impl Ledger {
     }
 
     #[cfg(test)]
-    pub fn with_limit(mut self, limit: u64) -> Ledger {
+    pub fn with_limit(mut self, limit: u64) -> UndoLog {
         self.limit = limit;
         self
     }
@@ -69,14 +69,14 @@ impl Ledger {
 /// fork would hold that of its parent otherwise. It is a file beside the ledger, which others may read and
 /// could lock for ever.
 #[derive(Debug)]
-pub struct Locked {
+pub struct LockedLog {
     path: PathBuf,
     _lock: File,
 }
 
-impl Locked {
+impl LockedLog {
     /// Waits for it.
-    pub fn open(path: &Path) -> io::Result<Locked> {
+    pub fn open(path: &Path) -> io::Result<LockedLog> {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;
         }
@@ -91,15 +91,15 @@ impl Locked {
                 return Err(e);
             }
         }
-        Ok(Locked {
+        Ok(LockedLog {
             path: path.to_path_buf(),
             _lock: lock,
         })
     }
 
     /// What the ledger says; none if there is no ledger.
-    pub fn read(&self) -> io::Result<Option<Record>> {
-        match Record::read(&self.path) {
+    pub fn read(&self) -> io::Result<Option<LogState>> {
+        match LogState::read(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             read => read.map(Some),
         }
@@ -134,7 +134,7 @@ impl Locked {
     }
 
     /// Instead of all that it says, this. Without a shield it goes away.
-    pub fn replace(&self, record: &Record) -> io::Result<()> {
+    pub fn replace(&self, record: &LogState) -> io::Result<()> {
         if record.shields.is_empty() {
             return fs::remove_file(&self.path);
         }
@@ -151,11 +151,11 @@ impl Locked {
     }
 }
 
-impl Record {
-    pub fn read(path: &Path) -> io::Result<Record> {
+impl LogState {
+    pub fn read(path: &Path) -> io::Result<LogState> {
         let mut text = String::new();
         open_trusted(path, false)?.read_to_string(&mut text)?;
-        Ok(Record::parse(&text))
+        Ok(LogState::parse(&text))
     }
 }
 
@@ -210,12 +210,12 @@ fn open_trusted(path: &Path, write: bool) -> io::Result<File> {
     Ok(file)
 }
 
-const ROOT: &str = "/run/levada/shield";
+const ROOT_LOG: &str = "/run/levada/shield";
 
 /// Where the ledger of this user lies: in a folder that is his alone and that a boot clears.
-pub fn own_place() -> io::Result<PathBuf> {
+pub fn own_log_path() -> io::Result<PathBuf> {
     if me() == 0 {
-        return Ok(ROOT.into());
+        return Ok(ROOT_LOG.into());
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|v| !v.is_empty());
     let usual = PathBuf::from(format!("/run/user/{}", me()));
@@ -231,12 +231,12 @@ pub fn own_place() -> io::Result<PathBuf> {
 }
 
 /// Where the ledgers may lie that concern this user: his own, and root's.
-pub fn places() -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = own_place().into_iter().collect();
+pub fn log_paths() -> Vec<PathBuf> {
+    let mut log_paths: Vec<PathBuf> = own_log_path().into_iter().collect();
     if me() != 0 {
-        places.push(ROOT.into());
+        log_paths.push(ROOT_LOG.into());
     }
-    places
+    log_paths
 }
 
 #[cfg(test)]
@@ -245,7 +245,7 @@ mod tests {
     use crate::undo_log::format::tests::{some, task};
 
     fn begin(path: &Path, entries: &[Entry]) {
-        let locked = Locked::open(path).unwrap();
+        let locked = LockedLog::open(path).unwrap();
         let text: String = entries.iter().map(|e| e.line(2)).collect();
         locked.begin(&text).unwrap();
     }
@@ -254,18 +254,18 @@ mod tests {
     fn what_is_added_is_read_and_the_last_shield_takes_the_ledger_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/shield");
-        assert!(Locked::open(&path).unwrap().read().unwrap().is_none());
+        assert!(LockedLog::open(&path).unwrap().read().unwrap().is_none());
         begin(&path, &some()[..6]);
-        Ledger::of(&path, 2, None).add(&some()[6..]).unwrap();
-        let mut record = Record::read(&path).unwrap();
+        UndoLog::of(&path, 2, None).add(&some()[6..]).unwrap();
+        let mut record = LogState::read(&path).unwrap();
         assert_eq!((record.tasks.len(), record.shields[0].evicted), (1, 7));
         record.tasks.clear();
-        Locked::open(&path).unwrap().replace(&record).unwrap();
-        let less = Record::read(&path).unwrap();
+        LockedLog::open(&path).unwrap().replace(&record).unwrap();
+        let less = LogState::read(&path).unwrap();
         assert_eq!((less.tasks.len(), less.shields.len()), (0, 1));
         record.shields.clear();
-        Locked::open(&path).unwrap().replace(&record).unwrap();
-        let gone = Ledger::of(&path, 2, None).add(&some()).unwrap_err();
+        LockedLog::open(&path).unwrap().replace(&record).unwrap();
+        let gone = UndoLog::of(&path, 2, None).add(&some()).unwrap_err();
         assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 
@@ -277,8 +277,8 @@ mod tests {
         let mut cut = fs::read_to_string(&path).unwrap();
         cut += "2\ttask\t20\t2";
         fs::write(&path, cut).unwrap();
-        Ledger::of(&path, 2, None).add(&[task()]).unwrap();
-        assert_eq!(Record::read(&path).unwrap().tasks.len(), 1);
+        UndoLog::of(&path, 2, None).add(&[task()]).unwrap();
+        assert_eq!(LogState::read(&path).unwrap().tasks.len(), 1);
     }
 
     #[test]
@@ -290,17 +290,17 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let locked = Locked::open(&path).unwrap();
+                        let locked = LockedLog::open(&path).unwrap();
                         let mut record = locked.read().unwrap().unwrap();
                         record.shields[0].evicted += 1;
                         locked.replace(&record).unwrap();
                         drop(locked);
-                        Ledger::of(&path, 2, None).add(&[task()]).unwrap();
+                        UndoLog::of(&path, 2, None).add(&[task()]).unwrap();
                     }
                 });
             }
         });
-        let record = Record::read(&path).unwrap();
+        let record = LogState::read(&path).unwrap();
         assert_eq!((record.shields[0].evicted, record.tasks.len()), (407, 401));
     }
 
@@ -313,9 +313,9 @@ mod tests {
         let allow = |path: &Path, mode| {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        let refused = |path: &Path| Record::read(path).unwrap_err().kind();
+        let refused = |path: &Path| LogState::read(path).unwrap_err().kind();
         allow(&path, 0o644);
-        assert_eq!(Record::read(&path).unwrap().shields[0].since, 5);
+        assert_eq!(LogState::read(&path).unwrap().shields[0].since, 5);
         allow(&path, 0o666);
         assert_eq!(refused(&path), io::ErrorKind::PermissionDenied);
         allow(&path, 0o644);
@@ -336,11 +336,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
         begin(&path, &some()[..2]);
-        let mut ledger = Ledger::of(&path, 2, None).with_limit(64);
-        let full = ledger.add(&[task(), task()]);
+        let mut undo_log = UndoLog::of(&path, 2, None).with_limit(64);
+        let full = undo_log.add(&[task(), task()]);
         assert_eq!(full.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        ledger.add(&some()[12..]).unwrap();
-        let record = Record::read(&ledger.path).unwrap();
+        undo_log.add(&some()[12..]).unwrap();
+        let record = LogState::read(&undo_log.path).unwrap();
         assert_eq!((record.tasks.len(), record.shields[0].evicted), (0, 7));
     }
 
@@ -351,7 +351,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        let refused = Locked::open(&open.join("shield")).unwrap_err();
+        let refused = LockedLog::open(&open.join("shield")).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     }
 }

@@ -10,10 +10,10 @@ mod wire;
 
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::common::output::{self, Failure, failure_with, plural};
-use levada_cores::core_load::look;
-use levada_cores::shield::guard::Urgent;
+use levada_cores::core_load::measure;
+use levada_cores::shield::guard::RealtimeGuard;
 use levada_cores::shield::{self as shields, cores};
-use levada_cores::{CoreSet, Load, Machine, Request, Rung, Topology};
+use levada_cores::{CoreSet, Load, Machine, Method, Request, Topology};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,7 +64,7 @@ struct Plan<'a> {
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
-    let _urgent = Urgent::now();
+    let _urgent = RealtimeGuard::now();
     /// A core that is named is emptied whatever is on it; to choose one, look longer.
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_millis(200);
@@ -76,9 +76,9 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     }
     let machine = Machine::this();
     // First of all: a shield that holds narrows what this process may use.
-    shields::free(&machine, &args.cores.clone().unwrap_or_default())?;
+    shields::check_available(&machine, &args.cores.clone().unwrap_or_default())?;
     let topology = Topology::of(&machine);
-    let shielded = shields::shielded(&shields::there_are());
+    let shielded = shields::shielded_cores(&shields::list_shields());
     let wanted = match (&args.cores, args.count) {
         (Some(named), _) => {
             shields::check(named, &topology, &shielded)?;
@@ -111,8 +111,8 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let is_silent = args.quiet || args.wire.is_some();
     let load = match &wanted {
         Some(_) if is_silent && !args.pin_lightest => Load::default(),
-        Some(_) => look(SHORT),
-        None => look(LONG),
+        Some(_) => measure(SHORT),
+        None => measure(LONG),
     };
     let wanted = wanted
         .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));
@@ -120,7 +120,7 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let request = Request {
         lightest: args.pin_lightest.then(|| load.lightest(&others)).flatten(),
         cores: wanted,
-        by: args.by.as_deref().and_then(Rung::from_name),
+        by: args.by.as_deref().and_then(Method::from_name),
         protect: args.protect.clone(),
         pid: args.pid,
         thread: args.thread,
@@ -155,16 +155,16 @@ fn release(wanted: Option<&CoreSet>, json: bool) -> Result<ExitCode, Failure> {
 
 fn restore(json: bool) -> Result<ExitCode, Failure> {
     let machine = Machine::this();
-    let restored = shields::restore_left(&machine)?;
+    let restored = shields::restore_abandoned(&machine)?;
     for one in restored.iter().filter(|_| !json) {
         output::line(&report::restored(one))?;
     }
-    let there = shields::there_are().into_iter();
+    let there = shields::list_shields().into_iter();
     let held: Vec<_> = there
         .filter(|(_, held)| held.holder(&machine).is_some())
         .collect();
     if restored.is_empty() && !held.is_empty() {
-        let all = shields::shielded(&held);
+        let all = shields::shielded_cores(&held);
         let verb = if held.len() == 1 { "holds" } else { "hold" };
         return failure_with(
             format!(

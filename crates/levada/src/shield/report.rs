@@ -47,7 +47,7 @@ pub fn raised(
     lightest: Option<u32>,
 ) {
     let say = |text: String| say_painted!("{} {}", paint(DIM, "shield:"), plain(&text));
-    let mut by = format!("{} by {}", cores(shield), raised.rung.sentence());
+    let mut by = format!("{} by {}", cores(shield), raised.method.sentence());
     if let Some((rung, why)) = raised.reasons.last() {
         by += &format!("; no {}: {why}", rung.name());
     }

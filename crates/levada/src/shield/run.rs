@@ -6,7 +6,7 @@
 use super::{Plan, class, report};
 use crate::common::output::{self, DIM, Failure, failure, paint, plain};
 use levada_cores::Shield;
-use levada_cores::shield::guard::{News, Urgent, wait};
+use levada_cores::shield::guard::{GuardMessage, RealtimeGuard, wait};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -284,8 +284,8 @@ fn announce(plan: &Plan, shield: &Shield) {
 }
 
 /// Said even by who is quiet: the shield does not hold any more.
-fn heard(news: News) {
-    if news == News::Full {
+fn heard(news: GuardMessage) {
+    if news == GuardMessage::Full {
         let help = "release the shield and raise it again, by a partition or cpusets if you can";
         let what = "the record of who was moved is full: who comes onto the core from now on stays";
         output::error(what, Some(help));
@@ -307,7 +307,7 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let path = find(&words[0])?;
     let signals = Signals::take(true)?;
     let mut shield = Shield::raise(plan.request.clone())?;
-    if shield.raised.rung.is_watched() {
+    if shield.raised.method.is_watched() {
         // Children of the program whose parents end stay below this process, and so are known.
         // SAFETY: no memory is passed.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
@@ -325,7 +325,7 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     };
     let mut released = false;
     // The core is free as soon as the program has ended: what waits for that must not wait for us.
-    let _urgent = Urgent::now();
+    let _urgent = RealtimeGuard::now();
     let status = follow(plan, program.pid, &signals, &mut shield, &mut released);
     // What is not restored is an error of ours, and the status is the program's.
     if let Err(e) = lower(plan, shield, released) {
@@ -381,8 +381,8 @@ fn follow(
         ready.extend(shield.guard_descriptor().filter(|_| !*released));
         let ready = wait(&ready, None);
         if ready.get(1) == Some(&true) {
-            match shield.hear_guard() {
-                News::Released => {
+            match shield.receive_guard_message() {
+                GuardMessage::Released => {
                     *released = true;
                     say(plan, "released; the program goes on without");
                 }
@@ -459,7 +459,7 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
     let process = descriptor_of(pid)?;
     let mut shield = Shield::raise(plan.request.clone())?;
     announce(plan, &shield);
-    if shield.raised.rung.is_watched() {
+    if shield.raised.method.is_watched() {
         say(
             plan,
             "children whose parents end are not known as the process's any more",
@@ -475,8 +475,8 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
             break;
         }
         if ready.get(2) == Some(&true) {
-            match shield.hear_guard() {
-                News::Released => {
+            match shield.receive_guard_message() {
+                GuardMessage::Released => {
                     released = true;
                     break;
                 }

@@ -5,10 +5,10 @@ use super::hosts::{self, Works};
 use super::report;
 use crate::cli::ShieldStatusArgs;
 use crate::common::output::{self, Failure, plural, table};
-use levada_cores::core_load::look;
+use levada_cores::core_load::measure;
 use levada_cores::shield::{self as shields, cores};
-use levada_cores::undo_log::format::Held;
-use levada_cores::{CoreSet, Load, Machine, Rung, Topology};
+use levada_cores::undo_log::format::ShieldRecord;
+use levada_cores::{CoreSet, Load, Machine, Method, Topology};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -29,8 +29,11 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    let load = look(MOMENT);
-    let there: Vec<Held> = shields::there_are().into_iter().map(|(_, r)| r).collect();
+    let load = measure(MOMENT);
+    let there: Vec<ShieldRecord> = shields::list_shields()
+        .into_iter()
+        .map(|(_, r)| r)
+        .collect();
     let hosts = hosts::at_work();
     match args.json {
         true => {
@@ -52,7 +55,7 @@ fn core_of(told: &Value) -> Option<u32> {
     u32::try_from(told["core"].as_u64()?).ok()
 }
 
-fn cores_of(there: &[Held]) -> CoreSet {
+fn cores_of(there: &[ShieldRecord]) -> CoreSet {
     let cores = there.iter().map(|held| &held.cores);
     cores.fold(CoreSet::default(), |all, cores| all.or(cores))
 }
@@ -62,7 +65,7 @@ fn print(
     machine: &Machine,
     topology: &Topology,
     load: &Load,
-    there: &[Held],
+    there: &[ShieldRecord],
     hosts: &BTreeMap<u32, Works>,
 ) -> Result<(), Failure> {
     let shielded = cores_of(there);
@@ -130,7 +133,7 @@ fn print(
         output::line("\nno shield")?;
     }
     for record in there {
-        let sentence = Rung::from_name(&record.rung).map_or("being raised", Rung::sentence);
+        let sentence = Method::from_name(&record.method).map_or("being raised", Method::sentence);
         let held = match record.holder(machine) {
             Some(who) => format!("held by process {}", who.pid),
             None => "held by nobody: levada shield restore".into(),
@@ -151,7 +154,7 @@ fn to_json(
     machine: &Machine,
     topology: &Topology,
     load: &Load,
-    there: &[Held],
+    there: &[ShieldRecord],
 ) -> Value {
     let list: Vec<Value> = topology
         .cores
@@ -169,7 +172,7 @@ fn to_json(
         .iter()
         .map(|r| {
             json!({
-                "cores": r.cores.to_string(), "by": r.rung, "holder": r.holder(machine).map(|w| w.pid),
+                "cores": r.cores.to_string(), "by": r.method, "holder": r.holder(machine).map(|w| w.pid),
                 "guard": r.guard.map(|g| g.pid),
                 "program": r.critical.iter().map(|w| w.pid).collect::<Vec<_>>(),
                 "evicted": r.evicted,

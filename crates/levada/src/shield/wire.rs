@@ -8,7 +8,7 @@ use super::run::{Signals, descriptor_of};
 use super::{Plan, plan};
 use crate::cli::RaiseArgs;
 use crate::common::output::{self, Failure, failure};
-use levada_cores::shield::guard::{News, wait};
+use levada_cores::shield::guard::{GuardMessage, wait};
 use levada_cores::{Restored, Shield};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -77,7 +77,7 @@ fn say(wire: &mut UnixStream, what: &Value) {
 fn stands(plan: &Plan, shield: &Shield, is_full: bool) -> Value {
     let raised = &shield.raised;
     json!({
-        "is": "up", "cores": plan.request.cores.to_string(), "by": raised.rung.name(),
+        "is": "up", "cores": plan.request.cores.to_string(), "by": raised.method.name(),
         "took_ns": u64::try_from(raised.took.as_nanos()).unwrap_or(u64::MAX),
         "threads": raised.swept.threads, "kernel_threads": raised.swept.kernel_threads,
         "interrupts": raised.steered.interrupts, "evicted": shield.evicted(),
@@ -107,10 +107,10 @@ fn hold(
             break;
         }
         if ready.get(3) == Some(&true) {
-            match shield.hear_guard() {
-                News::Released => return Ok((shield.lower()?, true)),
-                News::Full => is_full = true,
-                News::None | News::Dead => {}
+            match shield.receive_guard_message() {
+                GuardMessage::Released => return Ok((shield.lower()?, true)),
+                GuardMessage::Full => is_full = true,
+                GuardMessage::None | GuardMessage::Dead => {}
             }
         }
         if ready[0] {
