@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The mapper: a pure function from cores, a measured graph and wishes to a placement.
+//! The mapper: a pure function from a machine, a measured actor graph and constraints to a
+//! placement.
 //!
-//! It reads no file and no clock and knows nothing of a running machine, so the same code places live
-//! applications and simulated ones, and the same input always gives the same placement.
+//! The crate reads no files and no clock and has no access to a running machine. The same code
+//! therefore places live and simulated applications, and equal input gives an equal placement.
 //!
-//! - [`map`] puts a [`Mix`] of applications on a [`Machine`] by a [`Strategy`]; [`remap`] does so when
-//!   some run already; [`admit`] says what a load would do to the promises.
-//! - [`simulate`] says which rates a placement gives.
-//! - [`Balancer`] decides, from one measurement of a running application to the next, whether another
-//!   placement is worth the move.
-//! - [`io`] has the files: descriptions, placements, Orcc's mappings.
+//! - [`map`] places a [`Mix`] of applications on a [`Machine`] by a [`Strategy`]; [`remap`] does so
+//!   when part of the mix already runs; [`admit`] predicts the effect of a load on reserved rates.
+//! - [`simulate`] predicts the rates that a placement gives.
+//! - [`Balancer`] decides after each measurement of a running application whether another placement
+//!   is worth the moves.
+//! - [`io`] reads and writes descriptions, placements and Orcc's mapping files.
+//!
+//! Folders, each of which may use those before it: `model`, `place`, `sim`, `search`; `balance`
+//! uses `model` and `place`; `io` uses `model`.
 
 mod balance;
 pub mod io;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random mixes, the same for the same number: for tests, and to see how mapping grows.
+//! Random mixes from a seed, for tests and for measuring how mapping scales.
 
 use crate::model::mix::{Actor, App, Channel, Mix};
 
-/// A generator that is good enough for graphs (splitmix64).
+/// The generator SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -20,19 +20,19 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 on, below `n`.
+    /// Uniform in `0..n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// Between the two, as many below their geometric mean as above.
+    /// Log-uniform between the two limits.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         low * (high / low).powf(share)
     }
 }
 
-/// So many applications with so many actors in all.
+/// Random applications with `actors` actors in total.
 pub fn mix(random: &mut Random, apps: usize, actors: usize) -> Mix {
     let mut mix = Mix::default();
     let (mut apps_left, mut left) = (apps.max(1), actors.max(apps.max(1)));
@@ -50,7 +50,7 @@ pub fn mix(random: &mut Random, apps: usize, actors: usize) -> Mix {
     mix
 }
 
-/// A pipeline with branches that come together again, and now and then feedback.
+/// A pipeline with branches that join again, and sometimes feedback.
 fn app(random: &mut Random, number: usize, actors: usize) -> App {
     let work = random.between(1e6, 4e7);
     let spread = random.between(1.5, 12.0);
@@ -60,7 +60,7 @@ fn app(random: &mut Random, number: usize, actors: usize) -> App {
     let firings = random.between(40.0, 1000.0).round();
     let mean = work / actors as f64;
     let channel = |random: &mut Random, from: usize, to: usize| {
-        // Whoever makes or takes an element computes some nanoseconds at least.
+        // Each element takes at least some nanoseconds of work.
         let elements = firings * (mean / firings / random.between(20.0, 1000.0)).ceil();
         Channel {
             from,

@@ -1,38 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What others leave of the cores: as it is felt where something of ours runs, and as it is known of some.
+//! Available capacity: the fraction of each core that other programs leave, as observed where our
+//! workers run and as reported by other processes.
 //!
-//! Others and we take turns of milliseconds, so that a core of which we have a seventh looks like another one in each
-//! short time. What is felt is judged over the time that was ours, therefore: where we have a seventh it takes seven times as
-//! long to know as much. And what an actor took is seen as the part of that time that it wanted: who wants all of it
-//! wants no more when others take less.
+//! The kernel alternates programs in slices of milliseconds, so short samples of a shared core vary
+//! widely. Observations are therefore averaged over our own CPU time: at a seventh of a core the
+//! average takes seven times as long to settle. The demand of an actor is its busy time relative to
+//! the CPU time that its worker got, so an actor that uses all of it demands no more when other
+//! programs use less.
 
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
 
-/// What is felt is a mean of so many seconds of ours, and forgotten in so many; and nobody has less than that.
+/// Time constants of the average (seconds of our CPU time) and of forgetting (seconds), and the
+/// smallest fraction that is assumed.
 const MEAN_S: f64 = 1.0;
 const FORGET_S: f64 = 30.0;
 const SHARE_MIN: f64 = 0.05;
-/// So much is left of a core to those behind a firing that does not end: nothing, in numbers that can be divided by.
+/// Fraction of a core behind a firing that does not end: practically 0, but usable as a divisor.
 const UNAVAILABLE: f64 = 1e-3;
 
-/// Of these cores, one after the other.
+/// Indexed by the balancer's cores.
 #[derive(Clone, Debug, Default)]
 pub struct AvailableCapacity {
     observed: Vec<f64>,
     known: Vec<f64>,
-    /// Those of which nothing is left.
+    /// Cores without available capacity.
     unavailable: Vec<u32>,
 }
 
-/// A part of a core, of the cores of the whole machine where something is said of that one.
+/// The fraction of a core in a list for the whole machine; 1 if it is not listed.
 fn share_of(all: &[f64], core: u32) -> f64 {
     let part = all.get(core as usize).copied().unwrap_or(1.0);
     part.clamp(SHARE_MIN, 1.0)
 }
 
 impl AvailableCapacity {
-    /// Nothing was felt yet.
+    /// Starts without observations.
     pub fn unobserved(cores: &[u32], known: &[f64]) -> AvailableCapacity {
         AvailableCapacity {
             observed: vec![1.0; cores.len()],
@@ -41,7 +44,7 @@ impl AvailableCapacity {
         }
     }
 
-    /// What was felt of each of these cores before, where it was one of those then.
+    /// Takes over earlier observations of the same cores; none if a core is new.
     pub fn continue_from(&mut self, before: impl Iterator<Item = Option<f64>>) {
         self.observed = before.map(|observed| observed.unwrap_or(1.0)).collect();
     }
@@ -50,8 +53,9 @@ impl AvailableCapacity {
         self.observed.get(core as usize).copied()
     }
 
-    /// What part of each of these cores we had in so many seconds; none: nothing of ours wanted any, so that what was
-    /// felt is forgotten, and found out anew. The part of these seconds that was ours.
+    /// Records the fraction of each core that we had during `seconds`; none if we wanted none, in
+    /// which case the earlier observation decays. Returns the mean fraction of these seconds that
+    /// was ours.
     pub fn observe(&mut self, cores: &[u32], had: &[Option<f64>], seconds: f64) -> f64 {
         self.observed.resize(cores.len(), 1.0);
         let (mut all, mut told) = (0.0, 0);
@@ -77,12 +81,13 @@ impl AvailableCapacity {
         self.known = cores.iter().map(|&core| share_of(known, core)).collect();
     }
 
-    /// Of these of the cores nothing is left for now.
+    /// Sets the cores without available capacity.
     pub fn set_unavailable(&mut self, cores: Vec<u32>) {
         self.unavailable = cores;
     }
 
-    /// What they leave. Who has little to do there himself does not feel all that they take.
+    /// The available fraction per core. An actor with little work does not observe all that others
+    /// use, so the reported value is an upper limit.
     pub fn current(&self) -> impl Iterator<Item = f64> {
         let known = self.known.iter().copied().chain(std::iter::repeat(1.0));
         let both = self.observed.iter().zip(known).zip(0..);
@@ -94,7 +99,7 @@ impl AvailableCapacity {
         )
     }
 
-    /// By what actors took on these seats: the parts that they wanted of the time that was ours.
+    /// Demand per actor: busy time divided by the fraction of the core that its worker had.
     pub fn demand(cores: &[u32], had: &[Option<f64>], mut took: Graph, seats: &[u32]) -> Graph {
         for (busy, seat) in took.busy.iter_mut().zip(seats) {
             let core = cores.get(*seat as usize).copied();
@@ -104,7 +109,7 @@ impl AvailableCapacity {
         took
     }
 
-    /// And what they take of a core by that, with what others leave as a rule, in the way in which cores are compared.
+    /// Busy time that a demand causes on its core, given the observed capacity.
     pub fn usage(&self, machine: &Machine, mut demand: Graph, seats: &[u32]) -> Graph {
         let part = self.relative_speeds(machine);
         for (busy, seat) in demand.busy.iter_mut().zip(seats) {
@@ -113,7 +118,7 @@ impl AvailableCapacity {
         demand
     }
 
-    /// What they want where they are from now on, to take as much as before.
+    /// Rescales demands after a move so that busy times stay the same.
     pub fn rescale_demand(&self, machine: &Machine, demand: &mut Graph, from: &[u32], to: &[u32]) {
         let part = self.relative_speeds(machine);
         for (busy, (from, to)) in demand.busy.iter_mut().zip(from.iter().zip(to)) {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Moves that come back: when something is to go to a core that something, this or another, has left for the same core
-//! a while ago, that is evidence that it should have stayed. So what sends it there has to be so for a while, without a break;
-//! and for longer each time.
+//! Hysteresis against migration ping-pong. A move that reverses a recent route (from core a to core
+//! b, whichever actor took it) must be worthwhile without a break for a hold time, which grows with
+//! each reversal.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A move that is none back has to be worth it for so long; one that is, for so long at first, so many times as long each
-/// time, and never longer than that.
+/// Hold times: of a move that reverses no route; of a first reversal, the factor of growth, and the
+/// maximum.
 const MOVE_HOLD: Duration = Duration::from_millis(300);
 const RETURN_HOLD_FIRST: Duration = Duration::from_secs(2);
 const RETURN_HOLD_FACTOR: u32 = 3;
 const RETURN_HOLD_MAX: Duration = Duration::from_secs(60);
-/// After so long without any move it has nothing to do with what was before.
+/// After this time without any move, earlier routes are forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug, Default)]
 pub struct MoveHysteresis {
     now: Duration,
-    /// From which core to which one something went, and when the last of it did.
+    /// Routes taken (from core, to core), and the time of the last move.
     routes: BTreeSet<(u32, u32)>,
     moved_at: Duration,
-    /// Since when a move was worth it each time that somebody has looked.
+    /// Since when a move has been worthwhile at every check.
     worth_since: Option<Duration>,
-    /// For how long the last one that came back had to be worth it.
+    /// The hold time of the last reversal.
     return_hold: Duration,
 }
 
-/// From where to where something goes, when what is on these seats is to be on those.
+/// The routes from one placement to another.
 fn routes(seats: &[u32], better: &[u32]) -> impl Iterator<Item = (u32, u32)> {
     let both = seats.iter().copied().zip(better.iter().copied());
     both.filter(|(from, to)| from != to)
@@ -42,7 +42,7 @@ impl MoveHysteresis {
         }
     }
 
-    /// There is nothing that is worth it.
+    /// No move is worthwhile now.
     pub fn reset(&mut self) {
         self.worth_since = None;
     }
@@ -51,18 +51,18 @@ impl MoveHysteresis {
         routes(seats, better).any(|(from, to)| self.routes.contains(&(to, from)))
     }
 
-    /// For how long what would come back has to wait since something has gone just now; none: nothing would.
+    /// The remaining hold time if the new placement reverses a recent route; none otherwise.
     pub fn return_delay(&self, seats: &[u32], new: &[u32]) -> Option<Duration> {
         let left = RETURN_HOLD_FIRST.checked_sub(self.now.saturating_sub(self.moved_at));
         left.filter(|left| !left.is_zero() && self.reverses(seats, new))
     }
 
-    /// For how long what comes back now has to be worth it.
+    /// The hold time of the next reversal.
     fn next_return_hold(&self) -> Duration {
         (self.return_hold * RETURN_HOLD_FACTOR).clamp(RETURN_HOLD_FIRST, RETURN_HOLD_MAX)
     }
 
-    /// Is it time for what is worth it now?
+    /// Returns whether the worthwhile move has been so for its hold time.
     pub fn is_due(&mut self, seats: &[u32], better: &[u32]) -> bool {
         let worth_since = *self.worth_since.get_or_insert(self.now);
         let return_hold = match self.reverses(seats, better) {
@@ -72,7 +72,7 @@ impl MoveHysteresis {
         self.now - worth_since >= return_hold
     }
 
-    /// What was on these seats has been moved to those.
+    /// Records a move that was made because it looked better.
     pub fn record_move(&mut self, seats: &[u32], new: &[u32]) {
         if self.reverses(seats, new) {
             self.return_hold = self.next_return_hold();
@@ -80,8 +80,8 @@ impl MoveHysteresis {
         self.record_forced_move(seats, new);
     }
 
-    /// The same, for another reason than that it looked better: who is late must go, and others come or leave. That is
-    /// no evidence of how well we judge, but what goes back from there is a move back.
+    /// Records a move made for another reason, such as a missed rate or a load. It does not count
+    /// as a wrong decision, but a move that reverses it is a reversal.
     pub fn record_forced_move(&mut self, seats: &[u32], new: &[u32]) {
         self.routes.extend(routes(seats, new));
         (self.moved_at, self.worth_since) = (self.now, None);
@@ -96,7 +96,7 @@ mod tests {
     fn what_comes_back_waits_for_longer_each_time() {
         let mut hysteresis = MoveHysteresis::default();
         let step = Duration::from_millis(100);
-        // After how long it is moved, when it is worth it from now on.
+        // Milliseconds until a move is due that is worthwhile from now on.
         let mut after = |from: [u32; 2], to: [u32; 2]| {
             let steps = (0..2000).find(|_| {
                 hysteresis.advance(step);
@@ -106,15 +106,15 @@ mod tests {
             steps.map(|steps| steps * 100)
         };
         assert_eq!(after([0, 0], [0, 1]), Some(300));
-        assert_eq!(after([0, 1], [2, 1]), Some(300)); // elsewhere
+        assert_eq!(after([0, 1], [2, 1]), Some(300)); // not a reversal
         assert_eq!(after([0, 1], [0, 0]), Some(2000));
-        assert_eq!(after([0, 0], [1, 0]), Some(6000)); // another one
+        assert_eq!(after([0, 0], [1, 0]), Some(6000)); // a reversal by another actor
         assert_eq!(after([1, 0], [0, 0]), Some(18000));
         assert_eq!(after([0, 0], [0, 1]), Some(54000));
         assert_eq!(after([0, 1], [0, 0]), Some(60000));
         hysteresis.advance(FORGET_AFTER);
         assert!(!hysteresis.is_due(&[0], &[1]));
-        // And only what is so all the time.
+        // The condition must hold without a break.
         hysteresis.advance(MOVE_HOLD - step);
         hysteresis.reset();
         hysteresis.advance(step);
@@ -130,7 +130,7 @@ mod tests {
             hysteresis.record_forced_move(&[0], &[1]);
             hysteresis.record_forced_move(&[1], &[0]);
         }
-        // It is still a move back, the first one.
+        // It is a reversal, the first one.
         assert!(!hysteresis.is_due(&[0], &[1]));
         hysteresis.advance(RETURN_HOLD_FIRST - Duration::from_millis(1));
         assert!(!hysteresis.is_due(&[0], &[1]));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When to place anew: from samples of a running application to the moves worth making.
+//! Online load balancer: from samples of a running application to moves that are worth making.
 //!
-//! The rules: measure before moving; move only for a gain that is worth it; look whether the move
-//! brought what was promised, and wait longer each time that it did not; and longer again before what
-//! was moved goes back ([`crate::balance::hysteresis`]). So a load that changes is followed within a second, and a load
-//! that only looks as if it did never makes actors swing.
+//! Rules: measure before moving; move only for a sufficient gain; check whether a move had the
+//! predicted effect, and wait longer each time it did not; wait longer before reversing a move
+//! ([`crate::balance::hysteresis`]). A real change of load is followed within a second; noise does
+//! not make actors oscillate.
 
 mod capacity;
 mod hysteresis;
@@ -18,46 +18,49 @@ use capacity::AvailableCapacity;
 use hysteresis::MoveHysteresis;
 use std::time::Duration;
 
-/// What was measured since the last sample: busy time in nanoseconds, bytes on links.
+/// Measurement since the last sample: busy nanoseconds per actor, bytes per link.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub elapsed: Duration,
     pub graph: Graph,
-    /// Which actors' firings last so long that what waits behind them is moved away meanwhile; empty: none's.
+    /// Actors with such long firings that ready actors behind them are moved away; empty if there
+    /// are none.
     pub long_firing: Vec<bool>,
-    /// What part of its core each worker has had of the time in which something ran there; none: nothing did. The rest
-    /// other programs had. Empty: they have had all.
+    /// The fraction of its core that each worker got while it had work; none if it had none. Empty:
+    /// all of it.
     pub core_share: Vec<Option<f64>>,
-    /// What those leave of each core of whom that is known, whether or not anything of ours runs there; empty: all.
+    /// The fraction of each core that other known processes leave, including cores where nothing of
+    /// ours runs; empty: all.
     pub available: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Balancer {
-    /// Of these cores, which are all that actors may be on.
+    /// Restricted to `cores`, the cores that actors may use.
     machine: Machine,
     cores: Vec<u32>,
     placement: Placement,
-    /// What actors want of the time that is ours, the mean of the samples by the second: of all at first, then a
-    /// decaying one.
+    /// Mean demand per second of our CPU time: the plain mean of the first samples, then
+    /// exponentially decaying.
     mean: Option<Graph>,
     long_firing: Vec<bool>,
-    /// Who is in a firing that seems not to end, so that nobody else gets anything of the core that he is on.
+    /// Actors in a firing that does not seem to end: no other actor gets time on their cores.
     stuck: Vec<usize>,
     available: AvailableCapacity,
     hysteresis: MoveHysteresis,
     samples: usize,
-    /// Of this, and of what is waited for, only the time counts that was ours.
+    /// Counts only CPU time that was ours, as do the waiting times.
     age: Duration,
-    /// Where they are is a guess at first.
+    /// The first placement rests on estimates, not on measurements.
     guess: bool,
     since_move: Duration,
     wait: Duration,
-    /// What the last move promised, as a share of the bottleneck before, and that bottleneck.
+    /// The bottleneck that the last move should have led to.
     predicted: Option<f64>,
 }
 
-/// A better placement that is to be looked for, which may take long where there are many actors.
+/// A search for a better placement. It may take long for many actors, so it can run on another
+/// thread.
 #[derive(Clone, Debug)]
 pub struct Search {
     mean: Graph,
@@ -65,7 +68,7 @@ pub struct Search {
     seats: Placement,
 }
 
-/// What a search has found: the placement that it began with, and the better one.
+/// The result of a search: the placement it started from, and the better one.
 #[derive(Clone, Debug)]
 pub struct SearchResult {
     before: Placement,
@@ -88,19 +91,19 @@ impl Search {
     }
 }
 
-/// A move is made for no less than this share of the bottleneck.
+/// Minimum gain of a set of moves, as a fraction of the bottleneck.
 const GAIN_MIN: f64 = 0.10;
-/// And not for what makes the busiest core less busy by less than this share of what it has.
+/// Minimum gain of a single move within the set, as a fraction of the bottleneck.
 const MOVE_GAIN_MIN: f64 = 0.01;
-/// Below this share of a core the busiest worker is no bottleneck.
+/// Below this load (fraction of a core) the busiest worker is no bottleneck.
 const BUSY_MIN: f64 = 0.25;
-/// Who fires for long, and computes for this share of the time or more, needs a core: what is put beside him
-/// would be moved away again.
+/// An actor with long firings and at least this load needs a core of its own: the runtime would
+/// move others away from it again.
 const LONG_FIRING_SHARE: f64 = 0.5;
-/// A first placement is a guess: it is looked at early, and again and again soon.
+/// Waiting times between moves: the shortest, for a placement by estimates, and the usual one.
 const WAIT_MIN: Duration = Duration::from_millis(8);
 const WAIT_USUAL: Duration = Duration::from_millis(300);
-/// For so long what comes back is a better guess.
+/// How long a placement counts as an estimate; and the longest waiting time.
 const GUESS_PERIOD: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
@@ -125,26 +128,26 @@ impl Balancer {
         }
     }
 
-    /// Only some cores are for these actors: the others are somebody else's.
+    /// Restricts the actors to some of the cores.
     pub fn restricted_to(mut self, cores: Vec<u32>) -> Balancer {
         self.machine = self.machine.subset(&cores);
         self.cores = cores;
         self
     }
 
-    /// The number of a core among those; none: it is not, or not any more.
+    /// The index of a core among ours; none if it is not one of them.
     fn index_of(&self, core: u32) -> Option<u32> {
         let found = self.cores.iter().position(|&c| c == core);
         found.map(|c| c as u32)
     }
 
-    /// What is known of others when it begins, core by core of the whole machine.
+    /// The available fraction of each core of the machine at the start.
     pub fn with_available(mut self, available: &[f64]) -> Balancer {
         self.available = AvailableCapacity::unobserved(&self.cores, available);
         self
     }
 
-    /// What another one has seen of others until now, and what has gone from where to where.
+    /// Continues with the observations and the move history of an earlier balancer.
     pub fn continuing(mut self, before: &Balancer) -> Balancer {
         let observed = |core: &u32| before.available.observed(before.index_of(*core)?);
         self.available
@@ -153,14 +156,15 @@ impl Balancer {
         self
     }
 
-    /// For a placement that rests on what was measured before: it is no guess to be mended soon.
+    /// For a placement that rests on measurements: no early correction.
     pub fn with_measured_placement(mut self) -> Balancer {
         self.wait = WAIT_USUAL;
         self.guess = false;
         self
     }
 
-    /// Somebody else has said where the same actors are to be: since we had asked for it (`wished`), or for reasons of his own.
+    /// For a new placement of the same actors by another component, because this one asked for it
+    /// (`wished`) or for reasons of its own.
     pub fn replacing(self, before: &Balancer, wished: bool) -> Balancer {
         let mut new = self.continuing(before);
         match wished {
@@ -174,14 +178,15 @@ impl Balancer {
         new
     }
 
-    /// After how long somebody else who says where they are to be is to be asked again, since he sends something back
-    /// that has gone just now; none: he does not.
+    /// How long the caller should wait before asking the other component again, since its new
+    /// placement reverses a recent move; none if it does not.
     pub fn return_delay(&self, placement: &[u32]) -> Option<Duration> {
         self.hysteresis.return_delay(&self.placement, placement)
     }
 
-    /// Who is in a firing that seems not to end, and on which core, of all that are placed: what waits behind him is
-    /// moved away, if there is a core without such a one, and would be again. He himself cannot be moved.
+    /// Sets the actors in a firing that does not seem to end, with their cores. Other actors are
+    /// moved away from these cores if there is a core without such a firing; the actor itself
+    /// cannot be moved.
     pub fn set_stuck(&mut self, all: impl Iterator<Item = (usize, u32)>) {
         let (actors, cores): (Vec<usize>, Vec<u32>) = all.unzip();
         self.stuck = actors;
@@ -191,7 +196,7 @@ impl Balancer {
             .collect();
         gone.sort_unstable();
         gone.dedup();
-        // Where there is such a firing on each, others have turns beside it wherever they are.
+        // If every core has such a firing, all cores are equal.
         if gone.len() >= self.cores.len() {
             gone.clear();
         }
@@ -202,13 +207,13 @@ impl Balancer {
         &self.placement
     }
 
-    /// Where they are, when others than we have moved them. They have seen what no mean shows (what waits behind a
-    /// long firing is moved away), and would do so again: each time we wait longer before we know better. A move of
-    /// ours that is taken back before it was judged is a promise that was not kept.
+    /// Takes over a placement that the runtime changed by itself, for example by moving actors away
+    /// from a long firing. It would do so again, so the waiting time grows each time. If it undoes
+    /// a move of ours before its effect was checked, the move counts as failed.
     pub fn set_placement(&mut self, placement: Placement) {
         self.go(placement);
         self.predicted = None;
-        // After a long calm it has nothing to do with what was before.
+        // After a long calm the earlier moves do not matter.
         if self.since_move > WAIT_MAX {
             self.wait = self.usual_wait();
         }
@@ -216,7 +221,7 @@ impl Balancer {
         self.since_move = Duration::ZERO;
     }
 
-    /// Takes a sample; what is to be searched, usually nothing.
+    /// Takes a sample; returns a search if a better placement may exist.
     pub fn sample(&mut self, sample: &Sample) -> Option<Search> {
         let seconds = sample.elapsed.as_secs_f64();
         if seconds <= 0.0 || self.machine.workers() <= 1 {
@@ -246,8 +251,9 @@ impl Balancer {
         let machine = self.available_machine();
         let now = bottleneck(&mean, &machine, &seats);
         if let Some(promised) = self.predicted.take() {
-            // A bottleneck that is as tall as before, or taller: the promise was not kept. More
-            // work done in the same time looks the same, so the evenness is what counts.
+            // The move failed if the bottleneck is neither near the balanced load nor near the
+            // prediction. Balance counts because more work in the same time raises the bottleneck
+            // as well.
             let even = mean.busy.iter().sum::<f64>() / machine.capacity();
             let kept =
                 now <= even.max(f64::MIN_POSITIVE) * (1.0 + GAIN_MIN) || now < promised * 1.2;
@@ -260,7 +266,7 @@ impl Balancer {
                 return None;
             }
         }
-        // Where none can gain enough, none is looked for: that takes time from those who are so well off.
+        // No search if the gain cannot suffice: it would take time from the application.
         if now < BUSY_MIN * 1e9 || lower_bound(&mean, &machine) > now * (1.0 - GAIN_MIN) {
             self.hysteresis.reset();
             return None;
@@ -272,7 +278,7 @@ impl Balancer {
         })
     }
 
-    /// What each takes of a core, by the second.
+    /// Load per actor, in nanoseconds per second.
     fn loads(&self) -> Option<Graph> {
         let mean = self.mean.clone()?;
         let mut mean = self
@@ -288,7 +294,7 @@ impl Balancer {
                 *busy = busy.max(1e9);
             }
         }
-        // What he takes nobody else can have: it is said of the core.
+        // Its load is accounted for by the core's capacity.
         let seats = self.local_placement();
         mean.pins.resize(mean.busy.len(), None);
         for &stuck in self.stuck.iter().filter(|&&s| s < seats.len()) {
@@ -298,7 +304,7 @@ impl Balancer {
         Some(mean)
     }
 
-    /// What was measured before counts for the actors' work still, so the mean is kept.
+    /// The mean stays valid for the actors' work, so it is kept.
     fn go(&mut self, placement: Placement) {
         let before = self.local_placement();
         self.placement = placement;
@@ -317,8 +323,8 @@ impl Balancer {
         seats.collect()
     }
 
-    /// Where somebody else says where they are to be, who knows more: whether what a search has found is worth that he is
-    /// asked. For what would come back it has to be so for a while, as if it were moved here.
+    /// For a mapping that another component decides: whether the result is worth asking it. A
+    /// reversal must be worthwhile for a hold time, as with own moves.
     pub fn is_worth_asking(&mut self, found: &SearchResult) -> bool {
         if self.gain_of(found).is_none() {
             self.hysteresis.reset();
@@ -328,12 +334,12 @@ impl Balancer {
         self.hysteresis.is_due(&self.placement, &better)
     }
 
-    /// The cores of these seats.
+    /// The cores of these local indices.
     fn cores_of(&self, seats: &[u32]) -> Placement {
         seats.iter().map(|&c| self.cores[c as usize]).collect()
     }
 
-    /// The bottleneck of what a search has found, if that is worth its moves, both by what is known now.
+    /// The bottleneck of the search result, by current measurements, if it gains enough.
     fn gain_of(&self, found: &SearchResult) -> Option<f64> {
         let (mean, machine) = (self.loads()?, self.available_machine());
         if self.local_placement() != found.before {
@@ -344,7 +350,7 @@ impl Balancer {
         (then <= now * (1.0 - GAIN_MIN)).then_some(then)
     }
 
-    /// The moves to make (actor, worker) by what a search has found, if it gains something.
+    /// The moves to make (actor, worker), if the search result gains enough.
     pub fn moves(&mut self, found: SearchResult) -> Vec<(usize, u32)> {
         let Some(then) = self.gain_of(&found) else {
             self.hysteresis.reset();
@@ -372,12 +378,12 @@ impl Balancer {
         moves
     }
 
-    /// How long to wait after a promise that was not kept.
+    /// The waiting time after a move that failed.
     fn longer_wait(&self) -> Duration {
         (self.wait * 2).clamp(self.usual_wait(), WAIT_MAX)
     }
 
-    /// How long it takes to know better: as long as what is known took, but not above USUAL.
+    /// The usual waiting time: as long as has been measured so far, within limits.
     fn usual_wait(&self) -> Duration {
         self.age.clamp(WAIT_MIN, WAIT_USUAL)
     }
@@ -387,8 +393,8 @@ impl Balancer {
             .with_available(&self.available.current().collect::<Vec<_>>())
     }
 
-    /// What others leave of each core of the whole machine, which has so many; those that are not for these actors are
-    /// as good as the best.
+    /// The available fraction of each core of a machine with this many cores; cores that are not
+    /// ours are assumed to be as good as the best one.
     pub fn available(&self, cores: usize) -> Vec<f64> {
         let most = self.available.current().reduce(f64::max).unwrap_or(1.0);
         let mut all = vec![most; cores];
@@ -398,7 +404,8 @@ impl Balancer {
         all
     }
 
-    /// Newer samples count more; a sample in which half a second was ours replaces most of what was known.
+    /// Updates the mean. Recent samples count more: half a second of our CPU time replaces most of
+    /// the earlier mean.
     fn learn(&mut self, graph: &Graph, seconds: f64, ours: f64) {
         let new = seconds * ours;
         let weight = (1.0 - (-new / 0.3).exp()).max(new / self.age.as_secs_f64());

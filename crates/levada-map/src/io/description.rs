@@ -12,14 +12,14 @@ use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// A description, as far as it goes.
+/// The content of a description file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     pub machine: Machine,
     pub mix: Mix,
-    /// Where the actors sat when this was recorded.
+    /// The cores of the actors when the description was recorded.
     pub placement: Option<Placement>,
-    /// Units a second of each application when this was recorded.
+    /// Units per second of each application when the description was recorded.
     pub rates: Vec<Option<f64>>,
 }
 
@@ -29,7 +29,7 @@ struct DescriptionFile {
     machine: MachineSpec,
     #[serde(default)]
     app: Vec<AppSpec>,
-    /// Cores that nobody may use.
+    /// Cores that no application may use.
     #[serde(default)]
     reserved: Vec<u32>,
     random: Option<RandomSpec>,
@@ -120,7 +120,7 @@ fn room() -> f64 {
     512.0
 }
 
-/// No machine has more.
+/// Limits that no real machine exceeds.
 const CORES_MAX: usize = 1 << 16;
 const ACTORS_MAX: usize = 1 << 20;
 
@@ -148,7 +148,7 @@ pub fn read_description(text: &str) -> Result<Description, Problem> {
         )),
     };
     for app in &file.app {
-        // Before they are counted out: they would be endless without actors.
+        // Checked before the instances are multiplied: without actors the loop would have no limit.
         if app.actor.is_empty() {
             return Err(Problem::new(
                 format!("{} has no actors", app.name),
@@ -164,7 +164,7 @@ pub fn read_description(text: &str) -> Result<Description, Problem> {
             let mut one = placed.clone();
             if app.instances > 1 {
                 one.name = format!("{}-{}", app.name, instance + 1);
-                // Those that run are not in step.
+                // Instances of a running application are at different positions of the profile.
                 let share = instance as f64 / app.instances as f64;
                 one.cost_profile = one
                     .cost_profile
@@ -332,7 +332,7 @@ impl AppSpec {
     }
 }
 
-/// The description as text, an actor and a channel a line.
+/// The description as text, with one actor or channel per line.
 pub fn description_text(described: &Description) -> String {
     let (machine, mix) = (&described.machine, &described.mix);
     let mut out = String::new();
@@ -407,7 +407,7 @@ pub fn description_text(described: &Description) -> String {
             }
             let costs = app.cost_profile.as_ref().map_or(&[][..], |c| c.costs(n));
             if !costs.is_empty() {
-                // Whole numbers without a point: there are many.
+                // Without a decimal point, since there are many numbers.
                 let costs: Vec<String> = costs.iter().map(f64::to_string).collect();
                 let _ = write!(out, ", course = [{}]", costs.join(", "));
             }
@@ -431,7 +431,7 @@ pub fn description_text(described: &Description) -> String {
     let reserved: Vec<u32> = reserved.map(|e| e.0).collect();
     match reserved.is_empty() {
         true => out,
-        // Before the first table: what follows one belongs to it.
+        // Before the first table header: a key after it would belong to that table.
         false => format!("reserved = {reserved:?}\n\n{out}"),
     }
 }

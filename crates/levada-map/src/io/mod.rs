@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is written to files, and read back: texts only, whoever calls has the files.
+//! Text formats: descriptions, placements and Orcc's mapping files. The functions convert between
+//! texts and values; the caller reads and writes the files.
 
 mod description;
 mod orcc;
@@ -8,7 +9,7 @@ mod placement;
 pub use description::{Description, description_text, read_description};
 pub use placement::{NamedPlacement, placement_text, read_placement};
 
-/// A string as TOML writes it, on one line: a key has to be.
+/// A TOML string on one line, as keys require.
 fn quoted(text: &str) -> String {
     let mut out = "\"".to_string();
     for c in text.chars() {

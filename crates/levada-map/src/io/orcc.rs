@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Orcc's mapping files: a `Configuration` with a `Partitioning`, in which each `Partition` lists the
-//! instances of one processor.
+//! Orcc's mapping files: a `Configuration` with a `Partitioning`, in which each `Partition` lists
+//! the instances of one processor.
 //!
-//! Partitions have names, not numbers of cores: they are taken in the order of the numbers in their
-//! names, or else of the file, and the first is core 0.
+//! Partitions have names, not core numbers. They are ordered by the numbers in their names, or else
+//! by their position in the file; the first is core 0.
 
 use super::placement::NamedPlacement;
 use crate::model::problem::Problem;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placements as files: a table for each application, a core for each actor's name.
+//! Placement files: a table per application that maps actor names to cores.
 
 use super::{orcc, quoted};
 use crate::model::mix::{App, Mix};
@@ -7,7 +7,7 @@ use crate::model::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Cores by names: application (none where the file knows but one), actor, core.
+/// Application (none if the file names none), actor, core.
 pub type NamedPlacement = Vec<(Option<String>, String, u32)>;
 
 pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
@@ -21,7 +21,7 @@ pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
     out
 }
 
-/// Reads a placement, or a mapping of Orcc's (XML).
+/// Reads a placement file or one of Orcc's mappings (XML).
 pub fn read_placement(text: &str) -> Result<NamedPlacement, Problem> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('<') {
@@ -41,21 +41,21 @@ pub fn read_placement(text: &str) -> Result<NamedPlacement, Problem> {
     Ok(lines.collect())
 }
 
-/// Names of hierarchies are written with various signs in between: all of these are this one.
+/// Replaces the separators of hierarchical names by one character.
 fn normalized(name: &str) -> String {
     name.replace(['/', '.', ':'], "_")
 }
 
-/// An actor's names. One of the joined actors (`a+b`) stands for all of them.
+/// The names of an actor. Each part of a fused actor (`a+b`) names the whole.
 fn names(actor: &str) -> BTreeSet<String> {
     let all = std::iter::once(actor).chain(actor.split('+'));
     all.map(normalized).collect()
 }
 
-/// So many names are told of what there is.
+/// The number of names that a message lists.
 const NAMES_MAX: usize = 20;
 
-/// These names, or the first of them and how many more there are.
+/// The names, or the first of them and the number of the others.
 fn listed(names: &[impl AsRef<str>], between: &str) -> String {
     let shown = names.iter().take(NAMES_MAX).map(AsRef::as_ref);
     let shown = shown.collect::<Vec<&str>>().join(between);
@@ -69,7 +69,7 @@ impl Mix {
     /// Pins the actors that a placement names.
     pub fn pin(&mut self, named: &NamedPlacement, cores: usize) -> Result<(), Problem> {
         let before: Vec<Vec<Option<u32>>> = self.apps.iter().map(App::pins).collect();
-        // A text may name very many, and the same again and again.
+        // An index by name, since a placement may name many actors, and repeatedly.
         let mut by_name = BTreeMap::<_, Vec<(usize, usize)>>::new();
         for (i, one) in self.apps.iter().enumerate() {
             for (j, a) in one.actors.iter().enumerate() {
@@ -136,10 +136,10 @@ impl Mix {
         Ok(())
     }
 
-    /// The actors of this application, or of all: where there are several, by application. Those of one network, which
-    /// have the same, are told together.
+    /// The actors of one application or of all, for a message. Applications with the same actors
+    /// are listed together.
     fn actors_of(&self, app: Option<&str>) -> String {
-        // Applications, and what all of them have.
+        // Applications, and the actors that they have in common.
         let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
         let of = |one: &&App| app.is_none_or(|app| app == one.name);
         for one in self.apps.iter().filter(of) {

@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How what actors cost varies along the stream: a *course*. Two actors of the same mean on two cores hold each other up
-//! where one is heavy at one place and the other at another, and channels hold less than lies between these places.
+//! Cost profile: how the cost of actors varies along the stream.
 //!
-//! It covers so many units, in parts of equal length, and begins anew after that.
+//! Two actors of equal mean cost on two cores stall each other if their peaks lie at different
+//! positions of the stream and the channels between them hold less than the distance of the peaks.
+//! A profile covers a number of units in parts of equal length, and repeats.
 
 use crate::model::problem::Problem;
 use std::sync::Arc;
 
-/// More parts say nothing more; and no part costs more than so many times another, or other numbers lose theirs.
+/// Limits of a profile: the number of parts, and the cost of one part. Larger costs would exceed
+/// the precision of the prefix sums.
 const PARTS_MAX: usize = 1 << 16;
 const COST_MAX: f64 = 1e9;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostProfile {
     units: f64,
-    /// The unit of it at which the application begins.
+    /// The unit of the profile at which the application starts.
     start: f64,
-    /// Within a part costs vary from step to step, by up to so much of them.
+    /// Costs vary between the steps within a part by up to this fraction.
     spread: f64,
-    /// Of each actor; instances have it in common.
+    /// One profile per actor; shared by all instances of an application.
     actors: Arc<[ActorCostProfile]>,
 }
 
-/// One actor's, none where it costs the same everywhere.
+/// The profile of one actor; empty if its cost is constant.
 #[derive(Debug, Default, PartialEq)]
 struct ActorCostProfile {
-    /// What each part costs, to one another.
+    /// Relative cost of each part.
     costs: Vec<f64>,
-    /// Up to each part, and to the end: what it has cost beyond the mean, in units of the mean.
+    /// Prefix sums: the cost in excess of the mean from the start to each part and to the end, in
+    /// units of mean cost.
     beyond: Vec<f64>,
 }
 
 impl CostProfile {
-    /// For each actor its name, and what each part costs, to one another; nothing where that is the same everywhere.
+    /// Takes the name of each actor and the relative cost of each part; an empty list means
+    /// constant cost.
     pub fn new(units: f64, costs: Vec<(&str, Vec<f64>)>) -> Result<CostProfile, Problem> {
         let wrong = |what: String, help: &str| Err(Problem::new(what, help));
         if !(units.is_finite() && units > 0.0 && units <= 1e15) {
@@ -89,7 +93,7 @@ impl CostProfile {
         })
     }
 
-    /// For one whose costs vary within a part, too, by up to so much of them: from 0 to 1.
+    /// Sets the variation within a part, a fraction from 0 to 1.
     pub fn with_spread(self, spread: f64) -> CostProfile {
         CostProfile {
             spread: spread.clamp(0.0, 1.0),
@@ -97,7 +101,7 @@ impl CostProfile {
         }
     }
 
-    /// For one that is at this unit of it when it begins.
+    /// Sets the unit of the profile at which the application starts.
     pub fn starting_at(&self, unit: f64) -> CostProfile {
         CostProfile {
             start: unit % self.units,
@@ -121,7 +125,8 @@ impl CostProfile {
         self.actors.get(actor).map_or(&[], |profile| &profile.costs)
     }
 
-    /// What an actor takes beyond the mean from one unit since it began to another, in units of the mean.
+    /// Cost of an actor in excess of its mean between two units, both counted from the
+    /// application's start, in units of mean cost.
     pub fn excess(&self, actor: usize, from: f64, to: f64) -> f64 {
         let Some(profile) = self.actors.get(actor) else {
             return 0.0;
@@ -146,7 +151,8 @@ impl ActorCostProfile {
         ActorCostProfile { costs, beyond }
     }
 
-    /// Beyond the mean up to so many parts.
+    /// Cost in excess of the mean from the start of the profile to position `parts`, interpolated
+    /// linearly.
     fn until(&self, parts: f64) -> f64 {
         let whole = (parts as usize).min(self.costs.len());
         match (self.beyond.get(whole), self.beyond.get(whole + 1)) {
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_stretch_costs_is_the_sum_of_its_parts() {
         let course = CostProfile::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
-        // Two units of nothing, and two of twice the mean.
+        // Two units at cost 0, then two units at twice the mean.
         let near = |is: f64, should: f64| assert!((is - should).abs() < 1e-9, "{is}, not {should}");
         for (from, to, takes) in [
             (0.0, 2.0, 0.0),

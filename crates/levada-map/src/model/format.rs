@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How numbers are told that somebody has given.
+//! Formatting of numbers for messages.
 
-/// A number as people write it: not with hundreds of digits.
+/// Formats a number briefly: in exponent notation if it is very small or very large.
 pub fn format_number(number: f64) -> String {
     let size = number.abs();
     match size > 0.0 && size.is_finite() && !(1e-6..1e16).contains(&size) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is placed, reduced to what placing needs: how busy each actor is, and what goes between them.
+//! The actor graph, reduced to what placement needs: the load of each actor and the traffic between
+//! actors.
 
 use super::machine::Machine;
 
-/// What an actor sends to another, measured over some time.
+/// Traffic from one actor to another, measured over some interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     pub from: usize,
@@ -11,32 +12,35 @@ pub struct Link {
     pub bytes: f64,
 }
 
-/// Actors by the time they were busy, and what they sent each other meanwhile.
+/// Load per actor and traffic between actors, measured over the same interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
-    /// In any unit, as long as it is that of [`crate::model::machine::Costs`] too; nanoseconds in practice.
+    /// Busy time per actor. Any unit, if it is that of [`crate::model::machine::Costs`];
+    /// nanoseconds in practice.
     pub busy: Vec<f64>,
     pub links: Vec<Link>,
-    /// Actors that must stay on a core; empty where none must.
+    /// The core that each actor is pinned to; empty if no actor is pinned.
     pub pins: Vec<Option<u32>>,
 }
 
-/// A worker for each actor.
+/// The worker of each actor.
 pub type Placement = Vec<u32>;
 
-/// This part of what an actor is busy is its own at the least, whatever its traffic is said to cost.
+/// Lower limit of an actor's own work as a fraction of its busy time, whatever cost is attributed
+/// to its traffic.
 const OWN_SHARE_MIN: f64 = 0.3;
-/// Whose traffic is less than this part of all that was done says nothing of what a byte costs.
+/// An actor whose traffic cost is below this fraction of all work says nothing about the cost of a
+/// byte.
 const TRAFFIC_SHARE_MIN: f64 = 0.01;
 
 impl Graph {
-    /// The core that an actor must stay on.
+    /// The core that an actor is pinned to.
     pub fn pin(&self, actor: usize) -> Option<u32> {
         self.pins.get(actor).copied().flatten()
     }
 
-    /// What the actors would be busy without the traffic between workers that was measured with
-    /// them: a stage whose neighbour sat elsewhere must not look heavier than it is.
+    /// Subtracts the cost of traffic between workers that the measured busy times include: a stage
+    /// must not look heavier because its neighbor was on another core.
     pub fn without_traffic(mut self, machine: &Machine, placement: &[u32]) -> Graph {
         let traffic = self.traffic(machine, placement);
         for (busy, traffic) in self.busy.iter_mut().zip(traffic) {
@@ -45,8 +49,9 @@ impl Graph {
         self
     }
 
-    /// The machine on which that is true: a byte between two of its cores costs no more than any actor can have taken for it.
-    /// What a byte costs depends on who waits for whom, and machines change: one measured apart is not that of each run.
+    /// A machine whose byte costs are consistent with the measurement: traffic between cores costs
+    /// no actor more than the part of its busy time that can be traffic. The cost of a byte depends
+    /// on which side waits, so a cost measured in isolation does not hold for every run.
     pub fn credible(&self, machine: &Machine, placement: &[u32]) -> Machine {
         let traffic = self.traffic(machine, placement);
         let little = TRAFFIC_SHARE_MIN * self.busy.iter().sum::<f64>();
@@ -59,7 +64,7 @@ impl Graph {
         machine
     }
 
-    /// What traffic between workers costs each actor.
+    /// The cost of traffic between workers, per actor.
     fn traffic(&self, machine: &Machine, placement: &[u32]) -> Vec<f64> {
         let mut traffic = vec![0.0; self.busy.len()];
         for link in &self.links {
@@ -73,8 +78,7 @@ impl Graph {
     }
 }
 
-/// Actors in the order of the stream: every actor after those that feed it, as far as feedback
-/// allows, and branches kept together.
+/// Actors in topological order, as far as feedback permits, with branches kept together.
 pub fn pipeline_order(actors: usize, links: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); actors];
     let mut fed: Vec<bool> = vec![false; actors];
@@ -84,7 +88,7 @@ pub fn pipeline_order(actors: usize, links: impl Iterator<Item = (usize, usize)>
             fed[to] = true;
         }
     }
-    // Reverse postorder of a depth-first search, sources first, without recursion.
+    // Reverse postorder of an iterative depth-first search that starts at the sources.
     let mut roots: Vec<usize> = (0..actors).filter(|&a| !fed[a]).collect();
     roots.extend((0..actors).filter(|&a| fed[a]));
     let mut seen = vec![false; actors];

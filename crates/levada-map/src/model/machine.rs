@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The machine that is mapped onto: its cores, how fast each is, and how far apart any two are.
+//! The target machine: cores, their speeds, and the cost of communication between them.
 
-/// A core that a worker runs on, and what it shares with others: equal numbers, shared things.
+/// A core that a worker runs on. Cores with equal numbers in a field share that resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Core {
-    /// 1 is the core that times were measured on; half as fast is 0.5.
+    /// Relative speed: 1 is the core on which times were measured.
     pub speed: f64,
-    /// The physical core: its hardware threads share it.
+    /// The physical core; its hardware threads share it.
     pub physical: u32,
-    /// The last level of cache.
+    /// The last-level cache.
     pub cache: u32,
     pub socket: u32,
 }
 
-/// What it costs, in nanoseconds, that two actors do not sit on one core, and that they take turns.
+/// Costs of communication and of switching between actors, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// A byte, to each of the two, between threads of one core; cores that share a cache; cores of one
-    /// socket; sockets.
+    /// Per byte and for each of the two actors: between hardware threads of one core, cores that
+    /// share a cache, cores of one socket, and sockets.
     pub byte: [f64; 4],
-    /// To begin with another actor.
+    /// Switching to another actor.
     pub turn: f64,
-    /// From a push until a worker that has nothing else to do begins.
+    /// From a push until an idle worker that still polls starts the actor.
     pub wake: f64,
-    /// So long such a worker looks around, before it sleeps.
+    /// How long an idle worker polls before it sleeps.
     pub spin: f64,
-    /// From a push until one that sleeps begins.
+    /// From a push until a sleeping worker starts the actor.
     pub asleep: f64,
 }
 
 impl Default for Costs {
-    /// A cache line of 64 bytes between two cores costs each side about 6 ns in a stream, where the
-    /// lines are asked for ahead; three times that between cores that share no cache. To wake a thread on
-    /// another core by a futex takes 15 to 25 µs in a virtual machine.
+    /// In a stream with prefetching, moving a cache line of 64 bytes between two cores costs each
+    /// side about 6 ns; three times as much between cores without a common cache. Waking a thread
+    /// on another core by a futex takes 15 to 25 µs in a virtual machine.
     fn default() -> Costs {
         Costs {
             byte: [0.05, 0.1, 0.3, 0.6],
@@ -44,16 +44,19 @@ impl Default for Costs {
     }
 }
 
-/// What others leave of a core makes a difference when it is less than this part of what they leave of another.
+/// A core's available capacity differs from the largest one only if it is below this fraction of
+/// it.
 const SIMILAR_AVAILABILITY: f64 = 0.8;
 
-/// How a worker chooses what runs next.
+/// The policy by which a worker chooses the next actor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Who became ready first, and who is behind its promise before that, which leaves the others a part.
+    /// The actor that became ready first. Actors behind their reserved rate precede, and leave the
+    /// others a fraction of the time.
     #[default]
     EventDriven,
-    /// All in turn, whether they can fire or not, each until it can no more: section 3 of the paper.
+    /// All actors in turn, whether they can fire or not, each until it cannot fire: section 3 of
+    /// the paper.
     RoundRobin,
 }
 
@@ -61,7 +64,7 @@ pub enum Scheduling {
 pub struct Machine {
     pub cores: Vec<Core>,
     pub costs: Costs,
-    /// How its workers choose: what is mapped is judged by that.
+    /// The scheduling policy of the workers; simulation uses the same.
     pub scheduling: Scheduling,
 }
 
@@ -71,7 +74,8 @@ impl Machine {
         Machine::with_topology(cores, 1, cores.max(1), cores.max(1))
     }
 
-    /// Equal cores: so many `threads` to a physical core, so many cores to a `cache` and a `socket`.
+    /// Equal cores with `threads` hardware threads per physical core, `cache` cores per cache and
+    /// `socket` cores per socket.
     pub fn with_topology(cores: usize, threads: usize, cache: usize, socket: usize) -> Machine {
         let core = |i: usize| Core {
             speed: 1.0,
@@ -90,7 +94,7 @@ impl Machine {
         self.cores.len()
     }
 
-    /// How far two cores are from each other: an index of [`Costs::byte`].
+    /// The distance of two cores, as an index of [`Costs::byte`].
     pub fn distance(&self, a: u32, b: u32) -> usize {
         let (a, b) = (&self.cores[a as usize], &self.cores[b as usize]);
         match () {
@@ -101,7 +105,7 @@ impl Machine {
         }
     }
 
-    /// What a byte between two cores costs each of them.
+    /// The cost of a byte between two cores, for each of them.
     pub fn byte(&self, a: u32, b: u32) -> f64 {
         match a == b {
             true => 0.0,
@@ -109,12 +113,12 @@ impl Machine {
         }
     }
 
-    /// What a byte costs between two cores that share a cache, as most do.
+    /// The cost of a byte between two cores that share a cache, which is the usual case.
     pub fn shared_cache_byte(&self) -> f64 {
         self.costs.byte[1]
     }
 
-    /// What a byte between two cores may cost each of them at the most.
+    /// The largest cost of a byte between any two of the cores.
     pub fn farthest_byte(&self) -> f64 {
         let differ = |of: fn(&Core) -> u32| self.cores.iter().any(|c| of(c) != of(&self.cores[0]));
         let far = match () {
@@ -126,7 +130,7 @@ impl Machine {
         self.costs.byte[..=far].iter().copied().fold(0.0, f64::max)
     }
 
-    /// All cores together, in cores of speed 1.
+    /// Sum of the core speeds.
     pub fn capacity(&self) -> f64 {
         self.cores.iter().map(|c| c.speed).sum()
     }
@@ -136,7 +140,7 @@ impl Machine {
         self.cores.iter().map(|c| c.speed).fold(0.0, f64::max)
     }
 
-    /// Whether one core is as good as another, and as near to any.
+    /// True if all cores have the same speed and the same distance from each other.
     pub fn uniform(&self) -> bool {
         let cores = 0..self.cores.len() as u32;
         let Some(first) = self.cores.first() else {
@@ -150,8 +154,8 @@ impl Machine {
             })
     }
 
-    /// Each core as fast as what others leave of it, core by core. Where they leave about as much of each, or have
-    /// nothing, one is as good as another.
+    /// Scales the speed of each core by the fraction of it that other programs leave (`left`).
+    /// Cores with similar fractions are treated as equal.
     pub fn with_available(&self, left: &[f64]) -> Machine {
         let mut machine = self.clone();
         let most = left.iter().copied().fold(0.0, f64::max);
@@ -165,7 +169,7 @@ impl Machine {
         machine
     }
 
-    /// Only these cores, in this order.
+    /// The machine with these cores only, in this order.
     pub fn subset(&self, cores: &[u32]) -> Machine {
         Machine {
             cores: cores.iter().map(|&c| self.cores[c as usize]).collect(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The applications that share a machine, each with its measured graph, and what is wished for them.
+//! The workload: the applications that share a machine, each with its measured graph and its
+//! constraints.
 
 use super::cost_profile::CostProfile;
 use super::format::format_number;
@@ -12,22 +13,24 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Actor {
     pub name: String,
-    /// Nanoseconds a unit on a core of speed 1, what its channels cost on one core included.
+    /// Nanoseconds per unit on a core of speed 1, including the cost of its channels within one
+    /// core.
     pub time: f64,
-    /// Firings a unit: it moves on in steps of one.
+    /// Firings per unit.
     pub firings: f64,
-    /// The core that it must stay on.
+    /// The core that the actor is pinned to.
     pub pin: Option<u32>,
 }
 
-/// Nanoseconds: a firing that lasts as long is one, also where it is for many units; a shorter one is counted once for
-/// each of them at the least, so that what hardly ever fires says nothing wrong about its application's rate.
+/// A firing of at least this many nanoseconds is simulated as one firing, even if it produces many
+/// units. Shorter firings are counted at least once per unit; otherwise an actor that rarely fires
+/// would distort the rate of its application.
 const LONG_FIRING_NS: f64 = 1e6;
-/// A firing that lasts for longer is a mistake.
+/// Longer firings are taken for an error in the description.
 const FIRING_MAX_NS: f64 = 1e12;
 
 impl Actor {
-    /// Firings a unit, as they are simulated.
+    /// Firings per unit in the simulation.
     pub(crate) fn steps(&self) -> f64 {
         let each = self.time / self.firings;
         match (LONG_FIRING_NS..FIRING_MAX_NS).contains(&each) {
@@ -36,7 +39,7 @@ impl Actor {
         }
     }
 
-    /// Nanoseconds of one firing, which nothing interrupts.
+    /// Nanoseconds per firing. A firing is not preempted.
     pub(crate) fn firing(&self) -> f64 {
         self.time / self.steps()
     }
@@ -46,51 +49,52 @@ impl Actor {
 pub struct Channel {
     pub from: usize,
     pub to: usize,
-    /// Elements a unit.
+    /// Elements per unit.
     pub elements: f64,
-    /// Bytes of an element.
+    /// Bytes per element.
     pub size: f64,
-    /// In elements.
+    /// Capacity in elements.
     pub capacity: f64,
 }
 
-/// The priorities that workers tell apart, in the runtime: beyond these, the nearest.
+/// The priorities that the runtime distinguishes; others are clamped.
 const PRIORITY_RANGE: (i32, i32) = (-4, 3);
 
-/// As what has this priority runs.
+/// The priority that the runtime uses for this one.
 pub fn clamp_priority(priority: i32) -> i32 {
     priority.clamp(PRIORITY_RANGE.0, PRIORITY_RANGE.1)
 }
 
-/// An application; what it does is counted in units of its own, such as frames.
+/// An application. Its progress is counted in units that it defines, such as frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct App {
     pub name: String,
     pub unit: String,
-    /// One that workers [tell apart](told_apart) from others.
+    /// Within the range of [`clamp_priority`].
     pub priority: i32,
-    /// Units a second that it is to have.
+    /// Reserved rate, in units per second.
     pub promise: Option<f64>,
-    /// Cores that it has at the most: 0.5 is half of one.
+    /// Upper limit of CPU usage in cores: 0.5 is half a core.
     pub share: Option<f64>,
     pub actors: Vec<Actor>,
     pub channels: Vec<Channel>,
-    /// How what its actors cost varies along the stream, where that is known.
+    /// How the cost of its actors varies along the stream, if known.
     pub cost_profile: Option<CostProfile>,
 }
 
 impl App {
-    /// Where each actor must stay.
+    /// The pin of each actor.
     pub(crate) fn pins(&self) -> Vec<Option<u32>> {
         self.actors.iter().map(|a| a.pin).collect()
     }
 
-    /// Nanoseconds of all actors together a unit.
+    /// Nanoseconds per unit, all actors together.
     pub fn work(&self) -> f64 {
         self.actors.iter().map(|a| a.time).sum()
     }
 
-    /// Nanoseconds a unit of the actor that takes longest, where each of its bytes costs so much.
+    /// Nanoseconds per unit of the slowest actor, if each byte of its channels costs `byte`
+    /// nanoseconds.
     fn slowest_actor_ns(&self, speed: f64, byte: f64) -> f64 {
         let mut times: Vec<f64> = self.actors.iter().map(|a| a.time / speed).collect();
         for c in self.channels.iter().filter(|c| c.from != c.to) {
@@ -100,14 +104,15 @@ impl App {
         times.into_iter().fold(0.0, f64::max)
     }
 
-    /// Units a second that it gets at the most, by its promise and by its share, where a unit takes so many nanoseconds.
+    /// The maximum rate (units per second) by reserved rate and CPU limit, if a unit takes `work`
+    /// nanoseconds.
     pub(crate) fn rate_limit(&self, work: f64) -> Option<f64> {
         let by_share = self.share.map(|share| share * NS_PER_S / work);
         self.promise.into_iter().chain(by_share).reduce(f64::min)
     }
 
-    /// Of so many units a second, those that it can have at all where the fastest core is so fast: what is promised beyond
-    /// them makes no difference.
+    /// The part of a reserved rate (units per second) that is achievable on a core of speed
+    /// `fastest`. A reservation above it is treated as this rate.
     pub(crate) fn achievable_rate(&self, promise: f64, fastest: f64) -> f64 {
         promise.min(fastest * NS_PER_S / self.heaviest_actor_ns().max(1e-9))
     }
@@ -117,18 +122,18 @@ impl App {
     }
 }
 
-/// Actors are numbered through all applications, in order; a placement is a core for each.
+/// Actors are numbered consecutively through all applications. A placement has one core per actor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mix {
     pub apps: Vec<App>,
-    /// Cores that only this application may use, or none at all.
+    /// Cores reserved for one application, or for none (unused).
     pub exclusive: Vec<(u32, Option<usize>)>,
 }
 
-/// A rate within this share of what was promised keeps the promise.
+/// A rate within this fraction of the reserved rate meets the reservation.
 pub const RATE_TOLERANCE: f64 = 0.02;
 pub(crate) const NS_PER_S: f64 = 1e9;
-/// A unit that takes a year is a mistake.
+/// Upper limit of times and counts: a year in nanoseconds.
 const VALUE_MAX: f64 = 3.2e16;
 
 impl Mix {
@@ -136,7 +141,7 @@ impl Mix {
         self.apps.iter().map(|a| a.actors.len()).sum()
     }
 
-    /// The numbers of each application's actors.
+    /// The range of actor numbers of each application.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         let mut first = 0;
         let range = |app: &App| {
@@ -147,7 +152,7 @@ impl Mix {
         self.apps.iter().map(range).collect()
     }
 
-    /// The priorities that there are, the highest first.
+    /// The priorities in use, highest first.
     pub(crate) fn priority_levels(&self) -> Vec<i32> {
         let mut levels: Vec<i32> = self.apps.iter().map(|a| a.priority).collect();
         levels.sort_unstable_by_key(|&p| std::cmp::Reverse(p));
@@ -155,8 +160,8 @@ impl Mix {
         levels
     }
 
-    /// How busy each actor is, as a share of a core of speed 1, when each application makes so many
-    /// units a second.
+    /// The load of each actor as a fraction of a core of speed 1, at the given rates (units per
+    /// second).
     pub fn graph(&self, rates: &[f64]) -> Graph {
         let mut graph = Graph::default();
         for (app, rate) in self.apps.iter().zip(rates) {
@@ -172,15 +177,17 @@ impl Mix {
         graph
     }
 
-    /// The rates to place for: by priority, the highest first, what was promised, and of what is left equal shares of
-    /// the cores for the others, as far as each can use them.
+    /// The rates to place for, in units per second. By priority, highest first: reserved rates,
+    /// then equal shares of the remaining cores for the other applications, as far as each can use
+    /// its share (max-min fairness).
     pub fn targets(&self, machine: &Machine) -> Vec<f64> {
         let fastest = machine.fastest();
         let mut left = machine.capacity();
         let mut rates = vec![0.0; self.apps.len()];
         let mut order: Vec<usize> = (0..self.apps.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(self.apps[i].priority));
-        // What the busiest actor can make on a core of its own, far from the others.
+        // The rate of the slowest actor on a core of its own, at the largest distance from its
+        // neighbors.
         let far = machine.byte(0, machine.workers() as u32 - 1);
         let alone: Vec<f64> = self
             .apps
@@ -203,7 +210,7 @@ impl Mix {
                 rates[i] = promise.min(alone[i]).min(left / work);
                 left = (left - rates[i] * work).max(0.0);
             }
-            // Who can use least is served first, so that what it leaves is shared by the others.
+            // In ascending order of usable capacity, so that unused shares go to the others.
             rest.sort_by(|&a, &b| most(a).total_cmp(&most(b)));
             let mut waiting = rest.len();
             for i in rest {
@@ -216,7 +223,7 @@ impl Mix {
         rates
     }
 
-    /// What makes no sense, before anything is computed from it.
+    /// Rejects invalid input before anything is computed from it.
     pub fn check(&self, machine: &Machine) -> Result<(), Problem> {
         let cores = machine.cores.len();
         if cores == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is mapped and onto what: the machine, the mix of applications, and their graph.
+//! The problem: machine, workload, actor graph, cost profiles, and errors.
 
 pub mod cost_profile;
 pub mod format;

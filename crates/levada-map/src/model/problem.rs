@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What cannot be mapped, and what to do about it.
+/// What is wrong with the input, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub what: String,

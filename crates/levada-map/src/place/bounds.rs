@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a placement is out of reach of: rates that no schedule can give, since some core would have to compute for longer than
-//! there is time. Of very many actors, simulating a placement takes long, and most need no more than this to be seen to be
-//! worse than another.
+//! Bounds that need no simulation: the load of the busiest worker from below, mean rates from
+//! above.
+//!
+//! The rate bounds hold for every schedule of a placement, since no core can compute for longer
+//! than the time there is. For mixes with very many actors they reject most candidates without a
+//! simulation.
 
 use crate::model::graph::Graph;
 use crate::model::machine::Machine;
 use crate::model::mix::{Mix, NS_PER_S, RATE_TOLERANCE};
 
-/// Each makes the bound a little lower; after so many, hardly any more.
+/// Rounds of price updates for the rate bound; further rounds hardly improve it.
 const ROUNDS: usize = 24;
-/// The same of what is missing; and of so many priorities, the highest.
+/// Rounds of price updates for the shortfall bound, and the number of priority levels (highest
+/// first) for which it is computed.
 const SHORTFALL_ROUNDS: usize = 64;
 const LEVELS_MAX: usize = 4;
 
-/// What one application's unit asks of each core.
+/// What a unit of one application requires of each core: core number and seconds.
 type CoreDemand = Vec<(u32, f64)>;
 
 pub(crate) struct UpperBound {
-    /// The mean of the logarithms of the rates is no more than this.
+    /// Upper bound on the mean of the logarithms of the rates.
     pub mean_log_rate: f64,
-    /// So much is missing of what was promised, at the least, in all priorities from the highest to each.
+    /// Lower bound on the total shortfall of reserved rates, cumulated over the priority levels
+    /// from the highest to each.
     pub shortfall: Vec<f64>,
 }
 
@@ -33,11 +38,12 @@ impl UpperBound {
     }
 }
 
-/// The mean of the logarithms of the rates is no more than this wherever the actors are: all cores together do no more work,
-/// and nobody is faster than its heaviest actor on the fastest core, or than it is held to.
+/// Upper bound on the mean of the logarithms of the rates over all placements: all cores together
+/// do no more work than their capacity, and no application exceeds its rate limit or the rate of
+/// its heaviest actor on the fastest core.
 pub(crate) fn mean_log_rate_bound_anywhere(mix: &Mix, machine: &Machine) -> f64 {
     let fastest = machine.fastest();
-    // Of each the most that it can use of the cores, and what a unit asks of them.
+    // For each application, the core capacity that it can use and the core seconds per unit.
     let mut apps: Vec<(f64, f64)> = mix
         .apps
         .iter()
@@ -48,7 +54,7 @@ pub(crate) fn mean_log_rate_bound_anywhere(mix: &Mix, machine: &Machine) -> f64 
             (held.map_or(alone, |held| held.min(alone)) * unit, unit)
         })
         .collect();
-    // Equal parts make the mean as large as it can be, and who can use less than that leaves more to the others.
+    // Equal shares maximize the mean logarithm; what an application cannot use goes to the others.
     apps.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut left, mut sum) = (machine.capacity(), 0.0);
     for (served, (mean_log_rate_bound, unit)) in apps.iter().enumerate() {
@@ -59,12 +65,11 @@ pub(crate) fn mean_log_rate_bound_anywhere(mix: &Mix, machine: &Machine) -> f64 
     sum / apps.len().max(1) as f64
 }
 
-/// The mean of the logarithms of the rates is no more than this, whoever goes first.
+/// Upper bound on the mean log rate of a placement, by Lagrangian duality.
 ///
-/// Let each core have a price for all of its time, of as much as there are applications together. An application that makes
-/// a unit for each price of one that its unit costs makes the mean as large as it can be for any schedule that is
-/// paid so; and no schedule gives more than is paid for, whatever the prices are. What those rates would ask of a core says
-/// by how much its price is to rise or fall, and each time that is done the bound comes closer.
+/// Core prices sum to the number of applications; an application's best rate is the inverse of the
+/// price of one unit of its work. Any price vector gives a valid bound. Prices are updated
+/// multiplicatively by the load that these rates cause, `ROUNDS` times.
 fn mean_log_rate_bound(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> f64 {
     let apps = mix.apps.len() as f64;
     let cores = machine.workers() + mix.apps.len();
@@ -108,10 +113,12 @@ fn shortfall(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> Vec<f64> {
     levels.map(least).collect()
 }
 
-/// Of what asks so much of cores for all that is promised to each, so many parts are missing at the least.
+/// Lower bound on the total shortfall (fractions of reserved rates, summed), if `promised` lists
+/// what the reserved rates require of each core.
 ///
-/// Again each core has a price: who pays more than one for all of it does without, others pay, and what is not paid for is
-/// not made. Where more is asked of a core than there is its price rises, and else it falls, by less each time.
+/// The dual problem again: given core prices, an application whose reservation costs more than 1 is
+/// dropped (shortfall 1), the others pay. Prices follow a subgradient with diminishing steps: they
+/// rise where the load exceeds the core and fall otherwise. The best bound of all rounds counts.
 fn shortfall_bound(promised: &[CoreDemand], cores: usize) -> f64 {
     let mut prices = vec![0.0; cores];
     let mut mean_log_rate_bound: f64 = 0.0;
@@ -139,7 +146,7 @@ fn shortfall_bound(promised: &[CoreDemand], cores: usize) -> f64 {
     mean_log_rate_bound * (1.0 - RATE_TOLERANCE)
 }
 
-/// What a unit of each application asks of each core, in seconds, with what its bytes cost.
+/// What a unit of each application requires of each core in seconds, including traffic.
 fn demand(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<CoreDemand> {
     let mut on = vec![0.0; machine.workers()];
     let each = mix
@@ -163,7 +170,8 @@ fn demand(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<CoreDemand> {
                 (ns > 0.0).then_some((core, ns * 1e-9))
             };
             let mut unit: CoreDemand = seats.iter().filter_map(take).collect();
-            // What is promised a rate gets no more: as if it had a core that can do as much.
+            // An application gets no more than its reserved rate: modeled as a core of its own with
+            // that capacity.
             unit.extend(
                 app.promise
                     .map(|rate| ((machine.workers() + number) as u32, 1.0 / rate)),
@@ -173,8 +181,9 @@ fn demand(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<CoreDemand> {
     each.collect()
 }
 
-/// No placement makes the busiest worker less busy than this: the heaviest actor on the fastest core, what is pinned to one
-/// core, or all that may go anywhere, spread evenly over what is pinned.
+/// Lower bound on the load of the busiest worker over all placements: the heaviest actor on the
+/// fastest core, the load pinned to one core, or the unpinned load spread evenly over the pinned
+/// load.
 pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
     let fastest = machine.fastest();
     let (mut heaviest, mut free) = (0.0f64, 0.0);
@@ -197,7 +206,8 @@ pub fn lower_bound(graph: &Graph, machine: &Machine) -> f64 {
         .collect();
     cores.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mean_log_rate_bound = cores.last().map_or(0.0, |core| core.0);
-    // On the cores with the least, as high as it comes, until the next one has no more than that.
+    // Water filling: from the core with the least pinned load on, until the level is below the next
+    // core's pinned load.
     let (mut even, mut speed, mut work) = (0.0, 0.0, free);
     for (pinned, faster) in cores {
         if speed > 0.0 && pinned >= even {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All placements, where actors and workers are few: the best one for certain.
+//! Exhaustive search over all placements, for few actors and workers.
 
 use super::loads::Loads;
 use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 
-/// So many placements are looked at within a few milliseconds.
+/// The number of placements that are evaluated within a few milliseconds.
 const PLACEMENTS_MAX: usize = 1 << 15;
-/// Within this share of the smallest bottleneck, less traffic is worth more than evenness.
+/// Among bottlenecks within this fraction of the smallest one, less traffic is preferred.
 const BOTTLENECK_TOLERANCE: f64 = 0.02;
 
-/// The placement with the smallest bottleneck, and among those that come close to it the one with
-/// the least traffic. None where there are too many to try.
+/// The placement with the smallest bottleneck; among those within the tolerance, the one with the
+/// least traffic. None if there are too many placements, different cores or pins.
 pub fn place(graph: &Graph, machine: &Machine) -> Option<Placement> {
     if !machine.uniform() || graph.pins.iter().any(Option::is_some) {
         return None;
     }
-    // The workers are alike, so the first actor may as well sit on the first.
+    // Workers are interchangeable, so the first actor stays on the first one.
     let free = graph.busy.len().checked_sub(1)?;
     let count = machine.workers().checked_pow(u32::try_from(free).ok()?)?;
     if count > PLACEMENTS_MAX {
@@ -40,7 +40,7 @@ pub fn place(graph: &Graph, machine: &Machine) -> Option<Placement> {
     best.map(|(_, placement)| placement)
 }
 
-/// Counts through all placements, as an odometer does.
+/// Enumerates all placements in the order of an odometer.
 fn for_each_placement(
     graph: &Graph,
     machine: &Machine,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Placing a graph so that the busiest worker has as little to do as can be: a few starts, each
-//! refined by moving and swapping actors.
+//! Placement heuristics that minimize the load of the busiest worker: several initial placements,
+//! each refined by local search (moves and swaps).
 
 use super::bounds::lower_bound;
 use super::exhaustive;
@@ -10,16 +10,17 @@ use crate::model::machine::Machine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The time that the busiest worker would need, traffic between workers included.
+/// The load of the busiest worker, including traffic between workers.
 pub fn bottleneck(graph: &Graph, machine: &Machine, placement: &[u32]) -> f64 {
     Loads::new(graph, machine, placement.to_vec()).cost().max
 }
 
-/// The best placement where there are few enough to try them all. Else a good one: the best of three
-/// starts (contiguous along the pipeline; heaviest first to the least loaded, actor by actor or by
-/// clusters of those that exchange much), each refined by moving and swapping actors as long as that
-/// helps. Where actors are many, those that exchange much stay together at first: instead of actor by actor
-/// the pipeline is cut a second time, where traffic counts.
+/// Places a graph: exhaustively if it is small; otherwise the best of three initial placements,
+/// each refined by local search.
+///
+/// Initial placements: contiguous pieces of the pipeline; longest processing time first, actor by
+/// actor; the same with clusters of actors that communicate much. For many actors the second is
+/// replaced by contiguous pieces that account for traffic.
 pub fn place(graph: &Graph, machine: &Machine) -> Placement {
     let actors = graph.busy.len();
     if machine.workers() <= 1 || actors == 0 {
@@ -32,7 +33,7 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
         cut_pipeline(graph, machine, false),
         match is_small(graph, machine) {
             true => heaviest_first(graph, machine, &(0..actors).collect::<Vec<_>>()),
-            // Actor by actor nothing would stay together, and all traffic would go far.
+            // Placing actor by actor would separate all neighbors.
             false => cut_pipeline(graph, machine, true),
         },
         heaviest_first(graph, machine, &clusters(graph, machine)),
@@ -49,12 +50,12 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
     is_better_than.map_or_else(|| vec![0; actors], Loads::into_placement)
 }
 
-/// A placement that starts from one that is in force and keeps to it where moving gains nothing.
+/// Improves a placement in use: refines it, and replaces it only by a clearly better one.
 pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
     let mut loads = Loads::new(graph, machine, current.to_vec());
     loads.refine();
     let fresh = place(graph, machine);
-    // Anew only if that is clearly better: moving many actors costs warm caches.
+    // A new placement must be clearly better, since moving many actors costs warm caches.
     let anew = Loads::new(
         graph,
         machine,
@@ -66,8 +67,8 @@ pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
     }
 }
 
-/// The same placement with its workers numbered so that as much work as possible stays where it is;
-/// only workers that are alike change their names.
+/// Renumbers the workers of `fresh` so that as much work as possible stays on its core. Only for
+/// interchangeable workers.
 pub fn relabel_workers(
     graph: &Graph,
     machine: &Machine,
@@ -100,14 +101,14 @@ pub fn relabel_workers(
     fresh.into_iter().map(name).collect()
 }
 
-/// Cuts the pipeline into as many pieces as there are workers so that the largest, by its work or also by what it
-/// exchanges with others, is smallest.
+/// Cuts the pipeline into one piece per worker so that the largest piece is as small as possible,
+/// by work or by work and traffic. Binary search over the size, greedy cuts.
 fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Placement {
     let actors = graph.busy.len();
     let order = pipeline_order(actors, graph.links.iter().map(|l| (l.from, l.to)));
     let mut turn = vec![0; actors];
     order.iter().enumerate().for_each(|(i, &a)| turn[a] = i);
-    // By turn: the others' turns, and how many bytes.
+    // By position in the pipeline: the positions of the neighbors, and the number of bytes.
     let mut near: Vec<Vec<(usize, f64)>> = vec![Vec::new(); actors];
     for l in &graph.links {
         if traffic_counts && l.from < actors && l.to < actors && l.from != l.to {
@@ -121,7 +122,7 @@ fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Place
         let (mut begin, mut worker) = (0, 0);
         while begin < actors {
             let speed = machine.cores.get(worker)?.speed;
-            // What is cut goes to the workers next to it, or it is taken so.
+            // Traffic that is cut is assumed to go to the adjacent worker.
             let byte = |a: usize, b: usize| match b < machine.workers() {
                 true => machine.byte(a as u32, b as u32),
                 false => 0.0,
@@ -130,7 +131,7 @@ fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Place
                 .checked_sub(1)
                 .map_or(0.0, |before| byte(before, worker));
             let on = byte(worker, worker + 1);
-            // The longest piece that fits: a longer one may cut less than a shorter one.
+            // The longest piece that fits; a longer piece may cut less traffic than a shorter one.
             let (mut end, mut work, mut traffic) = (begin, 0.0, 0.0);
             for at in begin..actors {
                 work += graph.busy[order[at]] / speed;
@@ -168,8 +169,9 @@ fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Place
     cut(high).unwrap_or_else(|| vec![0; actors])
 }
 
-/// The heaviest group left goes to the worker that is done with it first; `group` names one for each
-/// actor. With each actor a group of its own this is gLB.
+/// List scheduling, longest processing time first (Graham 1969): the heaviest remaining group goes
+/// to the worker that finishes it first. `group` has a group number per actor; with one actor per
+/// group this is the paper's gLB.
 pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Placement {
     let mut weight = vec![0.0f64; graph.busy.len()];
     let mut loads = vec![0.0f64; machine.workers()];
@@ -193,11 +195,11 @@ pub fn heaviest_first(graph: &Graph, machine: &Machine, group: &[usize]) -> Plac
         .collect()
 }
 
-/// The workers, for who asks which of them is done first with something more: of those that are as fast as each other the one
-/// with the least to do is.
+/// Workers in heaps by load, one heap per core speed: within a speed the least loaded worker
+/// finishes first.
 struct LeastBusy(Vec<(f64, SpeedClass)>);
 
-/// With what each has to do, and its number.
+/// A heap of loads (as bits of a non-negative float) and worker numbers.
 type SpeedClass = BinaryHeap<Reverse<(u64, u32)>>;
 
 impl LeastBusy {
@@ -215,7 +217,7 @@ impl LeastBusy {
         LeastBusy(classes)
     }
 
-    /// Who is done first with so much more has it to do; at one time, and where only rounding tells them apart, any of them.
+    /// Assigns the weight to the worker that finishes it first, and returns that worker.
     fn assign(&mut self, weight: f64) -> u32 {
         let firsts = self.0.iter().enumerate().filter_map(|(at, (speed, heap))| {
             let Reverse((load, worker)) = *heap.peek()?;
@@ -233,7 +235,8 @@ impl LeastBusy {
     }
 }
 
-/// Joins actors along the links that would cost most, as long as a worker can hold them evenly.
+/// Clusters actors along the links with the most traffic, while a worker can hold a cluster without
+/// imbalance.
 fn clusters(graph: &Graph, machine: &Machine) -> Vec<usize> {
     fn root(group: &mut [usize], mut a: usize) -> usize {
         while group[a] != a {
@@ -253,7 +256,7 @@ fn clusters(graph: &Graph, machine: &Machine) -> Vec<usize> {
     links.sort_by(|a, b| b.bytes.total_cmp(&a.bytes));
     for link in links {
         let (a, b) = (root(&mut group, link.from), root(&mut group, link.to));
-        // What is dearer to cut than to leave uneven is joined whatever it weighs.
+        // A link that costs more to cut than the imbalance is never cut.
         let dear = link.bytes * machine.shared_cache_byte() > weight[a].min(weight[b]);
         if a != b && (dear || weight[a] + weight[b] <= limit) {
             weight[a] += weight[b];
@@ -279,7 +282,7 @@ mod tests {
             let mut loads: Vec<f64> = (0..cores).map(|_| random.below(4) as f64).collect();
             let mut idle = LeastBusy::of(&machine, &loads);
             for _ in 0..500 {
-                // Whole numbers, which nothing rounds.
+                // Integers, so that sums are exact.
                 let weight = random.below(8) as f64;
                 let done = |w: usize| (loads[w] + weight) / machine.cores[w].speed;
                 let first = (0..cores).min_by(|&a, &b| done(a).total_cmp(&done(b)));

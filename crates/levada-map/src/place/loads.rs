@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The loads of all workers under a placement, kept up to date while actors move, and the search
-//! for better ones.
+//! Worker loads under a placement, updated incrementally while actors move, and local search on
+//! them.
 
 use crate::model::graph::{Graph, Placement};
 use crate::model::machine::Machine;
 use crate::place::bounds::lower_bound;
 
-/// What a placement costs. The busiest worker decides; among equals, the evenness and the traffic.
+/// The cost of a placement: the load of the busiest worker; among equals, balance and traffic.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub max: f64,
-    /// The sum of the squared loads, which contain the traffic.
+    /// The sum of squared loads, traffic included.
     squares: f64,
 }
 
@@ -24,17 +24,20 @@ impl Cost {
     }
 }
 
-/// Where every move of every actor can be tried: actors times the square of workers.
+/// Up to this product of actors and squared workers, every move of every actor is tried.
 const EXHAUSTIVE_TRIALS_MAX: usize = 1 << 17;
-/// Where not, a busiest worker this close to the bound is even enough; and so many of the least busy workers are tried, beside those of the neighbours.
+/// In larger graphs: how many of the least loaded workers are tried as targets, in addition to the
+/// workers of an actor's neighbors.
 const TARGETS: usize = 4;
-/// Or so many, where it has to be as even as that, and none of the others takes anything: so often, as that takes long.
+/// How many are tried instead if those accept nothing, and how often at most, since that is slow;
+/// and the ratio of the busiest worker to the lower bound at which the search stops.
 const TARGETS_WIDE: usize = 256;
 const WIDE_ROUNDS_MAX: usize = 32;
 const EVEN_RATIO: f64 = 1.03;
-/// Of no more than that are tried whether two that have changed places are as good where they were.
+/// Up to this number of moved actors, exchanged pairs are tested for being exchanged back.
 const PAIRS_MAX: usize = 64;
-/// Then, and after so many moves and swaps that were tried, times the workers, only the busiest is relieved.
+/// Budget of the full local search, in trials times workers; after that only the busiest worker is
+/// relieved.
 const TRIALS_MAX: usize = 1 << 22;
 
 pub struct Loads<'g> {
@@ -42,31 +45,31 @@ pub struct Loads<'g> {
     machine: &'g Machine,
     placement: Placement,
     loads: Vec<f64>,
-    /// For each actor, the others it exchanges with, and how many bytes.
+    /// For each actor, its neighbors and the bytes exchanged with them.
     neighbors: Vec<Vec<(usize, f64)>>,
-    /// For each actor, the most that any worker can be spared of traffic when it moves.
+    /// For each actor, an upper bound on the traffic that any worker saves when it moves.
     saving_max: Vec<f64>,
 }
 
-/// Whether every move of every actor can be tried.
+/// True if every move of every actor can be tried.
 pub fn is_small(graph: &Graph, machine: &Machine) -> bool {
     graph.busy.len() * machine.workers().pow(2) <= EXHAUSTIVE_TRIALS_MAX
 }
 
-/// What is found out while moves are tried: nothing is moved for it, and of most it is seen at once that they gain
-/// nothing.
+/// State of a search step. Moves are evaluated without being made, and most are rejected by a
+/// bound.
 struct Trial {
     is: Cost,
-    /// Of what was tried, and of what is.
+    /// The best cost so far, including the current one.
     best: Cost,
-    /// Workers, the busiest first.
+    /// Workers in descending order of load.
     ranked: Vec<u32>,
-    /// Workers that what is tried has to do with, and what their loads would be.
+    /// The workers that the trial affects, and their resulting loads.
     touched: Vec<(u32, f64)>,
 }
 
 impl Trial {
-    /// Nothing is better than the best so far in which a worker has so much to do, however that was rounded.
+    /// True if no move that gives some worker this load can be the best one, rounding included.
     fn cannot_improve(&self, load: f64) -> bool {
         load > self.best.max * (1.0 + 1e-6)
     }
@@ -115,7 +118,7 @@ impl<'g> Loads<'g> {
         }
     }
 
-    /// All work and all traffic.
+    /// Total work and traffic.
     pub fn total(&self) -> f64 {
         self.loads.iter().sum()
     }
@@ -146,8 +149,8 @@ impl<'g> Loads<'g> {
         self.placement[actor] = to;
     }
 
-    /// Moves, then swaps, always the best one there is, as long as one helps. Where there are too
-    /// many to try, or so many have been tried, only those that relieve the busiest worker.
+    /// Local search: the best move, then the best swap, while one improves the cost. If the graph
+    /// is large or the budget is used up, only the busiest worker is relieved.
     pub fn refine(&mut self) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
@@ -164,13 +167,14 @@ impl<'g> Loads<'g> {
         self.relieve_to(EVEN_RATIO, 0);
     }
 
-    /// The busiest worker until it is this close to the bound, and nothing else: where none of the least busy takes anything
-    /// of it, many are asked.
+    /// Relieves the busiest worker until its load is within `even` of the lower bound, with a wide
+    /// choice of targets if the least loaded workers accept nothing.
     pub fn even_out(&mut self, even: f64) {
         self.relieve_to(even, WIDE_ROUNDS_MAX);
     }
 
-    /// Asked are few workers, and, so often, many where these take nothing.
+    /// Relieves the busiest worker until it meets the goal; `wide_rounds` rounds may try many
+    /// targets.
     fn relieve_to(&mut self, even: f64, mut wide_rounds: usize) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); workers];
@@ -178,7 +182,7 @@ impl<'g> Loads<'g> {
             members[self.placement[actor] as usize].push(actor);
         }
         let goal = lower_bound(self.graph, self.machine) * even;
-        // Every round makes the cost smaller, so this ends; the bound is for huge graphs.
+        // Every round reduces the cost, so the loop ends; the limit is for huge graphs.
         for _ in 0..4 * actors + 16 {
             if self.relieve(&mut members, goal, TARGETS) {
                 continue;
@@ -190,8 +194,8 @@ impl<'g> Loads<'g> {
         }
     }
 
-    /// Where they are now; but who was elsewhere before, and whose way from there makes the busiest worker less busy by
-    /// less than this part only, is still there: first what has least to do, then two that have changed places.
+    /// Undoes moves from `before` that reduce the bottleneck by less than the fraction `part`:
+    /// first single actors, lightest first, then exchanged pairs.
     pub fn undo_small_moves(mut self, before: &[u32], part: f64) -> Placement {
         let most = self.cost().max * (1.0 + part);
         let moved = |a: &usize| self.is_free(*a) && self.placement[*a] != before[*a];
@@ -214,7 +218,8 @@ impl<'g> Loads<'g> {
         self.placement
     }
 
-    /// Puts these where they were before, unless one worker has more to do then than the most.
+    /// Moves these actors back unless a worker would exceed `most`. Returns whether they were
+    /// moved.
     fn put_back(&mut self, actors: &[usize], before: &[u32], most: f64) -> bool {
         let there: Vec<u32> = actors.iter().map(|&a| self.placement[a]).collect();
         actors.iter().for_each(|&a| self.shift(a, before[a]));
@@ -236,7 +241,7 @@ impl<'g> Loads<'g> {
             .unwrap_or(0) as u32
     }
 
-    /// What this actor computes, where it would be.
+    /// The work of an actor on a worker.
     fn time(&self, actor: usize, worker: u32) -> f64 {
         self.graph.busy[actor] / self.machine.cores[worker as usize].speed
     }
@@ -253,7 +258,7 @@ impl<'g> Loads<'g> {
         }
     }
 
-    /// Is this better than the best so far? Then it is that.
+    /// Returns whether the moves improve on the best cost so far, and records it.
     fn gains(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> bool {
         let cost = self.cost_after(trial, moves);
         let is_better_than = cost.is_better_than(&trial.best);
@@ -263,7 +268,7 @@ impl<'g> Loads<'g> {
         is_better_than
     }
 
-    /// What it would cost, were these moved one after the other.
+    /// The cost after these moves, made in order.
     fn cost_after(&self, trial: &mut Trial, moves: &[(usize, u32)]) -> Cost {
         let Trial {
             is,
@@ -324,7 +329,7 @@ impl<'g> Loads<'g> {
         found.is_some()
     }
 
-    /// Swaps only with the busiest worker: no other swap makes it less busy.
+    /// The best swap that involves the busiest worker: no other swap relieves it.
     fn best_swap(&mut self) -> bool {
         let busiest = self.busiest();
         let (inside, outside): (Vec<usize>, Vec<usize>) = (0..self.placement.len())
@@ -355,7 +360,7 @@ impl<'g> Loads<'g> {
         found.is_some()
     }
 
-    /// Makes what was found best.
+    /// Makes the moves that were found best.
     fn make(&mut self, trial: &Trial, moves: &[(usize, u32)]) {
         moves.iter().for_each(|&(actor, to)| self.shift(actor, to));
         let (before, said, is) = (trial.is, trial.best, self.cost());
@@ -364,8 +369,9 @@ impl<'g> Loads<'g> {
         debug_assert!(close(said.squares, is.squares, before.squares));
     }
 
-    /// Moves an actor of the busiest worker away, or swaps it for a lighter one, so that none of the
-    /// workers that this touches is as busy as that one was. So many of the least busy are asked.
+    /// Moves an actor of the busiest worker to another one, or swaps it for a lighter one, so that
+    /// no affected worker is as loaded as the busiest one was. Tries the `asked` least loaded
+    /// workers.
     fn relieve(&mut self, members: &mut [Vec<usize>], goal: f64, asked: usize) -> bool {
         let busiest = self.busiest();
         let was = self.loads[busiest as usize];
@@ -427,7 +433,7 @@ impl<'g> Loads<'g> {
         found.is_some()
     }
 
-    /// The busiest of the workers that a move of this actor from there touched.
+    /// The largest load among the workers affected by moving the actor away from `from`.
     fn touched(&self, actor: usize, from: u32) -> f64 {
         let here = self.placement[actor];
         let neighbors = self.neighbors[actor].iter().map(|n| self.placement[n.0]);

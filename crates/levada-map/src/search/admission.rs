@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Admission: what would become of the promises if this were loaded, too. What is held against a load is what it
-//! changes: a promise that cannot be kept anyway is no reason against one that takes nothing from it.
+//! Admission test: the effect of a load on reserved rates, predicted by simulation. A load is
+//! rejected for what it changes: a reservation that is missed anyway is no reason against a load
+//! that takes nothing from it.
 
 use super::strategy::{place_new_only, remap};
 use crate::model::graph::Placement;
@@ -11,20 +12,20 @@ use crate::sim::{Simulated, simulate};
 use std::cell::OnceCell;
 use std::fmt;
 
-/// Applications, and where each actor is, if it is anywhere yet.
+/// Applications, and the core of each actor that is placed already.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedMix<'a> {
     pub mix: &'a Mix,
     pub current: &'a [Option<u32>],
 }
 
-/// A promise, and what the application would get.
+/// A reserved rate, and the rate predicted for the application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
-    /// In the mix with what is to be loaded.
+    /// Index in the mix that includes the load.
     pub app: usize,
     pub promised: f64,
-    /// What it would get without the load; none: it is promised with it.
+    /// The rate predicted without the load; none if the reservation comes with the load.
     pub before: Option<f64>,
     pub expected: f64,
 }
@@ -33,7 +34,8 @@ fn keeps(promised: f64, rate: f64) -> bool {
     rate >= promised * (1.0 - RATE_TOLERANCE)
 }
 
-/// A promise that is broken anyway is made clearly worse by so much.
+/// A reservation that is missed anyway counts as broken if the load reduces its rate by this
+/// fraction.
 const WORSE_RATIO: f64 = 0.05;
 
 impl Promise {
@@ -45,7 +47,8 @@ impl Promise {
         keeps(self.promised, rate)
     }
 
-    /// Whether the load breaks it: it would be kept without, or come clearly closer, or comes with the load.
+    /// Whether the load breaks the reservation: it would be met without the load, or be clearly
+    /// closer to being met, or comes with the load.
     pub fn broken(&self) -> bool {
         !self.kept()
             && match self.before {
@@ -58,12 +61,12 @@ impl Promise {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admission {
     pub placement: Placement,
-    /// Units a second of each application.
+    /// Units per second of each application.
     pub rates: Vec<f64>,
     pub promises: Vec<Promise>,
-    /// In words, one for each promise that would be broken by the load.
+    /// A sentence for each reservation that the load breaks.
     pub broken: Vec<String>,
-    /// And one for each that is not kept, with it or without.
+    /// A sentence for each reservation that is missed with and without the load.
     pub missed: Vec<String>,
 }
 
@@ -87,9 +90,10 @@ impl fmt::Display for Admission {
     }
 }
 
-/// What is there, and what would be there `after` the load, and what that does to each promise. Where all are kept with
-/// everybody where he is, nothing is mapped: that takes long where much runs. Where not, it is, since moving somebody may keep
-/// them. Applications of one name are the same one. Each is simulated for so many steps at the least.
+/// Predicts what the load does to each reserved rate; `before` is the mix without it, `after` the
+/// mix with it. If all reservations are met with every running actor on its core, nothing is
+/// remapped, since remapping takes long. Applications are matched by name. Each mix is simulated
+/// for at least `steps` steps.
 pub fn admit(
     before: PlacedMix,
     after: PlacedMix,
@@ -102,7 +106,7 @@ pub fn admit(
         true => predict(before, machine, steps)?.1,
         false => Vec::new(),
     };
-    // A new version that is promised more than the old one is promised something new.
+    // A new version that reserves more than the old one has a new reservation.
     let has = |name: &str, promised: f64| {
         let before = before.mix.apps.iter().zip(&had);
         let same = |a: &App| a.name == name && a.promise.is_some_and(|p| p >= promised);
@@ -138,7 +142,8 @@ pub fn admit(
     })
 }
 
-/// Where everybody would be, and what each would get there.
+/// The placement and the rates: with running actors in place if that meets all reservations,
+/// otherwise remapped.
 fn predict(
     placed: PlacedMix,
     machine: &Machine,
@@ -159,14 +164,14 @@ fn predict(
     }
 }
 
-/// The most steps that are simulated for that.
+/// Maximum number of simulated steps.
 const STEPS_MAX: usize = 1 << 20;
-/// Units of what is promised, and firings, that are to be seen, and seconds: until channels are full, who fills them
-/// gets what he is promised, whoever takes it.
+/// Minimum length of the simulation: units of each reservation (and longest firings), and seconds.
+/// Until channels are full a source reaches its rate even if nothing consumes its output.
 const UNITS_MIN: f64 = 32.0;
 const SECONDS_MIN: f64 = 0.25;
 
-/// Simulated until each promise, and the longest firing, can be seen.
+/// Simulates until each reservation and the longest firing are covered.
 fn simulate_long_enough(
     mix: &Mix,
     machine: &Machine,
@@ -188,7 +193,7 @@ fn simulate_long_enough(
         if made.seconds >= wanted || steps >= STEPS_MAX {
             return made;
         }
-        // Steps go on about as they have begun, and each time it begins anew.
+        // The simulation starts from the beginning each time; the number of steps is extrapolated.
         let times = 1.25 * wanted / made.seconds.max(1e-9);
         steps = ((times.max(2.0) * steps as f64) as usize).min(STEPS_MAX);
     }
@@ -210,7 +215,7 @@ fn describe(mix: &Mix, promise: &Promise) -> String {
     }
 }
 
-/// One of its actors takes longer for a unit than there is.
+/// An explanation if one actor needs more than a core for the reserved rate.
 fn actor_too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<String> {
     let of = &mix.apps[promise.app];
     let heavy = of
@@ -224,17 +229,17 @@ fn actor_too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<St
     })
 }
 
-/// Firings that last for longer than this can hold up others.
+/// Longer firings can delay other actors noticeably.
 const SHORT_FIRING_NS: f64 = 1e6;
 
-/// Who fires for so long beside a promise that it would be kept if those firings were shorter.
+/// Finds applications whose long firings break a reservation: with shorter firings it would be met.
 struct Bottlenecks<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
     placement: &'a [u32],
     steps: usize,
-    /// The rates where nobody fires for long: where promises are broken since there is too much to do, that says so of all
-    /// of them at once.
+    /// The rates if all firings were short. If a reservation is missed even then, the cause is
+    /// overload.
     all_short: OnceCell<Vec<f64>>,
 }
 
@@ -267,7 +272,7 @@ impl<'a> Bottlenecks<'a> {
         })
     }
 
-    /// On its cores, of others, and for how long.
+    /// The application with the longest firing on the cores of `own`, and its nanoseconds.
     fn longest_neighbor_firing(&self, own: usize) -> Option<(&App, f64)> {
         let ranges = self.mix.ranges();
         let cores = &self.placement[ranges[own].clone()];
@@ -283,7 +288,7 @@ impl<'a> Bottlenecks<'a> {
         beside.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// If the firings of these applications were short.
+    /// The rates if the firings of the selected applications were short.
     fn rates_with_short_firings(&self, which: impl Fn(usize) -> bool) -> Vec<f64> {
         let mut shorter = self.mix.clone();
         let apps = shorter.apps.iter_mut().enumerate();

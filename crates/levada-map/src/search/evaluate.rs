@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The judge: which of some placements is the best, by what the simulator says of them.
+//! Evaluation of candidate placements by simulation.
 //!
-//! What fills channels would count as done, in one placement more than in another, and large ones take longer to fill than
-//! can be simulated. So a run is begun in its midst, with channels that are half full, and
+//! Filling channels must not count as progress, and large channels take longer to fill than can be
+//! simulated. There are two measures:
 //!
-//! - at a *glance* channels are short: after some milliseconds it goes as it would after a minute, but for what channels even
-//!   out, and for whom they keep from starving. That tells most good placements from bad ones: enough to see whether there may
-//!   be a better one than that in force.
-//! - The *verdict* is that of the channels as they are, empty at first, until all has settled. Of what is mapped anew each
-//!   candidate has one, unless it has settled far behind before that: they *race*.
-//! - Of many actors who [looks best](crate::search::screening) for some longer time is taken.
+//! - The *quick score*: the simulation starts with short, half-full channels and reaches its steady
+//!   state within milliseconds. It ignores what large channels even out and which actors they keep
+//!   from starving. It is sufficient to decide whether a better placement than the current one may
+//!   exist.
+//! - The *steady score*: channels of full size, empty at first, simulated until the rates have
+//!   settled. New mappings are chosen by it, by successive elimination: candidates that settled far
+//!   behind the best one are dropped early.
+//!
+//! For mixes with many actors see [`crate::search::screening`].
 
 use super::parallel::parallel_map;
 use super::score::Score;
@@ -19,39 +22,40 @@ use crate::model::mix::{Actor, App, Mix};
 use crate::sim::{Simulated, SteadyStateRun, WarmStart, expected, steady_state_steps};
 use std::ops::Range;
 
-/// Up to so many actors placements are mended by the simulator's word, up to so many all strategies are compared by it,
-/// and with so many of its steps, and more for each actor.
+/// Limits on the number of actors, for local search by steady scores and for comparing all
+/// strategies; and the number of steps of a quick score: constant part, part per actor, and part
+/// per actor in large mixes.
 pub(crate) const LOCAL_SEARCH_MAX_ACTORS: usize = 512;
 pub(crate) const ALL_STRATEGIES_MAX_ACTORS: usize = 4096;
 const BASE_STEPS: usize = 20_000;
 const STEPS_PER_ACTOR: usize = 500;
 const LARGE_STEPS_PER_ACTOR: usize = 100;
-/// Not more than so many.
+/// Maximum number of steps of a quick score in a large mix.
 const QUICK_STEPS_MAX: usize = 300_000;
-/// Where that says too little of an application, or it has not come through its course, more of them, up to so many.
+/// Maximum number of steps if the result does not cover all applications or cost profiles.
 const EVALUATION_STEPS_MAX: usize = 400_000;
-/// And of more actors than are mended, whose candidates are looked at but once.
+/// Total steps for a mix that is too large for local search; each candidate is simulated once.
 pub(crate) const LARGE_MIX_STEPS: usize = 1_000_000;
-/// Many are looked at for so many times as long before anybody is moved.
+/// Before actors of a large mix are moved, it is simulated for this multiple of the quick steps.
 const STEADY_STEPS_FACTOR: usize = 4;
-/// Who is behind by this share does not catch up, if both seem to have settled.
+/// A settled candidate whose mean log rate is lower by this much is eliminated.
 const ELIMINATION_GAP: f64 = 0.3;
 
-/// Who could have come to so many units, and has come to none, is kept from it.
+/// An application that should have completed this number of units and completed none is starved.
 const EXPECTED_UNITS_MIN: f64 = 20.0;
-/// So many firings say what a rate is, also where they are less than a unit.
+/// This number of firings determines a rate even within one unit.
 const FIRINGS_MIN: f64 = 20.0;
 
-/// What is known of each application.
+/// Which rates of a simulation are reliable.
 struct Confidence<'a> {
     result: &'a Simulated,
-    /// The rates that they should have.
+    /// The target rates, in units per second.
     targets: &'a [f64],
-    /// Whether it shares a core with one of a higher priority.
+    /// Whether the application shares a core with one of higher priority.
     outranked: &'a [bool],
 }
 
-/// Of each application.
+/// For each application, whether it shares a core with one of higher priority.
 fn outranked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<bool> {
     let mut highest = vec![i32::MIN; machine.workers()];
     let ranges = mix.ranges();
@@ -70,19 +74,20 @@ fn outranked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<bool> {
 }
 
 impl Confidence<'_> {
-    /// Has it come so far in the time that was simulated?
+    /// Whether the simulated time was sufficient for a reliable rate of this application.
     fn is(&self, app: usize) -> bool {
         let came_to_a_unit = self.result.rates[app] * self.result.seconds >= 1.0;
         self.result.firings[app] >= FIRINGS_MIN || came_to_a_unit && self.result.settled(app)
     }
 
-    /// Or had each of them time enough for it? And have they come to the end of their courses?
+    /// Whether all rates are reliable or had sufficient time, and all cost profiles were completed.
     fn all(&self) -> bool {
         let had_time = |app: usize| self.targets[app] * self.result.seconds >= EXPECTED_UNITS_MIN;
         self.result.whole && (0..self.targets.len()).all(|app| self.is(app) || had_time(app))
     }
 
-    /// Others go before it, and some actor of it has not had its turn, though it could have fired often.
+    /// True if the application shares a core with one of higher priority and some actor of it never
+    /// fired, although it had time for many firings.
     fn starves(&self, mix: &Mix, app: usize) -> bool {
         let firings = mix.apps[app].actors.iter().map(Actor::firing);
         let longest = firings.fold(0.0, f64::max);
@@ -91,8 +96,8 @@ impl Confidence<'_> {
             && self.result.seconds * 1e9 >= FIRINGS_MIN * longest
     }
 
-    /// Beside short firings a long one may not have come to its end even in so many steps: of that
-    /// nothing is known but that it has no higher rate, and that is no reason against the placement.
+    /// If a long firing did not complete within the simulation, only an upper bound of the rate is
+    /// known; this must not count against the placement.
     fn score(&self, mix: &Mix, machine: &Machine) -> Score {
         let rate = |app: usize| {
             let (rate, target) = (self.result.rates[app], self.targets[app]);
@@ -107,12 +112,12 @@ impl Confidence<'_> {
     }
 }
 
-/// What short channels say.
+/// The score with short channels.
 pub(crate) fn quick_score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     score_after(mix, machine, placement, quick_steps(mix.actors()))
 }
 
-/// The same for so many steps.
+/// The same for a given number of steps.
 pub(crate) fn score_after(mix: &Mix, machine: &Machine, placement: &[u32], steps: usize) -> Score {
     let targets = mix.targets(machine);
     let mut run = Evaluation::begin(mix, machine, placement, &targets, 0);
@@ -120,7 +125,7 @@ pub(crate) fn score_after(mix: &Mix, machine: &Machine, placement: &[u32], steps
     run.look(steps - steps / 3)
 }
 
-/// What lasts.
+/// The score in the steady state.
 pub(crate) fn steady_score(mix: &Mix, machine: &Machine, placement: &[u32]) -> Score {
     let actors = mix.actors();
     if actors > LOCAL_SEARCH_MAX_ACTORS {
@@ -135,7 +140,7 @@ pub(crate) fn steady_score(mix: &Mix, machine: &Machine, placement: &[u32]) -> S
     Score::of(mix, machine, &result.rates)
 }
 
-/// Steps that are simulated of so many actors.
+/// Number of steps of a quick score.
 fn quick_steps(actors: usize) -> usize {
     match actors {
         0..=LOCAL_SEARCH_MAX_ACTORS => BASE_STEPS + STEPS_PER_ACTOR * actors,
@@ -143,12 +148,12 @@ fn quick_steps(actors: usize) -> usize {
     }
 }
 
-/// Steps for which a part with so many actors is looked at, of a whole with more than are mended.
+/// Number of steps for a part of a large mix, in proportion to its actors.
 pub(crate) fn steps_of_part(actors: usize, whole: usize) -> usize {
     (LARGE_MIX_STEPS * actors / whole).max(BASE_STEPS)
 }
 
-/// A placement that is looked at for longer and longer.
+/// An evaluation that can be continued step by step.
 pub(crate) struct Evaluation<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
@@ -159,7 +164,7 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// From the midst of a run, or from its beginning where so many steps that are not looked at are enough for that.
+    /// Starts with half-full channels; or with empty ones, if `warm` steps suffice to fill them.
     pub fn begin(
         mix: &'a Mix,
         machine: &'a Machine,
@@ -180,13 +185,13 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// So many steps further on.
+    /// Simulates steps that are not counted.
     pub fn skip(&mut self, steps: usize) {
         self.simulated.skip(steps);
         self.steps += steps;
     }
 
-    /// By the next so many steps, or more where these say too little.
+    /// The score over the next `steps` steps, or more if the result is not reliable.
     pub fn look(&mut self, mut steps: usize) -> Score {
         loop {
             let (score, known) = self.score_next(steps);
@@ -197,7 +202,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// By the next so many steps, and whether these say enough.
+    /// The score over the next `steps` steps, and whether it is reliable.
     pub fn score_next(&mut self, steps: usize) -> (Score, bool) {
         let result = self.simulated.count_steps(steps);
         self.steps += steps;
@@ -210,9 +215,9 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The one with the best verdict, and that, if it is better than what there is. All are simulated side by side. Given up is
-/// only who seems to have settled, far behind another that does: who has not may come to anything, where channels are short,
-/// or long, for what goes through them.
+/// The candidate with the best steady score and that score, if it is better than `than`. Candidates
+/// run in parallel, in rounds. Only candidates that have settled far behind another settled one are
+/// eliminated: before that, results depend on the lengths of the channels.
 pub(crate) fn successive_elimination<'a>(
     mix: &'a Mix,
     machine: &'a Machine,

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Applications that are alike, such as instances of one network, and how good it is what they have together.
+//! Fairness between identical applications, such as instances of one network.
 //!
-//! Of two that are not, a tenth more for one outweighs a tenth less for the other, since nobody else knows what each is
-//! worth. Of two that are, the one is worth what the other is, and all are to have about as much: so what the slowest has counts
-//! for more. With three on two cores one that has a core for itself has twice what the others have, and by the logarithms
-//! that is better as soon as all have 5.5 % less with one that is cut in two; here, when they have 20 % less. With five
-//! 2 % and 11 %, with seven 1 % and 6 %.
+//! The mean log rate weighs applications equally: 10 % more for one outweighs 10 % less for
+//! another, as nothing is known about their worth. Identical applications have equal worth and
+//! should get similar rates, so they contribute a power mean with a negative exponent, which
+//! emphasizes the slowest.
+//!
+//! Example: with three instances on two cores, one with a core of its own runs twice as fast as the
+//! others. By logarithms this beats an equal split at a cost of 5.5 % per instance; by the power
+//! mean at 20 %. With five instances the limits are 2 % and 11 %, with seven 1 % and 6 %.
 
 use crate::model::mix::{App, Mix};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The exponent of the mean of what those have that are alike: 0 is by the logarithms, and the further below, the more the
-/// slowest counts.
+/// Exponent of the power mean: 0 would be the geometric mean; the lower, the more the slowest
+/// counts.
 const EXPONENT: f64 = -7.0;
 
-/// Applications that are alike, by their numbers.
+/// Groups of identical applications, by index.
 fn identical_groups(mix: &Mix) -> Vec<Vec<usize>> {
     let mut found: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
     for (i, app) in mix.apps.iter().enumerate() {
-        // What is promised, or held, has a rate of its own.
+        // An application with a reserved rate or a CPU limit has a rate of its own.
         let alone = app.promise.is_some() || app.share.is_some();
         let key = if alone {
             (0, i + 1)
@@ -33,7 +36,7 @@ fn identical_groups(mix: &Mix) -> Vec<Vec<usize>> {
     identical_groups
 }
 
-/// The same for those with the same actors, channels and priority.
+/// Equal for applications with the same actors, channels and priority.
 fn fingerprint(app: &App) -> u64 {
     let mut hasher = DefaultHasher::new();
     app.priority.hash(&mut hasher);
@@ -46,9 +49,9 @@ fn fingerprint(app: &App) -> u64 {
     hasher.finish()
 }
 
-/// The mean of the logarithms of these rates, but of those that are alike the logarithm of a mean that is closer to the
-/// slowest, by what each has of the cores: so weights that were measured one by one make little difference. No more than the
-/// mean of all logarithms.
+/// The mean of the log rates, with power means for groups of identical applications. The power mean
+/// is over their shares of the cores, so that measured costs, which differ slightly, matter little.
+/// At most the plain mean of the log rates.
 pub(crate) fn fair_mean_log_rate(mix: &Mix, rates: &[f64]) -> f64 {
     let log = |i: usize| rates[i].max(1e-12).ln();
     let unevenness = |group: &Vec<usize>| -> f64 {
@@ -70,8 +73,8 @@ pub(crate) fn fair_mean_log_rate(mix: &Mix, rates: &[f64]) -> f64 {
     (all - uneven) / many
 }
 
-/// What one placement gains over another for a mix, where both keep the same promises: 1.05 is a twentieth more, in the mean
-/// of all applications as it is judged. By their rates, one for each application, in its units a second.
+/// The gain of one placement over another as a factor (1.05: 5 % better in the mean), if both meet
+/// the same reservations. Takes the rates of the applications, in units per second.
 pub fn gain(mix: &Mix, one: &[f64], other: &[f64]) -> f64 {
     (fair_mean_log_rate(mix, one) - fair_mean_log_rate(mix, other)).exp()
 }
@@ -90,14 +93,14 @@ mod tests {
         assert!((even - 0.55f64.ln()).abs() < 1e-12);
         let uneven = [1.0, 0.5, 0.5];
         assert!(logs(&uneven) > even && fair_mean_log_rate(&all, &uneven) < even);
-        // But that is no end in itself.
+        // A small loss in the mean is worse than no equality.
         assert!(fair_mean_log_rate(&all, &uneven) > fair_mean_log_rate(&all, &[0.52; 3]));
-        // A part of the cores is what is to be equal.
+        // The shares of the cores are to be equal, not the rates.
         let mut heavy = one.clone();
         heavy.actors.iter_mut().for_each(|a| a.time *= 2.0);
         let all = of(vec![one.clone(), heavy]);
         assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
-        // Others are others, and whoever has a rate of its own.
+        // Different applications, and those with rates of their own, are not grouped.
         let mut promised = one.clone();
         promised.promise = Some(1.0);
         let mut higher = one.clone();
@@ -106,7 +109,7 @@ mod tests {
             let all = of(vec![one.clone(), other]);
             assert!((fair_mean_log_rate(&all, &[1.0, 0.5]) - logs(&[1.0, 0.5])).abs() < 1e-12);
         }
-        // Who has nothing is no number that says nothing.
+        // A rate of 0 still gives a finite number.
         let all = of(vec![one.clone(), one]);
         assert!(fair_mean_log_rate(&all, &[1.0, 0.0]).is_finite());
     }

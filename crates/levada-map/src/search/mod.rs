@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The choice among candidate placements by simulation, and what rests on it.
+//! The choice of a placement: candidates from several strategies, compared by simulation; and the
+//! admission test.
 
 pub mod admission;
 pub mod evaluate;

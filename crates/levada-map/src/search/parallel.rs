@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several looks at once, on as many threads as there are cores: how many makes no difference to what is seen.
+//! A parallel map over the cores of this machine. The result does not depend on their number.
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{available_parallelism, scope};
 
-/// What each of these says, in their order: at once, or one after the other.
+/// Maps all items in order, in parallel or one after the other.
 pub(crate) fn map_each<T: Send, R: Send>(
     all: Vec<T>,
     at_once: bool,
@@ -18,7 +18,7 @@ pub(crate) fn map_each<T: Send, R: Send>(
     }
 }
 
-/// What each of these says, in their order.
+/// Maps all items in parallel and returns the results in order.
 pub(crate) fn parallel_map<T: Send, R: Send>(all: Vec<T>, look: impl Fn(T) -> R + Sync) -> Vec<R> {
     let cores = available_parallelism().map_or(1, NonZero::get);
     let threads = cores.min(all.len());

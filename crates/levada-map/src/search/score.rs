@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How good a placement is, by the rates that it gives.
+//! The score of a placement, from its rates.
 
 use super::fairness;
 use crate::model::machine::Machine;
 use crate::model::mix::{Mix, RATE_TOLERANCE};
 
-/// How good a placement is: promises first, those of the highest priority before all; then the mean
-/// of the logarithms of the rates, so that a tenth more for one application outweighs a tenth less
-/// for another, whatever their units are; but of [those that are alike](crate::search::fairness) the slowest counts for more.
+/// The score of a placement. Reserved rates come first, by priority; then the mean of the log
+/// rates, so that 10 % more for one application outweighs 10 % less for another whatever their
+/// units are. For identical applications see [`crate::search::fairness`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// By priority, the highest first: how much of what was promised is missing.
+    /// Per priority level, highest first: the total shortfall of reserved rates, as fractions of
+    /// them.
     shortfall: Vec<f64>,
     pub mean_log_rate: f64,
 }
@@ -25,7 +26,7 @@ impl Score {
                 (app.promise, levels.iter().position(|&l| l == app.priority))
             {
                 let most = app.achievable_rate(promise, fastest);
-                // The simulator is no more exact than this.
+                // The simulator is not more accurate.
                 shortfall[level] += (1.0 - RATE_TOLERANCE - (rate / most).min(1.0)).max(0.0);
             }
         }
@@ -40,14 +41,14 @@ impl Score {
         &self.shortfall
     }
 
-    /// None has less missing.
+    /// No reserved rate is missed.
     pub(crate) fn meets_all_reservations(&self) -> bool {
         self.shortfall
             .iter()
             .all(|shortfall| *shortfall <= SHORTFALL_TOLERANCE)
     }
 
-    /// Better by at least so much.
+    /// Better by at least `by`.
     pub fn beats(&self, other: &Score, by: f64) -> bool {
         for (a, b) in self.shortfall.iter().zip(&other.shortfall) {
             if (a - b).abs() > SHORTFALL_TOLERANCE {
@@ -57,13 +58,13 @@ impl Score {
         self.mean_log_rate > other.mean_log_rate + by
     }
 
-    /// Is that beaten by none with which so much is missing at the least, of the priorities from the highest to each, and that
-    /// has no larger mean than this?
+    /// Whether no placement within these bounds beats this score: at least this shortfall,
+    /// cumulated over the levels from the highest to each, and at most this mean log rate.
     pub(crate) fn dominates(&self, shortfall: &[f64], mean_log_rate: f64) -> bool {
         let mut higher = 0.0;
         let shortfall = shortfall.iter().copied().chain(std::iter::repeat(0.0));
         for (is, least) in self.shortfall.iter().zip(shortfall) {
-            // Of this priority, where of the higher ones no more is missing than here.
+            // The minimum at this level if the higher levels miss no more than this score does.
             let least = (least - higher).max(0.0);
             if (least - is).abs() > SHORTFALL_TOLERANCE {
                 return least > *is;
@@ -73,8 +74,8 @@ impl Score {
         mean_log_rate <= self.mean_log_rate
     }
 
-    /// With as much missing as there is at the least, of the priorities from the highest to each: while channels empty, some
-    /// have more than lasts.
+    /// Raises the shortfall to a lower bound, cumulated over the levels: while channels drain,
+    /// rates are higher than in the steady state.
     pub(crate) fn with_shortfall_at_least(mut self, shortfall: &[f64]) -> Score {
         let mut higher = 0.0;
         for (is, least) in self.shortfall.iter_mut().zip(shortfall) {
@@ -84,13 +85,13 @@ impl Score {
         self
     }
 
-    /// As if all rates were smaller by so much.
+    /// The score with all rates lower by this logarithm.
     pub(crate) fn penalized(mut self, by: f64) -> Score {
         self.mean_log_rate -= by;
         self
     }
 
-    /// Among equals the first.
+    /// The better score; the first if they are equal.
     pub(crate) fn or_better(self, other: Score) -> Score {
         match other.beats(&self, 0.0) {
             true => other,
@@ -98,16 +99,16 @@ impl Score {
         }
     }
 
-    /// By at least so much in the rates, and not ahead in what was promised.
+    /// Whether `other` is better, and by more than `by` in the mean log rate.
     pub(crate) fn trails(&self, other: &Score, by: f64) -> bool {
         other.beats(self, by) && other.mean_log_rate > self.mean_log_rate + by
     }
 }
 
-/// Less than this makes no difference to what is missing: the simulator is no more exact.
+/// Differences in shortfall below this are ignored: the simulator is not more accurate.
 const SHORTFALL_TOLERANCE: f64 = RATE_TOLERANCE;
 
-/// In order; among equals the first is the first.
+/// In descending order; equal scores keep their order.
 pub(crate) fn sorted_best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     let taken = (0..all.len()).map(|_| {
         let or_better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {

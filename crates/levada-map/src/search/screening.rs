@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Of placements of many actors the one that looks best: there is time for a look at some of them, a long one each.
+//! Selection among placements of many actors, with a limited number of long simulations.
 //!
-//! What no schedule can give is [known](crate::place::bounds) without one: who may be the best, whoever goes first on its cores, is
-//! looked at first, and who cannot be better than what was seen, not at all. Where rates are promised, that says little: what is
-//! missing depends on how actors come to wait for each other. Then a short look at all comes first, and who looks best is looked at
-//! further: half of them at the most.
+//! Upper bounds ([`crate::place::bounds`]) need no simulation: candidates are simulated in the
+//! order of their bounds, and those whose bound does not exceed the best score are skipped. With
+//! reserved rates the bounds say little, since shortfalls depend on how actors wait for each other;
+//! then all candidates are simulated briefly, and at most the better half for long.
 
 use super::parallel::parallel_map;
 use super::score::{Score, sorted_best_first};
@@ -14,25 +14,26 @@ use crate::model::mix::Mix;
 use crate::place::bounds::UpperBound;
 use crate::search::evaluate::Evaluation;
 
-/// What looks less than this better is no better.
+/// Smaller advantages (in the mean log rate) are ignored.
 const ADVANTAGE_MIN: f64 = 0.005;
-/// So many are looked at at once, each on a thread of its own; how many cores there are makes no difference to who wins.
+/// Candidates per batch, each on a thread of its own. Constant, so that the result does not depend
+/// on the number of cores.
 const BATCH: usize = 2;
-/// A short look is this part of a long one.
+/// Ratio of a long simulation to a short one.
 const SHORT_RUN_DIVISOR: usize = 8;
 
 struct ScreenedPlacement<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
     targets: &'a [f64],
-    /// Begun when it is looked at: most are not.
+    /// Created when the candidate is first simulated; most never are.
     run: Option<Evaluation<'a>>,
-    /// Steps of a long look.
+    /// Number of steps of a long simulation.
     long_steps: usize,
-    /// So many steps that it has gone.
+    /// Number of steps simulated so far.
     steps: usize,
     placement: Placement,
-    /// By how much it has to be better than who has to be by nothing.
+    /// The advantage (in the mean log rate) that this candidate needs over one without a penalty.
     by: f64,
     bound: UpperBound,
 }
@@ -46,7 +47,7 @@ impl<'a> ScreenedPlacement<'a> {
         self.score_at(self.long_steps)
     }
 
-    /// Until it has gone so many steps; what it did in the first third of these does not count.
+    /// Continues to this number of steps; the first third does not count.
     fn score_at(&mut self, steps: usize) -> Score {
         self.skip_to(steps / 3);
         let left = steps - self.steps;
@@ -81,8 +82,8 @@ impl<'a> ScreenedPlacement<'a> {
     }
 }
 
-/// The one that looks best in so many steps, of many actors: each has to be better by so much than one that has to be by
-/// nothing.
+/// The best candidate after `long` steps. Each comes with the advantage that it needs over one
+/// without a penalty.
 pub(crate) fn best_screened(
     mix: &Mix,
     machine: &Machine,
@@ -131,7 +132,7 @@ pub(crate) fn best_screened(
     best.map_or_else(Vec::new, |(_, placement)| placement)
 }
 
-/// Looks at the first of these, side by side, and takes them away.
+/// Simulates the next batch in parallel and removes it from the list.
 fn run_batch<'a>(
     left: &mut Vec<ScreenedPlacement<'a>>,
     look: impl Fn(&mut ScreenedPlacement<'a>) -> Score + Sync,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The strategies: how a mix is put on a machine, and how it is put there anew.
+//! Mapping strategies, for a new mix and for a mix that has changed.
 //!
-//! Levada's own makes the placements of all the others, and better ones, and lets the simulator say
-//! which of them is best. So it is as good as the best of them for each mix, whatever that mix is.
+//! Levada's strategy generates the placements of all other strategies and refined ones, and chooses
+//! by simulation. Its result is therefore as good as the best of them for every mix.
 
 use super::parallel::map_each;
 use super::score::Score;
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Actor by actor, core by core.
+    /// Actors in order, to cores in order.
     RoundRobin,
     /// Section 3 of the paper: "the heuristics is applied iteratively to each application present,
     /// without taking into account any information about other applications". The heuristic is
@@ -31,10 +31,10 @@ pub enum Strategy {
     Lb,
     /// Section 3: the same with "all the actors of all the applications present".
     Glb,
-    /// Section 4: "each of the n applications considered is allocated to ⌊8/n⌋ cores"; where there
-    /// are more applications than cores, each is kept on one.
+    /// Section 4: "each of the n applications considered is allocated to ⌊8/n⌋ cores". With more
+    /// applications than cores, each stays on one core.
     Partition,
-    /// Levada's own, the default.
+    /// Levada's own strategy, the default.
     Levada,
 }
 
@@ -62,19 +62,21 @@ impl Strategy {
     }
 }
 
-/// With very many actors, and a core for each application, partitions are evened out, too, until the busiest core is this close
-/// to the bound. What is not is to be better by so much than what is; and by more where applications are alike and cores have so
-/// many actors each: as few as may be evened out, and so few that it costs rates, in short looks more than after long.
+/// For very many actors: partitions are evened out until the busiest core is within `EVEN_RATIO` of
+/// the lower bound. Candidates that are less even need an advantage of `UNEVEN_PENALTY` in the mean
+/// log rate, or of `UNEVEN_FEW_PENALTY` if the applications are equivalent and the number of actors
+/// per core is in `FEW_ACTORS_PER_CORE`: there, short simulations overrate uneven placements.
 const EVEN_RATIO: f64 = 1.095;
 const UNEVEN_PENALTY: f64 = 0.005;
 const FEW_ACTORS_PER_CORE: Range<usize> = 8..16;
 const UNEVEN_FEW_PENALTY: f64 = 0.4;
 
-/// A change is worth this much of the rates, and this much for moving all the work.
+/// Minimum gain of a change in the mean log rate, and the additional gain required for moving all
+/// the work.
 const GAIN_MIN: f64 = 0.05;
 const MOVE_PENALTY: f64 = 0.20;
 
-/// A core for each actor of the mix.
+/// A core for each actor of a new mix.
 pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement, Problem> {
     solve_partitions(mix, machine, None, |part, machine, _| match strategy {
         Strategy::Levada => best_initial(part, machine, mix.actors()),
@@ -82,15 +84,15 @@ pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement
     })
 }
 
-/// A core for each actor when the mix has changed: `current` has none for those that are new. What
-/// runs already is moved only as far as that is worth it, so the same mix again moves nothing.
+/// A core for each actor of a mix that has changed; `current` is none for new actors. Running
+/// actors move only if the gain is sufficient, so an unchanged mix stays in place.
 pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Placement, Problem> {
     solve_partitions(mix, machine, Some(current), |part, machine, current| {
         best(part, machine, current.unwrap_or_default())
     })
 }
 
-/// The same where nobody moves who is somewhere: what is new goes where least is to do.
+/// Keeps running actors in place and puts new ones on the least loaded cores.
 pub(crate) fn place_new_only(
     mix: &Mix,
     machine: &Machine,
@@ -102,8 +104,8 @@ pub(crate) fn place_new_only(
     })
 }
 
-/// How much the busiest core has to do, in shares of the least that it can be (1: no placement is better): among the cores
-/// that are for all, and among those of each application that has some to itself, whichever is the worst.
+/// The load of the busiest core relative to the lower bound (1: optimal), the worst over the shared
+/// cores and the exclusive cores of each application.
 pub fn load_to_lower_bound(
     mix: &Mix,
     machine: &Machine,
@@ -113,7 +115,7 @@ pub fn load_to_lower_bound(
         let own = machine.subset(&part.cores);
         let mut graph = part.mix.graph(&part.mix.targets(&own));
         let least = lower_bound(&graph, &own);
-        // A placement that was recorded, or is given, may have put them elsewhere.
+        // A recorded placement may violate the pins.
         graph.pins.clear();
         let seats: Placement = part.actors.iter().map(|&n| placement[n]).collect();
         bottleneck(&graph, machine, &seats) / least
@@ -121,16 +123,16 @@ pub fn load_to_lower_bound(
     Ok(worst.fold(0.0, f64::max))
 }
 
-/// Applications that have the same cores, and no others have these.
+/// Applications that share a set of cores exclusively.
 struct CorePartition {
     cores: Vec<u32>,
-    /// With pins by their places among these cores.
+    /// Pins are indices into `cores`.
     mix: Mix,
     /// Their numbers in the whole mix.
     actors: Vec<usize>,
 }
 
-/// Each application with exclusive cores has these, the others have what is left.
+/// One partition per application with exclusive cores, and one for all others.
 fn core_partitions(mix: &Mix, machine: &Machine) -> Result<Vec<CorePartition>, Problem> {
     mix.check(machine)?;
     let owners: BTreeMap<u32, Option<usize>> = mix.exclusive.iter().copied().collect();
@@ -181,12 +183,12 @@ fn core_partitions(mix: &Mix, machine: &Machine) -> Result<Vec<CorePartition>, P
     groups.into_iter().map(part).collect()
 }
 
-/// The place of a core among these.
+/// The index of a core in the list.
 fn inside(cores: &[u32], core: u32) -> Option<u32> {
     cores.iter().position(|&c| c == core).map(|c| c as u32)
 }
 
-/// Applications with exclusive cores are mapped onto these, the others onto what is left.
+/// Maps each partition separately.
 fn solve_partitions(
     mix: &Mix,
     machine: &Machine,
@@ -210,7 +212,7 @@ fn solve_partitions(
     Ok(placement)
 }
 
-/// The weights that were measured, as the paper's strategies take them: a unit of each.
+/// The measured weights as the paper's strategies take them: one unit of each application.
 fn unit_graph(mix: &Mix) -> Graph {
     mix.graph(&vec![1.0; mix.apps.len()])
 }
@@ -247,8 +249,9 @@ fn paper_strategy(mix: &Mix, machine: &Machine, strategy: Strategy) -> Placement
     }
 }
 
-/// Each application on so many cores of its own, one after the other; where there are fewer cores
-/// than applications, each on the one with the least to do. Applications are placed one by one, or several `at_once`.
+/// Gives each application a number of cores of its own, in order. With fewer cores than
+/// applications, each goes to the least loaded core. Applications are placed in parallel if
+/// `at_once`.
 fn place_per_app(
     mix: &Mix,
     machine: &Machine,
@@ -276,7 +279,7 @@ fn place_per_app(
     placed.concat()
 }
 
-/// Each application on one core, the one with the least to do, at these rates.
+/// Each application on the least loaded core, at these rates.
 fn whole(mix: &Mix, machine: &Machine, rates: &[f64]) -> Placement {
     let apps = mix.apps.iter().zip(rates);
     let work = Graph {
@@ -289,14 +292,15 @@ fn whole(mix: &Mix, machine: &Machine, rates: &[f64]) -> Placement {
         .collect()
 }
 
-/// There, but for those that must be elsewhere.
+/// The placement with pins applied.
 fn with_pins(app: &App, found: impl Iterator<Item = u32>) -> Placement {
     let actors = app.actors.iter().zip(found);
     let seats = actors.map(|(actor, core)| actor.pin.unwrap_or(core));
     seats.collect()
 }
 
-/// Cores for each application by the work it is to do: one at least, the rest where most is missing.
+/// The number of cores of each application by its work: at least one, the others where the work per
+/// core is largest.
 fn core_counts(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     let apps = mix.apps.iter().zip(rates);
     let wanted: Vec<f64> = apps.map(|(a, r)| a.work() * r / 1e9).collect();
@@ -309,12 +313,12 @@ fn core_counts(mix: &Mix, machine: &Machine, rates: &[f64]) -> Vec<usize> {
     core_counts
 }
 
-/// Nanoseconds that workers wait for their turn where other programs have the core, too: then who hands anything over to
-/// another core waits that long.
+/// Wake-up latency (nanoseconds) from which cores count as shared with other programs: there,
+/// handing work to another core waits that long.
 const SHARED_CORE_WAKE_NS: f64 = 1e6;
 
-/// The placements of all strategies, and better ones; with very many actors partitions that are evened out, too, and where there
-/// is no partition, what is placed. `on_all_cores`: these are made side by side, and what runs meanwhile has less of all cores.
+/// The placements of all strategies, and refined ones. For very many actors, evened-out partitions
+/// as well. `on_all_cores`: generates them in parallel, at the expense of what runs meanwhile.
 fn candidates(
     mix: &Mix,
     machine: &Machine,
@@ -323,7 +327,7 @@ fn candidates(
     on_all_cores: bool,
 ) -> Vec<Placement> {
     let very_many = mix.actors() > ALL_STRATEGIES_MAX_ACTORS;
-    // All cores for one application are no partition, and to place very many actors takes long.
+    // One application on all cores is no partition, and placing very many actors takes long.
     let apart = mix.apps.len() <= machine.workers() && (mix.apps.len() > 1 || !very_many);
     type Way<'a> = Box<dyn Fn() -> Placement + Send + Sync + 'a>;
     let at_once = very_many && on_all_cores;
@@ -363,7 +367,8 @@ fn candidates(
     found
 }
 
-/// Where none of it runs yet. The whole mix, of which this may be a part, has so many actors.
+/// The best placement of a mix of which nothing runs yet. `whole` is the number of actors of the
+/// entire mix, of which this may be a part.
 fn best_initial(mix: &Mix, machine: &Machine, whole: usize) -> Placement {
     if machine.workers() == 1 {
         return vec![0; mix.actors()];
@@ -382,7 +387,7 @@ fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
     let graph = mix.graph(&rates);
     let kept = keep_current(&graph, machine, current);
     let stays = quick_score(mix, machine, &kept);
-    // Who is so well off is left alone at once: to look at all the others takes time from what runs.
+    // No search if it cannot gain enough: it would take time from what runs.
     if stays.meets_all_reservations()
         && mean_log_rate_bound_anywhere(mix, machine) <= stays.mean_log_rate + GAIN_MIN
     {
@@ -394,7 +399,7 @@ fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
     found.push(refined.into_placement());
     let work: f64 = graph.busy.iter().sum();
     let moved = |placement: &[u32]| -> f64 {
-        // What is new is nowhere yet.
+        // New actors have no core yet.
         let there = current.iter().zip(&graph.busy);
         let away = placement
             .iter()
@@ -415,7 +420,7 @@ fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
     if found == kept {
         return kept;
     }
-    // Nobody is moved for what does not last.
+    // Confirmed in the steady state before anything is moved.
     let lasts = |placement: &[u32]| steady_score(mix, machine, placement);
     match lasts(&found).beats(&lasts(&kept), GAIN_MIN + MOVE_PENALTY * moved) {
         true => found,
@@ -423,7 +428,7 @@ fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
     }
 }
 
-/// What is there stays; what is new goes where least is to do.
+/// Keeps running actors in place; new ones go to the least loaded cores.
 fn keep_current(graph: &Graph, machine: &Machine, current: &[Option<u32>]) -> Placement {
     let mut kept = graph.clone();
     for (pin, core) in kept.pins.iter_mut().zip(current) {
@@ -432,7 +437,8 @@ fn keep_current(graph: &Graph, machine: &Machine, current: &[Option<u32>]) -> Pl
     balanced(&kept, machine)
 }
 
-/// The best of these, mended where the whole mix has few actors. Else its parts have the time together that it has.
+/// The best candidate: by successive elimination and local search if the entire mix is small,
+/// otherwise by screening with a share of the total steps.
 fn select(
     mix: &Mix,
     machine: &Machine,
@@ -458,7 +464,7 @@ fn select(
     }
 }
 
-/// Of very many actors, by how much it has to be better than those that are even enough, to be preferred to them.
+/// The advantage that an uneven placement of very many actors needs over an even one.
 fn required_advantage(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[u32]) -> f64 {
     let very_many = mix.actors() > ALL_STRATEGIES_MAX_ACTORS;
     let uneven =
@@ -473,7 +479,7 @@ fn required_advantage(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[
     }
 }
 
-/// Each once.
+/// Without duplicates.
 fn deduplicated(found: Vec<Placement>) -> Vec<Placement> {
     let mut deduplicated: Vec<Placement> = Vec::new();
     for placement in found {
@@ -484,7 +490,7 @@ fn deduplicated(found: Vec<Placement>) -> Vec<Placement> {
     deduplicated
 }
 
-/// Mended until mending gains nothing: so what is mapped stays where it is.
+/// Local search by steady scores until it gains nothing, so that mapping again moves nothing.
 fn local_search(
     mix: &Mix,
     machine: &Machine,

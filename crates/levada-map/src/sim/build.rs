@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A simulated machine as it is made of a mix, a described machine and a placement.
+//! Construction of the simulated machine from a mix, a machine and a placement.
 
 use super::cpu_yield::CpuYield;
 use super::event_tournament::EventTournament;
@@ -12,16 +12,16 @@ use crate::model::graph::pipeline_order;
 use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::{App, Mix};
 
-/// What a step fills of a channel at the most: one part of so many.
+/// A step fills at most this part (1/n) of a channel.
 const STEP_DIVISOR: f64 = 4.0;
-/// A channel in which elements are followed by what they lead to in some milliseconds: so many nanoseconds of work, and so
-/// many firings at the least.
+/// Size of a shortened channel, in nanoseconds of work, and its minimum in firings: small enough
+/// for a steady state within milliseconds.
 const SHORT_CHANNEL_NS: f64 = 20e6;
 const SHORT_CHANNEL_FIRINGS: f64 = 16.0;
-/// Firings in one step, at the most.
+/// Maximum number of firings per step.
 const STEP_FIRINGS_MAX: u32 = 1 << 30;
 
-/// Firings that make or take a part of a channel.
+/// The number of firings that fill that part of a channel.
 fn step_firings(room: f64, each: f64) -> u32 {
     ((room / each / STEP_DIVISOR) as u32).max(1)
 }
@@ -68,8 +68,8 @@ impl<'a> Simulator<'a> {
             if sim.ports.of(actor).iter().any(|port| !port.is_output()) {
                 entity.limiter = None;
             }
-            // A step takes a nanosecond at the least: what takes no time must not run for ever at one
-            // moment, nor make more firings than can be counted.
+            // At least a nanosecond per step: otherwise an actor without cost would run forever at
+            // one point in time, or exceed the range of the counters.
             entity.firing = entity.firing.max(1.0 / f64::from(entity.step));
             entity.step = entity.step.min((TURN_NS / entity.firing) as u32).max(1);
         }
@@ -116,7 +116,8 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// Between actors of which the first is this one. What bytes cost, both of their ends pay with each firing.
+    /// Adds the channels of the application whose first actor has the number `first`. Each end pays
+    /// the cost of traffic with its firings.
     fn add_channels(&mut self, app: &App, first: usize) {
         let order = pipeline_order(
             app.actors.len(),
@@ -147,7 +148,7 @@ impl<'a> Simulator<'a> {
                 put,
                 pop,
                 room,
-                // Feedback would never begin without elements that are there at first.
+                // Feedback starts with initial elements; without them it would deadlock.
                 initial: if place[c.to] < place[c.from] {
                     room / 2.0
                 } else {
@@ -163,7 +164,8 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// With channels that hold no more than some milliseconds' worth, so that it soon goes as it would for ever.
+    /// Shortens the channels to some milliseconds of work, so that the steady state is reached
+    /// soon.
     pub(super) fn with_short_channels(mut self) -> Self {
         for ring in &mut self.rings {
             let (from, to) = (ring.from as usize, ring.to as usize);
@@ -179,9 +181,10 @@ impl<'a> Simulator<'a> {
         self
     }
 
-    /// As it is amid a run: channels are half full; but of those within a core that several applications share, every other one
-    /// along an application is full, and the next one empty, as a run comes to that begins with empty ones. (They would stay half
-    /// full there, and turns half as long, which makes a difference to who goes before whom.)
+    /// Fills the channels as in a steady state. Most are half full. Within a core shared by several
+    /// applications they are alternately full and empty along the application, as a run from empty
+    /// channels makes them; half-full channels would stay half full and halve the turns, which
+    /// affects the scheduling order.
     pub(super) fn half_full(mut self) -> Self {
         let (shared, steps) = (self.sharing(), self.steps_from_sources());
         for ring in &mut self.rings {
@@ -195,7 +198,7 @@ impl<'a> Simulator<'a> {
         self
     }
 
-    /// How many applications have actors on each core.
+    /// The number of applications on each core.
     fn sharing(&self) -> Vec<u32> {
         let mut sharing = vec![(0, usize::MAX); self.workers.len()];
         for entity in &self.entities {
@@ -206,7 +209,7 @@ impl<'a> Simulator<'a> {
         sharing.into_iter().map(|(count, _)| count).collect()
     }
 
-    /// By how many channels each actor is behind a source, at the most, feedback apart.
+    /// The maximum number of channels from a source to each actor, without feedback.
     fn steps_from_sources(&self) -> Vec<u32> {
         let mut steps = vec![0; self.entities.len()];
         for (app, actors) in self.mix.apps.iter().zip(self.mix.ranges()) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Giving way: a simulation gives its core away again and again. A host maps beside workers: let in once, a thread
-//! goes on until a tick of the system's clock, for up to 4 ms, and one for idle time, too, where the worker was
-//! interrupted and is not due by its share.
+//! Regular sched_yield calls of a simulation, since a host maps while its workers run. A thread
+//! that got a core keeps it until a timer tick, for up to 4 ms, which delays a worker that wakes up
+//! there.
 //!
-//! Where many others compute, each of them has a turn then, before this goes on. So it keeps the core for longer, the
-//! longer it was away: it has a ninth of the time, as long as that takes no more than a tick.
+//! With many other programs each yield may cost a turn of all of them. The next burst is therefore
+//! longer the longer the thread was away: about a ninth of the time, up to one tick.
 
 use std::time::{Duration, Instant};
 
-/// After so many steps, about 0.2 ms, the core is given away.
+/// Steps between yields, about 0.2 ms.
 const YIELD_STEPS: usize = 1024;
-/// Who was away for so long keeps the core for so many steps more.
+/// Time away that extends the next burst by another `YIELD_STEPS`.
 const AWAY_PER_EXTRA: Duration = Duration::from_micros(1600);
-/// But not more often than that: for about 4 ms.
+/// Maximum length of a burst in multiples of `YIELD_STEPS`, about 4 ms.
 const EXTRA_MAX: usize = 20;
 
 pub(super) struct CpuYield {
@@ -26,7 +26,7 @@ impl Default for CpuYield {
 }
 
 impl CpuYield {
-    /// Before each step.
+    /// To be called before each step.
     pub(super) fn before_step(&mut self) {
         self.left -= 1;
         if self.left == 0 {
@@ -37,7 +37,7 @@ impl CpuYield {
     }
 }
 
-/// For how many steps, after it was away for so long.
+/// Number of steps until the next yield, after `away`.
 fn next_burst(away: Duration) -> usize {
     YIELD_STEPS * ((away.as_nanos() / AWAY_PER_EXTRA.as_nanos()) as usize).clamp(1, EXTRA_MAX)
 }

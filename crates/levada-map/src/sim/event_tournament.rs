@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What ends next on a simulated machine: the step of a worker, or the rest of an actor. A worker has one step at most, so
-//! those are kept as a tournament (Knuth, The Art of Computer Programming, volume 3, section 5.4.1): when one ends and
-//! the next begins, which is what a simulation does all the time, its matches are played again, and nothing else.
+//! The event queue: ends of worker steps and of actor rests. A worker has at most one step, so
+//! these are kept in a tournament tree (Knuth, The Art of Computer Programming, volume 3, section
+//! 5.4.1); replacing an entry replays only the matches on its path. Rests are in a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When, and whose: times are positive, so their bits order as they do.
+/// Time (bits of a positive float, which have the same order) and number.
 type Event = (u64, usize);
 
-/// Nobody's.
+/// No event.
 const NEVER: Event = (u64::MAX, usize::MAX);
 
 pub(super) struct EventTournament {
-    /// The winner of all is at 1, that of each match at half of its two players' places, and workers from `workers` on.
+    /// The winner is at index 1, the players of match i are at 2i and 2i + 1, and workers start at
+    /// index `workers`.
     matches: Vec<Event>,
     workers: usize,
     rests: BinaryHeap<Reverse<Event>>,
 }
 
 pub(super) enum Next {
-    /// Its end stays the next one until it is told when it comes to the next, or to none.
+    /// Stays the next event until the worker's end is set again.
     Worker(usize),
     Actor(usize),
 }
@@ -35,12 +36,12 @@ impl EventTournament {
         }
     }
 
-    /// A worker's step ends at this time; none: it has none.
+    /// Sets the end of a worker's step; none if it has none.
     pub fn set_worker_end(&mut self, worker: usize, at: Option<f64>) {
         let mut place = self.workers + worker;
         self.matches[place] = at.map_or(NEVER, |at| (at.to_bits(), worker));
         while place > 1 {
-            // At one time the first worker, who is on the left.
+            // At equal times the lower worker number wins, which is on the left.
             let (left, right) = (self.matches[place & !1], self.matches[place | 1]);
             place /= 2;
             let winner = if right.0 < left.0 { right } else { left };
@@ -55,7 +56,7 @@ impl EventTournament {
         self.rests.push(Reverse((at.to_bits(), actor)));
     }
 
-    /// The next, and when; at one time workers come first.
+    /// The next event and its time; at equal times workers precede actors.
     pub fn next(&mut self) -> Option<(f64, Next)> {
         let (at, worker) = self.matches[1];
         match self.rests.peek() {

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who needs little of a worker goes first there, as in the runtime (runtime/src/sched/ready_queue.h): the actors of an application that
-//! have had less than a sixteenth of it of late, or what is let in at once more than that. All of these together have no more
-//! than the last two have. Another worker that wakes one of them ends the turn of who runs; so turns are much shorter
-//! where many applications have but small actors on a core.
+//! Priority of light applications, as in the runtime (runtime/src/sched/ready_queue.h): the actors
+//! of an application that recently used less than 1/16 of a worker precede others there. Together
+//! they get at most as much extra time as a newly ready actor may. An actor of this kind that is
+//! woken by another worker preempts the running one, so turns are much shorter on cores with many
+//! small applications.
 
 use super::ready_queue::{First, PLACE_PLAIN};
 use super::{Entity, OTHERS_DIVISOR, QueueClass, Simulator, WAKE_CREDIT_NS};
 
-/// What is due for longer than so many times what is let in at once is forgotten.
+/// Maximum debt of an application, in multiples of its allowance.
 const DEBT_MAX_CREDITS: f64 = 8.0;
 
-/// What the actors of an application have had of a core, of each that has some there, as a virtual schedule (the generic cell
-/// rate algorithm of ITU-T I.371): until when that is no more than the part of it that is little.
+/// Usage of a core by each application that has actors there: the virtual scheduling form of the
+/// generic cell rate algorithm (ITU-T I.371). Each entry is the theoretical time at which the usage
+/// equals 1/16 of the elapsed time.
 #[derive(Default)]
 pub(super) struct UsageShares(Vec<f64>);
 
 impl UsageShares {
-    /// Those of all actors, which are told theirs. (Where one application is alone, none are needed: it goes before nobody.)
+    /// One entry per application and core; stores its index in the actors. (A single application
+    /// needs none.)
     pub fn of_all(entities: &mut [Entity<'_>], cores: usize) -> UsageShares {
         let mut last = vec![(usize::MAX, 0); cores];
         let mut count = 0;
@@ -31,7 +34,7 @@ impl UsageShares {
         UsageShares(vec![OTHERS_DIVISOR * WAKE_CREDIT_NS; count as usize])
     }
 
-    /// A turn has ended that took so long.
+    /// Charges a turn of `took` nanoseconds that ended at `end`.
     pub fn charge(&mut self, share: u32, end: f64, took: f64) {
         if let Some(until) = self.0.get_mut(share as usize) {
             *until = until.clamp(
@@ -41,7 +44,7 @@ impl UsageShares {
         }
     }
 
-    /// Since when the worker has run what it runs.
+    /// Whether the usage is below the share; `since` is the start of the worker's current turn.
     fn is_below_share(&self, share: u32, since: f64) -> bool {
         let until = self.0.get(share as usize);
         until.is_some_and(|until| *until <= since + OTHERS_DIVISOR * WAKE_CREDIT_NS)
@@ -49,7 +52,7 @@ impl UsageShares {
 }
 
 impl Simulator<'_> {
-    /// Whether an actor needs little, as it becomes ready; that is noted, too.
+    /// Whether an actor that becomes ready is light; stored in the actor.
     pub(super) fn is_light(&mut self, actor: usize, core: usize) -> bool {
         let worker = &self.workers[core];
         let since = match worker.step {
@@ -61,8 +64,8 @@ impl Simulator<'_> {
         entity.light
     }
 
-    /// The first of those that need little, if he is to go before these, who are the first of the others; and whether there are
-    /// others of his priority who might have had the turn.
+    /// The first light actor if it is to precede these, the first actors of the other queues; and
+    /// whether other actors of its priority wait.
     pub(super) fn first_light(
         &self,
         worker: usize,
@@ -88,7 +91,7 @@ impl Simulator<'_> {
         may.then_some((light, beside))
     }
 
-    /// A turn is over: those that need little have had so much more of late than they leave others, or less.
+    /// At the end of a turn: updates the extra time of light actors relative to the others.
     pub(super) fn charge_light(&mut self, actor: usize, worker: usize) {
         let promised = self.is_behind_reservation(actor);
         let of = &mut self.workers[worker];

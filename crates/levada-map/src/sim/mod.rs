@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A simulated machine: workers run the actors of a mix under a placement, and it is counted what
-//! each application gets done.
+//! Discrete-event simulator: workers run the actors of a mix under a placement; the result is the
+//! rate of each application.
 //!
-//! Time is discrete: what happens next is the end of some worker's *step*, a few firings of one actor
-//! (a quarter of its smallest channel at the most). Others see what it has put and got of a channel, and who waits
-//! for that is woken, when that is half of it, or the turn is over, as compiled actors push and pop: so of a large channel later
-//! than of a small one. An actor's turn
-//! lasts until it can fire no more, or until others have waited for the length of a turn, or for less where another
-//! worker woke them, or for that firing alone where those need little; and then others go first for as long as it had.
-//! With round robin it lasts for as many firings as it could make when it began, as Orcc's do.
-//! The same input gives the same rates to the last bit.
+//! An event is the end of a worker's *step*: a few firings of one actor, at most a quarter of its
+//! smallest channel. As with compiled actors, the other end of a channel sees what was put or got
+//! when that is half of the channel or the turn is over, and a waiting actor is woken then. A turn
+//! lasts until the actor cannot fire, or until others have waited for the length of a turn; less if
+//! another worker woke them, and only for the current firing if they are light. Afterwards others
+//! precede for as long as the turn was.
+//!
+//! Under round robin a turn has as many firings as were possible at its start, as in Orcc. Equal
+//! input gives bitwise equal rates.
 
 mod build;
 mod cpu_yield;
@@ -41,126 +42,129 @@ use ready_queue::{ReadyKey, ReadyQueue};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {
-    /// Units a second of each application.
+    /// Units per second of each application.
     pub rates: Vec<f64>,
-    /// The same of its actor that came to the fewest, which is hardly less where the rates have settled: while
-    /// channels fill, those before them do more than those behind.
+    /// The same of its slowest actor. In the steady state both are nearly equal; while channels
+    /// fill, actors before them are faster than actors behind.
     pub slowest: Vec<f64>,
-    /// The share of the time that each core computed.
+    /// The fraction of the time that each core was busy.
     pub busy: Vec<f64>,
-    /// How many seconds were simulated.
+    /// The simulated time.
     pub seconds: f64,
-    /// How often the actors of each application have fired in these, in the mean.
+    /// Mean number of firings per actor of each application.
     pub firings: Vec<f64>,
-    /// Whether each application has gone through its course at least once, where it has one: its rates are those of
-    /// whole courses then.
+    /// Whether each application with a cost profile has completed it at least once; its rate then
+    /// covers whole profiles.
     pub whole: bool,
 }
 
-/// The runtime's clock for fairness.
+/// Length of a turn, as in the runtime.
 const TURN_NS: f64 = 4e6;
-/// So long a turn has to be for somebody of the same rank whom another worker wakes.
+/// Minimum length of a turn before an actor of equal rank that another worker woke preempts it.
 const WAKE_PREEMPT_NS: f64 = 5e5;
-/// And what it leaves those of the same priority that promises go before: these may do so for so long at one time,
-/// and others have one part of so many then.
+/// Actors with reserved rates precede others of their priority for at most this time; then the
+/// others get 1/`OTHERS_DIVISOR` of it.
 const RESERVED_BURST_NS: f64 = 1e8;
 const OTHERS_DIVISOR: f64 = 16.0;
-/// Of that those have so much at once who have had no turn since they became ready.
+/// The part of it that newly ready actors may have at once.
 const WAKE_CREDIT_NS: f64 = 2e6;
-/// What compiled actors put or get of a channel before they push or pop: one part of so many.
+/// Compiled actors push or pop when they have put or got this part (1/n) of a channel.
 const PUBLISH_DIVISOR: f64 = 2.0;
-/// After so many steps it is looked for applications that are stuck.
+/// Number of steps between checks for deadlocked applications.
 const STUCK_CHECK_STEPS: usize = 1024;
-/// To look at an actor that cannot fire.
+/// The cost of testing an actor that cannot fire, under round robin.
 const POLL_NS: f64 = 20.0;
 
-/// A line of the cache: of thousands of actors, most of what a step takes is waiting for memory.
+/// A channel, in one cache line: with thousands of actors a step mostly waits for memory.
 #[repr(align(64))]
 struct Ring {
     from: u32,
     to: u32,
-    /// Elements a firing of the producer, and of the consumer.
+    /// Elements per firing of the producer, and of the consumer.
     put: f64,
     pop: f64,
     room: f64,
     initial: f64,
-    /// Firings of the producer that the consumer sees, and of the consumer that the producer sees.
+    /// Firings of the producer visible to the consumer, and of the consumer visible to the
+    /// producer.
     pushed: u64,
     popped: u64,
-    /// After so many the producer pushes, and the consumer pops.
+    /// Number of firings after which the producer pushes, and the consumer pops.
     pushes: u32,
     pops: u32,
 }
 
-/// An actor. What is asked at each step is in one line of the cache, what is asked seldom behind it.
+/// An actor. The fields that each step needs are in the first cache line.
 #[repr(C, align(64))]
 struct Entity<'a> {
     done: u64,
-    /// Nanoseconds a firing where it sits.
+    /// Nanoseconds per firing on its core.
     firing: f64,
-    /// Firings of a unit.
+    /// Firings per unit.
     firings: f64,
-    /// Units a second that its application is promised; none is not a number.
+    /// Reserved rate of its application in units per second; NaN if none.
     promise: f64,
-    /// It is a source of what is promised a rate.
+    /// Only for sources of applications with a rate limit.
     limiter: Option<Box<RateLimiter>>,
-    /// Where it is in its application's course.
+    /// Its position in the cost profile of its application.
     cursor: Option<Box<ProfileCursor<'a>>>,
     core: u32,
-    /// Firings of one step at the most.
+    /// Maximum number of firings per step.
     step: u32,
-    /// Its priority, counted from the highest.
+    /// Index of its priority; 0 is the highest.
     level: u32,
     ready: bool,
-    /// It rests until a time that is to come.
+    /// Suspended by the rate limiter until a known time.
     resting: bool,
-    /// And has since it was counted from.
+    /// Was suspended since counting started.
     rested: bool,
-    /// As it became ready, it needed little of its worker.
+    /// Was light when it became ready.
     light: bool,
     app: usize,
-    /// What its application has had of its core.
+    /// Index of the usage of its core by its application.
     share: u32,
     done_before: u64,
 }
 
-/// The same of a worker: what a step that goes on needs, then what a turn does.
+/// A worker. The fields that each step needs come first, then those that each turn needs.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Worker {
-    /// The actor whose step ends next, and how many firings that is; none: about to choose.
+    /// The actor whose step ends next, and the number of firings; none: about to select.
     step: Option<(u32, u32)>,
     awake: bool,
-    /// Somebody whom another worker has woken is to go before who runs.
+    /// An actor woken by another worker is to preempt the running one.
     preempt_requested: bool,
-    /// As what he was ready; and whether others of his priority were, too, who need more, where he needs little.
+    /// The queue that the running actor came from; and whether other actors of its priority waited,
+    /// if it is light.
     ran_as: QueueClass,
     others_waited: bool,
     turn: f64,
-    /// How long the step takes, and when it ends.
+    /// Length of the step, and its end.
     step_ns: f64,
     step_end: f64,
     busy: f64,
-    /// Since when it has had nothing to do, where it is not awake.
+    /// When it became idle, if it is not awake.
     idle_since: f64,
     yield_debt_ns: f64,
-    /// So much more than others those have had that need little.
+    /// Extra time that light actors have had relative to others.
     light_excess_ns: f64,
-    /// Firings left in a turn of round robin.
+    /// Firings left in a turn under round robin.
     quota: u64,
-    /// Those that need little of it.
+    /// Light actors.
     light: ReadyQueue,
     ready: ReadyQueue,
-    /// Those that could go on after a turn; others of their rank go first for as long.
+    /// Actors that can continue after a full turn; others of their rank precede for as long.
     yielded: ReadyQueue,
-    /// How long promises have gone before others, and before those that have had a turn.
+    /// How long actors with reserved rates have preceded newly ready actors, and actors that
+    /// yielded.
     reserved_excess_ready: f64,
     reserved_excess_yielded: f64,
     actors: Vec<usize>,
     next: usize,
 }
 
-/// As what somebody is ready.
+/// The queue that a ready actor is in.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum QueueClass {
     Light,
@@ -178,28 +182,28 @@ struct Simulator<'a> {
     ports: Ports,
     workers: Vec<Worker>,
     shares: UsageShares,
-    /// Units a second that each application gets at the most.
+    /// Maximum rate of each application, in units per second.
     limits: Vec<Option<f64>>,
     events: EventTournament,
     now: f64,
-    /// Ends that were come to.
+    /// Number of events so far.
     steps: usize,
     yielding: CpuYield,
     has_ranks: bool,
 }
 
-/// To make a real number of one that may have all 64 bits takes several times as long.
+/// Through a signed integer: converting the full range of u64 takes several times as long.
 fn to_f64(count: u64) -> f64 {
     count as i64 as f64
 }
 
 impl Ring {
-    /// The elements that the consumer sees, when it has fired so often.
+    /// The elements visible to the consumer after its first `consumer` firings.
     fn elements_visible(&self, consumer: u64) -> f64 {
         self.initial + to_f64(self.pushed) * self.put - to_f64(consumer) * self.pop
     }
 
-    /// The room that the producer sees, when it has fired so often.
+    /// The room visible to the producer after its first `producer` firings.
     fn room_visible(&self, producer: u64) -> f64 {
         self.room - self.initial - to_f64(producer) * self.put + to_f64(self.popped) * self.pop
     }
@@ -209,7 +213,7 @@ impl Ring {
         (self.room, self.pushes, self.pops) = (room, seen(self.put), seen(self.pop));
     }
 
-    /// Firings until the producer pushes, or the consumer pops, when it has made so many: none, now.
+    /// Firings until the producer pushes, or the consumer pops, after `done` firings; 0: now.
     fn firings_until_published(&self, done: u64, output: bool) -> u64 {
         let (seen, all) = match output {
             true => (self.pushed, self.pushes),
@@ -218,13 +222,15 @@ impl Ring {
         u64::from(all).saturating_sub(done - seen)
     }
 
-    /// How many firings the producer, or the consumer, can make by what it sees, when it has made so many: up to `most`.
+    /// The number of firings, up to `most`, that the visible state permits the producer or the
+    /// consumer after `done` firings.
     fn firings_possible(&self, done: u64, output: bool, most: u64) -> u64 {
         let (there, each) = match output {
             true => (self.room_visible(done), self.put),
             false => (self.elements_visible(done), self.pop),
         };
-        // What rounding took must not stop anybody for ever. To multiply takes much less time than to divide.
+        // Tolerates rounding, which must not block an actor forever. Multiplication is much faster
+        // than division.
         match there + 1e-6 * each >= to_f64(most) * each {
             true => most,
             false => most.min((there / each + 1e-6).max(0.0) as i64 as u64),
@@ -244,11 +250,11 @@ impl Entity<'_> {
         }
     }
 
-    /// Nanoseconds of its next firings.
+    /// Nanoseconds of the next firings.
     fn takes(&self, firings: u64) -> f64 {
         let mean = to_f64(firings) * self.firing;
         match &self.cursor {
-            // Where they cost nothing, time passes all the same.
+            // Time passes even if the profile has no cost here.
             Some(cursor) => {
                 let takes = mean + cursor.beyond(self.done, firings);
                 (takes * cursor.scatter(self.done)).max(1.0)
@@ -259,7 +265,8 @@ impl Entity<'_> {
 }
 
 impl Simulator<'_> {
-    /// How many firings an actor can make now, by what it sees of its channels.
+    /// The number of firings, up to `most`, that the visible state of its channels permits an
+    /// actor.
     fn firings_possible(&self, actor: usize, most: u64) -> u64 {
         let entity = &self.entities[actor];
         let mut least = most.min(self.firings_allowed(entity));
@@ -269,7 +276,7 @@ impl Simulator<'_> {
         least
     }
 
-    /// The same in one step, that ends where others come to see something.
+    /// The number of firings of the next step, which ends where another actor is to see its effect.
     fn next_step_firings(&self, actor: usize) -> u64 {
         let entity = &self.entities[actor];
         let mut least = u64::from(entity.step).min(self.firings_allowed(entity));
@@ -309,8 +316,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Makes room in applications of which nothing can fire: a real network has enough, or it would not
-    /// have been measured, and here some actor's bursts were averaged away. Whether there were such.
+    /// Enlarges the channels of deadlocked applications: the real network has sufficient room,
+    /// since it was measured; the simulated one averages bursts. Returns whether there was one.
     fn enlarge_deadlocked(&mut self) -> bool {
         let mut any = false;
         for actors in self.mix.ranges() {
@@ -333,7 +340,7 @@ impl Simulator<'_> {
         any
     }
 
-    /// A worker's step has ended.
+    /// The end of a worker's step.
     fn end(&mut self, worker: usize) {
         let mut go_on = None;
         let ran = self.workers[worker].step.take();
@@ -391,8 +398,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Others see what this one has put and got where that is half of a channel, or its turn is over; who waits for it is
-    /// woken then.
+    /// Makes the effect of an actor's firings visible on channels where that is due or the turn is
+    /// over (`over`), and wakes the other ends.
     fn publish(&mut self, actor: usize, worker: usize, over: bool) {
         let done = self.entities[actor].done;
         for i in 0..self.ports.of(actor).len() {
@@ -415,7 +422,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Makes an actor ready that can fire, and wakes its worker.
+    /// Makes an actor ready if it can fire, and wakes its worker.
     fn wake(&mut self, actor: usize, by: usize) {
         if self.entities[actor].ready {
             return;

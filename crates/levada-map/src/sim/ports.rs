@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ends of channels that each actor has: one list of all, so that those of thousands stay in the cache.
+//! The channel ends of all actors in one array, which stays in the cache with thousands of actors.
 
 use super::Ring;
 
 #[derive(Clone, Copy)]
 pub(super) struct Port(u32);
 
-/// Those of an actor are between its place and that of the next.
+/// `places` has the index of the first end of each actor.
 #[derive(Default)]
 pub(super) struct Ports {
     places: Vec<u32>,
@@ -22,14 +22,14 @@ impl Port {
         (self.0 >> 1) as usize
     }
 
-    /// Whether its actor is the producer.
+    /// True if the actor is the producer.
     pub fn is_output(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
 impl Ports {
-    /// Of so many actors, each in the order of the channels.
+    /// The ends of each actor, in the order of the channels.
     pub fn of_all(actors: usize, rings: &[Ring]) -> Ports {
         let mut places = vec![0; actors + 1];
         for ring in rings {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An actor on its way through its application's course. What it takes depends on where it is; so a rate is counted
-//! over whole courses, or it would depend on where counting ends.
+//! The position of an actor in the cost profile of its application. Its cost depends on the
+//! position, so rates are measured over whole profiles.
 //!
-//! What a course says of a part is a mean, and within it costs vary, too: a block with more coefficients takes longer than the
-//! next. Workers whose steps take the same each time fall into step with each other, and have more done than live, or less, as
-//! their channels are. So a step takes more or less than that, by chance, but the same chance in each simulation.
+//! The cost of a part is a mean; the steps within vary, for example with the number of coefficients
+//! of a block. With constant step costs, workers would fall into lockstep and be faster or slower
+//! than in reality. A pseudo-random factor per step prevents this; it is the same in each
+//! simulation.
 
 use crate::model::cost_profile::CostProfile;
 
 pub struct ProfileCursor<'a> {
     profile: &'a CostProfile,
     actor: usize,
-    /// Nanoseconds of a unit, in the mean, where it sits; what channels cost is not among them.
+    /// Mean nanoseconds per unit on its core, without channel costs.
     unit: f64,
     firings: f64,
-    /// What it had done, and when, as it was counted from, and as it last came to the end of a course since.
+    /// Firings and time when counting started, and at the end of the last profile completed since.
     from: (u64, f64),
     end: Option<(u64, f64)>,
-    /// Firings at which the next course ends.
+    /// Number of firings at which the current profile ends.
     next: u64,
 }
 
@@ -36,16 +37,16 @@ impl ProfileCursor<'_> {
         along
     }
 
-    /// Nanoseconds beyond the mean of so many firings, after those that it has done.
+    /// Nanoseconds in excess of the mean for `firings` firings after the first `done`.
     pub fn beyond(&self, done: u64, firings: u64) -> f64 {
         let at = |firings: u64| firings as f64 / self.firings;
         let (from, to) = (at(done), at(done + firings));
         self.unit * self.profile.excess(self.actor, from, to)
     }
 
-    /// What the step that begins after so many firings takes, in shares of the mean.
+    /// The cost of the step after `done` firings, as a factor of its mean.
     pub fn scatter(&self, done: u64) -> f64 {
-        // The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+        // The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
         let mut bits =
             done.wrapping_add((self.actor as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -61,7 +62,7 @@ impl ProfileCursor<'_> {
         self.next = self.end_after(1);
     }
 
-    /// It has done so much now.
+    /// Records that the actor has made `done` firings at the time `now`.
     pub fn came_to(&mut self, done: u64, now: f64) {
         if done >= self.next {
             self.end = Some((done, now));
@@ -71,13 +72,14 @@ impl ProfileCursor<'_> {
         }
     }
 
-    /// Firings at the end of so many courses.
+    /// Number of firings at the end of this number of profiles.
     fn end_after(&self, courses: u64) -> u64 {
         let firings = courses as f64 * self.profile.units() * self.firings;
         self.from.0.saturating_add((firings.ceil() as u64).max(1))
     }
 
-    /// Units a nanosecond from where it was counted from to the end of the last course; none if that was none.
+    /// Units per nanosecond from the start of counting to the end of the last completed profile;
+    /// none if no profile was completed.
     pub fn whole(&self) -> Option<f64> {
         let (done, at) = self.end?;
         let units = (done - self.from.0) as f64 / self.firings;

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is ready on a worker, in the order in which they became so, by the priorities of their applications. Whose turn is next
-//! is asked at the end of each turn, and where much runs there are many: nobody is looked at whose place cannot have changed.
+//! The ready queue of a worker: by priority, then by age, except that the order of actors with
+//! reserved rates changes with time. Selection looks only at actors whose order can have changed.
 
 use std::collections::VecDeque;
 
 #[derive(Default)]
 pub(super) struct ReadyQueue {
-    /// The highest priority first.
+    /// Highest priority first.
     levels: Vec<Level>,
-    /// So many are.
+    /// Number of actors in the queue.
     there: u32,
-    /// So many were added.
+    /// Number of actors ever added.
     count: u32,
 }
 
-/// Of one priority.
+/// The actors of one priority.
 #[derive(Default)]
 struct Level {
     plain: VecDeque<One>,
-    /// Those whose applications are promised a rate: their places among the others change with time.
+    /// Actors of applications with reserved rates: their order among the others changes with time.
     promised: VecDeque<One>,
 }
 
-/// Who has a smaller number has been ready for longer.
+/// A smaller number has been ready for longer.
 #[derive(Clone, Copy)]
 struct One {
     number: u32,
     actor: u32,
 }
 
-/// Where an actor is added.
+/// The part of the queue that an actor goes to.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ReadyKey {
-    /// Its priority, counted from the highest.
+    /// Index of its priority; 0 is the highest.
     pub level: usize,
     pub promised: bool,
 }
 
-/// Who is the first of all; to be [taken](Ready::take).
+/// The selected actor, to be passed to [`ReadyQueue::take`].
 pub(super) struct First {
     pub actor: usize,
     level: usize,
-    /// Its place among the promised ones; none: it is the first of the others.
+    /// Its index among those with reserved rates; none: it is the first of the others.
     at: Option<usize>,
 }
 
-/// The place of who is promised nothing, the best that there is, and the last.
+/// Order within a priority: actors without a reserved rate, the first place, and the last.
 pub(super) const PLACE_PLAIN: u8 = 1;
 pub(super) const PLACE_FIRST: u8 = 0;
 pub(super) const PLACE_LAST: u8 = 2;
@@ -72,25 +72,26 @@ impl ReadyQueue {
         self.there += 1;
     }
 
-    /// Those of a level whose applications are promised a rate.
+    /// The actors of a level that have reserved rates.
     pub fn promised(&self, level: usize) -> impl Iterator<Item = usize> {
         let all = self.levels.get(level).into_iter().flat_map(|l| &l.promised);
         all.map(|one| one.actor as usize)
     }
 
-    /// Whether there is one of a level whose application is promised nothing.
+    /// Whether a level has actors without reserved rates.
     pub fn has_unreserved(&self, level: usize) -> bool {
         self.levels.get(level).is_some_and(|l| !l.plain.is_empty())
     }
 
-    /// Who has been ready for longest, whatever its priority.
+    /// The actor that has been ready for longest, whatever its priority.
     pub fn oldest(&self) -> Option<usize> {
         let all = self.levels.iter().flat_map(|l| [&l.plain, &l.promised]);
         let oldest = all.filter_map(VecDeque::front).min_by_key(|one| one.number);
         oldest.map(|one| one.actor as usize)
     }
 
-    /// The first by priority, then by its place, as that is now of who is promised something, then by age.
+    /// The first actor by priority, then by `place` (asked only for actors with reserved rates),
+    /// then by age.
     pub fn first(&self, place: impl Fn(usize) -> u8) -> Option<First> {
         if self.is_empty() {
             return None;
@@ -157,7 +158,8 @@ mod tests {
             let first = ready.first(place).unwrap();
             ready.take(first)
         };
-        // Who is behind goes before; who has had much goes last; else who is older.
+        // An actor behind its reservation is first, one that had its share is last, others go by
+        // age.
         assert_eq!(
             next(&|actor| if actor == 3 { PLACE_FIRST } else { PLACE_PLAIN }),
             3

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whose turn is next on a worker.
+//! Selection of the next actor of a worker.
 
 use super::ready_queue::{First, PLACE_FIRST, PLACE_LAST, PLACE_PLAIN};
 use super::{
@@ -8,7 +8,8 @@ use super::{
 };
 
 impl Worker {
-    /// Whether others have not had yet what promises leave to those who have just become ready.
+    /// Whether newly ready actors have not yet used the time that actors with reserved rates leave
+    /// them.
     pub(super) fn has_wake_credit(&self) -> bool {
         self.reserved_excess_ready + OTHERS_DIVISOR * WAKE_CREDIT_NS > 0.0
     }
@@ -19,8 +20,8 @@ impl Worker {
 }
 
 impl Simulator<'_> {
-    /// Whether one that another worker has woken is let in before the turn of who runs is over: of a higher rank it
-    /// is, and of the same priority if that turn is long enough.
+    /// Whether an actor that another worker woke preempts the running one: if it has a higher rank,
+    /// or the same priority and the turn has lasted long enough.
     pub(super) fn preempts(&self, actor: usize, core: usize) -> bool {
         let worker = &self.workers[core];
         let Some((running, _)) = worker.step else {
@@ -35,7 +36,7 @@ impl Simulator<'_> {
         other < own || (other.0 == own.0 && had > WAKE_PREEMPT_NS)
     }
 
-    /// Who runs is to give way, with the end of the firing that he is in.
+    /// Ends the running step after the current firing.
     pub(super) fn request_preemption(&mut self, core: usize) {
         let worker = &mut self.workers[core];
         worker.preempt_requested = true;
@@ -66,7 +67,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Event-driven: an actor's turn is over, and it could go on, or not.
+    /// Event-driven: the turn of an actor is over; `goes_on` if it could continue.
     pub(super) fn end_turn(&mut self, actor: usize, worker: usize, goes_on: bool) {
         let class = self.entities[actor].class();
         let turn = self.workers[worker].turn;
@@ -92,7 +93,8 @@ impl Simulator<'_> {
         self.suspend(actor);
     }
 
-    /// Event-driven: the first that is ready, by rank where applications differ.
+    /// Event-driven: the first ready actor that can fire, with the number of firings and the cost
+    /// of the switch.
     pub(super) fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         loop {
             let (ready_as, first, beside) = self.select(worker)?;
@@ -110,7 +112,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Who that is, as what he is ready, and what [`Machinery::first_little`] says of the others.
+    /// Its queue, the actor, and whether others waited (see [`Simulator::first_light`]).
     fn select(&self, worker: usize) -> Option<(QueueClass, First, bool)> {
         let of = &self.workers[worker];
         let place = |actor| self.priority_class(actor).1;
@@ -138,8 +140,9 @@ impl Simulator<'_> {
         }
     }
 
-    /// Where a promise is the first that is ready, and `after` the first of who has had a turn: whoever has become ready is let
-    /// in at once, who has had a turn later; the second of the two goes where there is one.
+    /// Selection if an actor with a reserved rate is first and `yielded` is the first of those that
+    /// yielded: returns the first of the ready and of the yielded actors that are let in. A newly
+    /// ready actor is let in at once, a yielded one later.
     fn select_with_reserved(
         &self,
         worker: usize,
@@ -177,7 +180,7 @@ impl Simulator<'_> {
         self.has_ranks && self.is_behind_reservation(actor)
     }
 
-    /// Priority decides, then who is behind its promise comes first.
+    /// By priority; actors behind their reserved rates come first.
     pub(super) fn priority_class(&self, actor: usize) -> (usize, u8) {
         let place = if self.is_reserved_and_behind(actor) {
             PLACE_FIRST
@@ -187,7 +190,7 @@ impl Simulator<'_> {
         (self.entities[actor].class().level, place)
     }
 
-    /// The same, but that such a one comes last for as long as others have not had their part.
+    /// The same, but such an actor comes last while others are owed time.
     pub(super) fn rank(&self, actor: usize) -> (usize, u8) {
         let of = &self.workers[self.entities[actor].core()];
         match self.priority_class(actor) {
@@ -201,8 +204,8 @@ impl Simulator<'_> {
         (to_f64(entity.done) / entity.firings) < entity.promise * (self.now * 1e-9) * 1.01 + 1.0
     }
 
-    /// A step of an actor has ended. What promises have while nobody waits is no debt, nor what others have while none
-    /// waits; in that time what there was is forgotten.
+    /// At the end of a step: updates the time that actors with reserved rates have preceded others.
+    /// Time without waiting actors causes no debt and pays off the debt there is.
     pub(super) fn charge_reserved(&mut self, worker: usize, actor: usize) {
         if !self.has_ranks {
             return;
@@ -224,7 +227,7 @@ impl Simulator<'_> {
             }
             return;
         }
-        // In two halves, where there are both who have become ready and who have had a turn.
+        // Split into halves if there are both newly ready and yielded actors.
         let yielded = of.ran_as == QueueClass::Yielded;
         let both = match yielded {
             true => of.ready.has_unreserved(level) || of.light.has_unreserved(level),
@@ -247,7 +250,7 @@ impl Simulator<'_> {
             ),
         };
         *own = after_others(*own);
-        // Where there are not both, one of them has the part of both.
+        // If there is only one kind, it gets the part of both.
         if *other > 0.0 && !both {
             *other = (*other - took).max(0.0);
         }
@@ -256,8 +259,8 @@ impl Simulator<'_> {
         }
     }
 
-    /// Round robin: the next that can fire, of those of the highest rank where applications differ; each that is looked
-    /// at costs.
+    /// Round robin: the next actor that can fire, among those of the highest rank; each tested
+    /// actor costs time.
     pub(super) fn round_robin(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         let count = self.workers[worker].actors.len();
         let mut found: Option<(usize, u64)> = None;

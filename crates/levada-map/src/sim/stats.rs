@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was done in so many steps of a simulated machine, as rates and shares.
+//! Measurement of rates and core usage over a number of steps.
 
 use super::profile_cursor::ProfileCursor;
 use super::{Entity, Simulated, Simulator};
 
 impl Entity<'_> {
-    /// What it has done since it was counted from.
+    /// Units since counting started.
     fn units(&self) -> f64 {
         (self.done - self.done_before) as f64 / self.firings
     }
 
-    /// Has it gone through its course since it was counted from, where it has one?
+    /// Whether it has completed its cost profile since counting started, if it has one.
     fn is_through(&self) -> bool {
         self.cursor.as_ref().is_none_or(|a| a.whole().is_some())
     }
 
-    /// Units a nanosecond since it was counted from, which is so long ago: in whole courses, where there were any.
+    /// Units per nanosecond since counting started (`time` nanoseconds ago); over whole profiles if
+    /// any was completed.
     fn rate(&self, time: f64) -> f64 {
         let whole = self.cursor.as_deref().and_then(ProfileCursor::whole);
         whole.unwrap_or(self.units() / time)
@@ -23,7 +24,7 @@ impl Entity<'_> {
 }
 
 impl Simulator<'_> {
-    /// Runs so many steps, and counts what was done in them.
+    /// Runs a number of steps and measures them.
     pub(super) fn count_steps(&mut self, steps: usize) -> Simulated {
         let (mix, begin) = (self.mix, self.now);
         for entity in &mut self.entities {
@@ -50,7 +51,7 @@ impl Simulator<'_> {
             firings[entity.app] += (entity.done - entity.done_before) as f64 / actors;
             slowest[entity.app] = slowest[entity.app].min(rate);
         }
-        // While channels fill, those before them do more than that.
+        // While channels fill, actors before them exceed the sustainable rate.
         rates
             .iter_mut()
             .zip(self.most())
@@ -74,7 +75,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Units a second that each application can have at the most: what it has to do on its busiest core.
+    /// Maximum rate of each application in units per second, by its work on its busiest core.
     fn most(&self) -> Vec<f64> {
         let mut work = vec![vec![0.0; self.workers.len()]; self.mix.apps.len()];
         for entity in &self.entities {
@@ -84,13 +85,14 @@ impl Simulator<'_> {
         work.iter().map(|cores| 1e9 / busiest(cores)).collect()
     }
 
-    /// Of each application that was ahead of what it gets at the most, the part of that which it had in so much time.
+    /// For each application that was ahead of its rate limit: the fraction of the limit that it
+    /// reached within `time` nanoseconds.
     fn kept(&mut self, time: f64) -> Vec<Option<f64>> {
         self.drop_all_unused();
         let mut kept: Vec<Option<f64>> = vec![None; self.mix.apps.len()];
         for entity in self.entities.iter().filter(|e| e.rested) {
             if let Some(limiter) = &entity.limiter {
-                // However few units that was in this time, it has had all but what was lost.
+                // Whatever the number of whole units was, it has had all but what expired.
                 let share = 1.0 - (limiter.lost - limiter.lost_before) / (limiter.rate * time);
                 let least = kept[entity.app].unwrap_or(1.0).min(share);
                 kept[entity.app] = Some(least.max(0.0));
@@ -102,8 +104,8 @@ impl Simulator<'_> {
         }
         for entity in &self.entities {
             if let (Some(kept), Some(limit)) = (&mut kept[entity.app], self.limits[entity.app]) {
-                // Channels take what the source gives for long; who is behind it by more than what came since it may
-                // have had its last turn does not keep up.
+                // Channels absorb the output of the source for long. An actor that is behind by
+                // more than arrived since its last possible turn does not keep up.
                 let due = limit * time * 1e-9;
                 let behind = 1.0 + limit * longest[entity.core()] * 1e-9;
                 *kept = kept.min((entity.units() + behind) / due);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! For how long a machine is simulated: so many steps, or until its rates have settled, or from the midst of a run on.
+//! How long a mix is simulated: a number of steps, or until its rates have settled, or from
+//! half-full channels on.
 
 use super::{Simulated, Simulator};
 use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::Mix;
 
-/// Rates have settled where the slowest actor is behind the mean by no more than this.
+/// Rates have settled if the slowest actor of each application is at most this fraction below the
+/// mean.
 const SETTLED_GAP: f64 = 0.05;
-/// Simulations go on for so many times their steps until then.
+/// Maximum extension of a simulation, as a factor of its steps.
 const EXTENSION_MAX: usize = 32;
-/// Steps from which it is known what is to be expected: at least, and for each actor. In much fewer, some who are about to come to wait
-/// seem to have settled.
+/// Number of steps of a steady-state simulation: minimum, and per actor. With far fewer steps,
+/// rates may seem settled shortly before actors start to wait.
 const STEADY_STEPS_MIN: usize = 300_000;
 const STEADY_STEPS_PER_ACTOR: usize = 60;
-/// Steps in which an actor fills a channel, while others empty it.
+/// Number of steps in which an actor fills a channel that is being emptied.
 const FILL_STEPS: usize = 8;
 
 impl Simulated {
@@ -21,19 +23,19 @@ impl Simulated {
         (0..self.rates.len()).all(|app| self.settled(app))
     }
 
-    /// But for who gets nothing at all.
+    /// Except applications that make no progress at all.
     fn all_fire(&self) -> bool {
         let mut rates = self.rates.iter().zip(&self.slowest);
         rates.all(|(&rate, &slowest)| slowest > 0.0 || rate == 0.0)
     }
 
-    /// Do all actors of this application come to as many units as the others?
+    /// Whether all actors of the application have nearly the same rate.
     pub fn settled(&self, app: usize) -> bool {
         self.slowest[app] >= (1.0 - SETTLED_GAP) * self.rates[app]
     }
 }
 
-/// Runs so many steps, a third of them to warm up.
+/// Simulates `steps` steps; the first third is warm-up and does not count.
 pub fn simulate(
     mix: &Mix,
     machine: &Machine,
@@ -46,9 +48,9 @@ pub fn simulate(
     sim.count_steps(steps - steps / 3)
 }
 
-/// The same, for up to `LONGER` times as many steps, until the rates have settled: where there are many actors,
-/// channels take long to fill. Where that is not long enough, or somebody has not fired at all, as the last of
-/// thousands in a row, it begins anew as amid a run.
+/// The same for up to `EXTENSION_MAX` times as many steps, until the rates have settled: with many
+/// actors, channels take long to fill. If that is not sufficient, or some actor never fired,
+/// restarts with half-full channels.
 pub fn simulate_until_settled(
     mix: &Mix,
     machine: &Machine,
@@ -64,14 +66,15 @@ pub fn simulate_until_settled(
     }
 }
 
-/// A simulation until the rates have settled, looked at on the way: who sees enough gives it up.
+/// A simulation until the rates have settled, with intermediate results, so that the caller can
+/// abandon it.
 pub(crate) struct SteadyStateRun<'a> {
     mix: &'a Mix,
     machine: &'a Machine,
     placement: &'a [u32],
     run: Simulator<'a>,
     steps: usize,
-    /// So many of them were made to warm up, and so many were looked at last.
+    /// Number of warm-up steps made, and of steps in the last window.
     warm: usize,
     window: usize,
     warm_started: bool,
@@ -97,7 +100,7 @@ impl<'a> SteadyStateRun<'a> {
         }
     }
 
-    /// A first one while it warms up, which makes no difference to those that come.
+    /// An intermediate result during the warm-up, which does not affect later ones.
     pub fn quick_result(&mut self) -> Simulated {
         let warm = self.steps / 3;
         self.run.run(warm / 3);
@@ -105,7 +108,8 @@ impl<'a> SteadyStateRun<'a> {
         self.run.count_steps(warm - warm / 3)
     }
 
-    /// For twice as many steps as the last time; none: it has not settled yet.
+    /// The result of the next window, which is twice as long as the last one; none if the rates
+    /// have not settled.
     pub fn try_result(&mut self) -> Option<Simulated> {
         if self.window == 0 {
             self.run.run(self.steps / 3 - self.warm);
@@ -130,12 +134,12 @@ impl<'a> SteadyStateRun<'a> {
     }
 }
 
-/// Steps from which it is known what is to be expected of so many actors.
+/// Number of steps of a steady-state simulation of this mix.
 pub(crate) fn steady_state_steps(mix: &Mix) -> usize {
     STEADY_STEPS_MIN.max(STEADY_STEPS_PER_ACTOR * mix.actors())
 }
 
-/// What a placement can be expected to give: simulated for so long that a glance at it is no longer taken for how it goes.
+/// The rates of a placement in the steady state.
 pub fn expected(
     mix: &Mix,
     machine: &Machine,
@@ -145,8 +149,8 @@ pub fn expected(
     simulate_until_settled(mix, machine, placement, scheduling, steady_state_steps(mix))
 }
 
-/// A simulation that is begun amid a run, with short channels, and looked at as it goes on:
-/// the filling of channels is not counted as something done.
+/// A simulation that starts with short, half-full channels, so that filling them does not count as
+/// progress.
 pub(crate) struct WarmStart<'a>(Simulator<'a>);
 
 impl<'a> WarmStart<'a> {
@@ -155,13 +159,14 @@ impl<'a> WarmStart<'a> {
         WarmStart(begun.with_short_channels().half_full().started())
     }
 
-    /// The same with channels that are empty at first, which are to fill in the steps that are not looked at.
+    /// The same with empty channels, which fill during steps that are not counted.
     pub fn empty(mix: &'a Mix, machine: &'a Machine, placement: &[u32]) -> WarmStart<'a> {
         let begun = Simulator::new(mix, machine, placement, machine.scheduling);
         WarmStart(begun.with_short_channels().started())
     }
 
-    /// How many steps fill them, about: each actor as many as there are channels before it, each in its parts.
+    /// Approximate number of steps until the channels are filled: for each actor as many as there
+    /// are channels before it.
     pub fn fill_steps(mix: &Mix) -> usize {
         let each = mix.apps.iter().map(|a| a.actors.len() * a.actors.len());
         FILL_STEPS * each.sum::<usize>()
@@ -171,7 +176,7 @@ impl<'a> WarmStart<'a> {
         self.0.run(steps);
     }
 
-    /// By the next so many steps.
+    /// Measures the next steps.
     pub fn count_steps(&mut self, steps: usize) -> Simulated {
         self.0.count_steps(steps)
     }
