@@ -6,13 +6,14 @@
 //! loads and unloads, and by the thread that watches (`monitor`), which hears of every end. What a host
 //! can be asked for is in the files `load`, `control`, `replace` and `stop`.
 
-use crate::app::{Hosted, Seen, State};
+use crate::app::{Hosted, Seen};
 use crate::context::Shared;
+use crate::context::message::Note;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::Events;
 use crate::model::outcome::Outcome;
 use crate::monitor;
-use crate::monitor::Note;
 use crate::util::c_stdio::Stdio;
 use levada_map::{Machine, Scheduling};
 use levada_sys::{Runtime, RuntimeOptions, Schedule};

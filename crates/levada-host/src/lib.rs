@@ -24,13 +24,15 @@ pub mod persist;
 pub mod protocol;
 pub mod util;
 
-pub use crate::app::{Hosted, Seen, State};
+pub use crate::app::{Hosted, Seen};
 pub use crate::host::{Host, HostOptions};
-pub use crate::lifecycle::load::{Load, check_name};
-pub use crate::limits::enforce::Limits;
+pub use crate::lifecycle::load::Load;
 pub use crate::model::admission_report::{Admission, Promise, Verdict};
+pub use crate::model::app_name::check_name;
+pub use crate::model::app_state::State;
 pub use crate::model::error::{Kind, Refusal};
 pub use crate::model::events::{Event, Events, What};
+pub use crate::model::limits::Limits;
 pub use crate::model::outcome::{Ended, Outcome, action_of};
 pub use crate::persist::journal::signal_name;
 pub use crate::util::launch_env::remember;

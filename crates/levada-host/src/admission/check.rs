@@ -9,52 +9,14 @@
 //! they take nothing, and who has less than that then is late. It is otherwise with isolated applications, which this
 //! host has loaded, too: what they take now is not there.
 
-use crate::admission::simulation::{Coming, Judged, There};
+use crate::admission::candidate::{Coming, New, There};
+use crate::admission::simulation::Judged;
 use crate::app::Hosted;
-use crate::app::profile::Measured;
 use crate::context::{Shared, Sharing};
-use crate::lifecycle::load::Load;
-use crate::limits::enforce::Limits;
 use crate::mapping::weights::{as_paced, is_guessed, mapped};
 use crate::model::admission_report::{Admission, Unknown, Verdict};
 use crate::model::error::Refusal;
-use levada_sys::Network;
-
-/// What is to be loaded.
-#[derive(Clone, Copy)]
-pub struct New<'a> {
-    pub name: &'a str,
-    pub network: &'a Network,
-    pub known: Option<&'a Measured>,
-    pub pins: &'a [Option<u32>],
-    pub priority: i32,
-    pub limits: Limits,
-    /// Something in it may count what it does.
-    pub counts: bool,
-    /// Also where that breaks a promise.
-    pub anyway: bool,
-    /// The worker whose core it is to have to itself.
-    pub exclusive: Option<u32>,
-    /// In whose place it comes.
-    pub old: Option<&'a Hosted>,
-}
-
-impl<'a> New<'a> {
-    pub fn of(load: &'a Load, known: Option<&'a Measured>, old: Option<&'a Hosted>) -> New<'a> {
-        New {
-            name: &load.name,
-            network: &load.network,
-            known,
-            pins: &load.pins,
-            priority: load.priority,
-            limits: load.limits,
-            counts: load.counts,
-            anyway: load.anyway,
-            exclusive: load.alone_on(old),
-            old,
-        }
-    }
-}
+use crate::model::limits::Limits;
 
 /// Refuses all of these where together they would break a promise, with the numbers, unless they are to be loaded anyway; else
 /// what there is to be said of each. None: nothing is promised to anybody, and that has cost no time.

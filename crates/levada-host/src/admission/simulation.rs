@@ -1,43 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What becomes of all promises, by the mapper's word, where some applications come to those that are there.
 
-use crate::admission::check::New;
+use crate::admission::candidate::{Coming, There};
 use crate::context::Shared;
 use crate::mapping::mix;
-use crate::mapping::weights::unmeasured;
 use crate::model::admission_report::{Admission, Promise, Verdict};
 use crate::model::error::{Kind, Refusal};
-use levada_map::{Admission as Found, App, Machine, Mix, PlacedMix, Problem};
+use levada_map::{Admission as Found, Machine, Mix, PlacedMix, Problem};
 
 /// Steps that are simulated at the least.
 const STEPS: usize = 30_000;
-
-/// An application that shares the cores.
-pub struct There {
-    pub app: App,
-    /// Where its actors are.
-    pub seats: Vec<Option<u32>>,
-    /// When those that come are there, it is not any more.
-    pub goes: bool,
-}
-
-/// One that is to, and was measured.
-pub struct Coming {
-    pub app: App,
-    exclusive: Option<u32>,
-    anyway: bool,
-}
-
-impl Coming {
-    pub fn of(new: &New) -> Coming {
-        let (limits, priority) = (new.limits, new.priority);
-        Coming {
-            app: unmeasured(new.name, new.network, new.known, new.pins, limits, priority),
-            exclusive: new.exclusive,
-            anyway: new.anyway,
-        }
-    }
-}
 
 pub struct Judged<'a> {
     pub shared: &'a Shared,

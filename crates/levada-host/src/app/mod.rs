@@ -3,21 +3,25 @@
 
 pub(crate) mod control_state;
 pub(crate) mod idle;
+pub(crate) mod output_file;
 pub(crate) mod placement;
 pub(crate) mod profile;
 pub(crate) mod recent;
+pub(crate) mod token_bucket;
 pub(crate) mod versions;
 
 use crate::app::control_state::Told;
+use crate::app::output_file::Target;
 use crate::app::placement::Seats;
 use crate::app::profile::Measured;
 use crate::app::recent::Lately;
+use crate::app::token_bucket::left;
 use crate::app::versions::Lineage;
-use crate::limits::enforce::{Limits, left};
 use crate::model::admission_report::Admission;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
+use crate::model::limits::Limits;
 use crate::model::outcome::Ended;
-use crate::ops::output_conflicts::Target;
 use crate::util::c_stdio::Asked;
 use crate::util::lock::lock;
 use levada_sys::App;
@@ -169,50 +173,6 @@ impl Hosted {
     }
 }
 
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Not started yet.
-    #[default]
-    Loaded,
-    Running,
-    Paused,
-    /// Its sources have ended; what is in flight comes out.
-    Draining,
-    /// Nothing of it begins any more; a last firing lasts, or its natives finish their files.
-    Ending,
-    Ended,
-    Failed,
-    /// Remembered, and not loaded: it has ended the last host, or cannot be loaded any more.
-    Held,
-}
-
-/// As JSON has it.
-impl std::fmt::Display for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            State::Loaded => "loaded",
-            State::Running => "running",
-            State::Paused => "paused",
-            State::Draining => "draining",
-            State::Ending => "ending",
-            State::Ended => "ended",
-            State::Failed => "failed",
-            State::Held => "held",
-        })
-    }
-}
-
 /// An application as the host's table has it.
 #[derive(Clone)]
 pub struct Seen {
@@ -238,29 +198,6 @@ impl Seen {
         Seen {
             state: if ending { State::Ending } else { self.state },
             ..self.clone()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_has_one_name() {
-        let all = [
-            State::Loaded,
-            State::Running,
-            State::Paused,
-            State::Draining,
-            State::Ending,
-            State::Ended,
-            State::Failed,
-            State::Held,
-        ];
-        for state in all {
-            let json = serde_json::to_value(state).unwrap();
-            assert_eq!(json, state.to_string());
         }
     }
 }

@@ -4,13 +4,8 @@
 //!
 //! Whatever is wrong with such a file is as if there were none.
 
-use crate::app::Hosted;
-use crate::limits::self_paced::own_pace;
-use crate::mapping::graph::links;
-use crate::mapping::weights::{counted, weighed};
 use levada_files::read_private;
-use levada_map::{Graph, Link, Machine};
-use levada_sys::Counters;
+use levada_map::{Graph, Link};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -35,35 +30,6 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What an application has done until now, for what has come out at its end: what is on its way in it is left
-    /// out, so that it makes no difference when it is stopped.
-    pub fn of(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Measured {
-        let told = counted(hosted, counters);
-        let (unit, done) = told.clone().unwrap_or(("runs".to_string(), 1.0));
-        let app = weighed(hosted, machine, counters, (unit, done));
-        let there = app.actors.len();
-        let mut channels = app.channels.iter();
-        let mut capacity = Vec::new();
-        let mut all = links(hosted.app.network(), |_| 0.0);
-        for link in &mut all {
-            let inside = link.from < there && link.to < there;
-            let channel = inside.then(|| channels.next()).flatten();
-            link.bytes = channel.map_or(0.0, |c| c.elements * c.size * done);
-            capacity.push(channel.map_or(0.0, |c| c.capacity));
-        }
-        Measured {
-            graph: Graph {
-                busy: app.actors.iter().map(|a| a.time * done).collect(),
-                links: all,
-                ..Graph::default()
-            },
-            firings: app.actors.iter().map(|a| a.firings * done).collect(),
-            capacity,
-            done: told,
-            paced: own_pace(hosted),
-        }
-    }
-
     /// Whether that says anything: where nothing has fired, what it took was to wait for input.
     pub fn is_enough(&self) -> bool {
         let fired = self.firings.iter().any(|f| *f > 0.0);

@@ -2,13 +2,16 @@
 //! What was seen of an application lately, from look to look.
 
 use crate::app::idle::Resting;
-use crate::limits::enforce::Looked;
+use crate::app::token_bucket::Looked;
 use levada_map::Graph;
 use levada_sys::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
+
+/// For so many seconds after its start.
+pub(crate) const BEGINS: f64 = 1.0;
 
 #[derive(Default)]
 pub(crate) struct Lately {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Of an application: the versions before it, of which it has something, and the one that is to take its place.
 
-use crate::limits::enforce::Left;
+use crate::app::token_bucket::Left;
 use crate::util::lock::lock;
 use levada_sys::Network;
 use std::sync::atomic::AtomicBool;

@@ -3,29 +3,10 @@
 //! where it places what computes here.
 
 use crate::context::Shared;
+use crate::context::isolated_processes::Beside;
 use crate::util::lock::lock;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-
-/// All of them together.
-pub(crate) trait Beside: Send + Sync {
-    /// None of them runs on a core that is not for all when this returns. Who keeps one, in words, where that lasts
-    /// for longer than `within`; when it is for all again, they are to be told.
-    fn leave(&self, within: Duration) -> Result<(), String>;
-
-    /// Tells them, without waiting for it, which cores are for all now, and who computes beside them.
-    fn tell(&self);
-
-    /// The part of each worker's core that they take, as they say.
-    fn loads(&self) -> Vec<f64>;
-
-    /// The parts that they take of cores, each of them, as the system says; nobody is asked. What is known already, or
-    /// `now`, for which they may have to be looked at for a moment.
-    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>>;
-
-    /// The names of their applications.
-    fn names(&self) -> Vec<String>;
-}
 
 /// What was seen of others for longer than this ago is not so any more.
 const LATELY: Duration = Duration::from_secs(2);

@@ -7,14 +7,9 @@
 //! given another one then, and where all are kept, or there is no choice, it is said who does. Whoever was asked to
 //! leave in vain is where he was.
 
-use crate::admission::check;
-use crate::admission::check::New;
-use crate::app::Hosted;
 use crate::context::Shared;
-use crate::host::Host;
-use crate::lifecycle::load::Load;
+use crate::context::message::Note;
 use crate::model::error::{Kind, Refusal};
-use crate::monitor::Note;
 use levada_sys::{Runtime, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,12 +61,12 @@ enum Kept {
     Taken,
 }
 
-impl Host {
-    /// Nothing runs on the core of `worker` any more when this returns, until [`Host::come_back`]. Where somebody
+impl Shared {
+    /// Nothing runs on the core of `worker` any more when this returns, until [`Shared::come_back`]. Where somebody
     /// keeps it for longer than `within`, all is as it was.
     pub fn leave_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
         let left = self.empty(worker, within);
-        self.shared.note(Note::Changed);
+        self.note(Note::Changed);
         left.map_err(|kept| match kept {
             Kept::By(who) => {
                 let what = format!("this core is kept: {who}; all is as it was");
@@ -85,19 +80,19 @@ impl Host {
     }
 
     pub fn come_back(&self, worker: u32) {
-        let _ = self.shared.runtime.give_core(worker);
-        self.shared.note(Note::Changed);
+        let _ = self.runtime.give_core(worker);
+        self.note(Note::Changed);
     }
 
     /// The cores that are for all, the one that is cheapest to empty first.
     pub(crate) fn to_empty(&self, name: &str) -> Result<Vec<u32>, Refusal> {
-        let (mut open, mut loads) = (self.shared.runtime.open(), self.loads());
-        let beside = self.shared.beside().map(|beside| beside.loads());
+        let (mut open, mut loads) = (self.runtime.open(), self.loads());
+        let beside = self.beside().map(|beside| beside.loads());
         for (load, more) in loads.iter_mut().zip(beside.into_iter().flatten()) {
             *load += more * 1e9;
         }
         if open.len() < 2 {
-            let all = self.shared.machine.workers();
+            let all = self.machine.workers();
             let what = format!(
                 "there is no core for {name} alone: of {all} workers {} is for all",
                 open.len()
@@ -108,35 +103,12 @@ impl Host {
         Ok(open)
     }
 
-    /// Empties a core for one that is to have it to itself, which may take a while: who holds locks that others need
-    /// has it done before. Refuses what cannot be admitted first.
-    pub(crate) fn empty_for(
-        &self,
-        load: &Load,
-        old: Option<&Hosted>,
-    ) -> Result<Arc<Emptied>, Refusal> {
-        let name = match load.name.as_str() {
-            "" => &load.class,
-            name => name,
-        };
-        if load.pins.iter().any(Option::is_some) {
-            let what =
-                format!("{name} is to have a core to itself, and has actors that are pinned");
-            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
-        }
-        let cores = self.to_empty(name)?;
-        let known = self.known(load);
-        let new = New {
-            name,
-            exclusive: cores.first().copied(),
-            ..New::of(load, known.as_ref(), old)
-        };
-        check::admit(&self.shared, &[new])?;
-        Ok(Arc::new(self.empty_one(name, &cores)?))
-    }
-
     /// Empties one of them; nothing is there when this returns.
-    pub(crate) fn empty_one(&self, name: &str, cores: &[u32]) -> Result<Emptied, Refusal> {
+    pub(crate) fn empty_one(
+        self: &Arc<Self>,
+        name: &str,
+        cores: &[u32],
+    ) -> Result<Emptied, Refusal> {
         let until = Instant::now() + WITHIN;
         let mut kept = vec![None; cores.len()];
         for patience in PATIENCE {
@@ -144,9 +116,9 @@ impl Host {
                 let left = until.saturating_duration_since(Instant::now());
                 match self.empty(worker, patience.min(left)) {
                     Ok(()) => {
-                        self.shared.note(Note::Changed);
+                        self.note(Note::Changed);
                         return Ok(Emptied {
-                            shared: self.shared.clone(),
+                            shared: self.clone(),
                             worker,
                             passed: AtomicBool::new(false),
                         });
@@ -159,7 +131,7 @@ impl Host {
             }
         }
         // Somebody may have looked while they were asked to leave.
-        self.shared.note(Note::Changed);
+        self.note(Note::Changed);
         let kept: Vec<String> = kept.into_iter().flatten().collect();
         let what = format!(
             "no core could be emptied for {name}: {}; all is as it was",
@@ -171,7 +143,7 @@ impl Host {
 
     /// Nothing is there when this returns; on an error all is as it was.
     fn empty(&self, worker: u32, within: Duration) -> Result<(), Kept> {
-        let runtime = &self.shared.runtime;
+        let runtime = &self.runtime;
         let stranded = (!is_kept(runtime, worker)).then(|| self.would_strand(worker));
         if let Some(why) = stranded.flatten() {
             return Err(Kept::By(why));
@@ -182,18 +154,18 @@ impl Host {
             _ => Kept::Taken,
         })?;
         // Who begins from now on does not begin there.
-        let left = self.shared.beside().map_or(Ok(()), |b| b.leave(within));
+        let left = self.beside().map_or(Ok(()), |b| b.leave(within));
         left.map_err(|who| {
             let _ = runtime.give_core(worker);
             // Others may have left it.
-            self.shared.note(Note::Changed);
+            self.note(Note::Changed);
             Kept::By(format!("worker {worker}: {who}"))
         })
     }
 
     /// Others would have none but cores that somebody keeps, and stand still.
     fn would_strand(&self, worker: u32) -> Option<String> {
-        let runtime = &self.shared.runtime;
+        let runtime = &self.runtime;
         let rest: Vec<u32> = runtime
             .open()
             .into_iter()
@@ -202,7 +174,7 @@ impl Host {
         if rest.is_empty() || !rest.iter().all(|&w| is_kept(runtime, w)) {
             return None;
         }
-        let table = self.shared.table();
+        let table = self.table();
         let hosted = table.apps.values().filter_map(|a| a.hosted.as_ref());
         let sharing = hosted.filter(|h| h.exclusive.is_none()).count();
         let rest: Vec<String> = rest.iter().map(u32::to_string).collect();

@@ -6,7 +6,6 @@ use crate::model::error::{Kind, Refusal};
 use crate::ops::state::Served;
 use crate::protocol::Failed;
 use crate::protocol::lenient::Named;
-use crate::util::deadline::EVER;
 use axum::Json;
 use axum::body::HttpBody;
 use axum::extract::rejection::QueryRejection;
@@ -172,15 +171,4 @@ pub(crate) fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Fail
             Err(Refusal::new(Kind::Wrong, what).into())
         }
     }
-}
-
-/// A limit of time as a request gives it, in seconds.
-pub(crate) fn limit(given: Option<f64>, usual: f64) -> Result<Duration, Refusal> {
-    let within = given.unwrap_or(usual);
-    Duration::try_from_secs_f64(within)
-        .map(|within| within.min(EVER))
-        .map_err(|e| {
-            let within = levada_map::format_number(within);
-            Refusal::new(Kind::Wrong, format!("within={within} is no time: {e}"))
-        })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/metrics`: all counters as Prometheus reads them.
 
-use crate::app::State;
+use crate::model::app_state::State;
 use crate::protocol::{Application, Details, Stats, Worker};
 use std::fmt::{Display, Write};
 
@@ -154,7 +154,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::app::State;
+    use crate::model::app_state::State;
     use crate::protocol::{Channel, Details, HostInfo, Stats};
 
     #[test]

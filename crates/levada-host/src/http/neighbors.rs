@@ -4,42 +4,13 @@
 
 use crate::http::body::{Answer, Shared, read};
 use crate::model::error::{Kind, Refusal};
-use crate::protocol::Failed;
-use crate::util::lock::lock;
+use crate::protocol::{Failed, Processes};
 use axum::Json;
-use axum::extract::Request;
-use axum::extract::State as Of;
+use axum::extract::{Request, State as Of};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard};
-use utoipa::ToSchema;
 
 /// To look at each takes some time.
 const MOST: usize = 1024;
-
-/// Processes by their numbers.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Processes {
-    pub process: BTreeSet<u32>,
-}
-
-/// Of which processes this host has been told.
-#[derive(Debug, Default)]
-pub struct Others(Mutex<BTreeSet<u32>>);
-
-impl Others {
-    fn all(&self) -> MutexGuard<'_, BTreeSet<u32>> {
-        lock(&self.0)
-    }
-
-    /// Each with a number that no application has.
-    pub(crate) fn numbered(&self) -> Vec<(u64, u32)> {
-        let all = self.all();
-        all.iter().map(|&p| (u64::MAX - u64::from(p), p)).collect()
-    }
-}
 
 /// The processes beside the host of which it has been told
 #[utoipa::path(get, path = "/beside", responses((status = 200, body = Processes)))]

@@ -5,10 +5,9 @@
 //! One thread serves all connections. What may take long runs on a thread beside it, so a client that
 //! waits for an application to end keeps no other one waiting.
 
-use crate::app::State;
 pub use crate::http::body::LARGEST_REQUEST;
 use crate::http::body::{
-    Answer, Shared, aside, aside_for_long, aside_to_end, full, limit, query, read, refuse,
+    Answer, Shared, aside, aside_for_long, aside_to_end, full, query, read, refuse,
 };
 use crate::http::follow_slots;
 use crate::http::metrics;
@@ -16,9 +15,11 @@ use crate::http::neighbors;
 use crate::http::openapi;
 use crate::http::path::At;
 use crate::http::reservations;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::{Line, Missed};
 use crate::model::outcome::Outcome;
+use crate::ops::event_followers::FOLLOWERS;
 use crate::ops::load::load_all;
 use crate::ops::pause::{Change, change_by_name};
 use crate::ops::prepare_process::Client;
@@ -29,6 +30,7 @@ use crate::ops::sharing_report;
 pub use crate::ops::state::Served;
 use crate::ops::unload::{unload_by_name, unload_ended};
 use crate::ops::workers::workers;
+use crate::protocol::timeout::limit;
 use crate::protocol::*;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -410,10 +412,7 @@ async fn events(
         return Ok((head, all).into_response());
     }
     let Some(follows) = served.followers.enter() else {
-        let what = format!(
-            "{} follow the events already, and no more may",
-            follow_slots::FOLLOWERS
-        );
+        let what = format!("{} follow the events already, and no more may", FOLLOWERS);
         let help = "ask without follow now and then, with since; or try again later";
         return Ok(full(what, help));
     };

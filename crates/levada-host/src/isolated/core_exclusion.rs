@@ -8,10 +8,10 @@
 //! it goes on, and is then told what is so then.
 
 use crate::context::Shared;
-use crate::http::reservations::{Away, AwayRequest};
 use crate::isolated::{AllIsolated, Isolated};
 use crate::model::error::Kind;
 use crate::protocol::Failed;
+use crate::protocol::{Away, AwayRequest};
 use crate::util::deadline::EVER;
 use crate::util::lock::lock;
 use hyper::Method;

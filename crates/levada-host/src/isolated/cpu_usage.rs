@@ -156,6 +156,22 @@ fn read(stat: &str) -> Option<(i32, u64)> {
     Some((field(39)?.trim().parse().ok()?, computed))
 }
 
+/// Of which processes this host has been told.
+#[derive(Debug, Default)]
+pub struct Others(Mutex<BTreeSet<u32>>);
+
+impl Others {
+    pub(crate) fn all(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        lock(&self.0)
+    }
+
+    /// Each with a number that no application has.
+    pub(crate) fn numbered(&self) -> Vec<(u64, u32)> {
+        let all = self.all();
+        all.iter().map(|&p| (u64::MAX - u64::from(p), p)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

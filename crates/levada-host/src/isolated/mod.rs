@@ -19,10 +19,10 @@ pub(crate) mod set;
 pub(crate) mod supervisor;
 pub(crate) mod workers;
 
-use crate::app::State;
 use crate::client::{Client, encoded};
 use crate::isolated::core_exclusion::Leaving;
 use crate::isolated::neighbor_updates::Telling;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::{Events, What};
 use crate::protocol::{

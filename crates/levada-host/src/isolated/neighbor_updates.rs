@@ -3,9 +3,9 @@
 //! when it has been loaded, and whenever another one comes or goes. What those do it sees itself, which costs nothing while
 //! it has nothing to do. Who is stopped meanwhile is told when it goes on, of what is so then.
 
-use crate::http::neighbors::Processes;
 use crate::isolated::{AllIsolated, Isolated};
 use crate::protocol::Failed;
+use crate::protocol::Processes;
 use crate::util::deadline::EVER;
 use crate::util::lock::lock;
 use hyper::Method;

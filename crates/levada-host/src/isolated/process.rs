@@ -2,10 +2,10 @@
 //! The process of an isolated application: how it is started, with its guard, and where it listens; how its end is waited
 //! for, and told in words; and what it has claimed.
 
-use crate::has_ended;
 use crate::isolated::guard;
 use crate::util::at_fork::OwnFile;
 use crate::util::launch_env::{as_started, temporary};
+use crate::util::process::has_ended;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};

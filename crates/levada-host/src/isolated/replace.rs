@@ -2,12 +2,11 @@
 //! Replacing in a process of its own. Who asks for it waits for a time; what is told of the new version, and remembered, is what
 //! has come of it, however long its process takes to say so.
 
-use crate::app::State;
 use crate::isolated::Isolated;
 use crate::lifecycle::replace::STOPS;
-use crate::limits::enforce::Limits;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
-use crate::ops::ready::Ready;
+use crate::model::limits::Limits;
 use crate::protocol::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::util::deadline::deadline;
 use crate::util::lock::whole;
@@ -24,23 +23,12 @@ const BEGINS: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
     /// To its natives.
-    options: Vec<(String, String)>,
+    pub(crate) options: Vec<(String, String)>,
     pub(crate) limits: Limits,
     pub(crate) priority: i32,
 }
 
 impl Given {
-    pub(crate) fn of(one: &Ready) -> Given {
-        Given {
-            options: one.prepared.options.clone(),
-            limits: Limits {
-                rate: one.request.rate,
-                share: one.request.share,
-            },
-            priority: one.request.priority,
-        }
-    }
-
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|o| o.0 == name);
         found.map(|o| o.1.as_str())
@@ -205,8 +193,8 @@ const FOR_EVER: Duration = Duration::from_secs(1 << 32);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::State;
     use crate::isolated::workers::tests::isolated;
+    use crate::model::app_state::State;
 
     /// Nobody else is to write what either does, whatever comes of it.
     #[test]

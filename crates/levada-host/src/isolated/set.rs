@@ -2,21 +2,21 @@
 //! All isolated applications of a host: who there is, how one comes and goes, and how all are asked.
 
 use crate::context::Shared;
-use crate::cores::other_load::Beside;
+use crate::context::isolated_processes::Beside;
 use crate::host::Host;
-use crate::http::neighbors::Others;
+use crate::isolated::cpu_usage::Others;
 use crate::isolated::cpu_usage::Taken;
 use crate::isolated::process::Starts;
 use crate::isolated::supervisor::stand_by;
 use crate::isolated::{GUARDED, Given, Isolated, Known, SOON};
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::{Events, What};
-use crate::ops::ready::Ready;
 use crate::protocol::{Details, Failed, Unloaded};
 use crate::util::deadline::deadline;
 use crate::util::lock::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -61,6 +61,16 @@ pub struct AllIsolated {
     pub(crate) others: Others,
     /// Of this host.
     pub(crate) of: Weak<Shared>,
+}
+
+/// An isolated application whose process is to be started.
+pub(crate) struct NewIsolated<'a> {
+    pub name: &'a str,
+    pub number: u64,
+    pub network: &'a str,
+    /// Its process begins there.
+    pub folder: &'a Path,
+    pub given: Given,
 }
 
 fn limit(what: impl std::fmt::Display) -> Failed {
@@ -109,15 +119,14 @@ impl AllIsolated {
     /// Starts the process for one, in the folder of its request; nothing is loaded in it yet.
     pub(crate) fn begin(
         &self,
-        name: &str,
-        number: u64,
-        ready: &Ready,
+        new: NewIsolated,
         starts: Starts,
         events: Arc<Events>,
     ) -> Result<Arc<Isolated>, Failed> {
-        let known = Known::new(name, number, &ready.prepared.network, Given::of(ready));
+        let NewIsolated { name, number, .. } = new;
+        let known = Known::new(name, number, new.network, new.given);
         let (sender, receiver) = mpsc::channel();
-        let (of, folder) = (self.of.clone(), ready.request.directory.clone());
+        let (of, folder) = (self.of.clone(), new.folder.to_path_buf());
         std::thread::Builder::new()
             .name("levada/isolated".to_string())
             .spawn(move || stand_by(&starts, &folder, of, known, &events, &sender))

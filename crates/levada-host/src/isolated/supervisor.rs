@@ -2,7 +2,6 @@
 //! The thread that stands by an isolated application: it starts its process (which the kernel ends with the thread that has
 //! started it), follows its events, and remembers how it went.
 
-use crate::app::State;
 use crate::client::Client;
 use crate::context::Shared;
 use crate::isolated::core_exclusion::Leaving;
@@ -10,6 +9,7 @@ use crate::isolated::memory::with_last_words;
 use crate::isolated::neighbor_updates::Telling;
 use crate::isolated::process::{Place, Starts, await_end, in_words};
 use crate::isolated::{GUARDED, Isolated, Known, SOON, process};
+use crate::model::app_state::State;
 use crate::model::events::{Events, What};
 use crate::model::outcome::Outcome;
 use crate::persist::partial_outputs;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is done to an application that runs: it is paused, goes on, and its actors are moved.
 
-use crate::app::{Hosted, State};
+use crate::app::Hosted;
+use crate::context::message::Note;
 use crate::host::Host;
 use crate::limits::enforce;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::What;
-use crate::monitor::Note;
 use crate::util::deadline::deadline;
 use levada_sys::Status;
 use std::sync::atomic::Ordering;
@@ -185,5 +186,15 @@ impl Host {
             self.is_for_all(worker, actor)?;
         }
         self.say(seated.map(drop), hosted, actor, "moved")
+    }
+
+    /// Nothing of the host runs on the core of `worker` any more when this returns, until [`Host::come_back`]. Where
+    /// something keeps it for longer than `within`, all is as it was.
+    pub fn leave_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
+        self.shared.leave_core(worker, within)
+    }
+
+    pub fn come_back(&self, worker: u32) {
+        self.shared.come_back(worker);
     }
 }

@@ -3,7 +3,6 @@
 //! of each. Several that are loaded at once are mapped before they begin, with what runs: each for itself would begin where
 //! it were best alone, and be moved a moment later.
 
-use crate::app::Hosted;
 use crate::context::Sharing;
 use crate::host::Host;
 use crate::lifecycle::load::Load;
@@ -11,9 +10,7 @@ use crate::mapping;
 use crate::mapping::patiently;
 use crate::mapping::weights::{mapped, unmeasured};
 use crate::model::error::{Kind, Refusal};
-use crate::util::lock::lock;
 use levada_map::{Graph, Machine, Placement, place};
-use std::sync::Arc;
 
 impl Host {
     pub(crate) fn are_open(&self, workers: &[u32]) -> bool {
@@ -39,7 +36,7 @@ impl Host {
             }
             *pin = pin.and_then(inside);
         }
-        let (loads, left) = (self.loads(), self.shared.left());
+        let (loads, left) = (self.shared.loads(), self.shared.left());
         let more = |core: u32| {
             let share = beside.get(core as usize).filter(|s| s.is_finite());
             let taken = 1.0 - left[core as usize];
@@ -92,29 +89,6 @@ impl Host {
             rest = others;
         }
         Some(seats)
-    }
-
-    /// How busy each worker is with what is loaded.
-    pub(crate) fn loads(&self) -> Vec<f64> {
-        let mut loads = vec![0.0; self.shared.machine.workers()];
-        let all: Vec<Arc<Hosted>> = {
-            let table = self.shared.table();
-            let all = table.seen().into_iter();
-            all.filter_map(|a| a.hosted.clone()).collect()
-        };
-        for hosted in all {
-            let rate = lock(&hosted.lately.rate);
-            // Where it was told to be: to read the counters of all would take long.
-            hosted.seats.each(|i, worker| {
-                // What was loaded a moment ago has not been measured: it will want something.
-                let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
-                if let Some(load) = loads.get_mut(worker as usize) {
-                    // And who does nothing may want something later.
-                    *load += busy.unwrap_or(1e6).max(1e3);
-                }
-            });
-        }
-        loads
     }
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Loading: from a network to an application that runs, beside the others and without touching them.
 
+use crate::admission::candidate::New;
 use crate::admission::check;
-use crate::admission::check::New;
 use crate::app::control_state::Told;
+use crate::app::output_file::Target;
 use crate::app::placement::Seats;
 use crate::app::profile::Measured;
 use crate::app::recent::Lately;
 use crate::app::versions::Lineage;
-use crate::app::{Hosted, Seen, State};
+use crate::app::{Hosted, Seen};
+use crate::context::message::Note;
 use crate::cores::reserve::Emptied;
 use crate::host::Host;
-use crate::limits::enforce::Limits;
-use crate::limits::{enforce, rate};
+use crate::limits::enforce;
 use crate::mapping::graph::first_guess;
-use crate::model::admission_report::Admission;
+use crate::model::admission_report::{Admission, no_units};
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::What;
-use crate::monitor::Note;
-use crate::ops::output_conflicts::Target;
+use crate::model::limits::Limits;
 use levada_sys::{App, AppOptions, Network, Status};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,13 +56,30 @@ pub struct Load {
     pub core: Option<Arc<Emptied>>,
 }
 
-/// Longer names would fit nowhere.
-pub(crate) const LONGEST_NAME: usize = 64;
-
 impl Load {
     /// That of the one in whose place it comes, if it is to have one.
     fn own_core(&self, old: Option<&Hosted>) -> Option<u32> {
         old.and_then(|old| old.exclusive).filter(|_| self.exclusive)
+    }
+
+    /// As the admission test sees it.
+    pub(crate) fn candidate<'a>(
+        &'a self,
+        known: Option<&'a Measured>,
+        old: Option<&'a Hosted>,
+    ) -> New<'a> {
+        New {
+            name: &self.name,
+            network: &self.network,
+            known,
+            pins: &self.pins,
+            priority: self.priority,
+            limits: self.limits,
+            counts: self.counts,
+            anyway: self.anyway,
+            exclusive: self.alone_on(old),
+            old,
+        }
     }
 
     /// The worker whose core it is to have to itself.
@@ -82,6 +100,33 @@ impl Host {
         self.load_admitted(load, None, admission)
     }
 
+    /// Empties a core for one that is to have it to itself, which may take a while: who holds locks that others need
+    /// has it done before. Refuses what cannot be admitted first.
+    pub(crate) fn empty_for(
+        &self,
+        load: &Load,
+        old: Option<&Hosted>,
+    ) -> Result<Arc<Emptied>, Refusal> {
+        let name = match load.name.as_str() {
+            "" => &load.class,
+            name => name,
+        };
+        if load.pins.iter().any(Option::is_some) {
+            let what =
+                format!("{name} is to have a core to itself, and has actors that are pinned");
+            return Err(Refusal::new(Kind::Wrong, what).help("leave out the pins, or --exclusive"));
+        }
+        let cores = self.shared.to_empty(name)?;
+        let known = self.known(load);
+        let new = New {
+            name,
+            exclusive: cores.first().copied(),
+            ..load.candidate(known.as_ref(), old)
+        };
+        check::admit(&self.shared, &[new])?;
+        Ok(Arc::new(self.shared.empty_one(name, &cores)?))
+    }
+
     /// What loading these does to the promises, of each; refused where they break some together.
     pub(crate) fn admit(
         &self,
@@ -90,7 +135,7 @@ impl Host {
     ) -> Result<Vec<Option<Admission>>, Refusal> {
         let known: Vec<Option<Measured>> = loads.iter().map(|load| self.known(load)).collect();
         let both = loads.iter().zip(&known);
-        let news = both.map(|(load, known)| New::of(load, known.as_ref(), old));
+        let news = both.map(|(load, known)| load.candidate(known.as_ref(), old));
         check::admit(&self.shared, &news.collect::<Vec<_>>())
     }
 
@@ -223,7 +268,7 @@ impl Host {
         let what = format!("{} as {}", hosted.class, hosted.name);
         self.events().tell(What::Loaded, &hosted.name, what);
         if let Some(promised) = hosted.limits.rate.filter(|_| !hosted.counts) {
-            let text = rate::no_units(promised);
+            let text = no_units(promised);
             self.events().tell(What::Uncounted, &hosted.name, text);
         }
     }
@@ -293,23 +338,4 @@ pub(crate) fn taken(name: &str) -> Refusal {
     let what = format!("an application {name} is loaded already");
     Refusal::new(Kind::Conflict, what)
         .help("give this one another name (--name NAME, or name = \"NAME\" in a manifest), or unload that one")
-}
-
-/// The names that users give stand in paths, in commands and in tables.
-pub fn check_name(name: &str) -> Result<(), Refusal> {
-    let good = |c: char| c.is_alphanumeric() || "._-".contains(c);
-    let starts = name
-        .chars()
-        .next()
-        .is_some_and(|c| c.is_alphanumeric() || c == '_');
-    match starts && name.chars().all(good) && name.len() <= LONGEST_NAME {
-        true => Ok(()),
-        false => Err(Refusal::new(
-            Kind::Wrong,
-            format!("{name:?} is no name for an application"),
-        )
-        .help(format!(
-            "use at most {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter, digit or underscore first"
-        ))),
-    }
 }

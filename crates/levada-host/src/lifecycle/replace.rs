@@ -6,9 +6,10 @@
 //! there. A moment at which that is not possible is not the right one: the old one goes on, and it is tried
 //! again. A C program chooses the moment itself: it is asked to come to its end, and leaves heirlooms.
 
-use crate::app::{Hosted, Seen, State};
+use crate::app::{Hosted, Seen};
 use crate::host::Host;
 use crate::lifecycle::next_version::Next;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::What;
 use crate::model::outcome::Outcome;
@@ -209,7 +210,11 @@ impl Host {
     }
 
     /// What is left of it when it has ended; none if it has not until then, or is not there any more.
-    pub(crate) fn until_ended(&self, number: u64, until: Instant) -> Option<Arc<crate::Ended>> {
+    pub(crate) fn until_ended(
+        &self,
+        number: u64,
+        until: Instant,
+    ) -> Option<Arc<crate::model::outcome::Ended>> {
         let shared = &*self.shared;
         let mut table = shared.table();
         loop {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ending applications: at once, or when what is in flight has come out.
 
-use crate::app::{Hosted, Seen, State};
+use crate::app::{Hosted, Seen};
 use crate::host::Host;
 use crate::limits::enforce;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::events::What;
 use crate::model::outcome::Ended;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What an application does in a second, as it was measured, and whether that is what it was promised.
 
-use crate::app::{Hosted, State};
+use crate::app::Hosted;
+use crate::app::recent::BEGINS;
+use crate::app::token_bucket::of_its_rate;
 use crate::context::Shared;
-use crate::limits::enforce;
-use crate::mapping::weights::BEGINS;
+use crate::model::admission_report::no_units;
+use crate::model::app_state::State;
 use crate::model::events::What;
 use crate::util::lock::lock;
 use levada_map::{Graph, RATE_TOLERANCE};
@@ -40,7 +42,7 @@ impl Pace {
         Pace {
             told: (Instant::now(), hosted.done()),
             looks: Looks::default(),
-            lost: enforce::of_its_rate(hosted).1,
+            lost: of_its_rate(hosted).1,
             uncounted: !hosted.counts,
         }
     }
@@ -59,7 +61,7 @@ impl Pace {
         // Of a C program's fibers that is not known.
         let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
         self.looks.waits += u32::from(waits);
-        self.looks.held += u32::from(!waits && enforce::of_its_rate(hosted).0);
+        self.looks.held += u32::from(!waits && of_its_rate(hosted).0);
     }
 
     /// Does it what it was promised? `fires`: some actor of it has fired.
@@ -102,7 +104,7 @@ impl Pace {
         self.told = (Instant::now(), now);
         *lock(&hosted.lately.pace) = Some(pace);
         let looks = std::mem::take(&mut self.looks);
-        let lost = enforce::of_its_rate(hosted).1;
+        let lost = of_its_rate(hosted).1;
         // Who has missed some of it, and has had what was saved at once, is late all the same.
         let has_had_all = lost <= std::mem::replace(&mut self.lost, lost);
         let kept_up = looks.waits + if has_had_all { looks.held } else { 0 };
@@ -116,11 +118,6 @@ impl Pace {
             shared.events.tell(What::Late, &hosted.name, text);
         }
     }
-}
-
-/// What is told of a promise to what counts nothing.
-pub fn no_units(promised: f64) -> String {
-    format!("has no units of which {promised:.1} a second could be promised")
 }
 
 /// What it counts, as it says itself, or has said in an earlier run.

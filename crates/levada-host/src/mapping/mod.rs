@@ -5,15 +5,17 @@
 pub(crate) mod graph;
 pub(crate) mod overrun;
 pub mod placement_file;
+pub(crate) mod profiles;
 pub(crate) mod progress_units;
 pub(crate) mod topology;
 pub(crate) mod transfer_cost;
 pub mod weights;
 
 use crate::app::Hosted;
+use crate::app::recent::BEGINS;
 use crate::context::Shared;
-use crate::mapping::weights::{BEGINS, mapped};
-use crate::monitor::Note;
+use crate::context::message::Note;
+use crate::mapping::weights::mapped;
 use levada_map::{App, Machine, Mix, Search};
 use levada_sys::Counters;
 use std::sync::Arc;

@@ -6,10 +6,11 @@
 
 use crate::app::Hosted;
 use crate::app::profile::Measured;
-use crate::limits::enforce::Limits;
+use crate::app::recent::BEGINS;
 use crate::mapping::graph::{first_guess, graph_between};
 use crate::mapping::overrun::pinned;
 use crate::mapping::progress_units::{Flow, units};
+use crate::model::limits::Limits;
 use levada_map::{Actor, App, Channel, Machine, clamp_priority};
 use levada_sys::{Counters, Network};
 
@@ -20,8 +21,6 @@ const ENOUGH: f64 = 2e6;
 /// And so much less than what an earlier run has measured: of a turn that has just begun nobody knows yet what it takes, though
 /// what is counted in it is.
 const SURE: f64 = 1e8;
-/// For so many seconds after its start.
-pub(crate) const BEGINS: f64 = 1.0;
 
 /// What it counts itself, such as frames, if it counts anything; as its counters, without what versions before it
 /// have done.

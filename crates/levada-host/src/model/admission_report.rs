@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a load does to the promises, as it is told: with the numbers, and in words; and of whom nothing is known.
 
-use crate::limits::rate::no_units;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -125,6 +124,11 @@ fn named(who: &[String]) -> String {
         0 => shown,
         _ => format!("{shown} and {more} more"),
     }
+}
+
+/// What is told of a promise to what counts nothing.
+pub fn no_units(promised: f64) -> String {
+    format!("has no units of which {promised:.1} a second could be promised")
 }
 
 #[cfg(test)]

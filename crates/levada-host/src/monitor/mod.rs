@@ -6,37 +6,25 @@
 //! be moved, nor while nobody has anything to do. What the mapper computes holds up no application: the table is in
 //! hand only to be read.
 
+mod ended;
 mod lease_waits;
 mod moves;
 mod sample;
 mod starvation;
 
-use crate::app::{Hosted, State};
+use crate::app::Hosted;
 use crate::context::Shared;
+use crate::context::message::Note;
 use crate::limits::rate::Pace;
+use crate::model::app_state::State;
 use crate::monitor::lease_waits::Waits;
 use crate::monitor::starvation::{Again, Turns};
-use levada_map::{Balancer, Placement, SearchResult};
+use levada_map::Balancer;
 use levada_sys::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-
-/// What the thread is told.
-pub enum Note {
-    /// This application has ended.
-    Ended(u64),
-    /// Something has been started, resumed or moved.
-    Changed,
-    /// A worker has something to do, after a time in which none had.
-    Awake,
-    /// Where the mapper puts all that ran at this count of changes.
-    Mapped(u64, Placement),
-    /// What a search for a better placement has found, for what was so then, and how long it took.
-    Found(u64, SearchResult, Duration),
-    Quit,
-}
 
 struct Watched {
     hosted: Arc<Hosted>,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A look: a sample of all that runs, what it says of each application, and what the balancer makes of it.
 
-use crate::app::{Hosted, State};
+use crate::app::Hosted;
 use crate::context::Shared;
 use crate::limits::rate;
 use crate::mapping::graph::{append, graph_between};
 use crate::mapping::overrun::stuck;
+use crate::model::app_state::State;
 use crate::monitor::{Watch, Watched};
 use crate::util::lock::lock;
 use levada_map::{Graph, Sample};

@@ -5,8 +5,10 @@
 use crate::admission::check::any_promised;
 use crate::app::Hosted;
 use crate::isolated::Isolated;
-use crate::lifecycle::load::{Load, check_name, taken};
+use crate::isolated::set::NewIsolated;
+use crate::lifecycle::load::{Load, taken};
 use crate::model::admission_report::Admission;
+use crate::model::app_name::check_name;
 use crate::model::error::{Kind, Refusal};
 use crate::ops::names::{likely_name, name_all};
 use crate::ops::output_conflicts;
@@ -283,7 +285,14 @@ fn place(served: &Served, one: &Ready, admission: Option<Admission>) -> Result<L
     }
     let number = served.host.claim(name);
     let (starts, events) = (served.starts.clone(), served.host.events().clone());
-    let begun = served.isolated.begin(name, number, one, starts, events)?;
+    let new = NewIsolated {
+        name,
+        number,
+        network: &one.prepared.network,
+        folder: &one.request.directory,
+        given: one.given(),
+    };
+    let begun = served.isolated.begin(new, starts, events)?;
     Ok(Loaded::Isolated(begun))
 }
 
@@ -321,7 +330,7 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)], why: Cause) -> Result<
 
 /// What all others take of each worker's core.
 fn beside_of(served: &Served, number: u64) -> Vec<f64> {
-    let here = served.host.loads().into_iter().map(|ns| ns / 1e9);
+    let here = served.host.shared.loads().into_iter().map(|ns| ns / 1e9);
     let elsewhere = served.isolated.loads_but(Some(number));
     let elsewhere = elsewhere.into_iter().chain(std::iter::repeat(0.0));
     here.zip(elsewhere).map(|(a, b)| a + b).collect()

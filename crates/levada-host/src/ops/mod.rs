@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 
+pub(crate) mod convert;
+pub mod event_followers;
 pub(crate) mod leases;
 pub(crate) mod load;
 pub(crate) mod memory_limit;
@@ -10,6 +12,7 @@ pub mod pending;
 pub mod prepare_process;
 pub(crate) mod ready;
 pub(crate) mod replace;
+pub mod reservations;
 pub(crate) mod restore;
 pub(crate) mod sharing_report;
 pub mod state;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The names of those that are loaded: the wanted ones, or ones that are free.
 
-use crate::lifecycle::load::{LONGEST_NAME, taken};
+use crate::lifecycle::load::taken;
+use crate::model::app_name::LONGEST_NAME;
 use crate::ops::load::is_live;
 use crate::ops::pending::Coming;
 use crate::ops::ready::{Ready, pins};
@@ -78,7 +79,7 @@ fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use crate::lifecycle::load::check_name;
+    use crate::model::app_name::check_name;
     use crate::ops::names::short_name;
 
     #[test]

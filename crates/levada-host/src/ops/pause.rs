@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pausing and resuming an application by its name, wherever it runs; and what the next host is to know of that.
 
-use crate::app::State;
 use crate::host::Host;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::ops::restore::{resume_left, until_there};
 use crate::ops::state::Served;

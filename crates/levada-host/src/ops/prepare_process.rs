@@ -346,7 +346,7 @@ pub fn prepare(
         .run(
             &mut command,
             client,
-            crate::http::body::limit(request.within, COMPILES_WITHIN)?,
+            crate::protocol::timeout::limit(request.within, COMPILES_WITHIN)?,
         )
         .map_err(|why| Refusal {
             what: format!("levada prepare {why}"),

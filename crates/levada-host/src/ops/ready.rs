@@ -3,14 +3,15 @@
 //! here, before anything is touched: it is prepared, opened, and looked at whether there is memory for it.
 
 use crate::host::Host;
-use crate::http::body::limit;
+use crate::isolated::Given;
 use crate::lifecycle::load::Load;
-use crate::limits::enforce::Limits;
 use crate::mapping::placement_file;
 use crate::model::error::{Kind, Refusal};
+use crate::model::limits::Limits;
 use crate::ops::prepare_process::{Client, Prepared};
 use crate::ops::state::Served;
 use crate::ops::{memory_limit, prepare_process};
+use crate::protocol::timeout::limit;
 use crate::protocol::{Failed, LoadRequest};
 use levada_sys::Network;
 use std::sync::Arc;
@@ -26,6 +27,18 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// What a process of its own is given for it.
+    pub fn given(&self) -> Given {
+        Given {
+            options: self.prepared.options.clone(),
+            limits: Limits {
+                rate: self.request.rate,
+                share: self.request.share,
+            },
+            priority: self.request.priority,
+        }
+    }
+
     /// Empty as long as it has none.
     pub fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or_default()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replacing: from a request to a new version in the place of an application, in this process or in its own.
 
-use crate::app::{Hosted, State};
-use crate::http::body::limit;
-use crate::isolated::{Given, Isolated};
+use crate::app::Hosted;
+use crate::isolated::Isolated;
 use crate::lifecycle::load::Load;
 use crate::lifecycle::next_version::Next;
-use crate::limits::enforce::Limits;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
+use crate::model::limits::Limits;
 use crate::ops::load::is_live;
 use crate::ops::output_conflicts;
 use crate::ops::pending::Coming;
@@ -15,6 +15,7 @@ use crate::ops::prepare_process::Client;
 use crate::ops::ready::{Ready, fits, make_ready, pins};
 use crate::ops::restore::until_there;
 use crate::ops::state::Served;
+use crate::protocol::timeout::limit;
 use crate::protocol::{Details, Failed, LoadRequest, ReplaceRequest, WITHIN};
 use crate::util::lock::lock;
 use std::path::Path;
@@ -214,7 +215,7 @@ impl<'a> Asked<'a> {
         let (ready, _coming, within) = self.in_turn(within, stays)?;
         let naming = lock(&served.naming);
         output_conflicts::differs(served, std::slice::from_ref(&ready), Some(name))?;
-        isolated.begin_replacing(Given::of(&ready), within)?;
+        isolated.begin_replacing(ready.given(), within)?;
         drop(naming);
         let (memory, of, request) = (served.memory.clone(), isolated.clone(), ready.request);
         let asked = request.clone();

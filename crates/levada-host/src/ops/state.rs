@@ -2,10 +2,10 @@
 //! What the handlers of requests share: the host, what stands beside it, and all of its applications, whether they are
 //! in its process or in one of their own.
 
-use crate::app::{Seen, State};
+use crate::app::Seen;
 use crate::host::Host;
-use crate::http::{follow_slots, reservations};
 use crate::isolated::{AllIsolated, Isolated, Starts, details_of};
+use crate::model::app_state::State;
 use crate::ops::pending;
 use crate::ops::prepare_process::Preparing;
 use crate::persist::store::{Memory, Restore};
@@ -34,8 +34,8 @@ pub struct Served {
     pub isolated: Arc<AllIsolated>,
     pub starts: Starts,
     /// Cores that are somebody else's for a while.
-    pub away: reservations::AllAway,
-    pub followers: follow_slots::Followers,
+    pub away: crate::ops::reservations::AllAway,
+    pub followers: crate::ops::event_followers::Followers,
 }
 
 impl Served {

@@ -2,8 +2,8 @@
 //! Unloading an application by its name, wherever it runs, or forgetting what the host before this one had loaded.
 //! The next host is told that it goes before it has gone: whatever ends this one meanwhile, it is not loaded again.
 
-use crate::app::State;
 use crate::isolated::Isolated;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::ops::load::is_live;
 use crate::ops::state::Served;

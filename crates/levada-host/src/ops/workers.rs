@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The workers of a host: what each has done, who sits there, and who has computed there lately.
 
-use crate::app::{Seen, State};
+use crate::app::Seen;
+use crate::model::app_state::State;
 use crate::ops::leases;
 use crate::ops::state::Served;
 use crate::protocol::{Computes, Placed, Worker};

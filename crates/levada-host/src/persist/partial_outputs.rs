@@ -3,8 +3,8 @@
 //! has its name from then on (`files.h` of the natives). Whoever writes there again removes what was left; here that
 //! is done for applications that do not come again.
 
-use crate::has_ended;
 use crate::protocol::LoadRequest;
+use crate::util::process::has_ended;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;

@@ -3,7 +3,7 @@
 
 use crate::protocol::lenient;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use utoipa::{IntoParams, ToSchema};
 
@@ -203,4 +203,22 @@ pub struct MoveRequest {
     /// It stays nowhere: the mapper may move it again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
+}
+
+/// For whom a core is left.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AwayRequest {
+    /// When this process ends, the core comes back.
+    pub process: i32,
+    /// So long, in seconds, what runs there may take to leave; 30 if not said. All is as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
+}
+
+/// Processes by their numbers.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Processes {
+    pub process: BTreeSet<u32>,
 }

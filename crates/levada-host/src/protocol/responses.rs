@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What the host answers.
 
-use crate::app::State;
 use crate::model::admission_report::Admission;
+use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
+use crate::model::outcome::Ended;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// The host itself.
@@ -274,6 +276,60 @@ pub struct Failed {
     /// Nothing was heard in all the time that there was for an answer.
     #[serde(skip)]
     pub silent: bool,
+}
+
+impl From<(String, u64)> for Progress {
+    fn from((unit, done): (String, u64)) -> Progress {
+        Progress { done, unit }
+    }
+}
+
+impl Application {
+    /// It has said nothing since it said that, so long ago. Its seconds are known all the same.
+    pub(crate) fn has_been_silent(&mut self, ago: Duration) {
+        if self.state != State::Loaded {
+            self.told_after.get_or_insert(self.seconds);
+            self.seconds += ago.as_secs_f64();
+        }
+    }
+
+    /// Seconds for which its process has not answered, where it does not, and has not ended.
+    pub fn silent_for(&self) -> Option<f64> {
+        let after = self.told_after.filter(|_| self.outcome.is_none())?;
+        Some(self.seconds - after)
+    }
+}
+
+impl Unloaded {
+    /// Of one that did not run any more.
+    pub fn forgotten(name: String) -> Unloaded {
+        Unloaded {
+            name,
+            outcome: "forgotten".to_string(),
+            seconds: 0.0,
+            told_after: None,
+            firings: 0,
+            progress: None,
+        }
+    }
+
+    pub fn new(name: String, ended: Ended) -> Unloaded {
+        Unloaded {
+            name,
+            outcome: ended.outcome.text(),
+            seconds: ended.seconds,
+            told_after: None,
+            firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
+            progress: ended.progress.map(Progress::from),
+        }
+    }
+}
+
+/// A core that is left.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct Away {
+    pub cpu: i32,
+    pub worker: u32,
 }
 
 /// A [`Kind`] as its code. One of another version is none of ours.

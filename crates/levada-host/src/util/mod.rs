@@ -4,6 +4,7 @@ pub mod at_fork;
 pub(crate) mod c_stdio;
 pub(crate) mod deadline;
 pub mod fd_limit;
+pub(crate) mod file_lock;
 pub(crate) mod launch_env;
 pub(crate) mod lock;
 pub(crate) mod process;

@@ -6,34 +6,14 @@
 use crate::http::socket::cannot;
 use crate::model::error::Refusal;
 use crate::util::at_fork::LockedFile;
+use crate::util::file_lock::lock_of_another;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// A host that has been killed has its locks as long as the system takes its memory away.
-const DYING: Duration = Duration::from_secs(3);
-
-/// Takes the lock of the file that is opened by `open`; none: another host has it. That may die: as long as it does not
-/// answer that is waited for.
-pub(crate) fn lock_of_another(
-    path: &Path,
-    open: impl Fn() -> std::io::Result<File>,
-    mut answers: impl FnMut() -> bool,
-) -> std::io::Result<Option<LockedFile>> {
-    let until = Instant::now() + DYING;
-    loop {
-        match LockedFile::open(path, &open)? {
-            None if Instant::now() < until && !answers() => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            done => return Ok(done),
-        }
-    }
-}
+use std::time::Duration;
 
 /// Asks once whether a host lives at this socket, and looks for the answer each time: one that dies may still take
 /// connections, and nobody reads from these.

@@ -10,7 +10,6 @@ use crate::model::error::{Kind, Refusal};
 use crate::util::at_fork::{keep_from_children, listens};
 use crate::util::lock::lock as locked;
 use levada_files::check_way_to;
-pub(crate) use lock::lock_of_another;
 use std::ffi::CString;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

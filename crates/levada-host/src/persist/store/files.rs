@@ -2,7 +2,7 @@
 //! The files of a state folder, and how they change: each appears or goes as a whole, and is on the disk then; of
 //! several that change together all do, since the next host finishes what one that was killed has begun.
 
-use crate::lifecycle::load::check_name;
+use crate::model::app_name::check_name;
 use crate::persist::journal::held;
 use crate::persist::partial_outputs;
 use crate::protocol::LoadRequest;

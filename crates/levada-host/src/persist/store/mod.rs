@@ -16,7 +16,6 @@
 
 pub(crate) mod files;
 
-use crate::http::socket::lock_of_another;
 use crate::model::error::{Kind, Refusal};
 use crate::persist::journal::{Journal, held};
 use crate::persist::partial_outputs;
@@ -26,6 +25,7 @@ use crate::persist::store::files::{
 };
 use crate::protocol::LoadRequest;
 use crate::util::at_fork::LockedFile;
+use crate::util::file_lock::lock_of_another;
 use crate::util::lock::lock;
 use levada_files::{make_private_folder, open_private, read_private};
 use levada_sys::escape::escaped_line;

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Answers made of what the host knows of an application.
 
-use crate::app::{Seen, State};
-use crate::model::outcome::Ended;
-use crate::protocol::{Actor, Application, Channel, Details, Progress, Unloaded};
+use crate::app::Seen;
+use crate::protocol::{Actor, Application, Channel, Details, Progress};
 use levada_sys::{ActorCounters, ActorShape, ChannelCounters, Counters};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, UNIX_EPOCH};
-
-fn progress((unit, done): (String, u64)) -> Progress {
-    Progress { done, unit }
-}
+use std::time::UNIX_EPOCH;
 
 impl From<&Seen> for Application {
     fn from(seen: &Seen) -> Application {
@@ -38,7 +33,7 @@ impl From<&Seen> for Application {
             firings: counters.actors.iter().map(|a| a.firings).sum(),
             busy: counters.busy().as_secs_f64(),
             moves,
-            progress: told.map(progress),
+            progress: told.map(Progress::from),
             promised: limits.rate,
             pace: seen.hosted.as_ref().and_then(|h| h.pace()),
             is_late: promised.map(|h| h.is_late()),
@@ -52,7 +47,7 @@ impl From<&Seen> for Application {
 }
 
 /// The counters of an application as they are, or as they were in the end.
-pub fn counters(seen: &Seen) -> Counters {
+fn counters(seen: &Seen) -> Counters {
     match (&seen.hosted, &seen.ended) {
         (Some(hosted), _) => hosted.app.counters().unwrap_or_default(),
         (None, Some(ended)) => ended.counters.clone(),
@@ -122,47 +117,6 @@ impl From<&Seen> for Details {
             admission: None,
             diagnostics: Vec::new(),
             text: String::new(),
-        }
-    }
-}
-
-impl Application {
-    /// It has said nothing since it said that, so long ago. Its seconds are known all the same.
-    pub(crate) fn has_been_silent(&mut self, ago: Duration) {
-        if self.state != State::Loaded {
-            self.told_after.get_or_insert(self.seconds);
-            self.seconds += ago.as_secs_f64();
-        }
-    }
-
-    /// Seconds for which its process has not answered, where it does not, and has not ended.
-    pub fn silent_for(&self) -> Option<f64> {
-        let after = self.told_after.filter(|_| self.outcome.is_none())?;
-        Some(self.seconds - after)
-    }
-}
-
-impl Unloaded {
-    /// Of one that did not run any more.
-    pub fn forgotten(name: String) -> Unloaded {
-        Unloaded {
-            name,
-            outcome: "forgotten".to_string(),
-            seconds: 0.0,
-            told_after: None,
-            firings: 0,
-            progress: None,
-        }
-    }
-
-    pub fn new(name: String, ended: Ended) -> Unloaded {
-        Unloaded {
-            name,
-            outcome: ended.outcome.text(),
-            seconds: ended.seconds,
-            told_after: None,
-            firings: ended.counters.actors.iter().map(|a| a.firings).sum(),
-            progress: ended.progress.map(progress),
         }
     }
 }

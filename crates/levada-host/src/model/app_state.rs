@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The state of an application, as the host tells it.
+
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Not started yet.
+    #[default]
+    Loaded,
+    Running,
+    Paused,
+    /// Its sources have ended; what is in flight comes out.
+    Draining,
+    /// Nothing of it begins any more; a last firing lasts, or its natives finish their files.
+    Ending,
+    Ended,
+    Failed,
+    /// Remembered, and not loaded: it has ended the last host, or cannot be loaded any more.
+    Held,
+}
+
+/// As JSON has it.
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            State::Loaded => "loaded",
+            State::Running => "running",
+            State::Paused => "paused",
+            State::Draining => "draining",
+            State::Ending => "ending",
+            State::Ended => "ended",
+            State::Failed => "failed",
+            State::Held => "held",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_one_name() {
+        let all = [
+            State::Loaded,
+            State::Running,
+            State::Paused,
+            State::Draining,
+            State::Ending,
+            State::Ended,
+            State::Failed,
+            State::Held,
+        ];
+        for state in all {
+            let json = serde_json::to_value(state).unwrap();
+            assert_eq!(json, state.to_string());
+        }
+    }
+}

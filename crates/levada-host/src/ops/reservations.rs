@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Cores that the host leaves to another process.
+
+use crate::model::error::{Kind, Refusal};
+use crate::ops::state::Served;
+use crate::protocol::timeout::limit;
+use crate::protocol::{Away, AwayRequest, Failed, WITHIN};
+use crate::util::lock::lock;
+use std::collections::HashMap;
+use std::io::{PipeReader, PipeWriter};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// By worker: which leaving of it is meant.
+#[derive(Default)]
+pub struct AllAway(Mutex<Numbered>);
+
+#[derive(Default)]
+struct Numbered {
+    last: u64,
+    by_worker: HashMap<u32, One>,
+}
+
+struct One {
+    number: u64,
+    /// Closed when the core has come back: nobody need watch that process any more.
+    _lasts: PipeWriter,
+}
+
+impl AllAway {
+    fn all(&self) -> MutexGuard<'_, Numbered> {
+        lock(&self.0)
+    }
+
+    fn add(&self, worker: u32, lasts: PipeWriter) -> u64 {
+        let mut all = self.all();
+        all.last += 1;
+        let number = all.last;
+        let one = One {
+            number,
+            _lasts: lasts,
+        };
+        all.by_worker.insert(worker, one);
+        number
+    }
+
+    /// Whether it was away; of one number alone, if that is said.
+    fn remove(&self, worker: u32, number: Option<u64>) -> bool {
+        let mut all = self.all();
+        let there = all.by_worker.get(&worker).map(|one| one.number);
+        let meant = there.is_some_and(|n| number.is_none_or(|number| number == n));
+        if meant {
+            all.by_worker.remove(&worker);
+        }
+        meant
+    }
+}
+
+/// Which worker is pinned to that core.
+fn worker_on(served: &Served, cpu: i32) -> Result<u32, Refusal> {
+    let runtime = served.host.runtime();
+    let on = |&w: &u32| runtime.worker_counters(w).is_ok_and(|c| c.cpu == cpu);
+    (0..runtime.workers()).find(on).ok_or_else(|| {
+        let what = format!("no worker of this host is on core {cpu}");
+        Refusal::new(Kind::Unknown, what)
+    })
+}
+
+/// Readable when the process has ended.
+fn watch(process: i32) -> Result<OwnedFd, Refusal> {
+    // SAFETY: no pointers; what comes back is ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    if fd < 0 {
+        let what = format!("process {process}: {}", std::io::Error::last_os_error());
+        return Err(Refusal::new(Kind::Wrong, what));
+    }
+    // SAFETY: just opened.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Until the process has ended, or the core has come back.
+fn wait_for(process: &OwnedFd, over: &PipeReader) {
+    let mut fds = [process.as_raw_fd(), over.as_raw_fd()].map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: these two descriptors; it is interrupted and begins again.
+    while unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) } < 1 {}
+}
+
+/// Leaves a core to another process: nothing of the host runs there when this returns.
+pub(crate) fn leave_core(
+    served: &Arc<Served>,
+    cpu: i32,
+    asked: &AwayRequest,
+) -> Result<Away, Failed> {
+    let within = limit(asked.within, WITHIN)?;
+    let worker = worker_on(served, cpu)?;
+    let process = watch(asked.process)?;
+    let (over, lasts) = std::io::pipe()
+        .map_err(|e| Refusal::new(Kind::Limit, format!("there can be no pipe: {e}")))?;
+    served.host.leave_core(worker, within)?;
+    let number = served.away.add(worker, lasts);
+    let watched = served.clone();
+    let watcher = std::thread::Builder::new().name("levada/away".to_string());
+    let started = watcher.spawn(move || {
+        wait_for(&process, &over);
+        if watched.away.remove(worker, Some(number)) {
+            watched.host.come_back(worker);
+        }
+    });
+    if started.is_err() && served.away.remove(worker, Some(number)) {
+        served.host.come_back(worker);
+        return Err(Refusal::new(Kind::Limit, "a thread cannot be started").into());
+    }
+    Ok(Away { cpu, worker })
+}
+
+/// Takes a core back.
+pub(crate) fn take_core_back(served: &Served, cpu: i32) -> Result<Away, Failed> {
+    let worker = worker_on(served, cpu)?;
+    if !served.away.remove(worker, None) {
+        let what = format!("core {cpu} is not away");
+        return Err(Refusal::new(Kind::Unknown, what).into());
+    }
+    served.host.come_back(worker);
+    Ok(Away { cpu, worker })
+}
