@@ -2,11 +2,10 @@
 
 pub mod body;
 pub mod follow_slots;
+mod handlers;
 pub(crate) mod metrics;
-pub(crate) mod neighbors;
 pub(crate) mod openapi;
 pub(crate) mod path;
-pub mod reservations;
 pub mod router;
 pub mod serve;
 pub mod socket;

@@ -17,7 +17,7 @@ use crate::ops::prepare_process::Client;
 use crate::ops::ready::{Ready, fits, make_ready, pins, whose};
 use crate::ops::state::Served;
 use crate::persist::journal::Journal;
-use crate::protocol::{Details, Failed, LoadRequest, WITHIN};
+use crate::protocol::{Details, Failed, LoadRequest, Manifest, WITHIN};
 use crate::util::lock::lock;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,6 +53,38 @@ pub fn load_all(
     client: Option<&Client>,
 ) -> Result<Vec<Details>, Failed> {
     load_them(served, requests, client, Cause::Asked)
+}
+
+/// Loads one application.
+pub(crate) fn load_one(
+    served: &Served,
+    request: LoadRequest,
+    client: Option<&Client>,
+) -> Result<Details, Failed> {
+    let loaded = load_all(served, vec![request], client)?.pop();
+    loaded.ok_or_else(|| Refusal::new(Kind::Unknown, "it has been unloaded at once").into())
+}
+
+/// Loads the applications of a manifest, all or none.
+pub(crate) fn load_manifest(
+    served: &Served,
+    manifest: Manifest,
+    client: Option<&Client>,
+) -> Result<Vec<Details>, Failed> {
+    if manifest.application.is_empty() {
+        let what = "there is no application in the manifest";
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("each is a table [[application]], with the network that it is")
+            .into());
+    }
+    // The applications of a manifest are mapped together, by what runs.
+    if let Some(one) = manifest.application.iter().find(|a| !a.beside.is_empty()) {
+        let what = format!("{}: beside is not for manifests", whose(one));
+        return Err(Refusal::new(Kind::Wrong, what)
+            .help("leave it out, or load that application alone by a request")
+            .into());
+    }
+    load_all(served, manifest.application, client)
 }
 
 /// Why something is loaded.

@@ -2,9 +2,11 @@
 
 pub(crate) mod convert;
 pub mod event_followers;
+pub mod inspect;
 pub(crate) mod leases;
 pub(crate) mod load;
 pub(crate) mod memory_limit;
+pub(crate) mod move_actor;
 pub(crate) mod names;
 pub(crate) mod output_conflicts;
 pub(crate) mod pause;

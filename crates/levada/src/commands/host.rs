@@ -6,10 +6,10 @@ use crate::common::output::{self, Failure, failure, plural};
 use crate::common::realtime;
 use crate::common::sd_notify;
 use crate::common::signals::{self, Interrupt};
-use levada_host::http::router;
 use levada_host::http::serve::serve;
 use levada_host::http::socket::{Socket, usual_path};
 use levada_host::isolated::{self, AllIsolated, Starts, guard};
+use levada_host::ops::inspect;
 use levada_host::ops::prepare_process::Preparing;
 use levada_host::ops::state::Served;
 use levada_host::persist::crash_record;
@@ -162,7 +162,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     // usual class.
     served.host.runtime().serve();
     if args.json {
-        output::line(&serde_json::json!(router::info(&served)).to_string())?;
+        output::line(&serde_json::json!(inspect::info(&served)).to_string())?;
     }
     // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
     let tell = |what| (!isolated).then(|| sd_notify::tell(what));

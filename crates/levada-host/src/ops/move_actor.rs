@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Moving an actor to a worker by hand.
+
+use crate::model::error::{Kind, Refusal};
+use crate::ops::restore::until_there;
+use crate::ops::state::Served;
+use crate::protocol::{Application, Failed, MoveRequest, WITHIN};
+use std::time::Duration;
+
+/// Pins the actor to a worker, or unpins it.
+pub(crate) fn move_by_name(
+    served: &Served,
+    name: &str,
+    request: &MoveRequest,
+    within: Option<Duration>,
+) -> Result<Application, Failed> {
+    if request.worker.is_some() == request.free {
+        let what = "a move says either to which worker, or that the actor is free";
+        return Err(Refusal::new(Kind::Wrong, what).into());
+    }
+    let waits = within.unwrap_or(Duration::from_secs_f64(WITHIN));
+    let left = until_there(served, name, waits)?;
+    if let Some(isolated) = served.isolated.find(name) {
+        // The child process does not know why it must not use that core.
+        let closed = |worker| served.host.is_for_all(worker, &request.actor);
+        request.worker.map_or(Ok(()), closed)?;
+        return isolated.move_actor(request, within.map(|_| left));
+    }
+    let host = &served.host;
+    host.move_actor(name, &request.actor, request.worker)?;
+    Ok(Application::from(&host.find(name)?))
+}
