@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is on the cores and how much work it is, from two looks a moment apart; which core is the most
-//! lightly loaded, and which are the cheapest to empty.
+//! CPU load per core and thread, from two samples; the least loaded core, and the cores that are
+//! cheapest to vacate.
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
@@ -8,12 +8,12 @@ use crate::topology::Topology;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// One look.
+/// A sample of all CPU times.
 pub struct Sample {
     at: Instant,
-    /// Busy and all ticks of each core.
+    /// Busy and total ticks of each core.
     cores: BTreeMap<u32, (u64, u64)>,
-    /// Of each thread, by its id and start: how long it has run, in nanoseconds.
+    /// Run time of each thread, by its id and start time.
     ran: HashMap<(i32, u64), Thread>,
 }
 
@@ -26,24 +26,24 @@ struct Thread {
     kernel: bool,
 }
 
-/// A thread and its share of one core.
+/// A thread and the fraction of one core that it used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadLoad {
     pub pid: i32,
     pub tid: i32,
     pub name: String,
-    /// The core that it ran on last.
+    /// The core that the thread ran on last.
     pub core: u32,
     pub share: f64,
     pub kernel: bool,
 }
 
-/// What two looks say.
+/// The load between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
-    /// How busy each core was, from 0 to 1.
+    /// The busy fraction of each core, from 0 to 1.
     pub busy: BTreeMap<u32, f64>,
-    /// Every thread, those with the most work first.
+    /// All threads, in descending order of load.
     pub work: Vec<ThreadLoad>,
 }
 
@@ -59,7 +59,7 @@ impl Sample {
                     pid,
                     core: stat.core,
                     kernel: stat.is_kernel(),
-                    // Without the finer count, ticks of 10 ms.
+                    // Without schedstat, in ticks of 10 ms.
                     ran: machine
                         .run_time_ns(pid, tid)
                         .unwrap_or(stat.ticks * 10_000_000),
@@ -82,12 +82,12 @@ fn cpu_ticks<K: Kernel>(machine: &Machine<K>) -> BTreeMap<u32, (u64, u64)> {
         let mut words = l.strip_prefix("cpu")?.split_whitespace();
         let core = words.next()?.parse().ok()?;
         let cpu_ticks: Vec<u64> = words.filter_map(|w| w.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; guests are in user already
+        // user nice system idle iowait irq softirq steal; guest time is included in user
         let all: u64 = cpu_ticks.iter().take(8).sum();
         let idle: u64 = cpu_ticks.iter().skip(3).take(2).sum();
         Some((core, (all - idle, all)))
     };
-    // "cpu" alone is the sum of all.
+    // The line "cpu" without a number is the sum.
     text.lines()
         .filter(|l| !l.starts_with("cpu "))
         .filter_map(line)
@@ -99,7 +99,7 @@ impl Load {
         let seconds = (second.at - first.at).as_secs_f64().max(1e-6);
         let mut load = Load::default();
         for ((tid, start), thread) in &second.ran {
-            // Who was born meanwhile has done all of its work meanwhile.
+            // A thread that is not in the first sample started after it.
             let before = first.ran.get(&(*tid, *start)).map_or(0, |t| t.ran);
             load.work.push(ThreadLoad {
                 pid: thread.pid,
@@ -116,7 +116,8 @@ impl Load {
             let (busy_before, all_before) = first.cores.get(core).copied().unwrap_or_default();
             let all = all.saturating_sub(all_before).max(1);
             let busy = busy.saturating_sub(busy_before) as f64 / all as f64;
-            // Ticks are coarse, and threads come and go: whichever sees more.
+            // The larger of the two: ticks are coarse, and threads may have ended between the
+            // samples.
             let work: f64 = load.on(&CoreSet::one(*core)).map(|w| w.share).sum();
             load.busy.insert(*core, busy.max(work).min(1.0));
         }
@@ -132,15 +133,15 @@ impl Load {
         self.busy.get(&core).copied().unwrap_or(0.0)
     }
 
-    /// The most lightly loaded of these; of equals the first.
+    /// The least loaded of these cores; among equals the first.
     pub fn lightest(&self, cores: &CoreSet) -> Option<u32> {
         let order = |a: &u32, b: &u32| self.busy_of(*a).total_cmp(&self.busy_of(*b));
         cores.iter().min_by(order)
     }
 
-    /// The cores that are cheapest to empty. Hardware threads of one core are taken together where
-    /// enough are wanted: a neighbour in the same core slows who is meant to be alone. Of equals the
-    /// last, since the first core has the most duties. Not those that are shielded.
+    /// The `count` cores that are cheapest to vacate, without shielded ones. Hardware threads of
+    /// one physical core are taken together if possible, since a sibling slows the program on the
+    /// shielded core. Among equals the last, since the first core serves most interrupts.
     pub fn cheapest(&self, count: usize, topology: &Topology, shielded: &CoreSet) -> CoreSet {
         let usable = topology.online.and(&topology.allowed).without(shielded);
         let mut chosen = CoreSet::default();
@@ -155,9 +156,9 @@ impl Load {
                     None => CoreSet::one(core),
                 };
                 let work: f64 = group.iter().map(|c| self.busy_of(c)).sum();
-                // In steps of a twentieth: less is noise.
+                // In steps of 5 %; smaller differences are noise.
                 let cost = (work / group.len() as f64 * 20.0).round();
-                // Where half a core is taken, one whose other half is taken already.
+                // Prefers a core whose siblings are chosen already.
                 let torn = topology.other_threads(&group).without(&chosen).len();
                 let cost = cost + 0.5 * torn as f64;
                 if best.as_ref().is_none_or(|(least, _)| cost <= *least) {
@@ -173,7 +174,7 @@ impl Load {
     }
 }
 
-/// What a moment of this machine's load says.
+/// The load of this machine over the given time.
 pub fn measure(moment: Duration) -> Load {
     let machine = Machine::this();
     let first = Sample::now(&machine);
@@ -264,7 +265,7 @@ mod tests {
         let load = load_of(&[0.1, 0.5, 0.1, 0.0]);
         assert_eq!(load.cheapest(2, &topology, &CoreSet::default()), set("0,2"));
         assert_eq!(load.cheapest(1, &topology, &CoreSet::default()), set("3"));
-        // A whole one, and half of the other.
+        // A whole physical core, and half of the other one.
         assert_eq!(
             load.cheapest(3, &topology, &CoreSet::default()),
             set("0,2-3")

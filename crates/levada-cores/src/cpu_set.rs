@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of cores, as the kernel writes them: lists ("0-2,5") and masks in hexadecimal ("27").
+//! Sets of cores in the formats of the kernel: lists ("0-2,5") and hexadecimal masks ("27").
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// More than any kernel has; a list that names a higher one is a slip.
+/// Above the limit of any kernel: a list with a larger number is a mistake.
 const CORES_MAX: u32 = 8192;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +56,7 @@ impl CoreSet {
         self.0.is_subset(&other.0)
     }
 
-    /// A mask as the kernel writes it in files: hexadecimal, in groups of 32 bits.
+    /// Parses a mask as in the kernel's files: hexadecimal, in groups of 32 bits.
     pub fn from_mask(text: &str) -> Option<CoreSet> {
         let digits: Vec<u32> = text
             .trim()

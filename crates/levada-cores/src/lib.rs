@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cores of this machine, and shields: programs alone on cores of their own.
+//! The cores of this machine, and shields: CPU cores reserved for one program.
 //!
-//! [`Topology`] says which cores there are; [`Load`] what is on them. A [`Shield`] takes cores away from
-//! everything else, in the first way that works ([`Rung`]), and gives them back when it is lowered, or
-//! when whoever holds it dies. What was before is in a ledger; [`shield::restore::settle`] makes it so again.
+//! [`Topology`] lists the cores and [`Load`] measures their load. A [`Shield`] moves everything
+//! else away from its cores, by the first [`Method`] that works on this machine, and undoes its
+//! changes when it is lowered or its holder dies. The state before is in an undo log
+//! ([`undo_log`]); [`shield::restore::restore_shield`] applies it.
 //!
-//! All that changes something in the kernel goes through [`Kernel`], so tests run against a machine of
-//! their own.
+//! All changes of kernel state go through the trait [`Kernel`], so that tests run against a
+//! simulated machine.
 
 pub mod core_load;
 pub mod cpu_set;

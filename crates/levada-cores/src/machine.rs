@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The machine as a shield sees it: the files of the kernel, under two folders that a test may fake,
-//! and the few calls that are no files.
+//! Access to the kernel: its files under /proc and /sys, which a test may replace by folders of its
+//! own, and the few system calls.
 
 use crate::cpu_set::CoreSet;
 use std::fs;
@@ -8,21 +8,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What the kernel does when asked. Reading is by plain files; all that changes something is here.
+/// The operations that change kernel state, and those that are not file reads.
 pub trait Kernel {
     fn affinity(&self, tid: i32) -> io::Result<CoreSet>;
     fn set_affinity(&self, tid: i32, cores: &CoreSet) -> io::Result<()>;
-    /// Into a file of the kernel, in one write.
+    /// Writes to a file of the kernel in one call.
     fn write(&self, path: &Path, text: &str) -> io::Result<()>;
     fn make_dir(&self, path: &Path) -> io::Result<()>;
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// The one that runs.
+/// The real kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Linux;
 
-/// As many as the kernel can be built for.
+/// The kernel's maximum number of cores, in words.
 const MASK_WORDS: usize = 8192 / 64;
 
 impl Kernel for Linux {
@@ -81,7 +81,7 @@ impl Kernel for Linux {
     }
 }
 
-/// Where the kernel's files are, and who answers for it.
+/// The kernel's file systems, and its operations.
 pub struct Machine<K: Kernel = Linux> {
     pub proc: PathBuf,
     pub sys: PathBuf,
@@ -89,7 +89,7 @@ pub struct Machine<K: Kernel = Linux> {
 }
 
 impl Machine {
-    /// The one that this runs on.
+    /// The machine that this program runs on.
     pub fn this() -> Machine {
         Machine {
             proc: "/proc".into(),
@@ -99,7 +99,7 @@ impl Machine {
     }
 }
 
-/// A process's or thread's line in its stat file.
+/// The stat file of a process or thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub id: i32,
@@ -110,7 +110,8 @@ pub struct Stat {
     pub flags: u64,
     /// User and system time, in ticks.
     pub ticks: u64,
-    /// When it was started, in ticks since boot: with its id, it names a task for all time.
+    /// Start time in ticks since boot; together with the id it identifies a process or thread
+    /// uniquely.
     pub start: u64,
     /// The core that it ran on last.
     pub core: u32,
@@ -121,11 +122,11 @@ const NO_SET_AFFINITY: u64 = 0x0400_0000;
 
 impl Stat {
     pub fn parse(text: &str) -> Option<Stat> {
-        // The name may hold anything, parentheses too.
+        // The name may contain any characters, including parentheses.
         let (id, rest) = text.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        // Counted as in proc(5), where the state is field 3.
+        // Field numbers as in proc(5), where the state is field 3.
         let field = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
         Some(Stat {
             id: id.parse().ok()?,
@@ -144,7 +145,7 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// A kernel thread whose cores nobody may change.
+    /// A kernel thread whose affinity cannot be changed.
     pub fn is_bound(&self) -> bool {
         self.flags & NO_SET_AFFINITY != 0
     }
@@ -168,7 +169,7 @@ impl<K: Kernel> Machine<K> {
         found
     }
 
-    /// The cores that are there.
+    /// The cores that are online.
     pub fn online(&self) -> CoreSet {
         let text = self.read(&self.sys.join("devices/system/cpu/online"));
         let listed = text.and_then(|t| t.parse().ok());
@@ -193,7 +194,7 @@ impl<K: Kernel> Machine<K> {
         Stat::parse(&self.read(&self.proc.join(format!("{pid}/task/{tid}/stat")))?)
     }
 
-    /// Whether the process with this id is the one that was started then, and lives.
+    /// Whether the process with this id and start time is alive.
     pub fn lives(&self, pid: i32, start: u64) -> bool {
         self.process(pid)
             .is_some_and(|s| s.start == start && !s.is_dead())
@@ -207,20 +208,20 @@ impl<K: Kernel> Machine<K> {
         line.and_then(|l| l.trim().parse().ok()).unwrap_or(tid)
     }
 
-    /// Whose process it is.
+    /// The user id of the process.
     pub fn owner(&self, pid: i32) -> Option<u32> {
         fs::metadata(self.proc.join(pid.to_string()))
             .ok()
             .map(|m| m.uid())
     }
 
-    /// How long a thread has run, in nanoseconds.
+    /// CPU time of a thread, in nanoseconds.
     pub fn run_time_ns(&self, pid: i32, tid: i32) -> Option<u64> {
         let text = self.read(&self.proc.join(format!("{pid}/task/{tid}/schedstat")))?;
         text.split_whitespace().next()?.parse().ok()
     }
 
-    /// Ticks since boot: what starts from now on has a start that is not smaller.
+    /// The current time in ticks since boot; later processes do not have a smaller start time.
     pub fn ticks_now(&self) -> u64 {
         // SAFETY: has no preconditions.
         let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
@@ -229,7 +230,7 @@ impl<K: Kernel> Machine<K> {
         seconds.map_or(0, |s| (s * a_second) as u64)
     }
 
-    /// Whether this process may move those of others.
+    /// Whether this process may set the affinity of other users' processes (CAP_SYS_NICE).
     pub fn may_move_all(&self) -> bool {
         const SYS_NICE: u64 = 23;
         let status = self
@@ -240,7 +241,7 @@ impl<K: Kernel> Machine<K> {
             .is_some_and(|set| set >> SYS_NICE & 1 == 1)
     }
 
-    /// The kernel's release, as far as it is compared: (6, 2).
+    /// The kernel's version, major and minor.
     pub fn release(&self) -> (u32, u32) {
         let text = self
             .read(&self.proc.join("sys/kernel/osrelease"))
@@ -251,8 +252,8 @@ impl<K: Kernel> Machine<K> {
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 
-    /// Where a hierarchy of cgroups is mounted: that of a controller of version 1, or, without one,
-    /// version 2.
+    /// The mount point of a cgroup hierarchy: of a version 1 controller, or of version 2 if none is
+    /// given.
     pub fn cgroups(&self, controller: Option<&str>) -> Option<PathBuf> {
         let text = self.read(&self.proc.join("self/mounts"))?;
         text.lines().find_map(|line| {
@@ -268,7 +269,7 @@ impl<K: Kernel> Machine<K> {
         })
     }
 
-    /// The group that a process is in, as a path below its hierarchy's root.
+    /// The cgroup of a process, as a path below the root of its hierarchy.
     pub fn group_of(&self, pid: &str, controller: Option<&str>) -> Option<String> {
         let text = self.read(&self.proc.join(pid).join("cgroup"))?;
         text.lines().find_map(|line| {

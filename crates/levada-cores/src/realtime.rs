@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Real-time priorities: what of the system stands in their way, and what they leave of a core all the same.
+//! Real-time priorities, and the system settings that limit them.
 
 use crate::machine::Machine;
 use std::io;
 use std::path::PathBuf;
 
-/// Gives a process a real-time priority: it goes before all of the usual class, until it sleeps.
+/// Gives a process the real-time policy SCHED_FIFO with this priority.
 pub fn give(pid: i32, priority: u32) -> io::Result<()> {
     let parameter = libc::sched_param {
         sched_priority: priority as i32,
     };
-    // SAFETY: the parameter is of this frame.
+    // SAFETY: the parameter is a local variable.
     match unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &parameter) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Why a process was refused a real-time priority, if something but its own rights is the reason; and what to do, which
-/// is `else_help` if it is those.
+/// Explains why a process was refused a real-time priority, if the reason is not only a lack of
+/// privileges, and what to do; `else_help` is the advice for missing privileges.
 pub fn refused(machine: &Machine, pid: i32, else_help: &str) -> (Option<&'static str>, String) {
     match group_without(machine, pid) {
         Some(file) => (
@@ -32,7 +32,7 @@ pub fn refused(machine: &Machine, pid: i32, else_help: &str) -> (Option<&'static
     }
 }
 
-/// The file that keeps a process's group from real-time priorities (cgroup version 1).
+/// The file that denies real-time priorities to the cgroup of a process (version 1).
 fn group_without(machine: &Machine, pid: i32) -> Option<PathBuf> {
     let group = machine.group_of(&pid.to_string(), Some("cpu"))?;
     let base = machine.cgroups(Some("cpu"))?;
@@ -42,7 +42,7 @@ fn group_without(machine: &Machine, pid: i32) -> Option<PathBuf> {
     (machine.read(&file)?.trim() == "0").then_some(file)
 }
 
-/// Real-time programs do not get all of their core, unless somebody has said so.
+/// A message if the kernel limits the CPU time of real-time programs.
 pub fn throttle(machine: &Machine) -> Option<String> {
     let number = |name: &str| -> Option<i64> {
         let text = machine.read(&machine.proc.join("sys/kernel").join(name))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A machine for tests: /proc and /sys in a folder of their own, tasks with masks, and cgroups that do
-//! what the kernel's do, as far as a shield needs it.
+//! A simulated machine for tests: /proc and /sys in a temporary folder, threads with affinity
+//! masks, and cgroups that behave like the kernel's as far as shields need it.
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
@@ -17,7 +17,7 @@ pub fn set(text: &str) -> CoreSet {
     text.parse().unwrap()
 }
 
-/// For core 3 of four.
+/// For core 3 of 4.
 pub fn sweeper() -> Sweeper {
     Sweeper {
         shield: set("3"),
@@ -39,25 +39,25 @@ struct TestTask {
     core: u32,
     state: char,
     start: u64,
-    /// What was asked for, which a cpuset only narrows (Linux 6.2 and later).
+    /// The requested mask, which a cpuset only narrows (Linux 6.2 and later).
     original: CoreSet,
     /// The folder of its cpuset.
     group: PathBuf,
 }
 
-/// What the fake kernel knows.
+/// The state of the simulated kernel.
 pub struct TestKernel {
     root: PathBuf,
     cores: CoreSet,
     tasks: RefCell<BTreeMap<i32, TestTask>>,
     forks: RefCell<BTreeMap<i32, i32>>,
-    /// Files that refuse to be written, with the error.
+    /// Files whose writes fail, with the error number.
     refuses: RefCell<BTreeMap<PathBuf, i32>>,
-    /// Threads that nobody may move.
+    /// Threads that cannot be moved.
     frozen: RefCell<BTreeSet<i32>>,
-    /// Threads that can be moved by their mask only.
+    /// Threads that can be moved only by their mask.
     settled: RefCell<BTreeSet<i32>>,
-    /// What a partition says of itself instead of what it is asked to be.
+    /// The state that a partition reports, if not the requested one.
     pub partition_says: RefCell<Option<String>>,
     clock: Cell<u64>,
 }
@@ -91,7 +91,7 @@ impl TestKernel {
         own.unwrap_or_else(|| self.cores.without(&self.partitions(&task.group)))
     }
 
-    /// What the partitions below a group have.
+    /// The cores of the partitions below a group.
     fn partitions(&self, group: &Path) -> CoreSet {
         let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
         let below = fs::read_dir(group).into_iter().flatten().flatten();
@@ -235,7 +235,7 @@ impl Kernel for TestKernel {
 }
 
 impl TestMachine {
-    /// A machine with these cores, and nothing that runs.
+    /// A machine with these cores and no processes.
     pub fn new(cores: &str) -> TestMachine {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
@@ -287,7 +287,7 @@ impl TestMachine {
         self.folder.path().join(path).exists()
     }
 
-    /// Mounts the cpusets of version 1.
+    /// Mounts cpusets (version 1).
     pub fn with_cpusets(&self) {
         self.proc(
             "self/mounts",
@@ -301,7 +301,7 @@ impl TestMachine {
         self.home("fs/cgroup/cpuset");
     }
 
-    /// Mounts version 2, with or without its cpusets.
+    /// Mounts version 2 with these controllers.
     pub fn with_version_2(&self, controllers: &str) {
         self.proc("self/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
         self.sys("fs/cgroup/cgroup.controllers", controllers);
@@ -373,7 +373,7 @@ impl TestMachine {
         self.change(tid, |t| t.original = set(mask));
     }
 
-    /// The process ends; its id may come again.
+    /// The process ends; its id may be reused.
     pub fn end(&self, pid: i32) {
         let kernel = &self.machine.kernel;
         kernel.tasks.borrow_mut().retain(|_, t| t.pid != pid);
@@ -420,13 +420,13 @@ impl TestMachine {
         self.folder.path().join("run/shield")
     }
 
-    /// A new one, with a shield on core 3.
+    /// A new log with a shield on core 3.
     pub fn undo_log(&self) -> UndoLog {
         let _ = fs::remove_file(self.ledger_path());
         self.ledger_of("3")
     }
 
-    /// Of a shield on these cores, beside those that there are.
+    /// The log of a shield on these cores, in addition to existing shields.
     pub fn ledger_of(&self, cores: &str) -> UndoLog {
         let number = set(cores).first().unwrap();
         let locked = LockedLog::open(&self.ledger_path()).unwrap();
@@ -440,7 +440,7 @@ impl TestMachine {
         LogState::read(&undo_log.path).unwrap()
     }
 
-    /// All masks and groups, and the files that a shield changes: to compare before and after.
+    /// All masks, groups and files that a shield changes, for comparison.
     pub fn everything(&self) -> String {
         let mut text = String::new();
         for (tid, task) in self.machine.kernel.tasks.borrow().iter() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The topology of the cores: which are there and may be used, which are threads of one core, which
-//! share a cache.
+//! Core topology: online and allowed cores, hardware threads of one physical core, shared caches.
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
@@ -9,18 +8,18 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Core {
     pub id: u32,
-    /// The hardware threads of the same core, itself among them.
+    /// The hardware threads of the same physical core, including this one.
     pub siblings: CoreSet,
-    /// Those that share its last cache, itself among them.
+    /// The cores that share the last-level cache, including this one.
     pub cache: CoreSet,
-    /// How large that is, in KiB.
+    /// Size of the last-level cache, in KiB.
     pub cache_kib: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     pub online: CoreSet,
-    /// Those that this process may use.
+    /// The cores that this process may use.
     pub allowed: CoreSet,
     pub cores: Vec<Core>,
 }
@@ -52,7 +51,8 @@ impl Topology {
         self.cores.iter().find(|c| c.id == id)
     }
 
-    /// Hardware threads of the same cores that are not in the set: what works there slows the set.
+    /// Hardware threads outside the set that share a physical core with it: their work slows the
+    /// set.
     pub fn other_threads(&self, set: &CoreSet) -> CoreSet {
         let of = |id| {
             self.core(id)

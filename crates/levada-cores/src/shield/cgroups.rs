@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shields by cgroups, which hold without watching: a partition of version 2, where the kernel takes the
-//! cores away from everybody at once, and cpusets of version 1, one for each program and one that everybody
-//! else is moved into.
+//! Shields by cgroups, which the kernel enforces without polling: a partition (version 2), which
+//! takes the cores away from all other groups, or cpusets (version 1), one for each program and one
+//! into which all other processes are moved.
 
 use super::granted_masks::GrantedMasks;
 use super::irq_affinity::is_kernel_path;
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why a way does not work here.
+/// Why a method does not work on this machine.
 pub type Reason = String;
 
 const PROGRAM_GROUP_PREFIX: &str = "levada-shield-";
@@ -26,7 +26,7 @@ fn program_group(base: &Path, cores: &CoreSet) -> PathBuf {
     base.join(format!("{PROGRAM_GROUP_PREFIX}{cores}"))
 }
 
-/// Whether a folder has a name that only groups of shields have.
+/// Whether a folder has the name of a group of a shield.
 fn is_shield_group(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or("");
     name == OTHERS_GROUP || name.starts_with(PROGRAM_GROUP_PREFIX)
@@ -40,7 +40,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace()
 }
 
-/// A partition of version 2. Nothing is moved by us: what was on the cores is elsewhere at once.
+/// Creates a partition (version 2). The kernel itself moves other threads away from the cores.
 pub fn raise_partition<K: Kernel>(
     machine: &Machine<K>,
     sweeper: &Sweeper,
@@ -83,7 +83,8 @@ pub fn raise_partition<K: Kernel>(
     record(undo_log, Entry::Inside(inside.clone()))?;
     let made = machine.kernel.make_dir(&inside);
     made.map_err(|e| with_context("no cgroup can be made", e))?;
-    // An isolated one does not balance load between its cores, which threads on several need.
+    // An isolated partition does not balance load between its cores, which programs with several
+    // threads need.
     let kind = match sweeper.shield.len() {
         1 => "isolated",
         _ => "root",
@@ -101,8 +102,8 @@ pub fn raise_partition<K: Kernel>(
     }
 }
 
-/// The masks that the kernel forgets when it takes cores away from everybody: before 6.2 each that was asked
-/// for, and always what it gave its own threads.
+/// The affinity masks that the kernel discards when cores become a partition: before Linux 6.2 all
+/// masks, and in every version those of kernel threads.
 fn masks_the_kernel_forgets<K: Kernel>(
     machine: &Machine<K>,
     sweeper: &Sweeper,
@@ -137,7 +138,7 @@ fn masks_the_kernel_forgets<K: Kernel>(
     Ok(lost)
 }
 
-/// Cpusets of version 1.
+/// Creates the cpusets (version 1).
 pub fn raise_cpusets<K: Kernel>(
     machine: &Machine<K>,
     sweeper: &Sweeper,
@@ -176,7 +177,8 @@ pub fn raise_cpusets<K: Kernel>(
         .add(&marks)
         .map_err(|e| with_context("ledger", e))?;
     for (folder, cores) in [
-        // What another shield has left to all others must be without these cores before anybody has them.
+        // The group of all others comes first: it must lose these cores before the program's group
+        // gets them.
         (&outside, all.without(&shielded_cores)),
         (&inside, sweeper.shield.clone()),
     ] {
@@ -186,7 +188,7 @@ pub fn raise_cpusets<K: Kernel>(
             }
             _ => {}
         }
-        // The memory first: without it nothing can be moved there.
+        // cpuset.mems first: processes cannot be added without it.
         let files = [
             ("cpuset.mems", memory.trim().to_string()),
             ("cpuset.cpus", cores.to_string()),
@@ -198,7 +200,8 @@ pub fn raise_cpusets<K: Kernel>(
     }
     let swept = move_processes_out(machine, sweeper, undo_log, &base, &outside, &all)?;
     for folder in [&outside, &inside] {
-        // No third one may then take a share; where something stayed that is not possible, nor needed.
+        // Prevents other groups from using the cores. Fails harmlessly if some process could not be
+        // moved.
         let _ = machine
             .kernel
             .write(&folder.join("cpuset.cpu_exclusive"), "1");
@@ -206,7 +209,8 @@ pub fn raise_cpusets<K: Kernel>(
     Ok((inside, swept))
 }
 
-/// Everybody from the base to the outside, until a look at the base finds nobody who can be moved.
+/// Moves all processes from the root group to the group of all others, repeatedly until no movable
+/// process is left.
 pub fn move_processes_out<K: Kernel>(
     machine: &Machine<K>,
     sweeper: &Sweeper,
@@ -218,12 +222,13 @@ pub fn move_processes_out<K: Kernel>(
     let mut swept = SweepReport::default();
     let record = LogState::read(&undo_log.path).map_err(|e| with_context("ledger", e))?;
     let granted = GrantedMasks::all(&record);
-    // Who ends meanwhile is moved without an error, and is still there.
+    // Moving an exiting process succeeds without an effect, so the attempts are counted.
     let mut tried: HashMap<i32, u32> = HashMap::new();
-    // Before 6.2 the kernel forgets what mask was asked for.
+    // Before Linux 6.2 the kernel discards the affinity mask.
     let forgets = machine.release() < (6, 2);
     for round in 0..50 {
-        // Whole processes first, with one write each; then also threads that are apart from theirs.
+        // First whole processes, with one write each; then also threads in other groups than their
+        // process.
         let list = if round == 0 { "cgroup.procs" } else { "tasks" };
         let text = machine.read(&base.join(list)).unwrap_or_default();
         let (mut moves, mut again) = (Vec::new(), false);
@@ -235,7 +240,7 @@ pub fn move_processes_out<K: Kernel>(
                 continue;
             }
             let Some(stat) = machine.process(id).filter(|s| !s.is_dead()) else {
-                // Since the list was made it may have had a child here, and then it has ended.
+                // Before it ended it may have forked a child in this group.
                 again = true;
                 continue;
             };
@@ -246,7 +251,7 @@ pub fn move_processes_out<K: Kernel>(
                 }
                 continue;
             }
-            // From the second round on the ids are those of threads.
+            // From the second round on, the ids are thread ids.
             let leader = match round {
                 0 => Some(stat.clone()),
                 _ => machine.process(machine.process_of(id)),
@@ -255,15 +260,15 @@ pub fn move_processes_out<K: Kernel>(
                 swept.stay(PROTECTED, format!("{} ({id})", stat.name));
                 continue;
             }
-            // Who was born meanwhile is moved as a process, too: then the kernel lets no fork of his be half
-            // done, whose child would come into the base after the last look at it.
+            // New processes are moved as a whole: the kernel then excludes concurrent forks, whose
+            // children would be added to the root group after the last check.
             let whole = round == 0 || machine.process_of(id) == id;
             let threads = if whole { machine.threads(id) } else { vec![id] };
             for tid in &threads {
                 let mask = machine.kernel.affinity(*tid).unwrap_or_default();
                 let thread = machine.thread(id, *tid).or_else(|| machine.process(*tid));
                 let Some(thread) = thread else { continue };
-                // Nor does any remember a mask that the kernel itself has given.
+                // For kernel threads the mask is discarded by all versions.
                 let mask = granted.original_mask(machine, id, (*tid, thread.start), &mask);
                 if !(forgets || stat.is_kernel()) || mask == *all {
                     continue;
@@ -276,7 +281,8 @@ pub fn move_processes_out<K: Kernel>(
                     new: all.clone(),
                 }));
             }
-            // Who is on his way out of life is moved without an error, stays, and would end on the core.
+            // An exiting process cannot be moved between groups and would end on the core; it is
+            // moved by its mask.
             if *tries > 1 && !stat.is_kernel() {
                 let mut last = Vec::new();
                 for tid in &threads {
@@ -298,7 +304,7 @@ pub fn move_processes_out<K: Kernel>(
                 Ok(()) if stat.is_kernel() => swept.kernel_threads += 1,
                 Ok(()) => swept.threads += threads,
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
-                // Some threads of the kernel stay in their group, and can be moved by their mask.
+                // Some kernel threads cannot leave their group; they are moved by their mask.
                 Err(_)
                     if stat.is_kernel() && by_mask(machine, sweeper, &granted, undo_log, &stat) =>
                 {
@@ -347,7 +353,7 @@ fn by_mask<K: Kernel>(
         && machine.kernel.set_affinity(stat.id, &new).is_ok()
 }
 
-/// Parts the scheduler's own view along the two cpusets: deadlines are refused otherwise.
+/// Splits the scheduling domains along the cpusets; SCHED_DEADLINE requires it.
 pub fn disable_load_balance<K: Kernel>(
     machine: &Machine<K>,
     undo_log: &mut UndoLog,
@@ -372,8 +378,9 @@ pub fn disable_load_balance<K: Kernel>(
     Ok(())
 }
 
-/// The groups of a shield away, and who is in them back to where he was: while other shields hold, to where
-/// all others are, and those get the cores. Says what could not be done, and who came home from it.
+/// Removes the groups of a shield. Processes return to their original group; while other shields
+/// exist, to the group of all others, which gets the cores. Returns errors, and the processes that
+/// were moved.
 pub fn remove_groups<K: Kernel>(
     machine: &Machine<K>,
     record: &LogState,
@@ -387,7 +394,7 @@ pub fn remove_groups<K: Kernel>(
         None => held.home.clone(),
     };
     if let Some(inside) = held.inside.as_ref().filter(|f| f.exists()) {
-        // A partition gives its cores back first, so that who comes home may run there.
+        // The partition releases its cores first, so that the returning processes may use them.
         let kind = inside.join("cpuset.cpus.partition");
         if kind.exists() && is_shield_group(inside) && is_kernel_path(machine, inside) {
             let _ = machine.kernel.write(&kind, "member");
@@ -411,7 +418,7 @@ pub fn remove_groups<K: Kernel>(
     (failed, came)
 }
 
-/// One group, and who is in it to another, or else to the one above.
+/// Moves all processes to `home`, or else to the parent group, and removes the group.
 fn remove_group<K: Kernel>(
     machine: &Machine<K>,
     folder: &Path,
@@ -432,7 +439,8 @@ fn remove_group<K: Kernel>(
             words(&text).filter_map(|w| w.parse().ok()).collect()
         };
         let threads = listed("tasks");
-        // A process of which other threads are elsewhere stays there with them; version 2 has whole ones only.
+        // A process with threads in other groups stays with them; version 2 has only whole
+        // processes.
         let is_whole = |pid: &i32| {
             threads.is_empty() || machine.threads(*pid).iter().all(|t| threads.contains(t))
         };

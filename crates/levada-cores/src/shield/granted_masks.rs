@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The masks that shields gave, and whom: from them is told what a thread asked for that has one of them.
-//! One that was given it itself has its wish in the ledger; who was born since carries the mask of his
-//! parent, and has what that one asked for.
+//! The affinity masks that shields have granted, and to which threads. They determine the original
+//! mask of a thread with a granted mask: it is in the log if the thread was moved itself; a thread
+//! created since inherited its mask, and its original mask is that of the ancestor it comes from.
 
 use super::method::Method;
 use crate::cpu_set::CoreSet;
@@ -13,26 +13,27 @@ pub struct GrantedMasks<'a> {
     since: u64,
     by_thread: HashMap<(i32, u64), Vec<&'a ThreadMove>>,
     by_process: HashMap<i32, Vec<&'a ThreadMove>>,
-    /// How many had which wish of those that were given this mask.
+    /// For each granted mask, how many threads had which original mask.
     original_masks: BTreeMap<&'a CoreSet, BTreeMap<&'a CoreSet, u64>>,
-    /// The mask that each shield gave to most, and that of its program: who carries one of these and has no
-    /// ancestors any more has the wish of most. With other masks that would be a guess.
+    /// For each shield the mask that it granted most often, and that of its program: a thread with
+    /// one of these and without living ancestors gets the most frequent original mask. For other
+    /// masks this would be a guess.
     common: HashSet<&'a CoreSet>,
 }
 
 impl<'a> GrantedMasks<'a> {
-    /// By all shields of the record.
+    /// By all shields.
     pub fn all(record: &'a LogState) -> GrantedMasks<'a> {
         GrantedMasks::by(record, |_| true)
     }
 
-    /// By all but one, to those who were born; what a thread was given itself counts whoever gave it.
+    /// Inherited masks by all shields except one; moves of a thread itself count in any case.
     pub fn by_others(record: &'a LogState, number: u32) -> GrantedMasks<'a> {
         GrantedMasks::by(record, |by| by != number)
     }
 
     fn by(record: &'a LogState, counts: impl Fn(u32) -> bool) -> GrantedMasks<'a> {
-        // In groups nearly everybody has the mask of all, and nobody was given it.
+        // With cgroups, masks are not granted by shields.
         let by_masks =
             |held: &ShieldRecord| Method::from_name(&held.method).is_none_or(Method::is_watched);
         let watched = record.shields.iter().filter(|held| by_masks(held));
@@ -69,19 +70,19 @@ impl<'a> GrantedMasks<'a> {
         granted
     }
 
-    /// All that a thread was given itself, in order.
+    /// All moves of a thread, in order.
     pub fn to(&self, tid: i32, start: u64) -> &[&'a ThreadMove] {
         let of = self.by_thread.get(&(tid, start));
         of.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The threads that were given something.
+    /// The moves of each thread.
     pub fn threads(&self) -> impl Iterator<Item = &[&'a ThreadMove]> {
         self.by_thread.values().map(Vec::as_slice)
     }
 
-    /// What a thread asked for that has this mask: what it had before it, or its parents, was given that; or
-    /// that, if nobody gave it.
+    /// The original mask of a thread that has this mask now: from its own moves or those of its
+    /// ancestors; the mask itself if no shield granted it.
     pub fn original_mask<K: Kernel>(
         &self,
         machine: &Machine<K>,
@@ -99,8 +100,8 @@ impl<'a> GrantedMasks<'a> {
         original.unwrap_or_else(|| mask.clone())
     }
 
-    /// What those asked for from whom a thread of this process, which was given nothing itself, has its mask;
-    /// none if it has it from nobody.
+    /// The original mask that a thread without moves of its own inherited; none if no shield
+    /// granted its mask.
     pub fn inherited<K: Kernel>(
         &self,
         machine: &Machine<K>,
@@ -124,7 +125,8 @@ impl<'a> GrantedMasks<'a> {
         original.filter(|original| *original != mask)
     }
 
-    /// The next of its process's threads, its parent's, and so on that was given this mask.
+    /// The original mask of the nearest thread that was granted this mask: in the same process, its
+    /// parent, and so on.
     fn of_ancestor<K: Kernel>(
         &self,
         machine: &Machine<K>,
@@ -134,7 +136,7 @@ impl<'a> GrantedMasks<'a> {
         let mut at = pid;
         for _ in 0..100 {
             let process = machine.process(at)?;
-            // One that is younger than its threads has the id of another.
+            // A process younger than its threads has reused the id.
             let of = self.by_process.get(&at).map(Vec::as_slice);
             let mut of = of.unwrap_or_default().iter().rev();
             if let Some(task) = of.find(|t| t.start >= process.start && t.new == *mask) {
@@ -181,7 +183,7 @@ mod tests {
         for (now, asked) in [("0-1", "0-3"), ("0-2", "0-3"), ("1", "1")] {
             assert_eq!(original(&record, 5, now), set(asked), "{now}");
         }
-        // Another wish of its own.
+        // The thread changes its mask in between.
         record.tasks.push(granted(3, "1,3", "1"));
         assert_eq!(original(&record, 5, "1"), set("1,3"));
         assert_eq!(original(&record, 5, "0-2"), set("1,3"));

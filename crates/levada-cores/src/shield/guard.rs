@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The guard of a shield: a process of its own, started before anything is changed. It waits at a socket
-//! whose other end only the tool holds, and restores when that closes, whatever closed it. Where masks
-//! alone hold the shield, it also looks again and again who has come onto the cores.
+//! The guard: a separate process per shield, started before any change. It waits on a socket whose
+//! other end only the tool holds, and restores the state when that end closes for whatever reason.
+//! With methods that are not enforced by the kernel it also sweeps the cores periodically.
 //!
-//! What is said: "watch RUNG PROGRAM" begins the looking; "stop" ends it, and is answered. The guard says
-//! "released" when it was asked by a signal to end the shield, and "full" when no more can be recorded.
+//! Messages to the guard: "watch METHOD PROGRAM" starts sweeping; "stop" ends it and is answered by
+//! "stopped". Messages from the guard: "released" after a signal asked it to end the shield; "full"
+//! if the log has reached its limit.
 
 use super::method::Method;
 use super::request::{Request, sweeper};
@@ -19,15 +20,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// How often it looks. What comes right after a look is gone after the next one, and that takes a
-/// while itself on a loaded machine: together less than a tenth of a second.
+/// Interval between sweeps. A thread that arrives right after a sweep is moved by the next one,
+/// together in less than 0.1 s including the sweep itself.
 const SWEEP_PERIOD: Duration = Duration::from_millis(40);
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum GuardMessage {
     None,
     Released,
-    /// The ledger is full: who comes from now on stays.
+    /// The log is full: threads that arrive from now on are not moved.
     Full,
     Dead,
 }
@@ -40,7 +41,7 @@ pub struct Guard {
 fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: the two descriptors are written, and owned by nobody else.
+    // SAFETY: the call writes the two descriptors, and no one else owns them.
     unsafe {
         if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
@@ -50,7 +51,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn send(socket: &OwnedFd, text: &str) -> bool {
-    // SAFETY: the text is read only. Who has gone away must not bring a signal.
+    // SAFETY: the text is only read. MSG_NOSIGNAL: no SIGPIPE if the other end is closed.
     let sent = unsafe {
         libc::send(
             socket.as_raw_fd(),
@@ -62,11 +63,11 @@ fn send(socket: &OwnedFd, text: &str) -> bool {
     sent >= 0
 }
 
-/// A message; none when the other end is closed. Waits for it.
+/// The next message; blocks unless `flags` say otherwise. None if the other end is closed.
 fn receive(socket: &OwnedFd, flags: i32) -> io::Result<Option<String>> {
     let mut bytes = [0u8; 256];
     loop {
-        // SAFETY: no more than the buffer's size is written.
+        // SAFETY: at most the size of the buffer is written.
         let got = unsafe {
             libc::recv(
                 socket.as_raw_fd(),
@@ -92,7 +93,7 @@ fn receive(socket: &OwnedFd, flags: i32) -> io::Result<Option<String>> {
     }
 }
 
-/// Whether one of these is readable within the time.
+/// Waits until one of the descriptors is readable or the time is over; returns which are.
 pub fn wait(descriptors: &[RawFd], time: Option<Duration>) -> Vec<bool> {
     let mut polls: Vec<libc::pollfd> = descriptors
         .iter()
@@ -103,24 +104,24 @@ pub fn wait(descriptors: &[RawFd], time: Option<Duration>) -> Vec<bool> {
         })
         .collect();
     let time = time.map_or(-1, |t| t.as_millis().max(1) as i32);
-    // SAFETY: as many are passed as there are.
+    // SAFETY: the count is that of the array.
     let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, time) };
     polls.iter().map(|p| ready > 0 && p.revents != 0).collect()
 }
 
 impl Guard {
-    /// Forks it. The caller has one thread.
+    /// Forks the guard. The caller must have only one thread.
     pub fn start(undo_log: &mut UndoLog, request: &Request, others: &CoreSet) -> io::Result<Guard> {
         let (own, theirs) = pair()?;
         let tool = std::process::id() as i32;
-        // SAFETY: there is one thread, so the child may do what it likes.
+        // SAFETY: the process has only one thread, so the child may call any function.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(own);
                 detach(theirs.as_raw_fd());
                 run(theirs, undo_log, request, others, tool);
-                // SAFETY: ends the process without what its parent would do at its end.
+                // SAFETY: ends the child without the exit handlers of its parent.
                 unsafe { libc::_exit(0) }
             }
             pid => {
@@ -147,7 +148,7 @@ impl Guard {
         );
     }
 
-    /// Ends the looking, so that nobody narrows what is being restored.
+    /// Stops the sweeps, so that they do not undo a restoration.
     pub fn stop(&self) {
         if send(&self.socket, "stop") {
             while let Ok(Some(text)) = receive(&self.socket, 0) {
@@ -158,12 +159,12 @@ impl Guard {
         }
     }
 
-    /// Lets it go.
+    /// Ends the guard.
     pub fn end(self) {
         let Guard { who, socket } = self;
         drop(socket);
-        // It has a last look of its own, which nobody waits for.
-        // SAFETY: asks for a child of this process; nothing is written.
+        // The guard performs a final check, which is not awaited.
+        // SAFETY: waits for a child of this process; nothing is written.
         unsafe { libc::waitpid(who.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 
@@ -178,15 +179,15 @@ impl Guard {
     }
 }
 
-/// This process before all others while it lives, where that is allowed: what it does is little, and on a
-/// loaded machine it would wait for its turn. The way it was scheduled comes back with the drop.
+/// Real-time scheduling of this process while the value lives, if permitted: it does little work,
+/// but on a loaded machine it would wait long for the CPU. The drop restores the scheduling policy.
 pub struct RealtimeGuard(Option<(i32, libc::sched_param)>);
 
 impl RealtimeGuard {
     pub fn now() -> RealtimeGuard {
         let own = libc::sched_param { sched_priority: 0 };
         let urgent = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameters are of this frame.
+        // SAFETY: the parameters are local variables.
         let before = unsafe { libc::sched_getscheduler(0) };
         let plain = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
         // SAFETY: as above.
@@ -205,9 +206,9 @@ impl Drop for RealtimeGuard {
     }
 }
 
-/// Nothing of the tool's stays with it: no terminal, no group, no signal, no open file.
+/// Detaches the process from the tool's terminal, process group, signals and open files.
 fn detach(keep: RawFd) {
-    // SAFETY: calls without memory, or with memory of this frame.
+    // SAFETY: calls without memory arguments, or with local variables.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"levada-guard".as_ptr());
@@ -226,15 +227,15 @@ fn detach(keep: RawFd) {
         .collect();
     for fd in open {
         if fd > 2 && fd != keep {
-            // SAFETY: whoever owns it in this process never runs again.
+            // SAFETY: the owner of the descriptor in this process never runs again.
             unsafe { libc::close(fd) };
         }
     }
 }
 
-/// A descriptor that becomes readable when somebody asks for the end; all other signals are blocked.
+/// A descriptor that becomes readable on SIGTERM; all other signals are blocked.
 fn termination_fd() -> RawFd {
-    // SAFETY: the sets are of this frame.
+    // SAFETY: the sets are local variables.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut set);
@@ -300,7 +301,8 @@ fn run(socket: OwnedFd, undo_log: &mut UndoLog, request: &Request, others: &Core
     }
 }
 
-/// A fork copies the mask long before its child can be seen, if it is interrupted between: a last look.
+/// A fork copies the affinity mask long before the child becomes visible, so inherited masks are
+/// checked once more after a delay.
 fn final_widening(machine: &Machine, undo_log: &Path, record: Option<LogState>) {
     std::thread::sleep(2 * SWEEP_PERIOD);
     if let Some(record) = record {
@@ -309,7 +311,7 @@ fn final_widening(machine: &Machine, undo_log: &Path, record: Option<LogState>) 
     }
 }
 
-/// Looking who has come.
+/// Periodic sweeps.
 struct SweepWatch {
     sweeper: Sweeper,
     swept: SweepReport,
@@ -323,14 +325,15 @@ impl SweepWatch {
             sweeper,
             swept: SweepReport::default(),
             is_full: false,
-            // A guard that was killed had counted, too.
+            // Includes the count of an earlier guard that was killed.
             evicted: undo_log.own().map_or(0, |own| own.evicted),
         }
     }
 
     fn look(&mut self, machine: &Machine, undo_log: &mut UndoLog, tool: &OwnedFd) {
         let before = self.evicted;
-        // Until nobody moves: who forks while it is moved must not have until the next look.
+        // Repeated until no thread is moved: a thread may fork while it is moved, and the child
+        // should not wait for the next sweep.
         for _ in 0..5 {
             self.swept = SweepReport::default();
             match self.sweeper.sweep(machine, undo_log, &mut self.swept) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes onto a core beside threads: interrupts, and work that the kernel queues for no particular
-//! core. Each is a file with a set of cores in it.
+//! Affinity of interrupts and of unbound kernel work queues, the other sources of load on a core.
+//! Each is a file that holds a set of cores.
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
@@ -9,16 +9,16 @@ use crate::undo_log::format::{Entry, KernelFile, LogState};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// What was steered away, and what could not be.
+/// What was moved to other cores, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SteeredInterrupts {
     pub interrupts: u64,
-    /// Of the interrupts that stay: number, name and error.
+    /// Interrupts that could not be moved: number, name and error.
     pub stays: Vec<String>,
     pub work_queues: bool,
 }
 
-/// Files with masks; the others hold lists.
+/// Files in mask format; the others contain lists.
 fn is_mask(path: &Path) -> bool {
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
     name == "default_smp_affinity" || path.ends_with("workqueue/cpumask")
@@ -42,12 +42,12 @@ fn show(path: &Path, set: &CoreSet) -> String {
     }
 }
 
-/// Files without a set in them, which are switched for all shields and back after the last.
+/// Switches without a set: written once for all shields, and back after the last one.
 fn is_switch(path: &Path) -> bool {
     path.ends_with("cgroup.subtree_control") || path.ends_with("cpuset.sched_load_balance")
 }
 
-/// What this file held before all shields that hold.
+/// The content of the file before all current shields.
 fn original_mask(record: &LogState, path: &Path, now: &CoreSet) -> String {
     let of = record.kernel_files.iter().filter(|(_, k)| k.path == path);
     let of: Vec<&KernelFile> = of.map(|(_, k)| k).collect();
@@ -59,7 +59,7 @@ fn original_mask(record: &LogState, path: &Path, now: &CoreSet) -> String {
     }
 }
 
-/// Takes the shield's cores out of one file's set.
+/// Removes the shield's cores from the set in a file.
 fn narrow<K: Kernel>(
     machine: &Machine<K>,
     path: PathBuf,
@@ -107,13 +107,13 @@ pub fn steer_away<K: Kernel>(
         match narrow(machine, path, shield, others, (&record, undo_log)) {
             Ok(true) => steered.interrupts += 1,
             Ok(false) => {}
-            // Refused, but it does not come there either.
+            // Refused, but the interrupt is not delivered to the shield's cores.
             Err(_) if read_set(machine, &effective).is_some_and(|e| !e.intersects(shield)) => {}
             Err(e) => {
                 let name = names.iter().find(|(n, _)| *n == number);
                 let name = name.map_or("?", |(_, name)| name);
                 let why = match e.raw_os_error() {
-                    // Its driver, or the kernel, has bound it.
+                    // Bound to the core by its driver or the kernel.
                     Some(libc::EIO | libc::EINVAL | libc::EPERM) => "bound".into(),
                     _ => e.to_string(),
                 };
@@ -136,7 +136,7 @@ pub fn steer_away<K: Kernel>(
     steered
 }
 
-/// The last word of each line of /proc/interrupts.
+/// Interrupt numbers and names: the last word of each line of /proc/interrupts.
 fn names<K: Kernel>(machine: &Machine<K>) -> Vec<(u32, String)> {
     let text = machine
         .read(&machine.proc.join("interrupts"))
@@ -151,7 +151,7 @@ fn names<K: Kernel>(machine: &Machine<K>) -> Vec<(u32, String)> {
     text.lines().filter_map(line).collect()
 }
 
-/// Whether a path leads where the kernel has what a shield changes, and not out again.
+/// Whether a path is inside the folders of the kernel that a shield changes.
 pub fn is_kernel_path<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
     let plain = path.components().all(|c| c != Component::ParentDir);
     let below = [
@@ -162,8 +162,7 @@ pub fn is_kernel_path<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
     plain && below.iter().any(|folder| path.starts_with(folder))
 }
 
-/// What a set that was once so is while these cores are shields': without them, or, if nothing remains, all
-/// others.
+/// A set without the shielded cores; if nothing remains, all other cores.
 pub fn without(original_set: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
     let rest = original_set.without(shields);
     match rest.is_empty() && !shields.is_empty() {
@@ -172,9 +171,9 @@ pub fn without(original_set: &CoreSet, shields: &CoreSet, online: &CoreSet) -> C
     }
 }
 
-/// A file of which this is the history gets what it held before, but for the cores of the shields that still
-/// hold; not if somebody has changed it since. Hands over what is to be known of it for those, before that is
-/// done.
+/// Restores a file with this history to its original content, without the cores of the remaining
+/// shields, unless some other program has changed it since. `note` gets the entry that the
+/// remaining shields need, before the change.
 pub fn restore_file<K: Kernel>(
     machine: &Machine<K>,
     history: &[&KernelFile],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The shields that there are.
+//! Existing shields, and whether further cores can be shielded.
 
 use super::request::{Error, are, cores};
 use crate::cpu_set::CoreSet;
@@ -9,7 +9,8 @@ use crate::undo_log::format::{LogState, ShieldRecord};
 use crate::undo_log::log_paths;
 use std::path::PathBuf;
 
-/// Whether these cores can be shielded at all, beside those that are shielded already; the cores that remain.
+/// Checks whether these cores can be shielded in addition to `shielded`; returns the cores that
+/// remain for everything else.
 pub fn check(
     wanted: &CoreSet,
     topology: &Topology,
@@ -57,7 +58,7 @@ pub fn check(
     Ok(others)
 }
 
-/// The shields that there are, as far as this user may see them, with where each one's ledger lies.
+/// The shields that this user can see, with the paths of their logs.
 pub fn list_shields() -> Vec<(PathBuf, ShieldRecord)> {
     let read = |path: PathBuf| {
         let record = LogState::read(&path).unwrap_or_default();
@@ -67,7 +68,7 @@ pub fn list_shields() -> Vec<(PathBuf, ShieldRecord)> {
     log_paths().into_iter().flat_map(read).collect()
 }
 
-/// The cores that are shielded.
+/// The shielded cores.
 pub fn shielded_cores(there: &[(PathBuf, ShieldRecord)]) -> CoreSet {
     let cores = there.iter().map(|(_, held)| &held.cores);
     cores.fold(CoreSet::default(), |all, cores| all.or(cores))

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ways to hold a shield.
+//! The methods of holding a shield.
 
-/// The ways to hold a shield, the best first.
+/// The methods, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A cgroup of version 2 that is a partition.
+    /// A partition (cgroup version 2).
     Partition,
-    /// Two cpusets of version 1.
+    /// Two cpusets (cgroup version 1).
     Cpusets,
-    /// Masks of all threads, watched.
+    /// Affinity masks of all threads, with periodic sweeps.
     Affinity,
-    /// The same for the user's own processes only.
+    /// The same, for the user's own processes only.
     Own,
 }
 
@@ -35,7 +35,7 @@ impl Method {
         Method::ALL.into_iter().find(|r| r.name() == name)
     }
 
-    /// What holds the shield, in words.
+    /// Description of the method in words.
     pub fn sentence(self) -> &'static str {
         match self {
             Method::Partition => "a partition (cgroup version 2)",
@@ -45,7 +45,7 @@ impl Method {
         }
     }
 
-    /// Whether somebody must look again and again.
+    /// Whether the method needs periodic sweeps.
     pub fn is_watched(self) -> bool {
         matches!(self, Method::Affinity | Method::Own)
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A shield: cores that one program has to itself. It is raised in the first way that works, held while
-//! the program runs, and lowered: then all is as before. There can be several at a time, of which each has
-//! cores of its own; they hold in one way, since each way undoes what another has moved.
+//! Shields: cores reserved for one program. A shield is raised by the first method that works, held
+//! while the program runs, and lowered, which restores the state before. Several shields may exist
+//! at a time, with disjoint cores and the same method, since each method undoes the changes of
+//! others.
+//!
+//! Modules, each of which may use those before it: `method`, `granted_masks`, `irq_affinity`,
+//! `sweep`, `cgroups`, `restore`, `request`, `guard`, `list`, `raise`, `release`.
 
 pub mod cgroups;
 pub mod granted_masks;
@@ -31,21 +35,21 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
-/// A shield of this machine, while it holds. When its holder dies, its guard lowers it.
+/// A shield of this machine. If its holder dies, the guard lowers it.
 pub struct Shield {
     pub raised: Raised,
     machine: Machine,
     undo_log: UndoLog,
     guard: Option<Guard>,
     request: Request,
-    /// The mask that this process had.
+    /// The original affinity mask of this process.
     plain: CoreSet,
-    /// The program that was started, for a new guard.
+    /// The program that was started; a new guard needs it.
     program: Option<i32>,
 }
 
 impl Shield {
-    /// Raises it. Call this while the process has one thread: the guard is a fork of it.
+    /// Raises a shield. The process must have only one thread, since the guard is forked from it.
     pub fn raise(request: Request) -> Result<Shield, Error> {
         let machine = Machine::this();
         let _urgent = RealtimeGuard::now();
@@ -59,7 +63,7 @@ impl Shield {
             let _ = restore::restore_shield(&machine, &undo_log);
             Error::new(format!("cannot start the guard: {e}"), "")
         })?;
-        // From here on, whatever happens to this process, the guard restores.
+        // From here on the guard restores the state if this process ends.
         let plain = own_original_mask(&machine, &undo_log);
         let raised = raise_with(&machine, &request, &others, &mut undo_log);
         let mut shield = match raised {
@@ -105,7 +109,7 @@ impl Shield {
         )
     }
 
-    /// Takes a process in that was forked for it and waits.
+    /// Adds a process that was forked for the shield and waits.
     pub fn take_in(&mut self, pid: i32) -> io::Result<()> {
         let plain = self.plain.clone();
         self.admit(pid, Some(&plain))?;
@@ -120,23 +124,23 @@ impl Shield {
         }
     }
 
-    /// A file of the group that was made for the program, if there is one that has it.
+    /// A file in the cgroup of the program, if it exists.
     pub fn group_file(&self, name: &str) -> Option<PathBuf> {
         let file = self.raised.inside.as_ref()?.join(name);
         file.exists().then_some(file)
     }
 
-    /// More of what was before, for the one who restores.
+    /// Adds an entry about a change made by the caller to the undo log.
     pub fn note(&mut self, entry: Entry) -> io::Result<()> {
         self.undo_log.add(&[entry])
     }
 
-    /// To wait for news of the guard: readable when there are some.
+    /// A descriptor that is readable when the guard has sent a message.
     pub fn guard_descriptor(&self) -> Option<RawFd> {
         self.guard.as_ref().map(Guard::descriptor)
     }
 
-    /// How many have come onto the cores and were sent away.
+    /// Number of threads that came onto the cores and were moved away.
     pub fn evicted(&self) -> u64 {
         self.undo_log.own().map_or(0, |own| own.evicted)
     }
@@ -145,7 +149,8 @@ impl Shield {
         self.guard.as_ref().map(|g| g.who.pid)
     }
 
-    /// Call it when the guard has news. One that was killed gets a successor, and that is no news.
+    /// Receives the next message of the guard. A guard that was killed is replaced, without a
+    /// message.
     pub fn receive_guard_message(&mut self) -> GuardMessage {
         let Some(guard) = &self.guard else {
             return GuardMessage::Released;
@@ -169,7 +174,7 @@ impl Shield {
         }
     }
 
-    /// All as it was before.
+    /// Lowers the shield: restores the state before it.
     pub fn lower(mut self) -> io::Result<Restored> {
         let _urgent = RealtimeGuard::now();
         let guard = self.guard.take();

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Raised {
     pub method: Method,
-    /// The better ways, and why they do not work here.
+    /// The better methods, and why they do not work here.
     pub reasons: Vec<(Method, String)>,
     pub others: CoreSet,
     pub swept: SweepReport,
@@ -30,7 +30,7 @@ pub struct Raised {
     pub(super) inside: Option<PathBuf>,
 }
 
-/// Raises by the first way that works. What it changes is in the ledger before.
+/// Raises the shield by the first method that works. Changes are logged before they are made.
 pub fn raise_with<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
@@ -63,7 +63,8 @@ pub fn raise_with<K: Kernel>(
                     Method::Own => SteeredInterrupts::default(),
                     _ => irq_affinity::steer_away(machine, &request.cores, others, undo_log),
                 };
-                // Last: the next one is raised when this stands, and must find all that we narrowed.
+                // Last, since the next shield may be raised from here on and must find all masks
+                // narrowed.
                 undo_log
                     .add(&[Entry::Method(method.name().into())])
                     .map_err(failed)?;
@@ -78,7 +79,7 @@ pub fn raise_with<K: Kernel>(
                 });
             }
             Err(why) => {
-                // Nothing of it stays for the next one.
+                // Nothing of the failed attempt may remain for the next method.
                 if let Ok(record) = LogState::read(&undo_log.path)
                     && let Some(held) = record.shield(undo_log.number)
                 {
@@ -162,7 +163,7 @@ fn try_method<K: Kernel>(
             (None, swept.map_err(|e| e.to_string())?)
         }
     };
-    // With groups the mask that is asked for narrows further.
+    // With cgroups, a requested target core narrows the masks further.
     if let (Some(lightest), Some(_)) = (request.lightest, &attempt.0) {
         told(undo_log, Some(Entry::Lightest(lightest)))?;
         let narrowed = on_them.iter().map(|t| ThreadMove {
@@ -191,8 +192,8 @@ fn try_method<K: Kernel>(
     Ok(attempt)
 }
 
-/// The threads that ran last on these cores and may be moved. What the kernel has taken from all by now is
-/// no wish of theirs.
+/// The movable threads that ran last on these cores. A mask without the shielded cores is that of
+/// an unrestricted thread.
 fn threads_on<K: Kernel>(
     machine: &Machine<K>,
     on: &CoreSet,
@@ -219,7 +220,7 @@ fn threads_on<K: Kernel>(
     found
 }
 
-/// The program onto its cores, with all its threads.
+/// Moves the program with all its threads onto its cores.
 pub fn take_in<K: Kernel>(
     machine: &Machine<K>,
     undo_log: &mut UndoLog,
@@ -239,7 +240,7 @@ pub fn take_in<K: Kernel>(
         };
         return machine.kernel.write(&inside.join(file), &id.to_string());
     }
-    // Threads that are born meanwhile have the old mask.
+    // Repeated for threads created meanwhile, which have the old mask.
     for _ in 0..50 {
         let mut moved = 0;
         let all = machine.threads(pid).into_iter();
@@ -270,10 +271,10 @@ pub fn take_in<K: Kernel>(
     Ok(())
 }
 
-/// The shield's place in the ledger, and the cores that remain. One is raised at a time: what each finds is
-/// what the one before has left.
+/// Registers the shield in the log and returns the remaining cores. Shields are raised one at a
+/// time, since each must find the complete state of the one before.
 pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, CoreSet), Error> {
-    /// So long another one may take to be raised.
+    /// How long another shield may take to be raised.
     const PATIENCE: Duration = Duration::from_secs(5);
     let unkept = |e: io::Error| {
         let help = "what was before is written there, to be restored after a crash";
@@ -317,7 +318,7 @@ pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, Co
     }
 }
 
-/// The mask that this process would have if there were no shields.
+/// The affinity mask of this process without shields.
 pub(super) fn own_original_mask(machine: &Machine, undo_log: &UndoLog) -> CoreSet {
     let mask = machine.kernel.affinity(0).unwrap_or_default();
     let me = std::process::id() as i32;

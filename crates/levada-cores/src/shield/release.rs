@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lowering shields.
+//! Ending shields: abandoned ones, and those that the user releases.
 
 use super::list::{check_unshielded, list_shields};
 use super::request::{Error, cores};
@@ -11,7 +11,7 @@ use crate::undo_log::{LockedLog, UndoLog, own_log_path};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Each of this user's shields is lowered that nobody holds any more.
+/// Lowers this user's shields whose holder has died.
 pub fn restore_abandoned<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
     let mut restored = Vec::new();
     let Ok(own) = own_log_path() else {
@@ -22,7 +22,7 @@ pub fn restore_abandoned<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Rest
         read => read?,
     };
     if record.shields.is_empty() {
-        // Whoever was to write the first line was killed before.
+        // A process was killed before it wrote the first line.
         let locked = LockedLog::open(&own)?;
         if let Some(record) = locked.read()? {
             locked.replace(&record)?;
@@ -37,14 +37,14 @@ pub fn restore_abandoned<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Rest
     Ok(restored)
 }
 
-/// Whether there is room for a shield. What one left that nobody holds any more is restored first.
+/// Checks whether these cores are free, after lowering abandoned shields.
 pub fn check_available<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Result<(), Error> {
     restore_abandoned(machine)
         .map_err(|e| Error::new(format!("cannot clean up after an earlier shield: {e}"), ""))?;
     let own = own_log_path().ok();
     for (path, held) in list_shields() {
         check_unshielded(machine, &held, wanted)?;
-        // What this one moved, ours would take for a wish, and leave it so.
+        // A shield of root's has set masks that this one would take for original masks.
         if Some(path) != own && held.holder(machine).is_some() {
             let what = format!("there is a shield of root's, on {}", cores(&held.cores));
             return Err(Error::new(what, "beside it only root can have another"));
@@ -53,7 +53,7 @@ pub fn check_available<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Res
     Ok(())
 }
 
-/// Ends the shields on these cores, or every one; the programs go on without. Says which it ended.
+/// Ends the shields on these cores, or all; their programs keep running. Returns the cores.
 pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
     let machine = Machine::this();
     let mut released = Vec::new();
@@ -64,7 +64,7 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
         let undo_log = UndoLog::of(&path, held.number, held.tool);
         let deadline = Instant::now() + Duration::from_secs(3);
         let mut told = None;
-        // Its guard may have been replaced a moment ago.
+        // The guard may have been replaced since the last check.
         while let Some(now) = undo_log.own().filter(|_| Instant::now() < deadline) {
             let guard = now.guard.filter(|g| machine.lives(g.pid, g.start));
             match guard {

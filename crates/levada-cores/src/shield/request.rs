@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is asked for, and why it cannot be had.
+//! Requests and their errors.
 
 use super::method::Method;
 use super::sweep::Sweeper;
@@ -7,7 +7,7 @@ use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use std::fmt;
 
-/// Why there is no shield, and what to do.
+/// Why a shield cannot be raised, and how to proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub what: String,
@@ -31,25 +31,25 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is wanted.
+/// What the caller asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub cores: CoreSet,
-    /// Only in this way.
+    /// Only by this method.
     pub by: Option<Method>,
-    /// What is on the cores goes to this one alone.
+    /// Move everything to this single core.
     pub lightest: Option<u32>,
-    /// Names or ids of processes that stay where they are.
+    /// Names or ids of processes that are not moved.
     pub protect: Vec<String>,
-    /// A process that runs already and is to be alone.
+    /// A running process that gets the cores.
     pub pid: Option<i32>,
-    /// Of that process this thread only.
+    /// Only this thread of the process.
     pub thread: Option<i32>,
-    /// The cores must be apart for the scheduler, too: deadlines need that.
+    /// The cores need a scheduling domain of their own, for SCHED_DEADLINE.
     pub apart: bool,
 }
 
-/// Cores as a sentence has them: "core 3", "cores 2-3".
+/// Cores in a sentence: "core 3", "cores 2-3".
 pub fn cores(set: &CoreSet) -> String {
     let s = if set.len() == 1 { "" } else { "s" };
     format!("core{s} {set}")
@@ -60,7 +60,7 @@ pub(super) fn are(set: &CoreSet) -> String {
     format!("{} {verb}", cores(set))
 }
 
-/// The broom of a request; `holder` is the process that holds the shield.
+/// The sweeper for a request; `holder` is the process that holds the shield.
 pub fn sweeper<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,

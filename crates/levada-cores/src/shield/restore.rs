@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All as it was before one shield, by what the ledger says. Whoever finds a ledger can do it, any number of
-//! times: the tool at its end, the guard when the tool has died, somebody later when both have. While other
-//! shields hold, what was narrowed for all of them gets back the cores of this one only.
+//! Restores the state before one shield from the undo log. Any process that finds the log may do
+//! so, repeatedly: the tool at its end, the guard if the tool has died, a later tool if both have.
+//! While other shields exist, masks and files get back only the cores of this shield.
 
 use super::cgroups;
 use super::granted_masks::GrantedMasks;
@@ -18,20 +18,20 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
     pub cores: CoreSet,
-    /// Threads that have their old mask again.
+    /// Threads whose original mask was restored.
     pub threads: u64,
-    /// Threads that were born meanwhile and carried the narrow mask.
+    /// Threads created meanwhile with an inherited granted mask.
     pub widened: u64,
-    /// Those that changed their own mask meanwhile: left alone.
+    /// Threads that changed their own mask meanwhile; left as they are.
     pub changed: u64,
-    /// Ids that belong to somebody else by now.
+    /// Thread ids that were reused meanwhile.
     pub reused: u64,
     pub evicted: u64,
     pub failed: Vec<String>,
 }
 
-/// Ends a shield; nothing if it has ended. Two who come at once do it one after the other, and the second finds
-/// nothing to do.
+/// Ends a shield; none if it has ended already. Concurrent calls are serialized, and only the first
+/// has an effect.
 pub fn restore_shield<K: Kernel>(
     machine: &Machine<K>,
     undo_log: &UndoLog,
@@ -43,12 +43,12 @@ pub fn restore_shield<K: Kernel>(
     Ok(Some(restored))
 }
 
-/// The same before the ledger says that it is done. Whoever is killed here has it done again.
+/// The same without updating the log; if the process is killed here, the restoration is repeated.
 pub(crate) fn undo<K: Kernel>(
     machine: &Machine<K>,
     undo_log: &UndoLog,
 ) -> io::Result<Option<(LockedLog, Restored, LogState)>> {
-    // Without a ledger there is nothing to be locked.
+    // Without a log there is nothing to lock.
     if undo_log.path.symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -63,7 +63,7 @@ pub(crate) fn undo<K: Kernel>(
     Ok(Some((locked, back.done, back.left)))
 }
 
-/// One shield while it is taken back.
+/// A restoration in progress.
 struct Restoration<'a, K: Kernel> {
     machine: &'a Machine<K>,
     record: &'a LogState,
@@ -72,7 +72,7 @@ struct Restoration<'a, K: Kernel> {
     online: CoreSet,
     remaining: RemainingShields,
     is_last: bool,
-    /// What the ledger says then, in the name of one of those.
+    /// The remaining content of the log, under the number of one of the remaining shields.
     left: LogState,
     number: u32,
     done: Restored,
@@ -89,7 +89,8 @@ impl<'a, K: Kernel> Restoration<'a, K> {
             outside: record.outside.clone(),
             ..LogState::default()
         };
-        // A session that another shield has given a weight, too, had this one before.
+        // If another shield has changed the weight of this session as well, it inherits the
+        // original value.
         for other in &mut left.shields {
             if let (Some(theirs), Some(own)) = (&mut other.session, held.session)
                 && theirs.0 == own.0
@@ -121,7 +122,8 @@ impl<'a, K: Kernel> Restoration<'a, K> {
         self.done.failed = failed;
         let mut moves = self.moves();
         moves.extend(self.stray_moves(&came));
-        // Before it is done, as always: whoever comes after us must know these masks as given.
+        // Logged before the change, as always: a later restoration must recognize these masks as
+        // granted.
         if !self.is_last {
             let lines = moves
                 .iter()
@@ -138,7 +140,7 @@ impl<'a, K: Kernel> Restoration<'a, K> {
                 }
             }
         }
-        // Who is born while we look is found by the next look.
+        // Repeated for threads created meanwhile.
         for _ in 0..20 {
             let widened = widen_inherited(self.machine, self.record, &self.remaining);
             self.done.widened += widened;
@@ -156,12 +158,12 @@ impl<'a, K: Kernel> Restoration<'a, K> {
         Ok(())
     }
 
-    /// Which thread gets what; what is to be kept of those that stay narrowed is kept.
+    /// The masks to restore; entries of threads that stay narrowed are kept in the log.
     fn moves(&mut self) -> Vec<ThreadMove> {
         let mut moves = Vec::new();
         let number = self.number;
-        // Where groups hold the shields, the kernel sees to the masks of most; those that it forgets come back
-        // with the last.
+        // With cgroups, the kernel handles most masks; those that it discards are restored with the
+        // last shield.
         let groups = !self.is_last && self.remaining.cores.is_empty();
         let shields = self.record.cores_of_others(self.held.number);
         for history in self.granted.threads() {
@@ -188,7 +190,7 @@ impl<'a, K: Kernel> Restoration<'a, K> {
                 new: without(&last.old, &shields, &self.online),
                 ..ThreadMove::clone(last)
             };
-            // Its wish it has if another guard has written it down, and is about to move it.
+            // A thread also has its original mask if a guard has logged a move and not made it yet.
             let is_given = now == last.old || history.iter().any(|t| t.new == now);
             if now != task.new && !is_given {
                 self.done.changed += 1;
@@ -204,7 +206,8 @@ impl<'a, K: Kernel> Restoration<'a, K> {
         moves
     }
 
-    /// Older kernels let who comes home to the root of all groups onto the cores of other partitions.
+    /// Older kernels let processes that return to the root group run on the cores of other
+    /// partitions.
     fn stray_moves(&mut self, came: &[i32]) -> Vec<ThreadMove> {
         let shielded_cores = self.record.cores_of_others(self.held.number);
         let mut stray_moves = Vec::new();
@@ -254,7 +257,7 @@ impl<'a, K: Kernel> Restoration<'a, K> {
             ) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                // It was refused when it was to be steered away, too.
+                // It was refused before, as well.
                 Err(_) if !path.exists() => {}
                 Err(e) => self.done.failed.push(format!("{}: {e}", path.display())),
             }
@@ -262,12 +265,13 @@ impl<'a, K: Kernel> Restoration<'a, K> {
     }
 }
 
-/// The shields that go on.
+/// The shields that remain.
 #[derive(Default)]
 pub struct RemainingShields {
-    /// Of which the masks of all others must be free; where groups hold shields, the kernel sees to that.
+    /// The cores that other threads must not use; empty with cgroups, where the kernel sees to
+    /// that.
     pub cores: CoreSet,
-    /// Where some of them have put what was on their cores.
+    /// Single target cores of remaining shields.
     pins: Vec<CoreSet>,
 }
 
@@ -286,14 +290,14 @@ impl RemainingShields {
         }
     }
 
-    /// Whether who has this mask is theirs, or was put there by them.
+    /// Whether a thread with this mask belongs to a remaining shield or was put there by one.
     fn have(&self, mask: &CoreSet) -> bool {
         mask.intersects(&self.cores) && mask.is_subset(&self.cores) || self.pins.contains(mask)
     }
 }
 
-/// Threads that were born since, carry a mask that a shield gave, and whose ancestors it moved, get what
-/// those asked for, but for the cores of the shields that go on.
+/// Restores the original masks of threads that were created since and inherited a granted mask,
+/// without the cores of the remaining shields. Returns their number.
 pub fn widen_inherited<K: Kernel>(
     machine: &Machine<K>,
     record: &LogState,
@@ -331,7 +335,7 @@ pub fn widen_inherited<K: Kernel>(
     widened
 }
 
-/// The weight of a session, if anybody of it is still there.
+/// Restores the nice value of a session's autogroup, if a process of the session still exists.
 fn restore_session<K: Kernel>(machine: &Machine<K>, session: i32, old: i32, new: i32) {
     for pid in machine.processes() {
         if machine.process(pid).is_none_or(|s| s.session != session) {
@@ -353,7 +357,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A core swept by affinities, with its ledger.
+    /// A core swept by affinity masks, with its log.
     fn swept(fake: &TestMachine) -> UndoLog {
         let mut undo_log = fake.undo_log();
         let begin = Entry::Shield(set("3"), fake.start(100));
@@ -417,7 +421,7 @@ mod tests {
         fake.task(101, 101, 1, "everywhere, too", "0-3");
         fake.task(110, 110, 1, "narrow", "1-3");
         fake.task(120, 120, 1, "was there before", "0-2");
-        // Born before the shield, although nobody moved it.
+        // It was created before the shield, so its mask is its own.
         fake.reparent(120, 100);
         let mut undo_log = swept(&fake);
         undo_log

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sweeping a core: every thread that may run there is given other cores. Who is forked between the
-//! listing and the moving carries the old mask, so one sweep is never enough: sweeps are repeated until
-//! one finds nothing, and then from time to time, since a program may set its own mask at any moment.
+//! Sweeps: every thread that may run on the shield's cores gets other cores. A thread forked
+//! between listing and moving inherits the old mask, so sweeps are repeated until one finds
+//! nothing; and periodically after that, since programs may change their masks at any time.
 
 use super::granted_masks::GrantedMasks;
 use crate::cpu_set::CoreSet;
@@ -11,29 +11,30 @@ use crate::undo_log::format::{Entry, LogState, ThreadMove};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-/// Who goes where.
+/// The rules for a sweep, and what earlier sweeps found.
 #[derive(Clone, Debug, Default)]
 pub struct Sweeper {
     pub shield: CoreSet,
-    /// Where who has no other core goes to, but for cores of shields that were raised since.
+    /// The target of threads without other cores; cores of later shields are subtracted.
     pub others: CoreSet,
-    /// The one core that everything on the shield's cores goes to, as the paper did.
+    /// A single target core for everything on the shield's cores, as in the paper.
     pub lightest: Option<u32>,
     /// Only processes of this user.
     pub user: Option<u32>,
-    /// Names or ids of processes that stay where they are.
+    /// Names or ids of processes that are not moved.
     pub protect: Vec<String>,
-    /// The program inside: these processes and all below them, but for the guard.
+    /// The program on the cores: these processes and their descendants, except the guard.
     pub inside: Vec<i32>,
     pub guard: i32,
-    /// Who holds the shield for a process that has started it: a child of the one inside, and not inside.
+    /// The process that holds the shield for a process that started it: a descendant of the program
+    /// that is moved.
     pub holder: i32,
-    /// Threads that are inside without the rest of their processes.
+    /// Threads on the cores whose processes are not.
     pub threads: Vec<i32>,
-    /// Those that are known to be inside, also when their parents are gone.
+    /// Processes known to belong to the program, even if their parents have ended.
     pub known: HashSet<(i32, u64)>,
-    /// What was tried last with each thread that may come: what is in the ledger need not be written
-    /// again, and what the kernel refused need not be asked again.
+    /// The last attempt per thread: it need not be logged again, and not repeated if the kernel
+    /// refused it.
     pub tried: HashMap<i32, Tried>,
 }
 
@@ -43,13 +44,13 @@ pub struct Tried {
     pub refused: bool,
 }
 
-/// What a sweep, or several, did.
+/// The result of one or more sweeps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweepReport {
     pub threads: u64,
     pub kernel_threads: u64,
     pub rounds: u32,
-    /// What stays, and why: name and id by reason.
+    /// Threads that stay: name and id by reason.
     pub stays: BTreeMap<&'static str, Vec<String>>,
 }
 
@@ -77,7 +78,7 @@ impl Sweeper {
         self.protect.iter().any(|p| *p == stat.name || *p == id)
     }
 
-    /// Whether a process is the program inside, or a child of it.
+    /// Whether a process belongs to the program.
     pub fn is_inside<K: Kernel>(&mut self, machine: &Machine<K>, pid: i32) -> bool {
         let mut path = Vec::new();
         let mut at = pid;
@@ -103,7 +104,7 @@ impl Sweeper {
         inside
     }
 
-    /// Where a thread goes that may run on the shield's cores.
+    /// The new mask of a thread that may run on the shield's cores.
     fn target(&self, mask: &CoreSet, core: u32, others: &CoreSet) -> CoreSet {
         let rest = mask.without(&self.shield);
         match self.lightest {
@@ -113,14 +114,14 @@ impl Sweeper {
         }
     }
 
-    /// What ended needs no memory: ids come again.
+    /// Forgets ended threads and processes, whose ids may be reused.
     fn forget<K: Kernel>(&mut self, machine: &Machine<K>, there: &HashSet<i32>) {
         self.tried.retain(|tid, _| there.contains(tid));
         let lives = |pid: i32, start: u64| machine.process(pid).is_some_and(|s| s.start == start);
         self.known.retain(|(pid, start)| lives(*pid, *start));
     }
 
-    /// One look at every thread, one line in the ledger for each that is to move, then the moves.
+    /// Lists all threads, logs each move, and makes the moves. Returns their number.
     pub fn sweep<K: Kernel>(
         &mut self,
         machine: &Machine<K>,
@@ -144,7 +145,7 @@ impl Sweeper {
                 };
                 let who = || format!("{} ({tid})", stat.name);
                 if stat.is_bound() {
-                    // The others of these follow the work queues' mask.
+                    // Other bound threads follow the mask of the work queues.
                     if mask.is_subset(&self.shield) {
                         swept.stay(KERNEL_BOUND, who());
                     }
@@ -180,7 +181,7 @@ impl Sweeper {
             swept.rounds += 1;
             return Ok(0);
         }
-        // Read after the masks: who gave one of them had written it down before.
+        // Read after the masks: a mask granted by another shield was logged before it was set.
         let record = LogState::read(&undo_log.path)?;
         let granted = GrantedMasks::by_others(&record, undo_log.number);
         let others = self
@@ -226,13 +227,13 @@ impl Sweeper {
         Ok(moved)
     }
 
-    /// Sweeps until nothing moves any more.
+    /// Sweeps until nothing is moved.
     pub fn clean<K: Kernel>(
         &mut self,
         machine: &Machine<K>,
         undo_log: &mut UndoLog,
     ) -> io::Result<SweepReport> {
-        /// Faster than this nothing forks for ever; what still comes is the watch's.
+        /// Limit for programs that fork endlessly; the periodic sweeps take over.
         const ROUNDS: u32 = 50;
         let mut swept = SweepReport::default();
         while self.sweep(machine, undo_log, &mut swept)? > 0 && swept.rounds < ROUNDS {}
@@ -277,7 +278,7 @@ mod tests {
     fn children_of_a_fork_storm_are_found() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "storm", "0-3");
-        // While the first sweep moves it, it forks: the child has the old mask.
+        // It forks while the first sweep moves it: the child has the old mask.
         fake.forks_when_moved(100, 300);
         fake.forks_when_moved(300, 301);
         let mut undo_log = fake.undo_log();
@@ -319,7 +320,7 @@ mod tests {
             protect: vec!["sshd".into()],
             ..sweeper()
         };
-        // The tool itself is on the way off already.
+        // The tool itself is being moved.
         fake.set_mask(50, "0-2");
         let mut undo_log = fake.undo_log();
         let swept = sweeper.clean(&fake.machine, &mut undo_log).unwrap();
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(fake.mask(70), set("0-3"));
         assert_eq!(fake.mask(80), set("0-2"));
         assert_eq!(swept.stays[PROTECTED], ["sshd (70)"]);
-        // The parent of a grandchild has gone: it is known from before.
+        // The grandchild is still known after its parent has ended.
         fake.end(60);
         fake.reparent(61, 1);
         sweeper.clean(&fake.machine, &mut undo_log).unwrap();
@@ -350,7 +351,7 @@ mod tests {
         fake.refuses_moves(90);
         let (mut sweeper, mut undo_log) = (sweeper(), fake.undo_log());
         for round in 0..10 {
-            // It wants the core each time.
+            // It sets its mask again each time.
             fake.set_mask(80, "3");
             let mut swept = SweepReport::default();
             let moved = sweeper
@@ -360,7 +361,7 @@ mod tests {
             assert_eq!(swept.stays[REFUSED], ["frozen (90)"], "{round}");
         }
         assert_eq!(fake.record(&undo_log).tasks.len(), 2);
-        // Another wish, another line.
+        // Another original mask needs another line.
         fake.set_mask(80, "2-3");
         sweeper.clean(&fake.machine, &mut undo_log).unwrap();
         assert_eq!(fake.record(&undo_log).tasks.len(), 3);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each rung against a machine of its own: what it moves, and that nothing is left of it.
+//! Each method on a simulated machine: its effect, and that lowering the shield leaves nothing
+//! behind.
 
 use super::list::check_unshielded;
 use super::method::Method;
@@ -60,7 +61,7 @@ fn raise(fake: &TestMachine, request: &Request) -> Result<Up, Error> {
     })
 }
 
-/// The program, which runs already, onto its core.
+/// Moves a running program onto its core.
 fn admit(fake: &TestMachine, up: &Up, pid: i32) {
     let mut undo_log = UndoLog::of(&up.undo_log.path, up.undo_log.number, None);
     let inside = up.raised.inside.as_ref();
@@ -76,7 +77,7 @@ fn admit(fake: &TestMachine, up: &Up, pid: i32) {
     .unwrap();
 }
 
-/// One thread of it only.
+/// Moves only one thread of it.
 fn admit_thread(fake: &TestMachine, up: &Up, pid: i32, tid: i32) {
     let mut undo_log = UndoLog::of(&up.undo_log.path, up.undo_log.number, None);
     let inside = up.raised.inside.as_ref();
@@ -107,7 +108,7 @@ fn a_thread_is_alone_without_the_rest_of_its_process() {
             false => fake.with_version_2("cpu cpuset memory"),
         }
         let up = raise(&fake, &of_101).unwrap();
-        // A partition would take the process: the next way is taken.
+        // A partition cannot hold a single thread, so the next method is used.
         let method = match version_1 {
             true => Method::Cpusets,
             false => Method::Affinity,
@@ -235,7 +236,7 @@ fn cpusets_of_version_1_come_next() {
 
 #[test]
 fn masks_that_a_cpuset_makes_forgotten_are_in_the_ledger() {
-    // An older kernel forgets what anybody asked for; each forgets what it gave its own threads.
+    // An older kernel discards all masks; every version discards those of kernel threads.
     for (release, forgotten) in [("5.10.0-fake", 200), ("6.12.1-fake", 40)] {
         let fake = machine();
         fake.kernel_thread(40, "kcompactd0", "0-1", true);
@@ -399,7 +400,7 @@ fn what_cannot_be_shielded_is_refused() {
         check(&set("1,3"), &topology("0-3", "0-3"), &none).unwrap(),
         set("0,2")
     );
-    // Beside shields on others.
+    // With other cores shielded already.
     let beside = |cores: &str, shielded_cores: &str| {
         check(&set(cores), &topology("0-3", "0-1"), &set(shielded_cores))
     };
@@ -428,7 +429,7 @@ fn a_core_that_is_shielded_already_is_named_with_its_holder() {
 
 // ---- several at a time -------------------------------------------------------------------------
 
-/// A machine that holds shields in each way.
+/// A machine for each method.
 fn machines() -> [(Method, TestMachine); 3] {
     let made = |method| {
         let fake = machine();
@@ -470,7 +471,7 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
             let masks = || [300, 301, 100, 101, 200].map(|id| fake.mask(id).to_string());
             assert_eq!(masks(), ["3", "2", "0-1", "0-1", "0-1"], "{at}");
             assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-1", "{at}");
-            // It had core 2 only.
+            // It had only core 2.
             assert_eq!(fake.text("proc/irq/8/smp_affinity_list"), "0-1", "{at}");
             if last_first {
                 lower(&fake, &second);
@@ -492,7 +493,7 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
     }
 }
 
-/// Until its way stands in the ledger, a shield is being raised, and no other one begins.
+/// Until its method is in the log, a shield is being raised and no other one may begin.
 #[test]
 fn a_shield_is_raised_when_nothing_of_it_is_to_come() {
     for (method, fake) in machines() {
@@ -539,7 +540,7 @@ fn who_is_born_under_two_shields_gets_back_what_his_parents_had() {
         (fake.mask(400), fake.mask(401)),
         (set("0-1,3"), set("0-1,3"))
     );
-    // Another one takes what the first had: nobody's wish is lost by it.
+    // A third shield gets the cores of the first: no original mask is lost.
     let third = raise(&fake, &on("3")).unwrap();
     assert_eq!((fake.mask(400), fake.mask(401)), (set("0-1"), set("0-1")));
     lower(&fake, &second);
@@ -617,7 +618,7 @@ fn what_one_shield_has_pinned_stays_so_when_another_ends() {
         assert_eq!(fake.mask(100), set("1"), "{method:?}");
         lower(&fake, &first);
         assert_eq!(fake.mask(100), set("0-3"), "{method:?}");
-        // And the other way round.
+        // In the other order.
         let first = raise(&fake, &pinning).unwrap();
         let second = raise(&fake, &on("2")).unwrap();
         lower(&fake, &first);
@@ -666,7 +667,7 @@ fn what_is_left_of_two_is_restored_each_by_itself() {
         raise(&fake, &on("3")).unwrap();
         raise(&fake, &on("2")).unwrap();
         for number in [3, 2] {
-            // Killed in the middle of it, and begun anew: what was done is found done.
+            // Killed during a restoration, and repeated: changes made already are recognized.
             let undo_log = UndoLog::of(&fake.ledger_path(), number, None);
             drop(restore::undo(&fake.machine, &undo_log).unwrap());
             let again = restore::restore_shield(&fake.machine, &undo_log).unwrap();

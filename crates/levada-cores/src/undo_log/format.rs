@@ -1,66 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a ledger says: the shields of one user that hold at the same time, and what was before them. Masks
-//! and files that all of them narrow have one history, since what one shield found was given by another:
-//! the *wish* of a thread is what it had before any of them, and what it is given is its wish without the
-//! cores of all that hold.
+//! Content of an undo log: the current shields of one user, and the state before them. Masks and
+//! files that several shields narrow have one common history, since a shield finds what an earlier
+//! one has set. The *original mask* of a thread is the one before any shield; its granted mask is
+//! the original one without the cores of all shields.
 //!
-//! A line is the number of a shield, a word and its values, separated by tabs; a line without an end was
-//! never finished, and what it would have recorded was not done.
+//! Each line has the number of a shield, a keyword and values, separated by tabs. An incomplete
+//! last line is ignored: the change that it announces was not made.
 
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
 use std::path::{Path, PathBuf};
 
-/// A process, for all time: its id, and when it was started.
+/// A process, identified uniquely by its id and start time (ticks since boot).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessId {
     pub pid: i32,
     pub start: u64,
 }
 
-/// A thread that was given other cores.
+/// A change of a thread's affinity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadMove {
     pub pid: i32,
     pub tid: i32,
     pub start: u64,
-    /// Its wish.
+    /// The original mask.
     pub old: CoreSet,
     pub new: CoreSet,
 }
 
-/// A file of the kernel that was written to.
+/// A kernel file that was written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFile {
     pub path: PathBuf,
-    /// As it was before all shields.
+    /// The content before all shields.
     pub old: String,
     pub new: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The cores of the shield, and ticks since boot when it began. All else of this number is forgotten.
+    /// Cores of the shield, and its start in ticks since boot. Discards earlier entries of this
+    /// number.
     Shield(CoreSet, u64),
     Tool(ProcessId),
     Guard(ProcessId),
     /// The name of the method that holds the shield.
     Method(String),
-    /// The one core that gets what was there.
+    /// The single target core, if one was requested.
     Lightest(u32),
-    /// The program alone on its cores.
+    /// The program on the shielded cores.
     Critical(ProcessId),
-    /// The group that it belongs to otherwise.
+    /// The cgroup that the program came from.
     Home(PathBuf),
-    /// The group that was made for the program.
+    /// The cgroup that was created for the program.
     Inside(PathBuf),
-    /// The one for all others, which shields have together.
+    /// The cgroup of all other processes, common to all shields.
     Outside(PathBuf),
     ThreadMove(ThreadMove),
     KernelFile(KernelFile),
-    /// The weight of a session: its id, its old nice value, its new one.
+    /// The autogroup of a session: its id, old and new nice value.
     Session(i32, i32, i32),
-    /// How many came onto the cores and were moved away again.
+    /// Number of threads that came onto the cores later and were moved away.
     Evicted(u64),
 }
 
@@ -88,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// As it stands in the ledger.
+    /// The line in the log.
     pub fn line(&self, shield: u32) -> String {
         format!("{shield}\t{}\n", self.values())
     }
@@ -137,16 +138,16 @@ impl Entry {
     }
 }
 
-/// One shield.
+/// The state of one shield.
 #[derive(Clone, Debug, Default)]
 pub struct ShieldRecord {
-    /// Its first core.
+    /// The number of its first core.
     pub number: u32,
     pub cores: CoreSet,
     pub since: u64,
     pub tool: Option<ProcessId>,
     pub guard: Option<ProcessId>,
-    /// Empty while it is being raised.
+    /// Empty while the shield is being raised.
     pub method: String,
     pub lightest: Option<u32>,
     pub critical: Vec<ProcessId>,
@@ -157,7 +158,7 @@ pub struct ShieldRecord {
 }
 
 impl ShieldRecord {
-    /// Who sees to this shield: its tool, or else its guard.
+    /// The process that maintains this shield: its tool, or else its guard.
     pub fn holder<K: Kernel>(&self, machine: &Machine<K>) -> Option<ProcessId> {
         let lives = |w: &ProcessId| machine.lives(w.pid, w.start);
         self.tool.filter(lives).or(self.guard.filter(lives))
@@ -185,12 +186,12 @@ impl ShieldRecord {
     }
 }
 
-/// What a ledger says.
+/// The content of an undo log.
 #[derive(Clone, Debug, Default)]
 pub struct LogState {
     pub shields: Vec<ShieldRecord>,
     pub outside: Option<PathBuf>,
-    /// By whom, and what; in the order in which it was done.
+    /// Shield number and change, in chronological order.
     pub tasks: Vec<(u32, ThreadMove)>,
     pub kernel_files: Vec<(u32, KernelFile)>,
 }
@@ -262,12 +263,12 @@ impl LogState {
         self.shields.iter().find(|s| s.number == number)
     }
 
-    /// All shields but this one.
+    /// All shields except this one.
     pub fn others(&self, number: u32) -> impl Iterator<Item = &ShieldRecord> {
         self.shields.iter().filter(move |s| s.number != number)
     }
 
-    /// The cores of all shields but this one.
+    /// The cores of all shields except this one.
     pub fn cores_of_others(&self, number: u32) -> CoreSet {
         self.others(number)
             .fold(CoreSet::default(), |all, held| all.or(&held.cores))
@@ -333,7 +334,7 @@ pub mod tests {
             (&held.inside, &record.outside),
             (&Some("/in".into()), &Some("/out".into()))
         );
-        // What is written again says the same.
+        // Writing and parsing again gives the same state.
         let again = LogState::parse(&record.text());
         assert_eq!(format!("{again:?}"), format!("{record:?}"));
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ledger of a user's shields: a file that says what was before, written line by line *before* anything
-//! is changed, so that whoever finds it can make everything as it was. It lies where a boot clears it. All
-//! shields of a user have one, since what one of them found was given by another; see [`crate::undo_log::format`].
+//! The undo log of a user's shields (write-ahead log): each line describes the state *before* a
+//! change and is written before the change is made, so that any process that finds the log can undo
+//! it. The file is in a folder that is cleared at boot. All shields of a user share one log, since
+//! a shield finds what an earlier one has set; see [`crate::undo_log::format`].
 
 pub mod format;
 
@@ -12,17 +13,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The ledger as one shield writes it.
+/// The log as seen by one shield.
 #[derive(Debug)]
 pub struct UndoLog {
     pub path: PathBuf,
-    /// Of the shield. Another one may have it later, with another tool.
+    /// Of the shield. Another shield, with another tool, may have the number later.
     pub number: u32,
     pub tool: Option<ProcessId>,
     limit: u64,
 }
 
-/// As large as a ledger becomes: some hundred thousand threads.
+/// Maximum size of a log; sufficient for some hundred thousand threads.
 const LOG_MAX_BYTES: u64 = 32 << 20;
 
 impl UndoLog {
@@ -35,7 +36,7 @@ impl UndoLog {
         }
     }
 
-    /// What it says of the shield; none when that has ended, whoever ended it.
+    /// The state of the shield; none if it has ended.
     pub fn own(&self) -> Option<ShieldRecord> {
         let record = LogState::read(&self.path).ok()?;
         record
@@ -65,9 +66,9 @@ impl UndoLog {
     }
 }
 
-/// The ledger while nobody else reads it to change it, or writes it. Each opens the lock for himself: a
-/// fork would hold that of its parent otherwise. It is a file beside the ledger, which others may read and
-/// could lock for ever.
+/// The log, locked against other processes. The lock is a file of its own, since others may read
+/// the log and could hold a lock on it forever; each user of the log opens it separately, since a
+/// forked process would share the lock of its parent.
 #[derive(Debug)]
 pub struct LockedLog {
     path: PathBuf,
@@ -75,7 +76,7 @@ pub struct LockedLog {
 }
 
 impl LockedLog {
-    /// Waits for it.
+    /// Blocks until the lock is free.
     pub fn open(path: &Path) -> io::Result<LockedLog> {
         if let Some(folder) = path.parent() {
             private_folder(folder)?;
@@ -97,7 +98,7 @@ impl LockedLog {
         })
     }
 
-    /// What the ledger says; none if there is no ledger.
+    /// The content of the log; none if there is no log.
     pub fn read(&self) -> io::Result<Option<LogState>> {
         match LogState::read(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -105,7 +106,7 @@ impl LockedLog {
         }
     }
 
-    /// The first line of a shield; it makes the ledger if there is none.
+    /// Appends the first line of a shield; creates the log if needed.
     pub fn begin(&self, text: &str) -> io::Result<()> {
         let mut options = OpenOptions::new();
         match options
@@ -120,10 +121,10 @@ impl LockedLog {
         self.append(text)
     }
 
-    /// More, in one write.
+    /// Appends text in one write.
     pub fn append(&self, text: &str) -> io::Result<()> {
         let mut file = open_trusted(&self.path, true)?;
-        // What was never finished must not become the beginning of this.
+        // Separates the text from an incomplete last line.
         let end = file.metadata()?.len();
         let mut last = [b'\n'];
         if end > 0 {
@@ -133,7 +134,7 @@ impl LockedLog {
         file.write_all(format!("{begin}{text}").as_bytes())
     }
 
-    /// Instead of all that it says, this. Without a shield it goes away.
+    /// Replaces the content; without shields the file is removed.
     pub fn replace(&self, record: &LogState) -> io::Result<()> {
         if record.shields.is_empty() {
             return fs::remove_file(&self.path);
@@ -159,7 +160,7 @@ impl LogState {
     }
 }
 
-/// A folder that only this user writes to. One that is somebody else's is refused.
+/// Creates a folder that only this user can write to; refuses a folder of another user.
 fn private_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -174,7 +175,8 @@ fn me() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// What a ledger says is done, with all the rights that this user has: so nobody else may have written it.
+/// Refuses files that others may have written: the log is executed with all privileges of this
+/// user.
 fn trust(path: &Path, found: &fs::Metadata, is_right: bool) -> io::Result<()> {
     if is_right && found.mode() & 0o022 == 0 {
         return Ok(());
@@ -186,7 +188,7 @@ fn trust(path: &Path, found: &fs::Metadata, is_right: bool) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
-/// A ledger: of this user or root, in a folder of this user or root.
+/// Opens a log of this user or root, in a folder of this user or root.
 fn open_trusted(path: &Path, write: bool) -> io::Result<File> {
     let ours = |found: &fs::Metadata| [0, me()].contains(&found.uid());
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -195,7 +197,7 @@ fn open_trusted(path: &Path, write: bool) -> io::Result<File> {
     let opened = OpenOptions::new()
         .read(true)
         .append(write)
-        // A pipe that lies there must not hold us up.
+        // Opening a FIFO must not block.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path);
     let file = match opened {
@@ -212,7 +214,7 @@ fn open_trusted(path: &Path, write: bool) -> io::Result<File> {
 
 const ROOT_LOG: &str = "/run/levada/shield";
 
-/// Where the ledger of this user lies: in a folder that is his alone and that a boot clears.
+/// The path of this user's log: in a folder that is private and cleared at boot.
 pub fn own_log_path() -> io::Result<PathBuf> {
     if me() == 0 {
         return Ok(ROOT_LOG.into());
@@ -230,7 +232,7 @@ pub fn own_log_path() -> io::Result<PathBuf> {
     Ok(folder.join("levada/shield"))
 }
 
-/// Where the ledgers may lie that concern this user: his own, and root's.
+/// The paths of the logs that concern this user: its own, and root's.
 pub fn log_paths() -> Vec<PathBuf> {
     let mut log_paths: Vec<PathBuf> = own_log_path().into_iter().collect();
     if me() != 0 {

@@ -7,7 +7,7 @@ use crate::model::mix::{Mix, RATE_TOLERANCE};
 
 /// The score of a placement. Reserved rates come first, by priority; then the mean of the log
 /// rates, so that 10 % more for one application outweighs 10 % less for another whatever their
-/// units are. For identical applications see [`crate::search::fairness`].
+/// units are. Identical applications are weighed by `search::fairness`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// Per priority level, highest first: the total shortfall of reserved rates, as fractions of
