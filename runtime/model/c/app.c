@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "arena.h"
-#include "src/sched/ready_queue.h"
 #include "src/sched/sched.h"
 
 /* ---- the port ------------------------------------------------------------------------------ */

@@ -5,7 +5,6 @@
  * the beginning. What is freed is not used again, and not to be touched. A thread that is started is
  * one that the check has spawned, which slept until then (model_thread). */
 #include "arena.h"
-#include "src/fork/fork.h"
 
 #include <stdlib.h>
 #include <string.h>

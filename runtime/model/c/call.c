@@ -5,7 +5,6 @@
 
 #include "src/app/app.h"
 #include "src/blocking/blocking.h"
-#include "src/rpc/unit.h"
 #include "world.h"
 
 static struct {

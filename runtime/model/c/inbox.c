@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "platform/platform.h"
-#include "src/sched/ready_queue.h"
 
 enum { SLOTS = 4 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A lease for the checker, and a count of who is on its core. */
-#include "src/fork/fork.h"
 #include "src/lease/core_lease.h"
-#include "src/sched/ready_queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
-#include "src/fork/fork.h"
 #include "src/ipc/link.h"
-#include "src/sched/ready_queue.h"
 
 enum { MEMORY = 8192 };
 

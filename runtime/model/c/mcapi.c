@@ -12,8 +12,6 @@
 #include "arena.h"
 #include "mcapi/transport/mqueue/mqueue.h"
 #include "platform/domain.h"
-#include "src/fork/fork.h"
-#include "src/sched/ready_queue.h"
 #include "src/sched/sched.h"
 #include "src/stream/stream.h"
 

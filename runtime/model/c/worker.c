@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "src/app/app.h"
-#include "src/fork/fork.h"
-#include "src/sched/ready_queue.h"
 #include "src/sched/sched.h"
 
 enum { WORKERS = 2, SOURCE = 0, SINK = 1, ENTITIES = 2, LEVEL = 4 };

@@ -4,9 +4,7 @@
 #include "src/app/app.h"
 #include "src/blocking/blocking.h"
 #include "src/deadlock/wait_report.h"
-#include "src/fork/fork.h"
 #include "src/rpc/unit.h"
-#include "src/sched/ready_queue.h"
 #include "src/stream/stream.h"
 
 #include <stdlib.h>

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "window.h"
 
 #define LAST_NS 1000000000 /* for a stop that nobody waits for */

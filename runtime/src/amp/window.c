@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A window, by its host: laid out, given to a board, told to run an image, and listened to. */
 #include "window.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 
 #include <levada/process.h>
 #include <stdarg.h>

@@ -14,8 +14,6 @@
  *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
  *   still:  worker.c */
 #include "../blocking/blocking.h"
-#include "../fork/fork.h"
-#include "../program/program_app.h"
 #include "../sched/no_abandon.h"
 #include "../sched/ready_queue.h"
 #include "../stream/stream.h"

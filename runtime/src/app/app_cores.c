@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The running set: cores that were taken for an application alone come back to all. */
-#include "../fork/fork.h"
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "app.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Counters: one call reads all of an application's. Each has one writer, its owner, so they cost a
  * plain addition; a reader may see one a moment older than another. */
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../sched/sched.h"
 
 #include <string.h>

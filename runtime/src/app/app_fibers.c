@@ -5,9 +5,7 @@
  * Pairs of orders
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
  *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "app.h"
 

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 
 #include "../blocking/blocking.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "app.h"

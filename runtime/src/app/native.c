@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What native functions may ask: their application, its options, their own data, which a new version
  * of the application may inherit (heirlooms); and what they say that it has done. */
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
 #include "../sched/sched.h"
 

@@ -10,8 +10,6 @@
  * Pairs of orders (all else is ordered by locks)
  *   rest:  add_release live (app_liveness.c) -> quiet: load_acquire live            what the actors left behind
  *   later: exchange_release unjudged  -> suspects: exchange_acquire unjudged  that nothing is alive */
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"

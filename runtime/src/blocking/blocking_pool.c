@@ -17,10 +17,8 @@
  * Pairs of orders
  *   begin: store_release work       -> helper: load_acquire work        the call
  *   back (sched/actor_call.c) */
-#include "../fork/fork.h"
 #include "../sched/fiber.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "blocking.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../deadlock/deadlock_detect.h"
 #include "../rpc/unit.h"
 #include "../rpc/unit_process.h"
 #include "../sched/no_abandon.h"

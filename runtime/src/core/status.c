@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The name and the sentence of every status. */
-#include "../sched/sched.h"
+#include "status.h"
+
+#include <levada/wait.h>
+
+#include "../../platform/platform.h"
 
 static const struct {
   const char *name, *text;

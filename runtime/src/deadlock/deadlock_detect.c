@@ -12,8 +12,6 @@
  * Locks: the link's, then the application's gate, then its list of streams, then the list of the
  * threads that wait, as long as there is a judgement. */
 #include "deadlock_detect.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "wait_report.h"
 

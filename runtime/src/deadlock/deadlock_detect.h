@@ -11,34 +11,7 @@
 #ifndef LVD_SRC_KNOT_H
 #define LVD_SRC_KNOT_H
 
-#include "../sched/sched.h"
-
-struct lvd_link;
-struct lvd_record;
-
-/* A stream that the two have a name for, and that this side has not opened yet: who will. */
-typedef struct lvd_expected {
-  char name[32];
-  lvd_user party[2];
-  uint32_t parties;
-  struct lvd_expected *next;
-} lvd_expected;
-
-/* A link's part of it. With its application's gate, but for `look`, and for `expected`, which has
- * the link's lock. */
-typedef struct lvd_knot {
-  lvd_a32 look; /* what its bellman is to do: LVD_KNOT_ASK, LVD_KNOT_SAY */
-  uint32_t asked,
-      answered;          /* questions, by number; the last that was answered: 0: none that counts */
-  uint64_t asked_for;    /* who waited in vain here when it was asked */
-  bool concerned;        /* somebody here waits for the other side */
-  struct lvd_line *line; /* what the other side has said of itself (deadlock_report.h) */
-  uint32_t lines, lines_room;
-  bool heeded; /* the child: it has told its own of the parent's knot; the bellman's */
-  lvd_expected *expected;
-} lvd_knot;
-
-enum { LVD_KNOT_ASK = 1, LVD_KNOT_SAY = 2 };
+#include "../ipc/link.h"
 
 /* The bellman's. */
 void lvd_knot_look(struct lvd_link *link);

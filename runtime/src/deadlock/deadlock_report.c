@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What a process says of those that wait there, and what of that the parent keeps. */
 #include "deadlock_report.h"
-#include "../fork/fork.h"
 #include "../stream/stream.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Who may wait for whom, and what each waits for. */
 #include "wait_graph.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 
 #include <stdlib.h>

@@ -6,10 +6,8 @@
  * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
  * is told first, since it is the reason. */
 #include "../core/text_buffer.h"
-#include "../fork/fork.h"
 #include "../rpc/unit.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "wait_report.h"

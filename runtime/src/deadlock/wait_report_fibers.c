@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Which fiber or thread waits for which, in words. */
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "deadlock_report.h"
 #include "wait_report.h"

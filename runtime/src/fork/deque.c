@@ -39,7 +39,6 @@
  * (Latendresse and Feeley, 1997); the split deque with requests of Lace (van Dijk and van de Pol,
  * 2014). */
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "fork.h"
 

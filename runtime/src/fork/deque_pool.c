@@ -10,7 +10,6 @@
  *   enlist: the deque, store_release deques -> look: load_acquire deques
  *   take_up: a forker, store_release thread of a deque -> ask: load_acquire */
 #include "../app/app.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "fork.h"
 

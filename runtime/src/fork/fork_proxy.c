@@ -8,7 +8,6 @@
  *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
  *                                                          load fork_sleeps
  *   take: a forker, cas_release lender -> abstain: load_acquire */
-#include "../sched/ready_queue.h"
 #include "fork.h"
 
 enum { CHECK_NS = 1000000 };

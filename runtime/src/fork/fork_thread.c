@@ -6,7 +6,6 @@
  *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
  * Need none: other readers of rt->forks, who have begun; the application of a call, which was opened
  * before that was forked. */
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "fork.h"
 

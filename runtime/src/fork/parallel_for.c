@@ -15,7 +15,6 @@
  * Pairs of orders
  *   cancel: cancelled, [fence], floor <> serve: floor, [fence], load cancelled
  *   begin: mark (before the fork is shared: deque.c, share) -> taken: load of the mark */
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "fork.h"
 

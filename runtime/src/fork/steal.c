@@ -11,7 +11,6 @@
  *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)
  *   sleep: waiting (inbox), [fence], load fork_sleeps <> wake: fork_sleeps 0, [fence], load waiting
  * and, of a worker that has lent its place, those of fork_proxy.c. */
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "fork.h"
 

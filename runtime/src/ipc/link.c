@@ -2,8 +2,6 @@
 /* A link: its memory, its records, its bells, and the bellman. */
 #include "link.h"
 #include "../channel/channel_ring.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 
 #include <stdlib.h>
 

@@ -26,8 +26,8 @@
 #define LVD_SRC_LINK_H
 
 #include "../../platform/device.h"
-#include "../deadlock/deadlock_detect.h"
 #include "../stream/stream.h"
+#include "link_probe.h"
 #include "shm_layout.h"
 
 /* ---- a side of it --------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
  * taken by one side, and then it is a stream like any other. Private words alone say what is ours
  * to touch. */
 #include "../channel/channel_ring.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "link.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Lease: who has it, who waits. */
 #include "core_lease.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 
 #include "../../platform/platform.h"
 

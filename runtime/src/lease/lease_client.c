@@ -25,9 +25,6 @@
  * Pairs of orders
  *   attach: the table and `me`, store_release table -> every use: load_acquire table */
 #include "lease_client.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
-#include "../stream/stream.h"
 
 #include <levada/lease.h>
 
@@ -37,7 +34,6 @@
 #include "../../platform/domain.h"
 #include "../../platform/platform.h"
 #include "../../platform/process.h"
-#include "../sched/no_abandon.h"
 #include "core_lease.h"
 
 enum {

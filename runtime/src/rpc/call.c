@@ -12,11 +12,8 @@
  *   cancel: cancelled, [light], load fiber <> begin: fiber, then as any wait: [heavy], load
  *                                             cancelled (fiber.c) */
 #include "../core/text_buffer.h"
-#include "../fork/fork.h"
-#include "../program/program_app.h"
 #include "../sched/fiber.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "unit.h"
 

@@ -5,8 +5,6 @@
  * back. */
 #include "unit_process.h"
 #include "../app/app.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "unit.h"
 
@@ -14,7 +12,6 @@
 #include <stdlib.h>
 
 #include "../sched/no_abandon.h"
-#include "../srpc/srpc_misuse.h"
 
 static lvd_process *is_process(const lvd_unit *unit) {
   return unit && unit->kind == &lvd_process_kind ? (lvd_process *)(uintptr_t)unit : NULL;

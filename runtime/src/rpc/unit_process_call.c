@@ -5,7 +5,6 @@
  * in a part that the parent claims for the argument and the result of one call; so only its own calls can
  * be so large. */
 #include "../app/app.h"
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
 #include "unit_process.h"
 

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #include "../../platform/text.h"
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "unit.h"
 #include "unit_process.h"

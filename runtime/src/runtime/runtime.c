@@ -2,7 +2,6 @@
 /* Runtime: its workers, and the cores they may use. */
 #include "../app/app.h"
 #include "../blocking/blocking.h"
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
 #include "../sched/ready_queue.h"
 #include "../sched/sched.h"

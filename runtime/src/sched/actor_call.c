@@ -6,9 +6,7 @@
  * Pairs of orders
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
  *   back:  add_release calls_out    -> recall: load_acquire calls_out   nothing is posted any more */
-#include "../fork/fork.h"
 #include "fiber.h"
-#include "ready_queue.h"
 
 void lvd_actor_begins_call(lvd_entity *e) {
   lvd_app *app = e->app;

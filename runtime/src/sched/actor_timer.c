@@ -12,10 +12,8 @@
  * one. */
 #include <stddef.h>
 
-#include "../fork/fork.h"
 #include "fiber.h"
 #include "no_abandon.h"
-#include "ready_queue.h"
 
 struct lvd_alarm {
   lvd_timer timer; /* first: a timer is an alarm */

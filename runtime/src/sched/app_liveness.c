@@ -11,8 +11,6 @@
  * Pairs of orders
  *   rest:  add_release live -> quiet: load_acquire live           what the actors left behind
  *   ended: add_release fibers -> fibers_end: load_acquire fibers  nothing of them runs */
-#include "../fork/fork.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 enum { OWED_MOST = 1 << 16 /* of a count that is of 32 bits */ };

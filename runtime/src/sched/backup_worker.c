@@ -10,8 +10,6 @@
  *
  * Pair of orders: begun (priority_worker.c): store_release runs -> lvd_relief: load_acquire runs. What is handed over is handed
  * over as always (entity.c). Who is stuck is advice. */
-#include "../fork/fork.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 static lvd_worker *of_core(const lvd_runtime *rt, uint32_t core) {

@@ -21,7 +21,6 @@
  *   park: cas_release RUNNING->IDLE -> wake: cas_acq_rel IDLE->READY    the waker reads the owner
  *   post -> take (inbox.h)                                              everything else
  * After the barrier of park_barrier.c a waker sees IDLE as well as the armed marks. */
-#include "../fork/fork.h"
 #include "no_abandon.h"
 #include "ready_queue.h"
 #include "sched.h"

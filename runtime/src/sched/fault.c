@@ -6,9 +6,7 @@
  *
  * Pair of orders
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
-#include "../fork/fork.h"
 #include "no_abandon.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 #include <stdarg.h>

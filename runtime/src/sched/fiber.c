@@ -20,7 +20,6 @@
 #include "fiber.h"
 #include "../../platform/exceptions.h"
 #include "../../platform/text.h"
-#include "../fork/fork.h"
 #include "no_abandon.h"
 #include "ready_queue.h"
 

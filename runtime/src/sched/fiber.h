@@ -7,6 +7,7 @@
 #include <levada/fiber.h>
 
 #include "../../platform/context.h"
+#include "../../platform/text.h"
 #include "sched.h"
 
 /* Sizes of stacks, as powers of two: fibers that are started have 16 KiB to 8 MiB; calls that were
@@ -19,6 +20,12 @@ enum {
   LVD_FIBER_NAME = 32
 };
 _Static_assert(LVD_STACK_LARGEST - LVD_STACK_LEAST + 1 == LVD_STACKS, "a pool for each size");
+
+static inline void copy_name(char *to, const char *from) {
+  size_t n = lvd_text_length(from, LVD_FIBER_NAME - 1);
+  memcpy(to, from, n);
+  to[n] = 0;
+}
 
 /* By which interface: each has its own way to a larger stack (stack_overflow.c). */
 typedef enum lvd_started_as {

@@ -7,8 +7,6 @@
  * the deepest call on it has needed once.
  *
  * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
-#include "../fork/fork.h"
-#include "../stream/stream.h"
 #include "no_abandon.h"
 
 #include <stdlib.h>

@@ -9,8 +9,6 @@
  *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers */
-#include "../fork/fork.h"
-#include "../stream/stream.h"
 #include "no_abandon.h"
 #include "ready_queue.h"
 

@@ -10,9 +10,7 @@
  * told to end at once is given none: what a native of it sleeps in is interrupted as soon as the watchdog meets it.
  *
  * No orders: both clocks are the worker's own (lvd_app_share), and that a network was stopped is advice. */
-#include "../fork/fork.h"
 #include "no_abandon.h"
-#include "ready_queue.h"
 
 /* By the clock on the wall. */
 enum { ENDS_NS = 500000000 };

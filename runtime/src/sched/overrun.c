@@ -12,8 +12,6 @@
  * ours no core is taken, and no keeper begins with an application that ends.
  *
  * No orders of its own: what is handed over is handed over as always (entity.c). `stuck` is advice. */
-#include "../fork/fork.h"
-#include "../stream/stream.h"
 #include "no_abandon.h"
 #include "ready_queue.h"
 

@@ -7,7 +7,6 @@
  * sleeps (and every two milliseconds while it does not) ONE barrier on all cores settles the whole
  * list: afterwards either we see the push, or the push saw the mark. Then it is certain, too, of which
  * applications nothing is ready here (app_liveness.c). */
-#include "ready_queue.h"
 #include "sched.h"
 
 enum { LOOK_AT = 64 };

@@ -20,8 +20,6 @@
  * This is the worker itself, in a signal's handler, on the fiber's stack; but for who knocks. */
 #include <errno.h>
 
-#include "../fork/fork.h"
-#include "../stream/stream.h"
 #include "no_abandon.h"
 #include "ready_queue.h"
 

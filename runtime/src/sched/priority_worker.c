@@ -5,8 +5,6 @@
  * first urgent fiber is.
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: pCore is priority-based and preemptive. */
-#include "../fork/fork.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 #include <stdio.h>

@@ -27,8 +27,6 @@
  *
  * `lost` is the worker's own. The clock's handler looks only while something runs, and the worker only while nothing
  * does, so that neither interrupts the other. */
-#include "../fork/fork.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 enum {

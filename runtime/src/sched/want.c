@@ -3,9 +3,7 @@
  * several, and how, is up to fibers (fiber.c) and threads (wait/wait.c).
  *
  * Pairs of orders: wait/wait.c */
-#include "../fork/fork.h"
 #include "no_abandon.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 static bool sleeper_wake(lvd_waiter *self) {

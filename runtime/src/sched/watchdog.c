@@ -26,10 +26,6 @@
  * It is changed by read-modify-write alone. Who makes 3 of 1 takes the 1 away and wakes it, so it stays awake however
  * soon that worker sleeps again: nobody's waking is missed. What it sees of a worker is advice: the worker itself
  * compares the number of the activation. */
-#include "../fork/fork.h"
-#include "../program/program_app.h"
-#include "../stream/stream.h"
-#include "ready_queue.h"
 #include "sched.h"
 
 #include <stdlib.h>

@@ -18,8 +18,6 @@
  * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
  * all who asked had left, also those whose 1 was written over. It is taken back before the worker
  * looks around, never between that and an activation: a late one asks what runs next. */
-#include "../fork/fork.h"
-#include "../stream/stream.h"
 #include "ready_queue.h"
 #include "restored_state.h"
 #include "sched.h"

@@ -6,9 +6,7 @@
 
 #include "../../platform/process.h"
 #include "../amp/window.h"
-#include "../fork/fork.h"
 #include "../ipc/link.h"
-#include "../program/program_app.h"
 #include "../rpc/unit.h"
 #include "../sched/no_abandon.h"
 #include "srpc_program.h"

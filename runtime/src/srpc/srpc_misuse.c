@@ -7,11 +7,8 @@
 #include <stdlib.h>
 
 #include "../../platform/process.h"
-#include "../fork/fork.h"
 #include "../ipc/link.h"
-#include "../program/program_app.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "srpc_program.h"
 
 /* Of the process's own program, whose exit status shows it. */

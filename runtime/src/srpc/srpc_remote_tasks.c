@@ -6,7 +6,6 @@
 
 #include "../../platform/process.h"
 #include "../core/closest_name.h"
-#include "../fork/fork.h"
 #include "../rpc/unit.h"
 #include "../sched/no_abandon.h"
 #include "srpc_program.h"

@@ -11,10 +11,8 @@
 #include <stdlib.h>
 
 #include "../core/text_buffer.h"
-#include "../fork/fork.h"
 #include "../rpc/unit.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../stream/stream.h"
 #include "srpc_program.h"
 

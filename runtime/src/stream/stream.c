@@ -8,9 +8,7 @@
  * too, which others may share. */
 #include "stream.h"
 #include "../channel/channel_ring.h"
-#include "../fork/fork.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../wait/thread_waiters.h"
 
 #include <stdlib.h>

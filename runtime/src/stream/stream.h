@@ -5,7 +5,6 @@
 
 #include <levada/stream.h>
 
-#include "../../platform/text.h"
 #include "../sched/fiber.h"
 
 typedef struct lvd_stream_end {
@@ -114,12 +113,6 @@ bool lvd_shared_is_alive(const lvd_shared_stream *ss); /* the other process is t
 /* Who is to be woken at an end, on whatever side. */
 lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender);
 void lvd_shared_free(lvd_shared_stream *ss);
-
-static inline void copy_name(char *to, const char *from) {
-  size_t n = lvd_text_length(from, LVD_FIBER_NAME - 1);
-  memcpy(to, from, n);
-  to[n] = 0;
-}
 
 /* Its application is over: who waits at a stream whose other end nobody has is told so. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome);

@@ -17,8 +17,6 @@
  * looks around before it sleeps, and meets the elements so, needs no wake-ups, and no threshold. */
 #include <stddef.h>
 
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 #include "stream.h"
 
 enum {

@@ -12,7 +12,6 @@
  * did (lvd_app_still). */
 #include "../app/app.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "../sched/restored_state.h"
 #include "version_match.h"
 

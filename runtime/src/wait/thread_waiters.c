@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The list of the threads that wait, and what somebody waits for. */
 #include "thread_waiters.h"
-#include "../fork/fork.h"
-#include "../sched/ready_queue.h"
 
 #include "../sched/fiber.h"
 

@@ -11,10 +11,8 @@
  * [heavy] barrier of a fiber is its worker's (park_barrier.c). */
 #include <stdlib.h>
 
-#include "../fork/fork.h"
 #include "../sched/fiber.h"
 #include "../sched/no_abandon.h"
-#include "../sched/ready_queue.h"
 #include "thread_waiters.h"
 
 /* What was put and got becomes visible before its owner waits. */
