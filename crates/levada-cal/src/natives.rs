@@ -109,6 +109,10 @@ const SOURCE: &[&str] = &["source_init", "source_sizeOfFile", "source_readNBytes
 /// What they include.
 pub const HEADERS: &[(&str, &str)] = &[
     ("files.h", include_str!("../lib/natives/files.h")),
+    (
+        "platform/linux/syscall.h",
+        include_str!("../../../runtime/platform/linux/syscall.h"),
+    ),
     ("tail.h", include_str!("../lib/natives/tail.h")),
     ("video.h", include_str!("../lib/natives/video.h")),
 ];
@@ -128,7 +132,9 @@ pub fn built_in<'w>(
 /// Writes the file and what it includes into a folder.
 pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
     for (name, text) in HEADERS {
-        std::fs::write(folder.join(name), text)?;
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        std::fs::write(path, text)?;
     }
     std::fs::write(folder.join(built_in.file), built_in.text)
 }

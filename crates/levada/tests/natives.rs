@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, Run};
 use std::process::Command;
 
 const TOP: &str = "src/p/Top.cal";
@@ -45,6 +45,50 @@ fn natives_may_be_a_shared_object() {
         .succeeds();
     let out = Command::new(place.path("program")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&out.stdout), "2\n4\n6\n");
+}
+
+/// ISO C leaves all names but its own to the program: what comes along does not call these.
+#[test]
+fn natives_may_have_the_names_of_system_calls() {
+    let text = "package p;
+import levada.io.*;
+actor Top () ==> :
+  @native function read(int(size=64) x) --> int(size=64) end
+  @native function write(int(size=64) x) --> int(size=64) end
+  action ==> guard io_more() do io_write_number(write(read(io_read_number()))); end
+end
+";
+    let others = "access close fcntl flock fstat ftruncate getpid kill lstat mkdir open opendir readdir stat unlink";
+    let others: String = others
+        .split(' ')
+        .map(|name| format!("void {name}(void) {{ abort(); }}\n"))
+        .collect();
+    let natives = format!(
+        "#include <stdint.h>\n#include <stdlib.h>\nint64_t read(int64_t x) {{ return 2 * x; }}\n\
+         int64_t write(int64_t x) {{ return x + 1; }}\n{others}"
+    );
+    let place = Place::new(&[(TOP, text), ("names.c", &natives), ("in.txt", "1 2 3\n")]);
+    let files = ["--in", "in.txt", "--out", "out.txt"];
+    let native = ["--native", "names.c"];
+    place
+        .run(&[&["run", TOP], &native[..], &files].concat())
+        .succeeds();
+    let written = || std::fs::read_to_string(place.path("out.txt")).unwrap();
+    assert_eq!(written(), "3\n5\n7\n");
+    std::fs::remove_file(place.path("out.txt")).unwrap();
+    place
+        .run(&[&["build", TOP, "-o", "program"], &native[..]].concat())
+        .succeeds();
+    let mut program = Command::new(place.path("program"));
+    let run = Run::new(
+        program
+            .args(files)
+            .current_dir(place.path(""))
+            .output()
+            .unwrap(),
+    );
+    run.succeeds();
+    assert_eq!(written(), "3\n5\n7\n");
 }
 
 /// The compiler knows what a row of the text does not tell.

@@ -43,7 +43,7 @@ STD void source_camera_init(int32_t width, int32_t height) {
 static bool more_bytes(input *in) {
   while (!input_ahead(in, 0, lvd_wait_input)) {
     if (in->at + 1 >= in->count) return false;
-    close(in->fd);
+    lvd_sys_close(in->fd);
     in->at++;
     input_open_file(in);
   }

@@ -6,7 +6,6 @@
 #include "files.h"
 
 #include <netdb.h>
-#include <sys/socket.h>
 
 #define STD __attribute__((weak))
 
@@ -25,8 +24,8 @@ static void descriptors_end(void *data, lvd_status outcome) {
   (void)outcome;
   descriptors *d = data;
   for (size_t i = 0; i < d->count; i++)
-    if (d->fd[i] >= 0) close(d->fd[i]);
-  if (d->called) close(d->called - 1);
+    if (d->fd[i] >= 0) lvd_sys_close(d->fd[i]);
+  if (d->called) lvd_sys_close(d->called - 1);
   free(d->fd);
   for (size_t i = 0; i < d->lines; i++) free(d->line[i]);
   free(d->line);
@@ -42,7 +41,7 @@ static int32_t keep(int fd) {
   if (fd < 0) return -1;
   int *grown = realloc(d->fd, (d->count + 1) * sizeof *grown);
   if (!grown) {
-    close(fd);
+    lvd_sys_close(fd);
     refuse("out of memory");
   }
   d->fd = grown;
@@ -54,7 +53,7 @@ static void give_up(int32_t fd) {
   descriptors *d = descriptors_of_actor();
   for (size_t i = 0; i < d->count; i++)
     if (fd >= 0 && d->fd[i] == fd) {
-      close(fd);
+      lvd_sys_close(fd);
       d->fd[i] = -1;
     }
 }
@@ -63,7 +62,7 @@ static void give_up(int32_t fd) {
 static bool read_byte(int32_t fd, uint8_t *byte, lvd_status (*wait)(int)) {
   for (;;) {
     wait(fd);
-    ssize_t got = read(fd, byte, 1);
+    ssize_t got = lvd_sys_read(fd, byte, 1);
     if (got > 0) return true;
     if (got == 0) return false;
     if (errno != EINTR && errno != EAGAIN) refuse("cannot read: %s", strerror(errno));
@@ -80,7 +79,7 @@ static uint8_t next_byte(int32_t fd, lvd_status (*wait)(int)) {
 static void write_bytes(int32_t fd, const void *bytes, size_t count) {
   for (const char *at = bytes; count;) {
     lvd_wait_writable(fd);
-    ssize_t put = write(fd, at, count < AT_ONCE ? count : AT_ONCE);
+    ssize_t put = lvd_sys_write(fd, at, count < AT_ONCE ? count : AT_ONCE);
     if (put < 0 && errno != EINTR && errno != EAGAIN) refuse("cannot write: %s", strerror(errno));
     if (put <= 0) continue;
     at += put;
@@ -95,16 +94,17 @@ static bool try_port(descriptors *d, const struct addrinfo *found) {
   const bool serves = !*d->address;
   bool refused = false;
   for (const struct addrinfo *a = found; a && !d->called; a = a->ai_next) {
-    int on = 1,
-        fd = own_descriptor(socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (fd >= 0 && (serves ? !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, 1)
-                           : !connect(fd, a->ai_addr, a->ai_addrlen))) {
+    int on = 1, fd = lvd_sys_descriptor(LVD_SYS(SYS_socket, a->ai_family,
+                                                a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
+    if (fd >= 0) LVD_SYS(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 &&
+        (serves ? !LVD_SYS(SYS_bind, fd, a->ai_addr, a->ai_addrlen) && !LVD_SYS(SYS_listen, fd, 1)
+                : !LVD_SYS(SYS_connect, fd, a->ai_addr, a->ai_addrlen))) {
       d->called = fd + 1;
     } else {
       d->error = strerror(errno);
       refused |= !serves && errno == ECONNREFUSED;
-      if (fd >= 0) close(fd);
+      if (fd >= 0) lvd_sys_close(fd);
     }
   }
   if (d->called) d->error = NULL;
@@ -119,7 +119,7 @@ static void call_port(void *argument) {
   struct addrinfo *found = NULL;
   int error = getaddrinfo(*d->address ? d->address : NULL, d->port, &hints, &found);
   d->error = error ? gai_strerror(error) : NULL;
-  while (try_port(d, found) && nanosleep(&rest, NULL) == 0) continue;
+  while (try_port(d, found) && lvd_sys_nanosleep(&rest, NULL) == 0) continue;
   if (found) freeaddrinfo(found);
 }
 
@@ -135,7 +135,7 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   d->called = 0;
   if (keep(fd) < 0 || *address) return fd;
   lvd_wait_input(fd);
-  int32_t connected = keep(own_descriptor(accept4(fd, NULL, NULL, SOCK_CLOEXEC)));
+  int32_t connected = keep(lvd_sys_descriptor(LVD_SYS(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC)));
   give_up(fd);
   return connected;
 }
@@ -153,7 +153,7 @@ STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
 /* Also true as long as nothing has come. */
 STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
   char byte;
-  return fd < 0 || !lvd_ask_readable(fd) || recv(fd, &byte, 1, MSG_PEEK) <= 0;
+  return fd < 0 || !lvd_ask_readable(fd) || lvd_sys_recv(fd, &byte, 1, MSG_PEEK) <= 0;
 }
 
 STD int8_t intf_net_Tcp_readByte(int32_t fd) { return (int8_t)next_byte(fd, lvd_wait_input); }
@@ -174,9 +174,8 @@ STD const char *intf_net_Tcp_getOption(int32_t fd, const char *name) {
 /* ---- system.io.AccessFile ---------------------------------------------------------------------- */
 
 STD int32_t system_io_AccessFile_openFile(const char *name) {
-  int fd = own_descriptor(open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (fd < 0 && (errno == EACCES || errno == EROFS))
-    fd = own_descriptor(open(name, O_RDONLY | O_CLOEXEC));
+  int fd = open_at_name(name, O_RDWR | O_CREAT);
+  if (fd < 0 && (errno == EACCES || errno == EROFS)) fd = open_at_name(name, O_RDONLY);
   if (fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
   return keep(fd);
 }
@@ -200,15 +199,17 @@ STD void system_io_AccessFile_writeBytes(int32_t fd, uint8_t *bytes, int32_t cou
 }
 
 STD int32_t system_io_AccessFile_sizeOfFile(int32_t fd) {
-  struct stat st;
-  if (fstat(fd, &st)) refuse("cannot tell the size of a file: %s", strerror(errno));
-  return st.st_size > INT32_MAX ? INT32_MAX : (int32_t)st.st_size;
+  struct lvd_sys_statx st;
+  if (!fd_stat(fd, &st)) refuse("cannot tell the size of a file: %s", strerror(errno));
+  return st.stx_size > INT32_MAX ? INT32_MAX : (int32_t)st.stx_size;
 }
 
-STD void system_io_AccessFile_seek(int32_t fd, int32_t position) { lseek(fd, position, SEEK_SET); }
+STD void system_io_AccessFile_seek(int32_t fd, int32_t position) {
+  LVD_SYS(SYS_lseek, fd, position, SEEK_SET);
+}
 
 STD uint32_t system_io_AccessFile_filePointer(int32_t fd) {
-  return (uint32_t)lseek(fd, 0, SEEK_CUR);
+  return (uint32_t)LVD_SYS(SYS_lseek, fd, 0, SEEK_CUR);
 }
 
 /* ---- system.io.Console: standard input and output ---------------------------------------------- */

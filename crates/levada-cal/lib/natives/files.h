@@ -10,7 +10,10 @@
  *
  * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
  * it; the next that writes NAME removes what a killed process has left. A link is followed: it stays,
- * and the file that it leads to is the one that gets its name. */
+ * and the file that it leads to is the one that gets its name.
+ *
+ * System calls are made as the runtime makes them (syscall.h), and no function of the C library is called that ISO C
+ * does not have: a native of the user's may have the name `read` or `open`. */
 #ifndef LEVADA_FILES_H
 #define LEVADA_FILES_H
 
@@ -19,20 +22,13 @@
 #endif
 #include <levada/native.h>
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "platform/linux/syscall.h"
+
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 /* Stops the application because of what it was given to read or write: no fault of the actor's. */
 LVD_NORETURN static void refuse(const char *format, ...) LVD_PRINTF(1, 2);
@@ -92,21 +88,18 @@ static bool ends_with(const char *text, const char *end) {
 
 /* ---- Descriptors ------------------------------------------------------------------------------- */
 
-/* The same under a number of at least 3: 0 to 2 are the program's standard streams also while it has them closed, and
- * what is printed must not reach a file of ours. Negative, with errno: there is none. */
-__attribute__((unused)) static int own_descriptor(int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int own = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
-  close(fd);
-  errno = error;
-  return own;
+/* What makes a descriptor gives one of at least 3, as all of syscall.h. Negative, with errno: there is none. */
+static int open_at_name(const char *name, int flags) {
+  return lvd_sys_openat(AT_FDCWD, name, flags | O_CLOEXEC, 0666);
 }
 
-static DIR *open_folder(const char *name) {
-  int fd = own_descriptor(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-  if (fd >= 0 && !dir) close(fd);
-  return dir;
+/* Of the file itself where the name is a link. */
+static bool name_stat(const char *name, struct lvd_sys_statx *out) {
+  return *name && lvd_sys_stat(AT_FDCWD, name, out) == 0;
+}
+
+__attribute__((unused)) static bool fd_stat(int fd, struct lvd_sys_statx *out) {
+  return lvd_sys_stat(fd, "", out) == 0;
 }
 
 /* ---- Input: the files that --in names ---------------------------------------------------------- */
@@ -135,7 +128,7 @@ SHARED const char input_key = 0;
 static void input_end(void *data, lvd_status outcome) {
   (void)outcome;
   input *in = data;
-  if (in->fd > 0) close(in->fd);
+  if (in->fd > 0) lvd_sys_close(in->fd);
   for (int i = 0; i < in->count; i++) free(in->name[i]);
   free(in->name);
   free(in->given);
@@ -152,19 +145,29 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+typedef struct listing {
+  input *in;
+  const char *folder;
+} listing;
+
+static void input_add_entry(void *argument, const char *name) {
+  const listing *l = argument;
+  char path[PATH_MAX];
+  struct lvd_sys_statx st;
+  if (name[0] == '.') return;
+  int length = snprintf(path, sizeof path, "%s/%s", l->folder, name);
+  if (length < 0 || (size_t)length >= sizeof path || !name_stat(path, &st) || !S_ISREG(st.stx_mode))
+    return;
+  input_add(l->in, copy_text(path, (size_t)length));
+}
+
 static void input_add_folder(input *in, const char *folder) {
-  DIR *dir = open_folder(folder);
-  if (!dir) refuse("cannot open the folder %s: %s", folder, strerror(errno));
-  for (struct dirent *entry; (entry = readdir(dir));) {
-    char path[PATH_MAX];
-    struct stat st;
-    if (entry->d_name[0] == '.') continue;
-    int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (length < 0 || (size_t)length >= sizeof path || stat(path, &st) || !S_ISREG(st.st_mode))
-      continue;
-    input_add(in, copy_text(path, (size_t)length));
-  }
-  closedir(dir);
+  listing l = {in, folder};
+  int fd = open_at_name(folder, O_RDONLY | O_DIRECTORY);
+  bool read = fd >= 0 && lvd_sys_list(fd, input_add_entry, &l);
+  int error = errno;
+  if (fd >= 0) lvd_sys_close(fd);
+  if (!read) refuse("cannot open the folder %s: %s", folder, strerror(error));
   if (!in->count) refuse("the folder %s holds no files", folder);
   qsort(in->name, (size_t)in->count, sizeof *in->name, by_name);
 }
@@ -172,12 +175,12 @@ static void input_add_folder(input *in, const char *folder) {
 /* A name with a comma in it is one file if there is such a file, or else a list. */
 static void input_name_files(input *in) {
   const char *given = option("in");
-  struct stat st;
+  struct lvd_sys_statx st;
   if (!given || !*given) refuse("no input: name a file with --in FILE (or - for standard input)");
   if (!strcmp(given, "-")) {
     input_add(in, copy_text("-", 1));
-  } else if (!stat(given, &st)) {
-    if (S_ISDIR(st.st_mode))
+  } else if (name_stat(given, &st)) {
+    if (S_ISDIR(st.stx_mode))
       input_add_folder(in, given);
     else
       input_add(in, copy_text(given, strlen(given)));
@@ -190,15 +193,15 @@ static void input_name_files(input *in) {
     }
     if (!in->count) refuse("no input: --in names no file");
     for (int i = 0; i < in->count; i++)
-      if (strcmp(in->name[i], "-") && access(in->name[i], R_OK))
+      if (strcmp(in->name[i], "-") && lvd_sys_access(in->name[i], R_OK))
         refuse("cannot read %s: %s", in->name[i], strerror(errno));
   }
 }
 
 /* Opens what may make us wait: a named pipe, until somebody opens its other end. */
 static void open_file(const char *name, void (*open_now)(void *), void *file) {
-  struct stat st;
-  if (!stat(name, &st) && S_ISFIFO(st.st_mode))
+  struct lvd_sys_statx st;
+  if (name_stat(name, &st) && S_ISFIFO(st.stx_mode))
     lvd_blocking(open_now, file);
   else
     open_now(file);
@@ -207,28 +210,29 @@ static void open_file(const char *name, void (*open_now)(void *), void *file) {
 /* The length of all files; 0 if one of them is none, such as a pipe. */
 static uint64_t input_total_bytes(const input *in) {
   uint64_t total = 0;
-  struct stat st;
+  struct lvd_sys_statx st;
   for (int i = 0; i < in->count; i++) {
     bool is_standard = !strcmp(in->name[i], "-");
-    if ((is_standard ? fstat(STDIN_FILENO, &st) : stat(in->name[i], &st)) || !S_ISREG(st.st_mode))
-      return 0;
-    total += (uint64_t)st.st_size;
+    bool known = is_standard ? fd_stat(STDIN_FILENO, &st) : name_stat(in->name[i], &st);
+    if (!known || !S_ISREG(st.stx_mode)) return 0;
+    total += st.stx_size;
   }
   return total;
 }
 
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
-  struct stat st;
+  struct lvd_sys_statx st;
   /* Not blocking: a named pipe that nobody writes to yet is waited for when it is read; and what has come may be
    * somebody else's when we read, which must not keep the worker. What was handed down to us (-) is not only
    * ours to change. */
   do
-    in->fd = own_descriptor(strcmp(name, "-") ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-                                              : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+    in->fd = strcmp(name, "-")
+                 ? open_at_name(name, O_RDONLY | O_NONBLOCK)
+                 : lvd_sys_descriptor(lvd_sys_fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
   while (in->fd < 0 && errno == EINTR);
   if (in->fd < 0) refuse("cannot open %s: %s", name, strerror(errno));
-  in->waits = fstat(in->fd, &st) || !S_ISREG(st.st_mode);
+  in->waits = !fd_stat(in->fd, &st) || !S_ISREG(st.stx_mode);
   in->line = 1;
   in->ended = in->comment = false;
 }
@@ -259,7 +263,7 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
     if (in->next) memmove(in->buffer, in->buffer + in->next, in->limit - in->next);
     in->limit -= in->next;
     in->next = 0;
-    ssize_t got = read(in->fd, in->buffer + in->limit, sizeof in->buffer - in->limit);
+    ssize_t got = lvd_sys_read(in->fd, in->buffer + in->limit, sizeof in->buffer - in->limit);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) refuse("cannot read %s: %s", in->name[in->at], strerror(errno));
     in->ended = got == 0;
@@ -294,66 +298,97 @@ static void output_free(output *out) {
 }
 
 static bool is_special(const char *name) {
-  struct stat st;
-  return !stat(name, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+  struct lvd_sys_statx st;
+  return name_stat(name, &st) && !S_ISREG(st.stx_mode) && !S_ISDIR(st.stx_mode);
 }
 
 /* Is there no such process any more, or nothing of it but that it is dead, which nobody has asked for yet? */
 static bool has_ended(long process) {
-  if (kill((pid_t)process, 0)) return errno == ESRCH;
-  char path[64], line[512] = "";
+  if (lvd_sys_kill((pid_t)process, 0)) return errno == ESRCH;
+  char path[64], line[512];
   snprintf(path, sizeof path, "/proc/%ld/stat", process);
-  int fd = own_descriptor(open(path, O_RDONLY | O_CLOEXEC));
-  FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-  if (fd >= 0 && !file) close(fd);
-  if (!file) return false;
-  char *read = fgets(line, sizeof line, file), *state = strrchr(line, ')'); /* the name's end */
-  fclose(file);
-  return read && state && !strncmp(state, ") Z", 3);
+  int fd = open_at_name(path, O_RDONLY);
+  if (fd < 0) return false;
+  ssize_t got = lvd_sys_read(fd, line, sizeof line - 1);
+  lvd_sys_close(fd);
+  if (got < 0) return false;
+  line[got] = 0;
+  const char *state = strrchr(line, ')'); /* the name's end */
+  return state && !strncmp(state, ") Z", 3);
+}
+
+typedef struct abandoned {
+  const char *name, *last; /* that is written; without its folder */
+  size_t length;           /* ... of the latter */
+} abandoned;
+
+static void remove_if_abandoned(void *argument, const char *name) {
+  const abandoned *a = argument;
+  char path[PATH_MAX];
+  long process;
+  int n, end = 0, folder = (int)(a->last - a->name);
+  if (strncmp(name, a->last, a->length) ||
+      sscanf(name + a->length, ".part-%ld-%d%n", &process, &n, &end) != 2 ||
+      name[a->length + (size_t)end] || process < 1 || process > INT_MAX || !has_ended(process) ||
+      snprintf(path, sizeof path, "%.*s%s", folder, a->name, name) >= (int)sizeof path)
+    return;
+  /* One of another container has a number of its own there; but it holds the file's lock. */
+  int fd = open_at_name(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  if (LVD_SYS(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0) lvd_sys_unlinkat(AT_FDCWD, path, 0);
+  lvd_sys_close(fd);
 }
 
 /* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
  * process any more. A host does the same for who does not write again (its halves.rs). */
 static void remove_abandoned(const char *name) {
   const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-  size_t length = strlen(last);
+  abandoned a = {name, last, strlen(last)};
   char path[PATH_MAX];
   int folder = (int)(last - name);
-  if ((size_t)folder + length + 64 >= sizeof path) return;
+  if ((size_t)folder + a.length + 64 >= sizeof path) return;
   snprintf(path, sizeof path, "%.*s", folder, name);
-  DIR *dir = open_folder(folder ? path : ".");
-  if (!dir) return;
-  for (struct dirent *entry; (entry = readdir(dir));) {
-    long process;
-    int n, end = 0;
-    if (strncmp(entry->d_name, last, length) ||
-        sscanf(entry->d_name + length, ".part-%ld-%d%n", &process, &n, &end) != 2 ||
-        entry->d_name[length + (size_t)end] || process < 1 || process > INT_MAX)
-      continue;
-    if (!has_ended(process)) continue;
-    if (snprintf(path, sizeof path, "%.*s%s", folder, name, entry->d_name) >= (int)sizeof path)
-      continue;
-    /* One of another container has a number of its own there; but it holds the file's lock. */
-    int fd = own_descriptor(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) unlink(path);
-    if (fd >= 0) close(fd);
+  int fd = open_at_name(folder ? path : ".", O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return;
+  lvd_sys_list(fd, remove_if_abandoned, &a);
+  lvd_sys_close(fd);
+}
+
+/* The file that a link leads to, in memory of its own; null: it is no link, or leads nowhere yet. */
+static char *link_target(const char *name) {
+  enum { LINKS_MAX = 40 }; /* as the kernel follows */
+  char *path = NULL, part[PATH_MAX];
+  for (int links = 0; links <= LINKS_MAX; links++) {
+    const char *from = path ? path : name, *slash = strrchr(from, '/');
+    long length = LVD_SYS(SYS_readlinkat, AT_FDCWD, from, part, sizeof part);
+    if (length < 0 && path && lvd_sys_access(path, F_OK) == 0) return path;
+    if (length < 0 || (size_t)length == sizeof part) break;
+    LVD_SYS_WROTE(part, (size_t)length);
+    size_t folder = part[0] == '/' || !slash ? 0 : (size_t)(slash - from) + 1;
+    char *next = malloc(folder + (size_t)length + 1);
+    if (!next) break;
+    memcpy(next, from, folder);
+    memcpy(next + folder, part, (size_t)length);
+    next[folder + (size_t)length] = 0;
+    free(path);
+    path = next;
   }
-  closedir(dir);
+  free(path);
+  return NULL;
 }
 
 static void output_open_now(void *argument) {
   output *out = argument;
   const char *name = out->name;
-  struct stat st;
+  struct lvd_sys_statx st;
   if (!strcmp(name, "-")) {
-    out->fd = own_descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
-  } else if (!stat(name, &st) && S_ISDIR(st.st_mode)) {
+    out->fd = lvd_sys_descriptor(lvd_sys_fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  } else if (name_stat(name, &st) && S_ISDIR(st.stx_mode)) {
     errno = EISDIR;
   } else if (is_special(name)) {
-    out->fd = own_descriptor(open(name, O_WRONLY | O_CLOEXEC));
+    out->fd = open_at_name(name, O_WRONLY);
   } else {
-    bool is_link = !lstat(name, &st) && S_ISLNK(st.st_mode);
-    char *followed = is_link ? realpath(name, NULL) : NULL; /* null: it leads nowhere yet */
+    char *followed = link_target(name);
     if (followed) {
       free(out->name);
       name = out->name = followed;
@@ -362,11 +397,11 @@ static void output_open_now(void *argument) {
     size_t room = strlen(name) + 48;
     out->temporary = malloc(room);
     for (int i = 0; out->temporary && i <= 1000; i++) {
-      snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)getpid(), i);
-      out->fd = own_descriptor(open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      snprintf(out->temporary, room, "%s.part-%ld-%d", name, (long)lvd_sys_getpid(), i);
+      out->fd = open_at_name(out->temporary, O_WRONLY | O_CREAT | O_EXCL);
       if (out->fd >= 0 || errno != EEXIST) break;
     }
-    if (out->fd >= 0) flock(out->fd, LOCK_EX | LOCK_NB); /* see remove_abandoned */
+    if (out->fd >= 0) LVD_SYS(SYS_flock, out->fd, LOCK_EX | LOCK_NB); /* see remove_abandoned */
   }
   out->error = errno;
 }
@@ -394,11 +429,12 @@ static const char *output_name(const output *out) { return out->name ? out->name
 
 /* May a write wait for somebody who reads? Into a file it does not, nor where all is dropped. */
 static bool output_waits(output *out) {
-  struct stat st;
+  struct lvd_sys_statx st;
   if (!out->told) {
-    bool known = !fstat(out->fd, &st);
-    bool memory = known && S_ISCHR(st.st_mode) && major(st.st_rdev) == 1; /* /dev/null, /dev/full */
-    out->waits = !known || !(S_ISREG(st.st_mode) || memory);
+    bool known = fd_stat(out->fd, &st);
+    bool memory =
+        known && S_ISCHR(st.stx_mode) && st.stx_rdev_major == 1; /* /dev/null, /dev/full */
+    out->waits = !known || !(S_ISREG(st.stx_mode) || memory);
     out->told = true;
   }
   return out->waits;
@@ -410,7 +446,7 @@ static bool output_write(output *out, const uint8_t *bytes, size_t count) {
   while (count) {
     if (waits) lvd_wait_writable(out->fd);
     size_t part = !waits || count < AT_ONCE ? count : AT_ONCE;
-    ssize_t put = write(out->fd, bytes, part);
+    ssize_t put = lvd_sys_write(out->fd, bytes, part);
     if (put < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (put <= 0) continue;
     bytes += put;
@@ -448,13 +484,13 @@ static void output_show(output *out) {
 /* Closes the file and gives it its name, or removes it. False, with errno, if that fails. */
 static bool output_close(output *out, bool keep) {
   if (!out->open) {
-    if (out->fd > 0) close(out->fd); /* the application has ended while it was opened */
+    if (out->fd > 0) lvd_sys_close(out->fd); /* the application has ended while it was opened */
     output_free(out);
     return true;
   }
   bool good = !keep || output_flush(out);
   int why = errno;
-  if (close(out->fd) && good) {
+  if (lvd_sys_close(out->fd) && good) {
     good = false;
     why = errno;
   }
@@ -462,7 +498,7 @@ static bool output_close(output *out, bool keep) {
     good = false;
     why = errno;
   }
-  if (out->name && !(good && keep)) unlink(out->temporary);
+  if (out->name && !(good && keep)) lvd_sys_unlinkat(AT_FDCWD, out->temporary, 0);
   output_free(out);
   errno = why;
   return good;
@@ -470,7 +506,8 @@ static bool output_close(output *out, bool keep) {
 
 /* The same at the application's end, when no actor is there to fail: `app` does. */
 static void output_end(output *out, bool keep, lvd_app *app) {
-  char *name = out->name ? strdup(out->name) : NULL;
+  char *name = out->name ? malloc(strlen(out->name) + 1) : NULL;
+  if (name) strcpy(name, out->name);
   if (!output_close(out, keep))
     lvd_app_fail(app, "cannot write %s: %s", name ? name : "the output", strerror(errno));
   free(name);

@@ -19,7 +19,7 @@ void io_read(uint8_t *bytes, int32_t *got) {
     in->next += count;
     *got = (int32_t)count;
   } else {
-    close(in->fd);
+    lvd_sys_close(in->fd);
     in->fd = -1;
     if (++in->at < in->count) input_open_file(in);
     *got = -1;
@@ -34,7 +34,7 @@ static bool input_ends_number(uint8_t c) { return c && strchr(" \t\r\n,#", c); }
 static bool input_seek_number(input *in) {
   while (in->at < in->count) {
     if (!input_ahead(in, 0, lvd_wait_input)) {
-      if (in->fd >= 0) close(in->fd);
+      if (in->fd >= 0) lvd_sys_close(in->fd);
       in->fd = -1;
       if (++in->at < in->count) input_open_file(in);
       continue;
@@ -146,12 +146,12 @@ static size_t number_place(const char *at, int *digits) {
 
 /* The name of picture `number`, from what --out says. */
 static void picture_name(char *name, size_t room, const char *given, uint64_t number, bool colour) {
-  struct stat st;
-  bool folder = ends_with(given, "/") || (!stat(given, &st) && S_ISDIR(st.st_mode));
+  struct lvd_sys_statx st;
+  bool folder = ends_with(given, "/") || (name_stat(given, &st) && S_ISDIR(st.stx_mode));
   int digits, length;
   const char *place = given;
   if (folder) {
-    if (mkdir(given, 0777) && errno != EEXIST)
+    if (lvd_sys_mkdir(given, 0777) && errno != EEXIST)
       refuse("cannot make the folder %s: %s", given, strerror(errno));
     length = snprintf(name, room, "%s%spicture-%04" PRIu64 "%s", given,
                       ends_with(given, "/") ? "" : "/", number, colour ? ".ppm" : ".pgm");

@@ -91,7 +91,7 @@ static void source_load(source *s) {
       s->size += count;
       in->next = in->limit;
     }
-    close(in->fd);
+    lvd_sys_close(in->fd);
     in->fd = -1;
   }
   const char *wish = option("tail");
@@ -109,7 +109,8 @@ static void source_load(source *s) {
 static void source_pause(void) {
   struct timespec now;
   if (lvd_app_drains(lvd_current_app())) lvd_native_end();
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  LVD_SYS(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  LVD_SYS_WROTE(&now, sizeof now);
   lvd_wait_until((int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1000000);
 }
 
@@ -287,7 +288,7 @@ static const char known_key;
 static void known_end(void *data, lvd_status outcome) {
   (void)outcome;
   known *k = data;
-  if (k->open && !k->none) close(k->fd);
+  if (k->open && !k->none) lvd_sys_close(k->fd);
   free(k->name);
 }
 
@@ -300,7 +301,7 @@ static known *known_of_app(void) {
   if (!k->open) {
     if (!k->name) k->name = copy_option("compare");
     k->none = !*k->name;
-    if (!k->none && (k->fd = own_descriptor(open(k->name, O_RDONLY | O_CLOEXEC))) < 0)
+    if (!k->none && (k->fd = open_at_name(k->name, O_RDONLY)) < 0)
       refuse("cannot open %s: %s", k->name, strerror(errno));
     k->open = true;
   }
@@ -310,7 +311,7 @@ static known *known_of_app(void) {
 /* The next known byte; -1 behind the last. */
 static int known_byte(known *k) {
   while (k->next == k->limit) {
-    ssize_t got = read(k->fd, k->buffer, sizeof k->buffer);
+    ssize_t got = lvd_sys_read(k->fd, k->buffer, sizeof k->buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse("cannot read %s: %s", k->name, strerror(errno));
     if (got == 0) return -1;

@@ -26,7 +26,7 @@ static void video_end(void *data, lvd_status outcome) {
   video *v = data;
   bool keep = v->complete > 0 && (outcome == LVD_OK || outcome == LVD_E_FAULT);
   if (v->out.open && v->out.name && keep && outcome != LVD_OK) {
-    keep = output_flush(&v->out) && ftruncate(v->out.fd, (off_t)v->good) == 0;
+    keep = output_flush(&v->out) && lvd_sys_ftruncate(v->out.fd, (off_t)v->good) == 0;
   }
   output_end(&v->out, keep, v->app);
   free(v->plane[0]);

@@ -53,6 +53,18 @@ for library in libraries:
 if bad:
     sys.exit(f"the libraries use names that are the program's: {', '.join(sorted(bad))}")
 
+# The natives of CAL call the system as the library does. Names of hosts are the C library's to look up.
+RESOLVER = {"getaddrinfo", "freeaddrinfo", "gai_strerror"}
+include = [f"-I{source / 'include'}"]
+for native in sorted((source.parent / "crates/levada-cal/lib/natives").glob("*.c")):
+    made = here / f"{native.stem}.o"
+    subprocess.run([compiler, "-std=c17", "-O2", "-w", "-D_GNU_SOURCE", "-fPIC", "-fvisibility=hidden", *include,
+                    f"-I{source}", "-c", "-o", made, native], check=True)
+    bad = {name for name, kind in symbols(made)
+           if kind in "Uw" and mine(name) and not name.startswith("lvd_")} - RESOLVER
+    if bad:
+        sys.exit(f"{native} uses names that are the program's: {', '.join(sorted(bad))}")
+
 # Every function that the C library has and ISO C has not.
 (here / "empty.c").write_text("int main(void) { return 0; }\n")
 subprocess.run([compiler, "-o", here / "empty", here / "empty.c"], check=True)
@@ -67,7 +79,6 @@ if len(names) < 500:
 
 # The files that call the system, also compiled with the program.
 port = [str(f) for f in sorted((source / "platform/linux").glob("*.c"))]
-include = [f"-I{source / 'include'}"]
 base = [compiler, "-std=c17", "-O2", "-w", "-pthread", *include]
 
 
