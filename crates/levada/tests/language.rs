@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{Instance, Place, network};
+use common::{Instance, Place, Run, network, skipped};
+use std::process::Command;
 
 const TOP: &str = "src/p/Top.cal";
 
@@ -183,6 +184,19 @@ end
     let fir: i64 = (0..512).map(|i| i % 7 * i).sum();
     let expected = format!("1001 250.000000 1 {fir}\nis 499\n{}\n", "499".repeat(450));
     prints(&text, &expected);
+    // Clang has a limit of its own for blocks in one another.
+    let place = Place::new(&[(TOP, &text)]);
+    for cc in ["gcc", "clang"] {
+        if Command::new(cc).arg("--version").output().is_err() {
+            skipped(cc, "it is not installed");
+            continue;
+        }
+        let mut build = place.command(&["build", TOP, "-o", "top"]);
+        let run = Run::new(build.env("CC", cc).output().unwrap());
+        run.succeeds();
+        let run = Run::new(Command::new(place.path("top")).output().unwrap());
+        assert_eq!(run.succeeds().out, expected, "{cc}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[derive(Debug)]
 pub struct Compiler {
     pub name: String,
     words: Vec<String>,
@@ -112,7 +113,16 @@ impl Compiler {
         Ok(cc)
     }
 
-    fn command(&self) -> Command {
+    /// The options that this file is compiled with, whether it goes into an object or into a program. One of a user's may be
+    /// C++.
+    pub fn options(&self, is_cpp: bool) -> impl Iterator<Item = &str> {
+        self.flags.iter().map(move |f| match is_cpp {
+            true if f.starts_with("-std=") => cpp::STANDARD,
+            _ => f.as_str(),
+        })
+    }
+
+    pub fn command(&self) -> Command {
         let mut c = Command::new(self.words.first().map_or("cc", String::as_str));
         c.args(self.words.iter().skip(1));
         c
@@ -290,17 +300,11 @@ impl Compiler {
             }
             let out = work.join(format!("{i}.o"));
             let command = self.command_for(path, folder.is_some())?;
-            let result =
-                self.run(command, &out, |c| {
-                    c.args(self.flags.iter().map(|f| {
-                        match folder.is_some() && cpp::is_cpp(path) {
-                            true if f.starts_with("-std=") => cpp::STANDARD,
-                            _ => f.as_str(),
-                        }
-                    }));
-                    c.arg("-I").arg(work.join("include"));
-                    c.arg("-c").arg(path);
-                })?;
+            let result = self.run(command, &out, |c| {
+                c.args(self.options(folder.is_some() && cpp::is_cpp(path)));
+                c.arg("-I").arg(work.join("include"));
+                c.arg("-c").arg(path);
+            })?;
             let said = result.map_err(|output| match folder {
                 Some(_) => CompileError::Native {
                     path: path.clone(),

@@ -10,7 +10,7 @@ use levada_cal::natives::OptionNames;
 use levada_cal::{compile, cpp, emit, headers, natives};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// The main function of a program that holds one network.
 const MAIN: &str = include_str!("../main.c.in");
@@ -163,6 +163,7 @@ fn program(
             natives::write(built_in, work)?;
             sources.push(work.join(built_in.file));
         }
+        let cc = compile::Compiler::new(options).map_err(std::io::Error::other)?;
         let mut cpp = None;
         for (i, file) in options.natives.iter().enumerate() {
             if !cpp::is_cpp(file) {
@@ -172,10 +173,8 @@ fn program(
             cpp = Some(cpp::LIBRARY);
             let object = work.join(format!("{i}.o"));
             let done = cpp::compiler()
-                .args([cpp::STANDARD, "-O3", "-g1", "-D_GNU_SOURCE", "-c"])
-                .args(compile::for_this_processor())
-                .args(compile::touches_each_page())
-                .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused", "-I"])
+                .args(cc.options(true))
+                .args(["-c", "-I"])
                 .arg(work.join("include"))
                 .arg(file)
                 .arg("-o")
@@ -186,25 +185,17 @@ fn program(
             }
             sources.push(object);
         }
-        let cc = std::env::var("CC").ok().filter(|c| !c.trim().is_empty());
-        let cc = cc.unwrap_or_else(|| "cc".to_string());
-        let mut words = cc.split_whitespace();
         let may_fork = |path: &PathBuf| {
             !cpp::is_cpp(path) && std::fs::read_to_string(path).is_ok_and(|t| compile::may_fork(&t))
         };
         let mut command = match &options.forking {
-            Some(forking) if options.natives.iter().any(may_fork) => compile::wrapped(forking, &cc),
-            _ => {
-                let mut command = Command::new(words.next().unwrap_or("cc"));
-                command.args(words);
-                command
+            Some(forking) if options.natives.iter().any(may_fork) => {
+                compile::wrapped(forking, &cc.name)
             }
+            _ => cc.command(),
         };
         command
-            .args(["-std=c17", "-O3", "-g1", "-D_GNU_SOURCE"])
-            .args(compile::for_this_processor())
-            .args(compile::touches_each_page())
-            .args(["-ffp-contract=off", "-fno-math-errno", "-Wno-unused"])
+            .args(cc.options(false))
             .arg("-I")
             .arg(work.join("include"))
             .args(&sources)
