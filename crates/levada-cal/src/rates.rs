@@ -85,14 +85,7 @@ fn constant(actor: &Actor) -> Option<(Vec<u64>, Vec<u64>)> {
 
 /// The warnings of a network; `spans` say where each input port is connected.
 pub fn warnings(net: &Network, spans: &HashMap<Endpoint, Span>) -> Vec<Diagnostic> {
-    let mut known: HashMap<*const Actor, Rc<Facts>> = HashMap::new();
-    let of = |i: &Instance| {
-        let facts = known.entry(Arc::as_ptr(&i.actor));
-        facts
-            .or_insert_with(|| Rc::new(Facts::of(&i.actor)))
-            .clone()
-    };
-    let facts: Vec<Rc<Facts>> = net.instances.iter().map(of).collect();
+    let facts = net.of_actors(Facts::of);
     let rates = Rates { net, facts, spans };
     let mut found = rates.small();
     let mut told = vec![false; net.instances.len()];

@@ -13,9 +13,7 @@ use crate::components::components;
 use crate::emit::Bursts;
 use crate::ir::action::{is_light, weight};
 use crate::ir::*;
-use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// What there is to know of an actor, wherever it is in a chain.
 pub struct Facts {
@@ -100,14 +98,7 @@ impl<'a> Around<'a> {
                 }
             }
         }
-        let mut known: HashMap<*const Actor, Rc<Facts>> = HashMap::new();
-        let of = |i: &Instance| {
-            let facts = known.entry(Arc::as_ptr(&i.actor));
-            facts
-                .or_insert_with(|| Rc::new(Facts::of(&i.actor)))
-                .clone()
-        };
-        let facts: Vec<Rc<Facts>> = net.instances.iter().map(of).collect();
+        let facts = net.of_actors(Facts::of);
         let capacity = net.channels.iter();
         let capacity = capacity.map(|c| capacity_of(net, &facts, c)).collect();
         let next = successors(net, &outs, &ins);
@@ -215,6 +206,7 @@ fn separated(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     fn actor(inputs: usize, outputs: usize) -> Arc<Actor> {
         let port = |_| Port {

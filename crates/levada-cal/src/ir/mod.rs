@@ -22,6 +22,8 @@
 pub mod action;
 pub mod visit;
 
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// [`Span::file`] indexes [`Network::files`] (or the actor's own table).
@@ -33,6 +35,18 @@ pub struct Network {
     pub files: Vec<SourceFile>,
     pub instances: Vec<Instance>,
     pub channels: Vec<Channel>,
+}
+
+impl Network {
+    /// What `of` finds in the actor of each instance; it is asked once for each actor.
+    pub fn of_actors<T>(&self, of: impl Fn(&Actor) -> T) -> Vec<Rc<T>> {
+        let mut known: HashMap<*const Actor, Rc<T>> = HashMap::new();
+        let each = self.instances.iter().map(|i| {
+            let found = known.entry(Arc::as_ptr(&i.actor));
+            found.or_insert_with(|| Rc::new(of(&i.actor))).clone()
+        });
+        each.collect()
+    }
 }
 
 #[derive(Clone, Debug)]

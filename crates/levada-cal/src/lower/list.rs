@@ -430,6 +430,19 @@ fn copy_first(build: &mut Build, to: &Place, from: &Place, span: Span) {
         );
         return;
     }
+    for_each_index(build, len(&to.ty), span, |build, counter| {
+        let (to, from) = (element(to, counter.clone()), element(from, counter));
+        copy_first(build, &to, &from, span);
+    });
+}
+
+/// A loop whose statements `body` makes, with the counter, which goes from 0 to `count` - 1.
+pub(super) fn for_each_index<'a>(
+    build: &mut Build<'a>,
+    count: u32,
+    span: Span,
+    body: impl FnOnce(&mut Build<'a>, Expr),
+) {
     let ty = Type::Int {
         bits: 32,
         signed: true,
@@ -437,23 +450,16 @@ fn copy_first(build: &mut Build, to: &Place, from: &Place, span: Span) {
     let var = build.temporary("i", ty.clone(), span);
     let counter = load(whole(VarRef::Local(var), ty, span));
     let outer = std::mem::take(&mut build.out);
-    copy_first(
-        build,
-        &element(to, counter.clone()),
-        &element(from, counter),
-        span,
-    );
+    body(build, counter);
     let body = std::mem::replace(&mut build.out, outer);
-    let last = int(i64::from(len(&to.ty)) - 1, span);
-    build.push(
-        StmtKind::For {
-            var,
-            from: int(0, span),
-            to: last,
-            body,
-        },
-        span,
-    );
+    let (from, to) = (int(0, span), int(i64::from(count) - 1, span));
+    let kind = StmtKind::For {
+        var,
+        from,
+        to,
+        body,
+    };
+    build.push(kind, span);
 }
 
 /// What the list's lists' ... elements are.

@@ -2,10 +2,10 @@
 //! Lists as text: `[1, 2, 3]`, printed or put into a string.
 
 use super::expr::{int, load, printable, string};
-use super::list::{element, len, whole};
+use super::list::{element, for_each_index, len};
 use super::{Build, Lowerer};
 use crate::hir;
-use crate::ir::{BinOp, Expr, ExprKind, Place, Span, StmtKind, Type, VarRef};
+use crate::ir::{BinOp, Expr, ExprKind, Place, Span, StmtKind, Type};
 
 impl<'a> Lowerer<'a> {
     /// `print` and `println`. A list is printed element by element between statements that print what
@@ -78,15 +78,9 @@ impl<'a> Lowerer<'a> {
         span: Span,
         put: &mut dyn FnMut(&mut Build<'a>, Expr),
     ) {
-        let ty = Type::Int {
-            bits: 32,
-            signed: true,
-        };
-        let var = build.temporary("i", ty.clone(), span);
-        let counter = load(whole(VarRef::Local(var), ty, span));
-        let part = element(list, counter.clone());
-        let ((), body) = self.aside(build, |me, build| {
-            let ((), comma) = me.aside(build, |_, build| put(build, string(", ", span)));
+        for_each_index(build, len(&list.ty), span, |build, counter| {
+            let part = element(list, counter.clone());
+            let ((), comma) = self.aside(build, |_, build| put(build, string(", ", span)));
             let later = Expr {
                 kind: ExprKind::Binary(BinOp::Gt, Box::new(counter), Box::new(int(0, span))),
                 ty: Type::Bool,
@@ -95,23 +89,12 @@ impl<'a> Lowerer<'a> {
             build.push(StmtKind::If(later, comma, Vec::new()), span);
             if let Type::List { .. } = part.ty {
                 put(build, string("[", span));
-                me.each(build, &part, span, put);
+                self.each(build, &part, span, put);
                 put(build, string("]", span));
             } else {
                 put(build, load(part));
             }
         });
-        let last = int(i64::from(len(&list.ty)) - 1, span);
-        let from = int(0, span);
-        build.push(
-            StmtKind::For {
-                var,
-                from,
-                to: last,
-                body,
-            },
-            span,
-        );
     }
 }
 
