@@ -18,6 +18,7 @@ mod common;
 
 use common::host::sources;
 use common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, without};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -997,4 +998,52 @@ fn unused_ports_are_warned_of_and_harmless() {
     place.run(&["build", TOP, "-o", "top"]).succeeds();
     let mut program = std::process::Command::new(place.path("top"));
     assert!(program.status().unwrap().success());
+}
+
+/// The system's limits of CPU time and of a file's size end a run with a message and a status.
+#[test]
+fn limits_of_the_system_are_named() {
+    let place = sources();
+    for (kind, limit, code, said) in [
+        (
+            libc::RLIMIT_CPU,
+            2,
+            128 + libc::SIGXCPU,
+            [
+                "error: the limit of CPU time is reached (ulimit -t)",
+                "interrupted:",
+            ],
+        ),
+        (
+            libc::RLIMIT_FSIZE,
+            1 << 20,
+            1,
+            ["cannot write many.txt: File too large", "failed:"],
+        ),
+    ] {
+        // What is compiled takes CPU time, and files, too.
+        place
+            .run(&["build", "src/p/Many.xdf", "--emit", "so"])
+            .succeeds();
+        let out = match kind {
+            libc::RLIMIT_CPU => "/dev/null",
+            _ => "many.txt",
+        };
+        let mut command = place.command(&["run", "src/p/Many.xdf", "--out", out]);
+        let set = move || {
+            let limit = libc::rlimit {
+                rlim_cur: limit,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            // SAFETY: of the child alone.
+            match unsafe { libc::setrlimit(kind, &limit) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: what it calls may be called there.
+        let run = Run::new(unsafe { command.pre_exec(set) }.output().unwrap());
+        run.refuses(code, &said);
+        assert!(!place.exists("many.txt"), "{run:?}");
+    }
 }
