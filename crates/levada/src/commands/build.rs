@@ -140,6 +140,11 @@ fn program(
     let (work, partial) = (&scratch.0, scratch.0.join("program"));
     let made = (|| {
         headers::write(&work.join("include"))?;
+        for (name, text) in natives::HEADERS {
+            let path = work.join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(work))?;
+            std::fs::write(path, text)?;
+        }
         let library = work.join("liblevada.a");
         std::fs::write(&library, LIBRARY)?;
         let emitted = compile::emit_c(&loaded.network, options);
