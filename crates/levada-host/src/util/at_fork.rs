@@ -6,7 +6,7 @@
 //! Where code forks without the C library (`clone`) nothing is closed. So the locks are such that no child has them (record
 //! locks, `fcntl`), and who listens at a socket is asked of the kernel.
 
-use crate::util::process::has_ended;
+use crate::util::process::{has_ended, peer};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -207,26 +207,10 @@ pub fn listens(path: &Path) -> bool {
     UnixStream::connect(path).is_ok_and(|stream| lives_behind(&stream))
 }
 
-/// Who has called `listen` at the other end: it may have ended, where a child has its socket still.
+/// Is the process that has called `listen` at the other end alive? It may have ended, where a child has its socket still. A
+/// process of another namespace has no number here, and counts as alive.
 pub fn lives_behind(stream: &impl AsRawFd) -> bool {
-    let mut who = libc::ucred {
-        pid: 0,
-        uid: 0,
-        gid: 0,
-    };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both are this frame's, and the one is as large as the other says.
-    let done = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut who).cast(),
-            &raw mut size,
-        )
-    };
-    // Of another namespace it has no number here.
-    done != 0 || who.pid <= 0 || !has_ended(who.pid)
+    peer(stream).is_none_or(|process| !has_ended(process as i32))
 }
 
 #[cfg(test)]
