@@ -586,6 +586,10 @@ impl Kept {
 /// Sources that use orders and are in no suite, and why.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
+        "src/sched/actor_call.c",
+        "a call comes back through the inbox; what follows an actor that was moved meanwhile is seen by that",
+    ),
+    (
         "src/blocking/blocking_pool.c",
         "hands a call to a thread of its own by one word; the way back is an event or the inbox",
     ),
