@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_make_a_load() {
+    fn a_load_is_the_difference_of_two_samples() {
         let fake = TestMachine::new("0-1");
         fake.task(100, 100, 1, "lame", "0-1");
         fake.last_core(100, 1);

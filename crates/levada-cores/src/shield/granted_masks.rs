@@ -157,7 +157,7 @@ mod tests {
     use crate::test_machine::{TestMachine, set};
 
     #[test]
-    fn a_wish_is_what_was_before_all_shields() {
+    fn the_original_mask_is_the_one_before_all_shields() {
         let fake = TestMachine::new("0-3");
         let granted = |by: u32, old: &str, new: &str| {
             let (old, new) = (set(old), set(new));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_born_has_the_wish_of_his_parents() {
+    fn a_new_thread_has_the_original_mask_of_its_parent() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "parent", "0-2");
         fake.task(101, 101, 100, "child", "0-2");

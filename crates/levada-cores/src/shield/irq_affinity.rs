@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_has_set_since_is_left() {
+    fn a_later_change_by_another_program_is_kept() {
         let fake = TestMachine::new("0-3");
         fake.proc("irq/7/smp_affinity_list", "0-3");
         let mut undo_log = fake.undo_log();

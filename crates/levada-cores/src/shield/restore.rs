@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_as_before_and_twice_is_once() {
+    fn restoring_is_complete_and_idempotent() {
         let fake = TestMachine::new("0-3");
         fake.task(1, 1, 0, "init", "0-3");
         fake.task(100, 100, 1, "a", "0-3");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn who_changed_his_own_mask_is_left_alone() {
+    fn a_thread_that_changed_its_mask_is_left_alone() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "a", "0-3");
         fake.task(101, 101, 1, "b", "0-3");
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_leads_nowhere_but_to_the_kernel_s_files() {
+    fn a_log_cannot_change_other_files() {
         let fake = TestMachine::new("0-3");
         let victim = fake.ledger_path().with_file_name("victim");
         fs::create_dir_all(victim.parent().unwrap()).unwrap();
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_that_never_came_needs_nothing() {
+    fn a_logged_move_that_was_not_made_is_harmless() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "a", "0-3");
         let mut undo_log = fake.undo_log();

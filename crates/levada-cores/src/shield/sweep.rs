@@ -247,7 +247,7 @@ mod tests {
     use crate::test_machine::{TestMachine, set, sweeper};
 
     #[test]
-    fn every_thread_that_may_come_is_moved_and_recorded_first() {
+    fn every_thread_is_logged_and_moved() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "lame", "0-3");
         fake.task(100, 101, 1, "lame", "3");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_way_puts_what_was_on_the_core_on_one_other() {
+    fn the_papers_method_moves_everything_to_one_core() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "was on it", "0-3");
         fake.task(200, 200, 1, "was not", "0-3");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_again_and_again_is_written_once() {
+    fn repeated_attempts_are_logged_once() {
         let fake = TestMachine::new("0-3");
         fake.task(80, 80, 1, "stubborn", "3");
         fake.task(90, 90, 1, "frozen", "1,3");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn without_privileges_only_one_s_own_are_moved() {
+    fn without_privileges_only_own_processes_are_moved() {
         let fake = TestMachine::new("0-3");
         fake.task(100, 100, 1, "mine", "0-3");
         // SAFETY: has no preconditions.

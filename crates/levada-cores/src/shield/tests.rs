@@ -123,7 +123,7 @@ fn a_thread_is_alone_without_the_rest_of_its_process() {
 }
 
 #[test]
-fn who_holds_a_shield_for_its_parent_is_not_inside() {
+fn the_holder_of_a_shield_for_its_parent_is_not_part_of_the_program() {
     let fake = machine();
     let own = std::process::id() as i32;
     fake.task(own, own, 100, "levada", "0-3");
@@ -235,7 +235,7 @@ fn cpusets_of_version_1_come_next() {
 }
 
 #[test]
-fn masks_that_a_cpuset_makes_forgotten_are_in_the_ledger() {
+fn masks_discarded_by_a_cpuset_are_logged() {
     // An older kernel discards all masks; every version discards those of kernel threads.
     for (release, forgotten) in [("5.10.0-fake", 200), ("6.12.1-fake", 40)] {
         let fake = machine();
@@ -252,7 +252,7 @@ fn masks_that_a_cpuset_makes_forgotten_are_in_the_ledger() {
 }
 
 #[test]
-fn where_cpusets_cannot_be_had_nothing_of_them_stays() {
+fn failed_cpusets_leave_nothing_behind() {
     let shared = |fake: &TestMachine| {
         let docker = fake.machine.sys.join("fs/cgroup/cpuset/docker");
         fake.machine.kernel.make_dir(&docker).unwrap();
@@ -295,7 +295,7 @@ fn without_cgroups_affinities_are_swept_and_come_back() {
 }
 
 #[test]
-fn without_privileges_one_s_own_are_moved_and_no_interrupt() {
+fn without_privileges_own_processes_are_moved_and_no_interrupt() {
     let fake = machine();
     fake.proc("self/status", "CapEff:\t0000000000000000\n");
     let up = raise(&fake, &request()).unwrap();
@@ -307,7 +307,7 @@ fn without_privileges_one_s_own_are_moved_and_no_interrupt() {
 }
 
 #[test]
-fn a_way_that_was_named_is_the_only_one() {
+fn a_requested_method_is_the_only_one_tried() {
     let fake = machine();
     let wanted = Request {
         by: Some(Method::Cpusets),
@@ -332,7 +332,7 @@ fn a_way_that_was_named_is_the_only_one() {
 }
 
 #[test]
-fn the_lightest_core_gets_what_was_there_with_groups_too() {
+fn a_target_core_is_used_with_cgroups_too() {
     let fake = machine();
     fake.with_cpusets();
     fake.last_core(100, 3);
@@ -367,7 +367,7 @@ fn the_protected_stay_in_the_base_and_forbid_a_partition() {
 }
 
 #[test]
-fn what_cannot_be_shielded_is_refused() {
+fn invalid_requests_are_refused() {
     let topology = |online: &str, allowed: &str| Topology {
         online: set(online),
         allowed: set(allowed),
@@ -452,7 +452,7 @@ fn on(cores: &str) -> Request {
 }
 
 #[test]
-fn two_shields_end_in_either_order_and_all_is_as_before() {
+fn two_shields_end_in_either_order_and_restore_all() {
     for last_first in [true, false] {
         for (method, fake) in machines() {
             let at = format!("{method:?}, the last one first: {last_first}");
@@ -495,7 +495,7 @@ fn two_shields_end_in_either_order_and_all_is_as_before() {
 
 /// Until its method is in the log, a shield is being raised and no other one may begin.
 #[test]
-fn a_shield_is_raised_when_nothing_of_it_is_to_come() {
+fn a_shield_is_raised_when_its_method_is_logged() {
     for (method, fake) in machines() {
         let up = raise(&fake, &on("3")).unwrap();
         let text = std::fs::read_to_string(&up.undo_log.path).unwrap();
@@ -528,7 +528,7 @@ fn three_shields_leave_one_core_and_come_back_one_by_one() {
 }
 
 #[test]
-fn who_is_born_under_two_shields_gets_back_what_his_parents_had() {
+fn a_thread_created_under_two_shields_gets_the_mask_of_its_parent() {
     let fake = machine();
     let first = raise(&fake, &on("3")).unwrap();
     fake.task(400, 400, 100, "born under one", "0-2");
@@ -591,7 +591,7 @@ fn a_kernel_thread_that_stays_in_its_group_gets_its_mask_back() {
 }
 
 #[test]
-fn who_chose_for_himself_under_two_shields_is_left_alone() {
+fn a_thread_that_changed_its_mask_under_two_shields_is_left_alone() {
     let fake = machine();
     let first = raise(&fake, &on("3")).unwrap();
     let second = raise(&fake, &on("2")).unwrap();
@@ -604,7 +604,7 @@ fn who_chose_for_himself_under_two_shields_is_left_alone() {
 }
 
 #[test]
-fn what_one_shield_has_pinned_stays_so_when_another_ends() {
+fn a_thread_pinned_by_one_shield_stays_pinned_when_another_ends() {
     for (method, fake) in machines() {
         fake.last_core(100, 3);
         let pinning = Request {
@@ -629,7 +629,7 @@ fn what_one_shield_has_pinned_stays_so_when_another_ends() {
 }
 
 #[test]
-fn all_shields_hold_in_one_way() {
+fn all_shields_use_the_same_method() {
     let fake = machine();
     fake.with_cpusets();
     let by_masks = Request {
@@ -661,7 +661,7 @@ fn all_shields_hold_in_one_way() {
 }
 
 #[test]
-fn what_is_left_of_two_is_restored_each_by_itself() {
+fn two_abandoned_shields_are_restored_separately() {
     for (method, fake) in machines() {
         let before = fake.everything();
         raise(&fake, &on("3")).unwrap();

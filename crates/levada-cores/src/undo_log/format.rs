@@ -317,7 +317,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn entries_are_read_back() {
         let text: String = some().iter().map(|e| e.line(2)).collect();
         let record = LogState::parse(&text);
         let held = record.shield(2).unwrap();
@@ -340,7 +340,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_was_never_written() {
+    fn an_incomplete_line_is_ignored() {
         let text: String = some().iter().map(|e| e.line(2)).collect();
         for length in 0..text.len() {
             let record = LogState::parse(&text[..length]);
@@ -357,7 +357,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_number_that_begins_anew_has_nothing_of_the_one_before() {
+    fn a_reused_number_starts_empty() {
         let mut text: String = some().iter().map(|e| e.line(2)).collect();
         text += &Entry::Shield(set("3"), 9).line(3);
         text += &Entry::Shield(set("2"), 8).line(2);

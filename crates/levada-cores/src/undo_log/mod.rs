@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_read_and_the_last_shield_takes_the_ledger_away() {
+    fn entries_are_read_back_and_the_last_shield_removes_the_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/shield");
         assert!(LockedLog::open(&path).unwrap().read().unwrap().is_none());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_finished_spoils_nothing() {
+    fn an_incomplete_line_does_not_affect_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
         begin(&path, &some()[..6]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_has_it_also_when_it_is_replaced_meanwhile() {
+    fn the_lock_holds_across_replacement() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
         begin(&path, &some());
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_have_written_is_not_read() {
+    fn files_that_others_may_have_written_are_not_read() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_full_says_so_and_takes_what_is_no_thread() {
+    fn a_full_log_accepts_only_other_entries() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shield");
         begin(&path, &some()[..2]);

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_waits_for_longer_each_time() {
+    fn reversals_wait_longer_each_time() {
         let mut hysteresis = MoveHysteresis::default();
         let step = Duration::from_millis(100);
         // Milliseconds until a move is due that is worthwhile from now on.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_to_and_fro_makes_nobody_wait_for_longer() {
+    fn forced_moves_do_not_extend_the_hold_time() {
         let mut hysteresis = MoveHysteresis::default();
         for _ in 0..10 {
             hysteresis.record_forced_move(&[0], &[1]);

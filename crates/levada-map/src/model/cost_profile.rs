@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_stretch_costs_is_the_sum_of_its_parts() {
+    fn the_cost_of_an_interval_is_the_sum_of_its_parts() {
         let course = CostProfile::new(4.0, vec![("a", vec![0.0, 100.0]), ("b", vec![])]).unwrap();
         // Two units at cost 0, then two units at twice the mean.
         let near = |is: f64, should: f64| assert!((is - should).abs() < 1e-9, "{is}, not {should}");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_profiles_are_refused() {
         let said = |units: f64, all: &[&[f64]]| {
             let named = all.iter().map(|costs| ("a", costs.to_vec()));
             CostProfile::new(units, named.collect()).unwrap_err().what

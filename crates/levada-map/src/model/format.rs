@@ -13,7 +13,7 @@ pub fn format_number(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn numbers_are_shown_as_people_write_them() {
+    fn numbers_are_formatted_briefly() {
         let all = [0.0, 1.5, -25.0, 1e9, 1e300, -1e-300, f64::INFINITY];
         let said = ["0", "1.5", "-25", "1000000000", "1e300", "-1e-300", "inf"];
         assert_eq!(all.map(super::format_number), said);

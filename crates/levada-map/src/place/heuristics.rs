@@ -272,7 +272,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn who_is_done_first_is_who_a_look_at_all_finds() {
+    fn the_first_to_finish_agrees_with_a_linear_search() {
         let mut random = Random::new(5);
         for cores in [1, 2, 7, 40] {
             let mut machine = Machine::new(cores);

@@ -85,7 +85,7 @@ mod tests {
     use crate::tests::mix::{app, of};
 
     #[test]
-    fn the_slowest_of_those_that_are_alike_counts_for_more() {
+    fn the_slowest_of_identical_applications_counts_more() {
         let one = app("a", &[1.0, 2.0]);
         let all = of(vec![one.clone(), one.clone(), one.clone()]);
         let logs = |rates: &[f64]| rates.iter().map(|r| r.ln()).sum::<f64>() / rates.len() as f64;

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_away_for_long_goes_on_for_longer() {
+    fn a_long_absence_extends_the_next_burst() {
         let next_burst = |ms: f64| {
             next_burst(Duration::from_secs_f64(ms / 1e3)) as f64 / YIELD_STEPS as f64 * 0.2
         };

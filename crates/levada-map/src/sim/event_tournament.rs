@@ -76,7 +76,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn what_is_next_is_what_a_sorted_list_says() {
+    fn the_next_event_agrees_with_a_sorted_list() {
         for workers in [1, 2, 3, 7, 64, 100] {
             let (mut tournament, mut random) =
                 (EventTournament::of(workers), Random::new(workers as u64));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The balancer.
+//! The balancer, with simulated measurements.
 
 use super::place::chain;
 use crate::*;
 use std::time::Duration;
 
 /// Two workers on which the actors' work per second is `busy`, scaled so that the busiest worker is
-/// just busy all the time.
+/// fully loaded.
 fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
     let machine = Machine {
         costs: Costs {
@@ -27,7 +27,7 @@ fn measured(busy: &[f64], placement: &[u32], elapsed: Duration) -> Sample {
     }
 }
 
-/// The moves that come of a sample.
+/// The moves that result from a sample.
 fn sampled(balancer: &mut Balancer, sample: &Sample) -> Vec<(usize, u32)> {
     let search = balancer.sample(sample);
     search.map_or_else(Vec::new, |search| balancer.moves(search.run()))
@@ -38,7 +38,7 @@ fn balancer(placement: Vec<u32>) -> Balancer {
 }
 
 #[test]
-fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
+fn a_measured_imbalance_is_corrected_once() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let mut balancer = balancer(vec![0, 0, 1, 1]);
     let mut moves = 0;
@@ -54,7 +54,7 @@ fn an_imbalance_is_mended_once_it_is_measured_and_then_left_alone() {
 }
 
 #[test]
-fn what_others_have_moved_is_where_it_was_found() {
+fn moves_by_the_runtime_are_taken_over() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let mut balancer = balancer(vec![0, 0, 0, 1]);
     let step = Duration::from_millis(20);
@@ -68,9 +68,10 @@ fn what_others_have_moved_is_where_it_was_found() {
     assert_eq!(moves, [(0, 0), (1, 0)]);
 }
 
-/// Beside who fires for long nobody stays: he is moved away. To put him back again and again gains nothing.
+/// The runtime moves ready actors away from a long firing. Moving them back repeatedly gains
+/// nothing.
 #[test]
-fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
+fn moving_back_to_a_long_firing_waits_longer_each_time() {
     let busy = [0.25, 0.25, 0.25, 0.2];
     let mut balancer = balancer(vec![0, 0, 0, 1]);
     let step = Duration::from_millis(200);
@@ -83,9 +84,10 @@ fn who_is_moved_away_from_a_long_firing_is_put_back_ever_more_seldom() {
     assert!((1..12).contains(&moves), "{moves}"); // in two minutes
 }
 
-/// The moves in so many looks at actors that are this busy in 100 ms, of which another program takes this
-/// part of the second of two cores, when the last one is on that, in a firing that does not end; `told`: it is said so.
-fn beside_endless(busy: [f64; 5], placement: [u32; 5], told: bool) -> Vec<(usize, u32)> {
+/// The moves over a number of samples of 100 ms with actors this busy. Another program uses part of
+/// the second of two cores, and the last actor is on that core, in a firing that does not end;
+/// `told`: the balancer knows of it.
+fn moves_with_endless_firing(busy: [f64; 5], placement: [u32; 5], told: bool) -> Vec<(usize, u32)> {
     let mut balancer = balancer(placement.to_vec());
     let stuck = told.then_some((4, 1));
     balancer.set_stuck(stuck.into_iter());
@@ -103,27 +105,27 @@ fn beside_endless(busy: [f64; 5], placement: [u32; 5], told: bool) -> Vec<(usize
     moves
 }
 
-/// Where a firing does not end nobody else gets anything, however much seems to be gained there.
+/// Behind a firing that does not end an actor gets no time, however large the gain seems.
 #[test]
-fn nobody_is_sent_to_where_a_firing_does_not_end() {
+fn no_actor_is_moved_behind_an_endless_firing() {
     let busy = [1e7, 1e7, 1e6, 1e6, 3e7];
-    assert_eq!(beside_endless(busy, [0, 0, 0, 0, 1], true), []);
-    // Its work would be done sooner on a core that is free, if it could be moved.
-    let moves = beside_endless(busy, [0, 0, 0, 0, 1], false);
+    assert_eq!(moves_with_endless_firing(busy, [0, 0, 0, 0, 1], true), []);
+    // Its work would be done sooner on a free core, if it could be moved.
+    let moves = moves_with_endless_firing(busy, [0, 0, 0, 0, 1], false);
     assert!(moves.contains(&(4, 0)) && moves.len() > 1, "{moves:?}");
 }
 
-/// Who is there when it begins is sent away, but not the one whose firing that is.
+/// Actors on the core when the firing begins are moved away, except the firing one.
 #[test]
-fn all_others_are_sent_away_from_where_a_firing_does_not_end() {
+fn other_actors_leave_the_core_of_an_endless_firing() {
     let busy = [2e7, 1e7, 1e7, 1e6, 2e7];
-    let moves = beside_endless(busy, [0, 0, 1, 1, 1], true);
+    let moves = moves_with_endless_firing(busy, [0, 0, 1, 1, 1], true);
     assert_eq!(moves, [(2, 0), (3, 0)]);
 }
 
-/// When it has ended the core is there again.
+/// After the end of the firing the core is available again.
 #[test]
-fn where_a_firing_has_ended_others_are_sent_again() {
+fn a_core_is_used_again_after_a_long_firing() {
     let busy = [5e7, 5e7, 0.0, 0.0, 0.0];
     let mut balancer = balancer(vec![0, 0, 0, 0, 1]);
     let mut moves = |stuck: Option<(usize, u32)>| {
@@ -139,10 +141,10 @@ fn where_a_firing_has_ended_others_are_sent_again() {
     assert_eq!((moves(Some((4, 1))), moves(None)), (0, 1));
 }
 
-/// What others take of a core is not there for ours: where they have half of one, less is put there. Where they have
-/// as much of each, or nobody knows, it makes no difference.
+/// A core that other programs use by half gets less work. If they use all cores equally, or nothing
+/// is known, it makes no difference.
 #[test]
-fn of_a_core_that_others_use_there_is_less() {
+fn a_shared_core_gets_less_work() {
     let moved = |had: fn(usize) -> [Option<f64>; 2]| {
         let mut balancer = balancer(vec![0, 0, 0, 1, 1, 1]);
         let mut moves = 0;
@@ -163,7 +165,7 @@ fn of_a_core_that_others_use_there_is_less() {
     assert_eq!(moved(|_| [Some(1.0), Some(0.5)]), (2, 1));
     assert_eq!(moved(|_| [Some(0.5), Some(0.5)]), (3, 0));
     assert_eq!(moved(|_| [None, None]), (3, 0));
-    // Nearly as much, and now more of the one, now of the other.
+    // Nearly equal, alternating between the cores.
     let swings = |round: usize| match round % 2 {
         0 => [Some(0.45), Some(0.55)],
         _ => [Some(0.55), Some(0.45)],
@@ -171,10 +173,11 @@ fn of_a_core_that_others_use_there_is_less() {
     assert_eq!(moved(swings), (3, 0));
 }
 
-/// Of whom that is known what he takes, he is not found out first: who runs nowhere near him stays away, and what is
-/// seen there by one who does little there is not all. When he goes, all of the core is there at once.
+/// The reported usage of other programs counts before it is observed: actors stay away from such a
+/// core, even if the little work there observes less. When the other program ends, the whole core
+/// is available at once.
 #[test]
-fn what_is_known_of_others_counts_before_it_is_felt() {
+fn reported_usage_counts_before_it_is_observed() {
     let busy = [3e7; 6];
     let step = |balancer: &mut Balancer, core_share: [Option<f64>; 2], available: [f64; 2]| {
         let sample = Sample {
@@ -188,7 +191,7 @@ fn what_is_known_of_others_counts_before_it_is_felt() {
         let there = balancer.placement().iter().filter(|core| **core == 1);
         (there.count(), moves)
     };
-    // As the mapper has put them, by the same.
+    // As the mapper has placed them, by the same numbers.
     let mut balancer =
         Balancer::new(Machine::new(2), vec![0, 0, 0, 0, 1, 1]).with_available(&[1.0, 0.5]);
     for _ in 0..100 {
@@ -202,7 +205,7 @@ fn what_is_known_of_others_counts_before_it_is_felt() {
         (moved, step(&mut balancer, [None; 2], [1.0; 2])),
         (1, (3, 0))
     );
-    // What was felt is remembered by the next one, too, for the cores that both have.
+    // A new balancer continues with the observations of the cores that both have.
     for _ in 0..40 {
         step(&mut balancer, [Some(0.3), Some(1.0)], [1.0; 2]);
     }
@@ -215,9 +218,10 @@ fn what_is_known_of_others_counts_before_it_is_felt() {
     );
 }
 
-/// Where every core has who fires for long, what waits is moved to and fro. Nothing is added to that.
+/// If every core has long firings, the runtime moves ready actors back and forth. The balancer must
+/// not add to that.
 #[test]
-fn what_is_moved_again_and_again_is_left_alone() {
+fn repeated_moves_by_the_runtime_are_not_reversed() {
     let busy = [0.3, 0.3, 0.9, 0.9];
     let mut balancer = balancer(vec![0, 0, 0, 1]);
     let step = Duration::from_millis(100);
@@ -234,9 +238,9 @@ fn what_is_moved_again_and_again_is_left_alone() {
     assert!(moves < 8, "{moves}"); // in two minutes
 }
 
-/// Once in a while is not again and again: what is moved then is put back as soon as the first time.
+/// Rare moves by the runtime do not count as repeated: each is reversed as soon as the first one.
 #[test]
-fn what_is_moved_seldom_is_put_back_soon() {
+fn rare_moves_by_the_runtime_are_reversed_soon() {
     let busy = [0.3, 0.3, 0.6];
     let mut balancer = balancer(vec![0, 0, 1]);
     let step = Duration::from_millis(200);
@@ -247,7 +251,7 @@ fn what_is_moved_seldom_is_put_back_soon() {
         });
         all.collect::<Vec<_>>()
     };
-    // As good as before each time, so that no move of ours is judged in between.
+    // As good as before each time, so that no move of the balancer is checked in between.
     for round in 0..12 {
         let other = round % 2;
         balancer.set_placement(vec![1 - other, 1 - other, other]);
@@ -257,9 +261,10 @@ fn what_is_moved_seldom_is_put_back_soon() {
     assert_eq!(moved(&mut balancer, 6), [(1, 0)]);
 }
 
-/// Who computes for most of the time in long firings has his core alone, though it is not all of it.
+/// An actor that computes most of the time, in long firings, gets a core of its own even if it does
+/// not fill it.
 #[test]
-fn who_fires_for_long_is_left_alone() {
+fn an_actor_with_long_firings_keeps_a_core_of_its_own() {
     let mut busy = vec![0.1; 12];
     busy.push(0.8);
     let moves = |long: bool| {
@@ -280,9 +285,9 @@ fn who_fires_for_long_is_left_alone() {
     assert_eq!(moves(false), 2);
 }
 
-/// What is found by a search that took its time is about where they were then.
+/// The result of a slow search is about an earlier placement.
 #[test]
-fn what_was_found_for_where_they_are_no_more_is_dropped() {
+fn the_result_of_a_search_for_an_earlier_placement_is_dropped() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let mut balancer = balancer(vec![0, 0, 1, 1]);
     let step = Duration::from_millis(20);
@@ -301,7 +306,7 @@ fn what_was_found_for_where_they_are_no_more_is_dropped() {
 }
 
 #[test]
-fn a_guess_is_mended_soon_and_what_was_known_later() {
+fn an_estimated_placement_is_corrected_earlier_than_a_measured_one() {
     let busy = [1.0, 1.0, 1.0, 5.0];
     let step = Duration::from_millis(4);
     let first_move = |mut balancer: Balancer| {
@@ -318,7 +323,7 @@ fn a_guess_is_mended_soon_and_what_was_known_later() {
 }
 
 #[test]
-fn noise_makes_nothing_swing() {
+fn noise_causes_no_oscillation() {
     let mut balancer = balancer(vec![0, 0, 1, 1]);
     let mut seed = 7u64;
     let mut moves = 0;
@@ -333,8 +338,8 @@ fn noise_makes_nothing_swing() {
 }
 
 #[test]
-fn measurements_that_follow_the_move_are_not_chased() {
-    // Whatever actor sits on worker 0 looks heavy: no placement helps, and each looks worth leaving.
+fn loads_that_depend_on_the_placement_cause_no_oscillation() {
+    // The actor on worker 0 always looks heavy: no placement helps, and each looks worth leaving.
     let mut balancer = balancer(vec![0, 0, 1, 1]);
     let mut moves = 0;
     for _ in 0..200 {
@@ -346,7 +351,7 @@ fn measurements_that_follow_the_move_are_not_chased() {
         let sample = measured(&busy, &placement, Duration::from_millis(50));
         moves += usize::from(!sampled(&mut balancer, &sample).is_empty());
     }
-    // Ten seconds; without holding back there would be thirty.
+    // Ten seconds; without longer waits there would be thirty.
     assert!(moves <= 8, "{moves}");
 }
 
@@ -373,7 +378,7 @@ fn an_idle_application_is_left_alone() {
 }
 
 #[test]
-fn where_nothing_can_gain_enough_nothing_is_searched() {
+fn no_search_without_a_possible_gain() {
     let searches = |placement: [u32; 4]| {
         let mut balancer = balancer(placement.to_vec());
         let sample = measured(&[1.0, 1.1, 1.0, 1.0], &placement, Duration::from_millis(20));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! When others see what an actor has put and got: rates that can be computed by hand.
+//! When the other end of a channel sees what an actor has put or got: rates computed by hand.
 
 use crate::*;
 
-/// Two actors in a row, both of 10 us a firing and a hundred firings a unit, with channels of this capacity between
-/// them that carry an element a firing.
+/// A pipeline of actors with 10 us per firing and 100 firings per unit, and channels of these
+/// capacities that carry one element per firing.
 fn row(capacities: &[f64]) -> Mix {
     let actor = |name: &str| Actor {
         name: name.to_string(),
@@ -35,7 +35,7 @@ fn row(capacities: &[f64]) -> Mix {
     }
 }
 
-/// Two cores, whose workers do not sleep while they wait.
+/// Two cores whose workers never sleep.
 fn awake() -> Machine {
     let mut machine = Machine::with_topology(2, 1, 2, 2);
     machine.costs.spin = 1e9;
@@ -49,28 +49,29 @@ fn near(capacities: &[f64], placement: &[u32], should: f64) {
     assert!((is / should - 1.0).abs() < 0.03, "{is}, not {should}");
 }
 
-/// One fills a half while the other empties the other half.
+/// One actor fills one half while the other empties the other half.
 #[test]
-fn half_a_channel_is_handed_over_at_once() {
+fn half_a_channel_is_published_at_once() {
     near(&[8.0], &[0, 1], 1000.0);
     near(&[8.0, 8.0], &[0, 1], 1000.0);
     near(&[800.0, 800.0], &[0, 1], 1000.0);
 }
 
-/// Of the large channel half would be 400 elements, so they are pushed when the turn is over, since the small one is
-/// full. By then the other has waited for the second half of it: 8 firings in the time of 12.
+/// Half of the large channel would be 400 elements; they are pushed at the end of the turn, when
+/// the small channel is full. By then the other actor has waited for its second half: 8 firings in
+/// the time of 12.
 #[test]
-fn a_large_channel_is_seen_late_beside_a_small_one() {
+fn a_large_channel_is_published_late_if_another_one_is_small() {
     for channels in [[8.0, 800.0], [800.0, 8.0]] {
         near(&channels, &[0, 1], 1000.0 * 8.0 / 12.0);
-        // On one core nobody can look in between.
+        // On one core the order makes no difference.
         near(&channels, &[0, 0], 500.0);
     }
 }
 
-/// Whatever the sizes, nobody waits for ever: what is not half of a channel is seen when the turn is over.
+/// Less than half of a channel becomes visible at the end of the turn, so no actor waits forever.
 #[test]
-fn less_than_half_of_a_channel_is_seen_in_the_end() {
+fn less_than_half_of_a_channel_is_published_at_the_end_of_the_turn() {
     for small in [1.0, 2.0, 3.0, 5.0, 8.0] {
         for large in [2.0, 7.0, 64.0, 1e9] {
             for how in [Scheduling::EventDriven, Scheduling::RoundRobin] {

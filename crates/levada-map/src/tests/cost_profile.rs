@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Costs that vary along the stream, simulated: rates that can be computed by hand, and courses that are anything.
+//! Simulation with cost profiles: rates computed by hand, and random profiles.
 
 use crate::random::{self, Random};
 use crate::*;
 
-/// Two actors in a row, each of a millisecond a unit in the mean, but where one takes one and a half the other takes a
-/// half; a course is two units.
+/// Two actors in a pipeline with a mean of 1 ms per unit. While one takes 1.5 ms, the other takes
+/// 0.5 ms; the profile covers two units.
 fn opposite(capacity: f64) -> App {
     let actor = |name: &str| Actor {
         name: name.to_string(),
@@ -51,21 +51,21 @@ fn near(is: f64, should: f64) {
 }
 
 #[test]
-fn what_is_heavy_here_and_there_holds_up_who_shares_a_small_channel() {
+fn opposite_cost_peaks_stall_a_small_channel() {
     for how in [Scheduling::EventDriven, Scheduling::RoundRobin] {
         let rate = |capacity, placement: &[u32]| rates(vec![opposite(capacity)], placement, how)[0];
-        // The slower of both, everywhere.
+        // The rate of the slower actor at each position.
         near(rate(8.0, &[0, 1]), 1e9 / 1.5e6);
-        // Room for two courses evens it out, and one core does all of it anyway.
+        // Room for two profiles evens it out; a single core does all the work in any case.
         near(rate(400.0, &[0, 1]), 1e9 / 1e6);
         near(rate(8.0, &[0, 0]), 1e9 / 2e6);
         near(rate(400.0, &[0, 0]), 1e9 / 2e6);
     }
 }
 
-/// Each on a core of its own: one begins where it is slow, the other where it is fast.
+/// Two applications with a core each: one starts at a slow position, the other at a fast one.
 #[test]
-fn an_application_begins_where_it_is_told_to() {
+fn an_application_starts_at_the_given_position() {
     let apps = [0.0, 1000.0].map(|begin| {
         let mut app = opposite(8.0);
         app.actors.truncate(1);
@@ -79,15 +79,16 @@ fn an_application_begins_where_it_is_told_to() {
     let begun = simulate(&mix(apps.to_vec()), &machine, &[0, 1], how, 30);
     assert!(!begun.whole);
     near(begun.rates[0], 1e9 / 1.5e6);
-    // No more than the mean is told of less than a course.
+    // Less than a profile: only the mean rate is known.
     near(begun.rates[1], 1e9 / 1e6);
     let made = rates(apps.to_vec(), &[0, 1], how);
     made.into_iter().for_each(|rate| near(rate, 1e9 / 1e6));
 }
 
-/// Wherever counting ends: here it would be at twice the mean, or at none.
+/// Whole profiles are counted: otherwise the rate would be twice the mean or 0, depending on where
+/// counting ends.
 #[test]
-fn rates_are_those_of_whole_courses() {
+fn rates_cover_whole_profiles() {
     let mut long = opposite(8.0);
     long.actors.truncate(1);
     long.channels.clear();
@@ -109,14 +110,14 @@ fn rates_are_those_of_whole_courses() {
             let again = simulate_until_settled(&mix, &machine, &[0], how, steps);
             assert_eq!(made, again);
         }
-        // Too little for a course: what there was is told, as such.
+        // Less than a profile: the result says so.
         assert!(!simulate(&mix, &machine, &[0], how, 3).whole);
     }
 }
 
-/// A course that costs the same everywhere changes nothing; with any other it goes on.
+/// A constant profile changes nothing; any other one still terminates.
 #[test]
-fn any_course_is_simulated() {
+fn any_profile_can_be_simulated() {
     let machine = Machine::with_topology(4, 1, 4, 4);
     let how = Scheduling::EventDriven;
     for seed in 0..12 {
@@ -144,10 +145,10 @@ fn any_course_is_simulated() {
     }
 }
 
-/// Two actors of equal costs hardly wait for each other where both take the same each time; where they do not they wait, and
-/// one core does in the mean what it did.
+/// Two actors of equal cost hardly wait for each other. With a spread they do on two cores; on one
+/// core the mean stays the same.
 #[test]
-fn costs_that_vary_from_step_to_step_hold_up_who_shares_a_channel() {
+fn varying_step_costs_stall_a_channel() {
     let rate = |scatter: f64, placement: &[u32]| {
         let mut app = opposite(8.0);
         let even = vec![("a", vec![1.0]), ("b", vec![1.0])];

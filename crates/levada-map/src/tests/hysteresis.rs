@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether what runs stays where it is beside other programs, whose share of each core is another one in each sample:
-//! a simulated course of measurements, of minutes.
+//! Stability while other programs use a varying share of each core: minutes of simulated
+//! measurements.
 
 use crate::{
     Actor, App, Balancer, Channel, Graph, Link, Machine, Mix, Sample, SearchResult, remap,
@@ -8,9 +8,9 @@ use crate::{
 use std::time::Duration;
 
 const CORES: usize = 2;
-/// So many chains of a source, a stage that computes, and a sink.
+/// The number of pipelines of a source, a computing stage and a sink.
 const CHAINS: usize = 6;
-/// What the first and the last take, as a part of what the stage does.
+/// The work of the source and the sink, relative to the stage.
 const LITTLE: f64 = 1e-4;
 
 struct Random(u64);
@@ -28,27 +28,28 @@ impl Random {
     }
 }
 
-/// What runs beside other programs.
-struct CostProfile {
+/// An application that shares the cores with other programs.
+struct Scenario {
     random: Random,
     balancer: Balancer,
-    /// What each stage would take of a core, if it had all that it wants.
+    /// The fraction of a core that each stage would use if it were available.
     wants: f64,
-    /// For how many samples more others leave about as much as before, and what that is.
+    /// For each core, how many more samples the available fraction stays near a value, and that
+    /// value.
     lasts: [(u32, f64); CORES],
     round: u64,
     seconds: f64,
     moves: usize,
-    /// Where all are promised what they want the mapper is asked where they go.
+    /// The mix, if all applications have reserved rates and the mapper decides about moves.
     promised: Option<Mix>,
-    /// How often it has moved some.
+    /// How often the mapper has moved actors.
     mapped: usize,
 }
 
-/// Units a second of what is promised.
+/// Reserved rate in units per second.
 const RATE: f64 = 100.0;
 
-/// These chains, promised what they want.
+/// The pipelines with reserved rates for all that they need.
 fn promised(wants: f64) -> Mix {
     let actor = |name: &str, part: f64| Actor {
         name: name.to_string(),
@@ -83,15 +84,15 @@ fn promised(wants: f64) -> Mix {
     }
 }
 
-impl CostProfile {
-    fn of_promised(seed: u64, wants: f64) -> CostProfile {
-        CostProfile {
+impl Scenario {
+    fn of_promised(seed: u64, wants: f64) -> Scenario {
+        Scenario {
             promised: Some(promised(wants)),
-            ..CostProfile::new(seed, wants)
+            ..Scenario::new(seed, wants)
         }
     }
 
-    /// The mapper says where they go, when the balancer has found something.
+    /// The mapper decides when the balancer has found an improvement.
     fn ask(&mut self, found: &SearchResult) -> Vec<(usize, u32)> {
         let Some(mix) = &self.promised else {
             return Vec::new();
@@ -119,14 +120,14 @@ impl CostProfile {
         moves
     }
 
-    fn new(seed: u64, wants: f64) -> CostProfile {
+    fn new(seed: u64, wants: f64) -> Scenario {
         let placement = (0..CHAINS as u32 * 3).map(|a| a % 3 % CORES as u32);
-        // The stages are evenly spread already.
+        // The stages are spread evenly at the start.
         let placement = placement.enumerate().map(|(i, w)| match i % 3 {
             1 => (i / 3 % CORES) as u32,
             _ => w,
         });
-        CostProfile {
+        Scenario {
             random: Random(seed),
             balancer: Balancer::new(Machine::new(CORES), placement.collect())
                 .with_measured_placement(),
@@ -140,8 +141,9 @@ impl CostProfile {
         }
     }
 
-    /// What others leave of a core now: around what they do for a while, and another part in each sample, since they
-    /// and we take turns of some milliseconds.
+    /// The fraction of a core that is available in this sample: varies from sample to sample around
+    /// a value that lasts for a while, since the kernel alternates programs in slices of
+    /// milliseconds.
     fn available(&mut self, core: usize, range: [f64; 2]) -> f64 {
         let (samples, about) = &mut self.lasts[core];
         if *samples == 0 {
@@ -152,7 +154,8 @@ impl CostProfile {
         (*about * self.random.within([0.6, 1.4])).clamp(0.03, 1.0)
     }
 
-    /// One sample, while others leave between so and so much of each core; how many actors it moves.
+    /// A sample in which other programs leave a fraction within the given range of each core;
+    /// returns the number of moved actors.
     fn step(&mut self, ranges: [[f64; 2]; CORES]) -> usize {
         self.round += 1;
         let elapsed = Duration::from_millis(150 + self.round * 61 % 100);
@@ -173,7 +176,7 @@ impl CostProfile {
             let stages: Vec<usize> = stages.filter(|a| seats[*a] == core as u32).collect();
             let all = elapsed.as_nanos() as f64;
             let wants = self.wants * stages.len() as f64;
-            // Who does not get all comes to turns that are no equal parts in so short a time; and a turn that lasts is
+            // On a scarce core the slices of a short interval are unequal, and a slice may be
             // counted in this sample or in the next one.
             let scarce = wants > left;
             let about = if scarce { [0.5, 1.5] } else { [0.9, 1.1] };
@@ -201,7 +204,7 @@ impl CostProfile {
             Some(found) => self.balancer.moves(found),
             None => Vec::new(),
         };
-        // Wherever who does next to nothing is, it makes no core less busy.
+        // Moving an actor without work relieves no core.
         let few = moves.iter().all(|(actor, _)| actor % 3 == 1);
         assert!(few || self.promised.is_some(), "{moves:?}");
         self.moves += moves.len();
@@ -209,7 +212,7 @@ impl CostProfile {
         moves.len()
     }
 
-    /// How many actors are moved in so many seconds.
+    /// The number of actors moved within this time.
     fn moves(&mut self, seconds: f64, ranges: [[f64; 2]; CORES]) -> usize {
         let (until, before) = (self.seconds + seconds, self.moves);
         while self.seconds < until {
@@ -224,24 +227,25 @@ impl CostProfile {
     }
 }
 
-/// Who takes all that he gets is nowhere better off: what others leave of a core is what is had of it, there as here.
+/// Applications that use all available time gain nothing by moving: each core gives them what other
+/// programs leave.
 #[test]
-fn what_takes_all_that_others_leave_is_not_moved_to_and_fro() {
+fn no_oscillation_on_saturated_cores() {
     for left in [[0.10, 0.25], [0.4, 1.0], [0.05, 0.9]] {
         for seed in 0..8 {
-            let moves = CostProfile::new(seed, 1.0).moves(300.0, [left; CORES]);
+            let moves = Scenario::new(seed, 1.0).moves(300.0, [left; CORES]);
             println!("left {left:?}, course {seed}: {moves} moves");
             assert!(moves <= 2, "{moves} with {left:?} in course {seed}");
         }
     }
 }
 
-/// Where there is enough for all most of the time, what others take for a moment is not run after.
+/// With sufficient capacity most of the time, short bursts of other programs are not followed.
 #[test]
-fn what_has_enough_is_not_moved_after_what_others_take_for_a_moment() {
+fn short_bursts_of_other_programs_are_not_followed() {
     for left in [[0.5, 0.9], [0.3, 0.8]] {
         for seed in 0..8 {
-            let moves = CostProfile::new(seed, 0.12).moves(300.0, [left; CORES]);
+            let moves = Scenario::new(seed, 0.12).moves(300.0, [left; CORES]);
             println!("left {left:?}, course {seed}: {moves} moves");
             assert!(
                 moves <= 6 * CHAINS,
@@ -251,17 +255,17 @@ fn what_has_enough_is_not_moved_after_what_others_take_for_a_moment() {
     }
 }
 
-/// What others take for longer is followed, also after minutes in which nothing of that kind was worth a move.
+/// Lasting changes are followed, even after minutes without any worthwhile move.
 #[test]
-fn what_others_take_for_longer_is_followed_within_seconds() {
+fn lasting_changes_are_followed_within_seconds() {
     for seed in 0..8 {
-        let mut course = CostProfile::new(seed, 0.15);
+        let mut course = Scenario::new(seed, 0.15);
         let (all, little) = ([0.9, 1.0], [0.2, 0.3]);
         course.moves(300.0, [all; CORES]);
         assert_eq!([0, 1].map(|core| course.stages_on(core)), [3, 3]);
         course.moves(10.0, [all, little]);
         assert!(course.stages_on(1) <= 2, "{seed}: {}", course.stages_on(1));
-        // And there, nothing goes on moving.
+        // And then nothing moves any more.
         let moves = course.moves(120.0, [all, little]);
         println!("course {seed}: {moves} moves beside others");
         assert!(moves <= CHAINS, "{moves} in course {seed}");
@@ -270,13 +274,13 @@ fn what_others_take_for_longer_is_followed_within_seconds() {
     }
 }
 
-/// Who is promised a rate is not sent to and fro by the mapper either: where it cannot have that on what others leave, one
-/// placement looks better now and another one then, but after longer and longer only, up to a minute.
+/// Nor does the mapper move applications with reserved rates back and forth. If the rates cannot be
+/// met, one placement looks better now and another one later; the hold time grows up to a minute.
 #[test]
-fn what_is_promised_is_moved_back_after_longer_each_time() {
+fn reversals_with_reserved_rates_wait_longer_each_time() {
     for left in [[0.3, 0.8], [0.05, 0.9]] {
         for seed in 0..4 {
-            let mut course = CostProfile::of_promised(seed, 0.2);
+            let mut course = Scenario::of_promised(seed, 0.2);
             let moves = course.moves(300.0, [left; CORES]);
             let mapped = course.mapped;
             println!("left {left:?}, course {seed}: mapped {mapped} times, {moves} moves");
@@ -285,11 +289,11 @@ fn what_is_promised_is_moved_back_after_longer_each_time() {
     }
 }
 
-/// And what others take for longer is followed for it as well.
+/// Lasting changes are followed for reserved rates as well.
 #[test]
-fn what_others_take_from_promises_is_followed_within_seconds() {
+fn lasting_changes_are_followed_with_reserved_rates() {
     for seed in 0..4 {
-        let mut course = CostProfile::of_promised(seed, 0.15);
+        let mut course = Scenario::of_promised(seed, 0.15);
         let (all, little) = ([0.9, 1.0], [0.2, 0.3]);
         course.moves(60.0, [all; CORES]);
         assert_eq!([0, 1].map(|core| course.stages_on(core)), [3, 3]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Descriptions and placements there and back; what is wrong in them is said.
+//! Descriptions and placements: reading, writing, and error messages.
 
 use crate::io::*;
 use crate::random::{self, Random};
@@ -35,7 +35,7 @@ fn a_description_is_read() {
 }
 
 #[test]
-fn priorities_are_those_that_workers_tell_apart() {
+fn priorities_are_clamped() {
     for (written, is) in [(9, 3), (4, 3), (3, 3), (0, 0), (-4, -4), (-5, -4)] {
         let text = TWO.replace("promise", &format!("priority = {written}\npromise"));
         assert_eq!(read_description(&text).unwrap().mix.apps[0].priority, is);
@@ -43,7 +43,7 @@ fn priorities_are_those_that_workers_tell_apart() {
 }
 
 #[test]
-fn what_is_described_is_read_back_the_same() {
+fn a_description_is_read_back_unchanged() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let (apps, actors) = (1 + random.below(5), 5 + random.below(30));
@@ -64,7 +64,7 @@ fn what_is_described_is_read_back_the_same() {
             rates,
         };
         let back = read_description(&description_text(&described)).unwrap();
-        // The order of exclusive cores means nothing.
+        // The order of exclusive cores has no meaning.
         described.mix.exclusive.sort();
         let mut sorted = back.clone();
         sorted.mix.exclusive.sort();
@@ -72,9 +72,9 @@ fn what_is_described_is_read_back_the_same() {
     }
 }
 
-/// Instances begin at different places of it.
+/// Instances start at different positions of the profile.
 #[test]
-fn a_course_is_read_and_read_back_the_same() {
+fn a_profile_is_read_back_unchanged() {
     let text = with_course("course_units = 6", "[100, 0.5, 250]");
     let read = read_description(&text).unwrap();
     let courses: Vec<&CostProfile> = read.mix.apps.iter().flat_map(|a| &a.cost_profile).collect();
@@ -87,7 +87,7 @@ fn a_course_is_read_and_read_back_the_same() {
     let written = description_text(&read);
     assert!(written.contains("course = [100, 0.5, 250] }"), "{written}");
     assert_eq!(read_description(&written).unwrap(), read);
-    // From the middle, and around the end.
+    // From the middle, and across the end.
     let text = with_course(
         "course_units = 6\ncourse_begin = 4\ncourse_scatter = 0.5",
         "[1, 2]",
@@ -102,7 +102,7 @@ fn a_course_is_read_and_read_back_the_same() {
 }
 
 #[test]
-fn a_course_that_makes_no_sense_is_refused() {
+fn an_invalid_profile_is_refused() {
     let units = "course_units = 6";
     for (keys, costs, said) in [
         (
@@ -168,7 +168,7 @@ fn a_course_that_makes_no_sense_is_refused() {
     );
 }
 
-/// The first actor's.
+/// Of the first actor.
 fn with_course(keys: &str, costs: &str) -> String {
     let text = TWO.replace("promise = 10", keys);
     text.replace(
@@ -178,7 +178,7 @@ fn with_course(keys: &str, costs: &str) -> String {
 }
 
 #[test]
-fn a_placement_is_given_back() {
+fn a_placement_is_read_back_unchanged() {
     let mut read = read_description(TWO).unwrap();
     let placement = map(&read.mix, &read.machine, Strategy::Levada).unwrap();
     let text = placement_text(&read.mix, &placement);
@@ -187,7 +187,7 @@ fn a_placement_is_given_back() {
     for strategy in Strategy::ALL {
         assert_eq!(map(&read.mix, &read.machine, strategy).unwrap(), placement);
     }
-    // Edited: one line is changed, the others are taken away.
+    // Edited: one line is changed, the others are deleted.
     let mut edited = read_description(TWO).unwrap();
     let named = read_placement("[radio-2]\nin = 3\n").unwrap();
     edited.mix.pin(&named, 4).unwrap();
@@ -220,7 +220,7 @@ fn mappings_of_orcc_are_read() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_have_messages() {
     let with = |from: &str, to: &str| TWO.replace(from, to);
     for (text, said) in [
         ("".to_string(), "machine"),
@@ -240,7 +240,7 @@ fn what_is_wrong_is_said() {
         ("reserved = [0]\n[machine]\ncores = 1\n[[app]]\nname = \"a\"\nactor = [{ name = \"b\", time_ns = 1 }]".into(), ""),
         ("[machine]\ncores = 2\n".to_string(), "nothing to map"),
         ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\n".to_string(), "a has no actors"),
-        // Refused at once, before they fill the memory.
+        // Refused before memory is allocated for the instances.
         ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = []".to_string(), "a has no actors"),
         ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = [{ name = \"b\", time_ns = 1 }]".to_string(), "more than 1048576 actors"),
         ("[machine]\ncores = 2\n[[app]]\nname = \"app0\"\nactor = [{ name = \"b\", time_ns = 1 }]\n[random]\napps = 2\nactors = 4".to_string(), "two applications app0"),
@@ -254,7 +254,7 @@ fn what_is_wrong_is_said() {
                 assert!(problem.what.contains(said), "{problem} has no {said}");
                 assert!(!problem.help.is_empty());
             }
-            // What is described well may still leave no core.
+            // A valid description may still leave no core.
             Ok(read) => {
                 let problem = map(&read.mix, &read.machine, Strategy::Levada).unwrap_err();
                 let said = "no core is left for a: all are reserved";
@@ -289,7 +289,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn who_names_what_is_not_there_is_told_what_is() {
+fn an_unknown_name_lists_the_known_ones() {
     let actors = r#"actor = [{ name = "in", time_ns = 1 }, { name = "out", time_ns = 1 }]"#;
     let other =
         format!("{TWO}\n[[app]]\nname = \"tv\"\nactor = [{{ name = \"in\", time_ns = 1 }}]");
@@ -333,9 +333,9 @@ fn who_names_what_is_not_there_is_told_what_is() {
     }
 }
 
-/// As large as a text may be, with the same actor and the same core again and again.
+/// A text of the maximum size that repeats the same actor and core.
 #[test]
-fn what_is_said_very_often_takes_no_longer_than_its_text() {
+fn a_long_placement_takes_linear_time() {
     let start = std::time::Instant::now();
     let actors: Vec<String> = (0..1000)
         .map(|i| format!("{{ name = \"a{i}\", time_ns = 1 }}"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mixes of applications: those of the paper, large ones, ones of which the rates can be computed by hand, and mixes that make
-//! no sense.
+//! Mixes of applications: those of the paper, large ones, mixes whose rates can be computed by
+//! hand, and invalid ones.
 
 use super::random_mixes::scene;
 use crate::random::{Random, mix as random_mix};
@@ -10,20 +10,20 @@ pub(crate) fn rates(mix: &Mix, machine: &Machine, placement: &[u32], steps: usiz
     simulate(mix, machine, placement, Scheduling::EventDriven, steps).rates
 }
 
-/// The mean gain of one over the other, over all applications.
+/// The geometric mean of the gains over all applications.
 fn gain(one: &[f64], other: &[f64]) -> f64 {
     let logs = one.iter().zip(other).map(|(a, b)| (a / b).ln());
     (logs.sum::<f64>() / one.len() as f64).exp()
 }
 
-/// Neither a gain of little, nor one for which most of the work would have to move.
+/// Neither for a small gain, nor if most of the work would have to move.
 #[test]
-fn what_gains_less_than_it_costs_is_left_where_it_is() {
+fn a_gain_below_the_cost_of_moving_moves_nothing() {
     let machine = Machine::with_topology(2, 1, 2, 2);
     for (times, current, better, gain) in [
-        // Moving the small one would make the busiest core 4 % less busy.
+        // Moving the small one would relieve the busiest core by 4 %.
         ([10.0, 9.4, 0.4, 0.2], [0, 1, 0, 1], [0, 1, 1, 1], 1.04),
-        // Swapping two would make it 9 % less busy, and would move half of the work.
+        // Swapping two would relieve it by 9 %, but move half of the work.
         ([5.0, 6.0, 5.0, 4.0], [0, 0, 1, 1], [0, 1, 0, 1], 1.10),
     ] {
         let mut mix = of(vec![app("a", &times)]);
@@ -37,13 +37,13 @@ fn what_gains_less_than_it_costs_is_left_where_it_is() {
         let now = current.map(Some);
         assert_eq!(remap(&mix, &machine, &now).unwrap(), current);
     }
-    // And what gains more is moved.
+    // A larger gain causes a move.
     let mix = of(vec![app("a", &[10.0, 9.0, 1.0, 1.0])]);
     let now = [0, 1, 0, 0].map(Some);
     assert_ne!(remap(&mix, &machine, &now).unwrap(), [0, 1, 0, 0]);
 }
 
-/// Actors in a row, of these many milliseconds a unit.
+/// A pipeline of actors with these milliseconds per unit.
 pub(crate) fn app(name: &str, times: &[f64]) -> App {
     let actor = |(i, ms): (usize, &f64)| Actor {
         name: format!("{name}{i}"),
@@ -77,9 +77,9 @@ pub(crate) fn of(apps: Vec<App>) -> Mix {
     }
 }
 
-/// Nobody is placed where he holds the others up so that time passes for him.
+/// No actor is placed where its long firings delay others.
 #[test]
-fn a_long_firing_beside_short_ones_has_a_core_to_itself() {
+fn an_actor_with_long_firings_gets_a_core_of_its_own() {
     let machine = Machine::with_topology(2, 1, 2, 2);
     let mut audio = app("audio", &[200e-6, 200e-6]);
     for actor in &mut audio.actors {
@@ -95,7 +95,7 @@ fn a_long_firing_beside_short_ones_has_a_core_to_itself() {
     assert_ne!(placement[0], placement[2]);
 }
 
-/// A search that tries all swaps as long as one helps would take minutes here.
+/// Trying all swaps would take minutes here.
 #[test]
 fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
     let machine = Machine::with_topology(2, 1, 2, 2);
@@ -107,9 +107,10 @@ fn thousands_of_actors_on_two_cores_are_mapped_evenly() {
     assert!(bottleneck(&graph, &machine, &placed) < even);
 }
 
-/// A core that the higher priority takes as a whole is none for the others, promised or not.
+/// A core that a higher priority uses up is not available to others, with or without a reserved
+/// rate.
 #[test]
-fn nobody_is_put_where_a_higher_priority_leaves_nothing() {
+fn no_actor_is_placed_on_a_core_that_a_higher_priority_uses_up() {
     let machine = Machine::new(2);
     let mut apps: Vec<App> = ["a", "b", "c", "d"]
         .map(|name| app(name, &[1e-5, 1.5, 1e-4]))
@@ -119,7 +120,7 @@ fn nobody_is_put_where_a_higher_priority_leaves_nothing() {
         apps[1].promise = promise;
         apps[2].promise = promise;
         let mix = of(apps.clone());
-        // As mapped anew, and as it is when the fourth comes.
+        // For a new mix, and when the fourth application is loaded.
         let anew = map(&mix, &machine, Strategy::Levada).unwrap();
         let three = map(&of(apps[..3].to_vec()), &machine, Strategy::Levada).unwrap();
         let current: Vec<Option<u32>> = three.into_iter().map(Some).chain([None; 3]).collect();
@@ -146,7 +147,7 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
     let mut slow = machine.clone();
     slow.cores[1].speed = 0.5;
     near(rates(&alone, &slow, &[0, 1], 20_000)[0], 125.0);
-    // Two equal ones on one core get half each, whatever chooses.
+    // Two equal applications on one core get half each, under any policy.
     let two = of(vec![app("a", &[5.0]), app("b", &[5.0])]);
     for scheduling in [Scheduling::EventDriven, Scheduling::RoundRobin] {
         let made = simulate(&two, &machine, &[0, 0], scheduling, 40_000);
@@ -155,7 +156,8 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
         near(made.busy[0], 1.0);
         assert_eq!(made.busy[1], 0.0);
     }
-    // What hands little on, actor by actor, does not wait for a whole turn of the other at each of them.
+    // A pipeline with small channels does not wait for a whole turn of the other application at
+    // each actor.
     let mut pipeline = app("p", &[0.1; 10]);
     let little = |c: &mut Channel| c.capacity = c.elements / 8.0;
     pipeline.channels.iter_mut().for_each(little);
@@ -166,7 +168,7 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
         40_000,
     );
     assert!(made[1] > 400.0 && made[0] > 80.0, "{made:?}");
-    // While channels fill, those before the slowest do more than it can, which is no rate that lasts.
+    // While channels fill, actors before the slowest one exceed the sustainable rate.
     let mut works = vec![1.0; 300];
     works[299] = 20.0;
     let (long, many) = (of(vec![app("a", &works)]), Machine::new(300));
@@ -178,7 +180,8 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
     let made = simulate_until_settled(&long, &many, &places, how, 20_000);
     near(made.rates[0], 50.0);
     assert!(made.settled(0));
-    // The last of many have not fired when the time is over: it begins in the midst then.
+    // With many actors the last ones do not fire within the limit; the simulation restarts with
+    // half-full channels.
     let (long, many) = (of(vec![app("a", &[1.0; 1000])]), Machine::new(1000));
     let places: Vec<u32> = (0..1000).collect();
     let made = simulate(&long, &many, &places, how, 32 * 5_000);
@@ -186,7 +189,7 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
     let made = simulate_until_settled(&long, &many, &places, how, 5_000);
     near(made.rates[0], 1000.0);
     assert!(made.settled(0));
-    // Traffic: 25600 bytes a unit at 0.1 ns to each side are 2.56 us of 4 ms.
+    // Traffic: 25600 bytes per unit at 0.1 ns per byte and side are 2.56 us of 4 ms.
     let mut dear = machine.clone();
     dear.costs.byte = [40.0; 4];
     near(
@@ -196,8 +199,8 @@ fn the_simulator_gives_the_rates_that_can_be_computed_by_hand() {
 }
 
 #[test]
-fn who_waits_for_long_sleeps_and_must_be_woken() {
-    // One element goes around between two cores: each sleeps while the other computes.
+fn a_long_wait_costs_a_wake_up() {
+    // One element circulates between two cores: each sleeps while the other computes.
     let mut one = app("a", &[2.0, 2.0]);
     for actor in &mut one.actors {
         actor.firings = 20.0;
@@ -219,10 +222,10 @@ fn who_waits_for_long_sleeps_and_must_be_woken() {
     near(rate(&machine), 1e3 / (4.0 + 40.0 * 0.0003));
 }
 
-/// The sink of a pipeline takes a fiftieth of a core on which somebody else always has something to do: let in only after half a
-/// millisecond of his turn, it would come too late for its short channel.
+/// The sink of a pipeline uses 2 % of a core that another application keeps busy. If it had to wait
+/// half a millisecond for each turn, its short channel would fill.
 #[test]
-fn who_needs_little_of_a_core_does_not_wait_for_who_has_it() {
+fn a_light_actor_does_not_wait_for_a_full_turn() {
     let busy = app("busy", &[1.0]);
     let pipeline = |sink: f64| {
         let mut pipeline = app("pipeline", &[1.0, sink]);
@@ -239,14 +242,14 @@ fn who_needs_little_of_a_core_does_not_wait_for_who_has_it() {
     let rates = of(0.02);
     assert!(rates[1] > 950.0, "{rates:?}");
     assert!((rates[0] + 0.02 * rates[1]) > 960.0, "{rates:?}");
-    // Who takes a fifth waits as others do.
+    // With 20 % it waits as usual.
     let rates = of(0.2);
     assert!(rates[1] < 700.0, "{rates:?}");
 }
 
-/// A network whose channels hold less than its bursts is given room, whatever else runs meanwhile.
+/// A network whose channels hold less than its bursts gets larger ones, whatever else runs.
 #[test]
-fn who_is_stuck_is_given_room_beside_one_that_runs() {
+fn a_deadlocked_network_gets_larger_channels() {
     let machine = Machine::with_topology(2, 1, 2, 2);
     let mut tight = app("tight", &[1.0, 1.0, 1.0, 1.0]);
     let channel = |from, to, elements: f64| Channel {
@@ -256,7 +259,7 @@ fn who_is_stuck_is_given_room_beside_one_that_runs() {
         size: 4.0,
         capacity: 1.0,
     };
-    // Both ways to the last, of which one needs all of a unit before it gives anything.
+    // Two branches to the last actor, one of which needs a whole unit before it produces output.
     tight.actors[1].firings = 1.0;
     tight.channels = vec![
         channel(0, 1, 6400.0),
@@ -272,8 +275,8 @@ fn who_is_stuck_is_given_room_beside_one_that_runs() {
     assert!((beside / alone - 1.0).abs() < 0.05, "{beside} {alone}");
 }
 
-/// What table 1 of the paper mixes: a decoder of many unequal actors, and a smaller one. The weights are
-/// invented; the suite `map` of the benchmarks does the same with measured ones.
+/// The mixes of table 1 of the paper: a decoder of many unequal actors, and a smaller one. The
+/// weights are made up; the benchmark suite `map` uses measured ones.
 fn paper(large: usize, small: usize) -> Mix {
     let decoder = |i| {
         app(
@@ -294,7 +297,7 @@ fn paper(large: usize, small: usize) -> Mix {
 }
 
 #[test]
-fn a_global_balance_is_worth_what_the_paper_says() {
+fn global_balancing_gains_what_the_paper_reports() {
     let machine = Machine::new(8);
     for (large, small) in [(3, 5), (5, 3)] {
         let mix = paper(large, small);
@@ -304,8 +307,8 @@ fn a_global_balance_is_worth_what_the_paper_says() {
         };
         let mean = |rates: &[f64]| rates[..large].iter().sum::<f64>() / large as f64;
         let lb = of(Strategy::Lb);
-        // The paper's is 1.17. Here the large ones gain 1.84 and 1.95 with glb, and 1.40 and 1.54 with Levada, which sees
-        // to the small ones, too.
+        // The paper's gain is 1.17. Here the large applications gain 1.84 and 1.95 with glb, and
+        // 1.40 and 1.54 with Levada, which also serves the small ones.
         for (strategy, least) in [(Strategy::Glb, 1.75), (Strategy::Levada, 1.33)] {
             let gain = mean(&of(strategy)) / mean(&lb);
             println!(
@@ -343,7 +346,7 @@ fn exclusive_cores_and_pins_are_respected() {
 }
 
 #[test]
-fn who_has_cores_alone_beside_many_is_mapped_in_his_share_of_the_time_and_well() {
+fn applications_with_exclusive_cores_in_a_large_mix_are_mapped_well() {
     let machine = Machine::with_topology(100, 1, 8, 64);
     let mut mix = random_mix(&mut Random::new(1), 40, 1000);
     let alone: Vec<usize> = (0..10).collect();
@@ -365,7 +368,7 @@ fn who_has_cores_alone_beside_many_is_mapped_in_his_share_of_the_time_and_well()
     }
 }
 
-/// The busiest of a thousand cores, in shares of the lower bound, with ten thousand actors of so many applications.
+/// The load of the busiest of 1000 cores relative to the lower bound, with 10,000 actors.
 fn busiest_of_thousand(seed: u64, apps: usize) -> f64 {
     let machine = Machine::with_topology(1000, 1, 8, 64);
     let mix = random_mix(&mut Random::new(seed), apps, 10_000);
@@ -386,8 +389,8 @@ fn a_thousand_cores_are_mapped_evenly() {
     }
 }
 
-/// Actors that hand on as much as they compute: the lower bound knows nothing of that, but a fifth of all that is done is
-/// traffic. It counts where the pipeline is cut, and more between cores that are far apart.
+/// Actors with as much traffic as work: the lower bound ignores traffic, which is a fifth of all
+/// work. It counts where the pipeline is cut, more so between distant cores.
 #[test]
 fn pipelines_of_tiny_actors_are_cut_where_that_is_cheap() {
     for (seed, most) in [(1, 1.15), (2, 1.25), (3, 1.35)] {
@@ -396,8 +399,8 @@ fn pipelines_of_tiny_actors_are_cut_where_that_is_cheap() {
     }
 }
 
-/// Where there are too many actors to let the simulator choose, applications are kept on cores of their own as far
-/// as those are even.
+/// With too many actors for comparing all strategies, applications stay on cores of their own as
+/// far as these are even.
 #[test]
 fn applications_of_a_large_mix_are_kept_together() {
     let machine = Machine::with_topology(420, 1, 8, 64);
@@ -416,14 +419,14 @@ fn applications_of_a_large_mix_are_kept_together() {
 }
 
 #[test]
-fn no_order_of_fields_matters_to_a_lower_bound() {
+fn a_lower_bound_is_the_heaviest_actor() {
     let machine = Machine::new(3);
     let graph = of(vec![app("a", &[9.0, 1.0, 1.0])]).graph(&[1000.0]);
     assert_eq!(lower_bound(&graph, &machine), 9.0);
 }
 
 #[test]
-fn a_lower_bound_knows_what_is_pinned() {
+fn a_lower_bound_respects_pins() {
     let machine = Machine::new(3);
     let bound = |times: &[f64], pins: &[Option<u32>]| {
         let mut graph = of(vec![app("a", times)]).graph(&[1000.0]);
@@ -431,11 +434,11 @@ fn a_lower_bound_knows_what_is_pinned() {
         lower_bound(&graph, &machine)
     };
     let pinned = [Some(1), Some(1), None, None, None, None];
-    // What is pinned to one core; what is free fits beside it.
+    // The load pinned to one core; the free load fits elsewhere.
     assert_eq!(bound(&[4.0, 4.0, 1.0, 1.0, 2.0, 3.0], &pinned), 8.0);
-    // What is free has the other two.
+    // The free load has the other two cores.
     assert_eq!(bound(&[3.0, 4.0, 4.0, 4.0, 3.0, 3.0], &pinned), 7.0);
-    // And some of the third.
+    // And part of the third.
     assert_eq!(bound(&[1.0, 1.0, 4.0, 4.0, 4.0, 4.0], &pinned), 6.0);
     assert_eq!(bound(&[1.0, 1.0, 8.0, 4.0, 1.0, 1.0], &pinned), 8.0);
     let mut slow = machine.clone();
@@ -446,7 +449,7 @@ fn a_lower_bound_knows_what_is_pinned() {
 }
 
 #[test]
-fn cores_that_are_not_for_all_are_no_room_for_all() {
+fn exclusive_cores_do_not_count_for_other_applications() {
     let even = |name| app(name, &[1.0; 4]);
     let machine = Machine::new(8);
     let mut mix = of(vec![even("a"), even("b")]);
@@ -461,17 +464,17 @@ fn cores_that_are_not_for_all_are_no_room_for_all() {
     let best = map(&mix, &machine, Strategy::Levada).unwrap();
     let judged = |placement: &[u32]| load_to_lower_bound(&mix, &machine, placement).unwrap();
     assert!((judged(&best) - 1.0).abs() < 0.02, "{best:?}");
-    // Of four on two cores three are on one: that is seen, whatever the other does on its own.
+    // Three of four actors on one of two cores: this shows whatever the other application does.
     let mut worse = best.clone();
     worse[4..].copy_from_slice(&[6, 6, 6, 7]);
     assert!((judged(&worse) - 1.5).abs() < 0.02);
-    // And where three must be there, it cannot be better.
+    // If three must be there, it cannot be better.
     for actor in &mut mix.apps[1].actors[..3] {
         actor.pin = Some(6);
     }
     let pinned = map(&mix, &machine, Strategy::Levada).unwrap();
     assert!((load_to_lower_bound(&mix, &machine, &pinned).unwrap() - 1.0).abs() < 0.02);
-    // One that was recorded may be anywhere.
+    // A recorded placement may be anywhere.
     assert!(load_to_lower_bound(&mix, &machine, &[0; 8]).unwrap() >= 1.0);
 }
 
@@ -487,10 +490,10 @@ mod given {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever is described, either it is said what is wrong, or all is placed where it may be and
-        /// the simulator ends with numbers.
+        /// Any description is either refused with a message, or placed within its constraints and
+        /// simulated with finite rates.
         #[test]
-        fn whatever_is_given_is_mapped_or_refused(
+        fn any_input_is_mapped_or_refused(
             cores in 0usize..6,
             times in vec(
                 prop_oneof![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the crate as a whole.
+//! Tests of the whole crate.
 
 mod balance;
 mod channel_visibility;

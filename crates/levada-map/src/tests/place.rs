@@ -18,7 +18,7 @@ pub(crate) fn chain(busy: &[f64], bytes: f64) -> Graph {
     }
 }
 
-/// The best there is, by trying all.
+/// The optimum, by trying all placements.
 fn optimum(graph: &Graph, machine: &Machine) -> f64 {
     let actors = graph.busy.len();
     let mut placement = vec![0u32; actors];
@@ -120,7 +120,7 @@ fn larger_random_graphs_come_within_a_tenth_of_the_optimum() {
             .wrapping_add(1442695040888963407);
         (seed >> 33) % n
     };
-    // Too many placements for all to be tried by `place`, few enough to be tried here.
+    // Too many placements for `place` to try, few enough for this test.
     for round in 0..10 {
         let mut graph = chain(&[0.0; 11], 0.0);
         graph
@@ -143,8 +143,8 @@ fn larger_random_graphs_come_within_a_tenth_of_the_optimum() {
 }
 
 #[test]
-fn of_placements_as_good_the_one_with_less_traffic_is_taken() {
-    // 0,1 | 2,3 and 0,3 | 1,2 are as even; the first cuts one link, the second two.
+fn among_equal_placements_less_traffic_wins() {
+    // 0,1 | 2,3 and 0,3 | 1,2 are equally even; the first cuts one link, the second two.
     let mut graph = chain(&[10.0, 10.0, 10.0, 10.0], 0.01);
     graph.links[1].bytes = 0.015;
     let placement = place(&graph, &Machine::new(2));
@@ -152,8 +152,8 @@ fn of_placements_as_good_the_one_with_less_traffic_is_taken() {
 }
 
 #[test]
-fn what_moves_least_is_moved() {
-    // The same halves as now, but for one actor: not the other way around.
+fn the_fewest_moves_are_made() {
+    // The current halves except for one actor: not with exchanged workers.
     let graph = chain(&[4.0, 4.0, 4.0, 1.0, 1.0], 0.0);
     let placement = improve(&graph, &Machine::new(2), &[1, 1, 1, 0, 0]);
     assert_eq!(
@@ -174,9 +174,9 @@ fn traffic_between_workers_does_not_count_as_work() {
     assert_eq!(graph.clone().without_traffic(&machine, &[0, 0, 0]), graph);
 }
 
-/// What is taken off for traffic is put on again where an actor stays: it has to be what it was.
+/// The traffic that is subtracted is added again where an actor stays, so it must be the same.
 #[test]
-fn traffic_costs_no_more_than_actors_have_taken() {
+fn traffic_costs_no_more_than_actors_have_used() {
     let machine = Machine::new(2);
     let mut graph = chain(&[100.0, 100.0, 5.0], 200.0);
     graph.links[1].bytes = 40.0;
@@ -190,14 +190,14 @@ fn traffic_costs_no_more_than_actors_have_taken() {
     for (i, (own, traffic)) in own.iter().zip([17.5, 21.0, 3.5]).enumerate() {
         assert!((own + traffic - graph.busy[i]).abs() < 1e-9, "{own}");
     }
-    // Who has next to none says nothing, nor does a machine of which all is believed.
+    // Negligible traffic is ignored, and so is a machine with credible costs.
     graph.links[1].bytes = 0.1;
     graph.busy[2] = 1e-3;
     assert_eq!(graph.credible(&machine, &seats), machine);
 }
 
 #[test]
-fn feedback_and_odd_links_do_no_harm() {
+fn feedback_and_invalid_links_are_tolerated() {
     let mut graph = chain(&[1.0; 6], 1.0);
     for (from, to) in [(5, 0), (3, 3), (9, 1)] {
         graph.links.push(Link {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random mixes: no other strategy is better than Levada's own, and what is mapped stays where it is.
+//! Random mixes: no other strategy is better than Levada's, and mapping again moves nothing.
 //!
-//! LEVADA_MIXES=1000 tries 1000 of them, half as many of unequal ones, a quarter as many with narrow channels and in turn, an
-//! eighth as many of large ones, and a few of huge ones. The short form, without it, tries four, and of the seeds that once
-//! failed the first of each kind.
+//! LEVADA_MIXES=1000 tries 1000 mixes, half as many unequal ones, a quarter as many with narrow
+//! channels and with round robin, an eighth as many large ones, and some huge ones. Without it four
+//! are tried, and the first of the seeds of each kind that failed in the past.
 
 use crate::place::bounds::UpperBound;
 use crate::random::{Random, mix as random_mix};
@@ -18,7 +18,7 @@ pub(crate) fn mixes() -> u64 {
 
 const SHORT_FORM_MIXES: u64 = 4;
 
-/// Of the seeds that once failed: all of them in the long form, the first in the short one.
+/// Seeds that failed in the past: all of them in the long form, the first one in the short form.
 fn once_failed(seeds: &[u64]) -> impl Iterator<Item = u64> {
     let tried = match mixes() > SHORT_FORM_MIXES {
         true => seeds,
@@ -27,7 +27,7 @@ fn once_failed(seeds: &[u64]) -> impl Iterator<Item = u64> {
     tried.iter().copied()
 }
 
-/// A random machine and a random mix; now and then with cores that differ, or many applications.
+/// A random machine and a random mix, sometimes with unequal cores or many applications.
 pub(crate) fn scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed);
     let cores = 2 + random.below(11);
@@ -42,7 +42,7 @@ pub(crate) fn scene(seed: u64) -> (Machine, Mix) {
     (machine, random_mix(&mut random, apps, actors.min(160)))
 }
 
-/// More actors than all strategies are compared for.
+/// More actors than the limit for comparing all strategies.
 fn huge_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0xbb);
     let cores = [16, 32, 64, 100, 250, 500, 1000][random.below(7)];
@@ -51,7 +51,7 @@ fn huge_scene(seed: u64) -> (Machine, Mix) {
     (machine, random_mix(&mut random, apps, actors))
 }
 
-/// The same of more small applications than cores.
+/// The same with more small applications than cores.
 fn crowded_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0xc4);
     let cores = [2, 3, 4, 8, 16][random.below(5)];
@@ -60,7 +60,7 @@ fn crowded_scene(seed: u64) -> (Machine, Mix) {
     (machine, random_mix(&mut random, apps, actors))
 }
 
-/// More actors than are mended by the simulator's word.
+/// More actors than the limit for local search.
 fn large_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed);
     let cores = 8 + random.below(9);
@@ -69,8 +69,8 @@ fn large_scene(seed: u64) -> (Machine, Mix) {
     (machine, random_mix(&mut random, apps, actors))
 }
 
-/// Pipelines whose actors take from 10 us to 5 ms, and whose channels carry one element to a thousand for each unit: as many as
-/// there are firings, or each its own number.
+/// Pipelines whose actors take from 10 us to 5 ms, and whose channels carry 1 to 1000 elements per
+/// unit: as many as there are firings, or a number of their own.
 fn odd_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x0dd);
     let machine = Machine::with_topology([2, 3, 4, 6, 8, 12, 16][random.below(7)], 1, 8, 8);
@@ -105,7 +105,8 @@ fn odd_scene(seed: u64) -> (Machine, Mix) {
     (machine, mix)
 }
 
-/// Trees whose actors take from a microsecond to ten milliseconds, and whose channels hold a part of a unit, or hundreds.
+/// Trees whose actors take from 1 us to 10 ms, and whose channels hold part of a unit or hundreds
+/// of units.
 fn narrow_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x4a0);
     let machine = Machine::with_topology([2, 3, 4, 6, 8][random.below(5)], 1, 8, 8);
@@ -148,7 +149,7 @@ fn pipeline(
     (all, channels)
 }
 
-/// Two applications and up to so many less one more, each of them one to three times.
+/// Two to `most` + 1 applications, one to three instances of each.
 fn instances(random: &mut Random, most: usize, one: impl Fn(&mut Random) -> Parts) -> Mix {
     let mut mix = Mix::default();
     for number in 0..2 + random.below(most) {
@@ -169,8 +170,8 @@ fn instances(random: &mut Random, most: usize, one: impl Fn(&mut Random) -> Part
     mix
 }
 
-/// Under each of the other strategies, what Levada's own gains over it: all are as good as what `rates` says, those that are
-/// alike by what the slowest of them has.
+/// The gain of Levada's strategy over each other one, by the rates from `rates`; identical
+/// applications count by the slowest.
 fn gains(mix: &Mix, machine: &Machine, rates: impl Fn(&[u32]) -> Vec<f64>) -> Vec<f64> {
     let of = |strategy| rates(&map(mix, machine, strategy).unwrap());
     let own = of(Strategy::Levada);
@@ -179,7 +180,7 @@ fn gains(mix: &Mix, machine: &Machine, rates: impl Fn(&[u32]) -> Vec<f64>) -> Ve
 }
 
 #[test]
-fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
+fn levada_is_never_two_percent_worse_than_the_best_other_strategy() {
     let mut least = f64::INFINITY;
     let mut over_lb: Vec<f64> = Vec::new();
     for seed in 0..mixes() {
@@ -198,13 +199,13 @@ fn levadas_own_is_never_two_percent_worse_than_the_best_of_the_others() {
     );
 }
 
-/// Where actors of microseconds and of milliseconds share cores, and channels that hold minutes of work, it takes as many
-/// minutes until an application goes as it will.
+/// With actors of microseconds and of milliseconds on the same cores, and channels that hold
+/// minutes of work, the steady state is reached after minutes.
 #[test]
-fn nor_is_it_where_actors_and_channels_are_very_unequal() {
+fn nor_with_very_unequal_actors_and_channels() {
     let mut least = f64::INFINITY;
-    // The first: with short channels the best does not look like one of the best three, another application starves, or the
-    // best one only becomes that after long.
+    // The first: with short channels the best candidate is not among the best three, another
+    // application starves, or the best one becomes so only after long.
     for seed in once_failed(&[226, 237, 509, 534, 691, 1009]).chain(0..mixes() / 2) {
         let (machine, mix) = odd_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
@@ -216,9 +217,10 @@ fn nor_is_it_where_actors_and_channels_are_very_unequal() {
     println!("of unequal actors at the least {least:.4} of the best");
 }
 
-/// Where channels hold less than a unit, or hundreds, nobody goes at first as it will.
+/// With channels that hold less than a unit, or hundreds of units, early rates differ from the
+/// steady state.
 #[test]
-fn nor_is_it_where_channels_are_narrow() {
+fn nor_with_narrow_channels() {
     let mut least = f64::INFINITY;
     for seed in 0..mixes() / 4 {
         let (machine, mix) = narrow_scene(seed);
@@ -231,14 +233,15 @@ fn nor_is_it_where_channels_are_narrow() {
     println!("with narrow channels at the least {least:.4} of the best");
 }
 
-/// Of so many actors channels take long to fill: what counts are rates that have settled, as they are printed. Where applications
-/// have about a sixteenth of each core, rates go up and down by some percent from second to second, as who needs little changes:
-/// which of two placements that are nearly alike is the better one depends on how long it is simulated.
+/// With so many actors channels take long to fill, so settled rates are compared. If applications
+/// use about 1/16 of each core, rates vary by some percent from second to second, as the set of
+/// light applications changes: which of two similar placements is better depends on the simulated
+/// time.
 #[test]
-fn nor_is_it_where_actors_are_many() {
+fn nor_with_many_actors() {
     let (mut least, mut all, mut worse) = (f64::INFINITY, 0, 0);
-    // The first: begun with empty channels, what is a tenth worse once they are full looks like the best; or it does as long
-    // as rates that have not settled are doubted where little time was simulated.
+    // The first: starting with empty channels, the placement that is 10 % worse once they are full
+    // looks best; or it does as long as unsettled rates are trusted too early.
     for seed in once_failed(&[7, 17]).chain(0..mixes() / 8) {
         let (machine, mix) = large_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
@@ -256,8 +259,8 @@ fn nor_is_it_where_actors_are_many() {
     println!("of many actors at the least {least:.4} of the best");
 }
 
-/// What the best of the others gives, in parts of Levada's own, once rates have settled. Who cannot have more, whoever goes
-/// first on its cores, is not simulated.
+/// The rate of the best other strategy relative to Levada's, in the steady state. Candidates whose
+/// upper bound is not better are not simulated.
 fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     let mean = |placement: &[u32]| {
         let how = machine.scheduling;
@@ -275,8 +278,8 @@ fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     others.reduce(better).unwrap()
 }
 
-/// Of so many, what is even is preferred where applications are alike and cores have eight to sixteen actors each, though it has
-/// less at times.
+/// Even placements are preferred if the applications are equivalent and there are 8 to 16 actors
+/// per core, although they are sometimes worse.
 fn is_good_of_very_many(seed: u64, (machine, mix): &(Machine, Mix)) -> f64 {
     let (name, best) = best_of_others(mix, machine);
     let few_each = (8..16).contains(&(mix.actors() / machine.workers()));
@@ -288,10 +291,10 @@ fn is_good_of_very_many(seed: u64, (machine, mix): &(Machine, Mix)) -> f64 {
 }
 
 #[test]
-fn nor_is_it_where_actors_are_very_many() {
+fn nor_with_very_many_actors() {
     let mut most: f64 = 0.0;
-    // The first: the evenest placement is by far not the best; a short look says that a worse one is better; or as many cores
-    // for each cannot be evened out.
+    // The first: the most even placement is far from the best; a short simulation prefers a worse
+    // one; or an equal number of cores per application cannot be evened out.
     for seed in once_failed(&[0, 24, 28]).chain(0..mixes() / 32) {
         most = most.max(is_good_of_very_many(seed, &huge_scene(seed)));
     }
@@ -299,9 +302,10 @@ fn nor_is_it_where_actors_are_very_many() {
 }
 
 #[test]
-fn nor_is_it_where_very_many_applications_share_few_cores() {
+fn nor_with_very_many_applications_on_few_cores() {
     let mut most: f64 = 0.0;
-    // The first: the heaviest actor of each on the same core gives nearly twice as much as any even placement.
+    // The first: the heaviest actors of all applications on the same core give nearly twice the
+    // rates of any even placement.
     let first = (Machine::new(2), random_mix(&mut Random::new(1), 1020, 4100));
     let others = (0..mixes() / 32).map(crowded_scene);
     for (seed, scene) in (0..).zip(std::iter::once(first).chain(others)) {
@@ -310,10 +314,10 @@ fn nor_is_it_where_very_many_applications_share_few_cores() {
     println!("of very many applications the best of the others has {most:.4} at the most");
 }
 
-/// Where each application could have cores of its own. Where not, those that others go before may have nothing at all, and
-/// which these are, no short look tells.
+/// Only mixes in which each application could have cores of its own. Otherwise applications of low
+/// priority may get nothing, and a short simulation does not show which ones.
 #[test]
-fn nor_is_it_where_very_many_actors_have_priorities() {
+fn nor_with_very_many_actors_and_priorities() {
     let mut most: f64 = 0.0;
     for seed in 0..1 + mixes() / 16 {
         let mut random = Random::new(seed ^ 0x9a);
@@ -328,11 +332,12 @@ fn nor_is_it_where_very_many_actors_have_priorities() {
     println!("with priorities the best of the others has {most:.4} at the most");
 }
 
-/// What is mapped for workers that take their actors in turn is judged by that.
+/// Mapping for round robin uses round robin in the simulation.
 #[test]
-fn nor_is_it_where_workers_take_their_actors_in_turn() {
+fn nor_with_round_robin() {
     let mut least = f64::INFINITY;
-    // The first: the best where those go that became ready first has two thirds of what each other strategy has.
+    // The first: the best placement for event-driven scheduling reaches two thirds of the rates of
+    // any other strategy.
     let first = (Machine::new(3), random_mix(&mut Random::new(78), 7, 21));
     let others = (0..mixes() / 4).map(|seed| scene(seed ^ 0x77));
     for (seed, (mut machine, mix)) in (0..).zip(std::iter::once(first).chain(others)) {
@@ -383,7 +388,7 @@ fn loads_and_unloads_move_few_actors_and_what_settled_stays() {
             let changed = changed.filter(|(old, new)| old.is_some_and(|old| old != **new));
             moved += changed.count();
             could += current.iter().flatten().count();
-            // Told again what it has just said, it says the same.
+            // Mapping the result again gives the same result.
             let again: Vec<Option<u32>> = next.iter().copied().map(Some).collect();
             let mut settled = next.clone();
             for _ in 0..2 {
@@ -410,7 +415,7 @@ fn loads_and_unloads_move_few_actors_and_what_settled_stays() {
 }
 
 #[test]
-fn measurements_that_wobble_move_nothing() {
+fn noisy_measurements_move_nothing() {
     for seed in 0..6 {
         let (machine, mix) = scene(seed);
         let mut random = Random::new(seed);
@@ -431,10 +436,10 @@ fn measurements_that_wobble_move_nothing() {
     }
 }
 
-/// Nor is it where some go before others, and some are promised something: who goes last comes to its first unit late, in a
-/// placement that is good for all.
+/// The same with priorities and reserved rates: an application of low priority completes its first
+/// unit late, even in a good placement.
 #[test]
-fn nor_is_it_with_priorities_and_promises() {
+fn nor_with_priorities_and_reserved_rates() {
     for seed in 0..mixes() / 2 {
         let (machine, mut mix) = odd_scene(seed);
         let mut random = Random::new(seed ^ 0x9a9);
@@ -449,8 +454,8 @@ fn nor_is_it_with_priorities_and_promises() {
             (Score::of(&mix, &machine, &made.rates), made.rates)
         };
         let (own, rates) = of(Strategy::Levada);
-        // Where there is too little for all, some that go last have nothing, and in another placement it may be fewer: that
-        // is not judged here.
+        // If the capacity is not sufficient, some applications of low priority get nothing,
+        // possibly fewer in another placement; this is not tested here.
         if rates.contains(&0.0) {
             continue;
         }
@@ -464,10 +469,10 @@ fn nor_is_it_with_priorities_and_promises() {
     }
 }
 
-/// Who comes after others has next to nothing while the first candidate settles, and may have the most when it has settled; who
-/// looks best at first may have little then.
+/// An application of low priority makes hardly any progress while the first candidate settles, but
+/// may be the fastest in the steady state, and the other way round.
 #[test]
-fn nobody_is_judged_before_it_has_settled() {
+fn no_candidate_is_eliminated_before_it_has_settled() {
     for text in [
         include_str!("ranked.toml"),
         include_str!("inflated.toml"),
@@ -475,7 +480,7 @@ fn nobody_is_judged_before_it_has_settled() {
     ] {
         let read = crate::io::read_description(text).unwrap();
         let (mix, machine) = (&read.mix, &read.machine);
-        // By what was promised, too.
+        // By reserved rates as well.
         let of = |strategy| {
             let placement = map(mix, machine, strategy).unwrap();
             let made = expected(mix, machine, &placement, machine.scheduling);

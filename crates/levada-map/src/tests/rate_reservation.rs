@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Promises: kept while the machine can, and what a load would do to them.
+//! Reserved rates: met while the machine can, and the effect of a load on them.
 
 use super::mix::{app, of, rates};
 use crate::place::bounds::UpperBound;
 use crate::*;
 
-/// As in the runtime: who is promised more than it can have leaves others of its priority a sixteenth of the core, which
-/// they share; and nobody of a lower one anything.
+/// As in the runtime: an unreachable reservation leaves the others of its priority 1/16 of the
+/// core, which they share; lower priorities get nothing.
 #[test]
-fn a_promise_out_of_reach_leaves_others_a_part() {
+fn an_unreachable_reservation_leaves_others_a_part() {
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.05, "{got} {wanted}");
     let machine = Machine::new(1);
     let mut apps = vec![app("a", &[5.0]), app("b", &[5.0])];
@@ -16,7 +16,7 @@ fn a_promise_out_of_reach_leaves_others_a_part() {
     let made = rates(&of(apps.clone()), &machine, &[0; 2], 100_000);
     near(made[0], 200.0 * 16.0 / 17.0);
     near(made[1], 200.0 / 17.0);
-    // Also who hands on little, beside who always has something to do.
+    // The same for a pipeline with little traffic next to an application that is always ready.
     let mut little = app("c", &[0.1; 4]);
     for c in &mut little.channels {
         c.capacity = c.elements / 8.0;
@@ -26,7 +26,7 @@ fn a_promise_out_of_reach_leaves_others_a_part() {
     near(made[0], 200.0 * 16.0 / 17.0);
     near(made[1] / 200.0 + made[2] * 0.4e-3, 1.0 / 17.0);
     assert!(made[1] > 3.0 && made[2] > 40.0, "{made:?}");
-    // Two such promises share the rest.
+    // Two such reservations share the remainder.
     apps[2] = app("d", &[5.0]);
     apps[2].promise = Some(1000.0);
     let made = rates(&of(apps.clone()), &machine, &[0; 3], 100_000);
@@ -37,9 +37,10 @@ fn a_promise_out_of_reach_leaves_others_a_part() {
     assert!(made[1] < 1.0, "{made:?}");
 }
 
-/// As in the host: what it could do beyond that is for the others.
+/// As in the host: an application gets no more than its reserved rate; the remaining capacity is
+/// for the others.
 #[test]
-fn who_is_promised_a_rate_gets_no_more() {
+fn an_application_gets_no_more_than_its_reserved_rate() {
     let machine = Machine::with_topology(1, 1, 2, 2);
     for scheduling in [Scheduling::EventDriven, Scheduling::RoundRobin] {
         let mut held = app("held", &[0.5, 0.5]);
@@ -58,7 +59,7 @@ fn who_is_promised_a_rate_gets_no_more() {
             made.rates
         );
     }
-    // Alone, too; and what is promised more than there is gets what there is.
+    // The same if it runs alone; and an unreachable reservation gets the whole machine.
     let mut held = app("held", &[0.5, 0.5]);
     held.promise = Some(10.0);
     let mix = of(vec![held.clone()]);
@@ -74,9 +75,10 @@ fn who_is_promised_a_rate_gets_no_more() {
     );
 }
 
-/// As in the host: who has a share of the cores leaves the rest, also to a lower priority, and beside his own promise.
+/// As in the host: a CPU limit leaves the rest to others, including lower priorities, and applies
+/// in addition to a reserved rate.
 #[test]
-fn who_has_a_share_leaves_the_rest() {
+fn a_cpu_limit_leaves_the_rest_to_others() {
     let near = |got: f64, wanted: f64| assert!((got / wanted - 1.0).abs() < 0.03, "{got} {wanted}");
     let mut machine = Machine::new(1);
     for speed in [1.0, 0.5] {
@@ -102,7 +104,7 @@ fn who_has_a_share_leaves_the_rest() {
             100_000,
         );
         near(made[0], 20.0);
-        // A load is judged by that: 150 a second are more than is left.
+        // The admission test respects it: 150 units per second exceed the remaining capacity.
         let mut second = second;
         (first.promise, machine.cores[0].speed) = (None, 1.0);
         for (promise, fits) in [(130.0, true), (150.0, false)] {
@@ -114,9 +116,9 @@ fn who_has_a_share_leaves_the_rest() {
 }
 
 #[test]
-fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() {
+fn reservations_are_met_by_priority() {
     let machine = Machine::new(2);
-    // One core makes 100 a second of each.
+    // One core does 100 units per second of each.
     let mut mix = of(vec![
         app("a", &[5.0, 5.0]),
         app("b", &[5.0, 5.0]),
@@ -130,7 +132,7 @@ fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() 
     let got = placed(&mix);
     assert!(got[2] >= 98.0, "{got:?}");
     assert!(got[0] > 20.0 && got[1] > 20.0, "{got:?}");
-    // 100 + 120 are more than 200: the lower priority yields.
+    // 100 + 120 exceed 200: the lower priority yields.
     mix.apps[0].promise = Some(120.0);
     mix.apps[0].priority = 1;
     let got = placed(&mix);
@@ -138,7 +140,8 @@ fn promises_are_kept_while_the_machine_can_and_then_the_lower_priority_yields() 
     assert!(got[2] < 98.0, "{got:?}");
 }
 
-/// What the last application of the mix does to the promises of the others, which are where they are.
+/// The effect of the last application of the mix on the reservations of the others, which stay in
+/// place.
 fn admitted(mix: &Mix, machine: &Machine) -> Admission {
     let mut before = mix.clone();
     before.apps.pop();
@@ -160,9 +163,9 @@ fn admitted(mix: &Mix, machine: &Machine) -> Admission {
     admit(before, after, machine, 60_000).unwrap()
 }
 
-/// Both of its actors on one core, and another application comes to two cores.
+/// Both actors are on one core, and another application is loaded on two cores.
 #[test]
-fn who_is_promised_something_is_moved_only_where_that_keeps_it() {
+fn an_application_is_moved_only_to_meet_its_reservation() {
     let machine = Machine::new(2);
     let mut mix = of(vec![app("a", &[5.0, 5.0]), app("b", &[0.5, 0.5])]);
     let of_mix = |mix: &Mix| {
@@ -189,7 +192,7 @@ fn who_is_promised_something_is_moved_only_where_that_keeps_it() {
 }
 
 #[test]
-fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
+fn a_load_that_breaks_a_reservation_is_refused_with_numbers() {
     let machine = Machine::new(2);
     let mut mix = of(vec![app("a", &[5.0, 5.0]), app("b", &[5.0, 5.0])]);
     mix.apps[0].promise = Some(120.0);
@@ -197,7 +200,7 @@ fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
     let fits = admitted(&mix, &machine);
     assert!(fits.fits(), "{fits}");
     assert_eq!(fits.promises.len(), 2);
-    // Nobody has what another is to have: the higher priority makes the first one yield.
+    // Not enough for both: the higher priority makes the first one yield.
     mix.apps[1].promise = Some(120.0);
     mix.apps[1].priority = 1;
     let broken = admitted(&mix, &machine);
@@ -205,14 +208,14 @@ fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
     let now = "a was promised 120.0 frames/s, can have 120.0 frames/s now, and would get ";
     assert!(said.starts_with(now), "{said}");
     assert_eq!(broken.broken.len(), 1, "{said}");
-    // And without it, the one that comes.
+    // Without it, the new one misses its rate.
     mix.apps[1].priority = 0;
     let said = admitted(&mix, &machine).to_string();
     assert!(
         said.contains("b is to be promised 120.0 frames/s and would get "),
         "{said}"
     );
-    // An actor that is heavier than a core: no placement helps.
+    // An actor that needs more than a core: no placement helps.
     mix.apps[1] = app("h", &[1.0, 50.0]);
     mix.apps[1].promise = Some(25.0);
     let heavy = admitted(&mix, &machine).to_string();
@@ -222,10 +225,10 @@ fn a_load_that_would_break_a_promise_is_told_with_its_numbers() {
     );
 }
 
-/// A promise that nobody can keep is no reason against who takes nothing from it.
-/// However far out of reach a promise is, who has it goes before who has none.
+/// An unreachable reservation is no reason against a load that takes nothing from it. It still
+/// precedes applications without one.
 #[test]
-fn what_is_promised_out_of_reach_has_what_can_be_had() {
+fn an_unreachable_reservation_gets_the_achievable_rate() {
     let machine = Machine::new(2);
     let promised = |name| App {
         promise: Some(1e5),
@@ -239,7 +242,7 @@ fn what_is_promised_out_of_reach_has_what_can_be_had() {
 }
 
 #[test]
-fn a_load_is_held_to_what_it_changes() {
+fn a_load_is_judged_by_what_it_changes() {
     let machine = Machine::new(2);
     let mut hopeless = app("hopeless", &[1.0, 50.0]);
     hopeless.promise = Some(500.0);
@@ -254,7 +257,7 @@ fn a_load_is_held_to_what_it_changes() {
         "{said}"
     );
     assert!(!beside.promises[0].kept());
-    // What takes from it is refused all the same, with what it had.
+    // A load that takes from it is refused, with the rates before and after.
     let mut first = app("first", &[15.0, 15.0]);
     first.priority = 1;
     first.actors[0].pin = Some(0);
@@ -265,7 +268,7 @@ fn a_load_is_held_to_what_it_changes() {
         said.starts_with("hopeless was promised 500.0 frames/s, can have "),
         "{said}"
     );
-    // Another promise that can be kept beside it, and one that cannot.
+    // Another reservation that can be met at the same time, and one that cannot.
     let mut other = free;
     other.promise = Some(20.0);
     let beside = admitted(&of(vec![hopeless.clone(), other.clone()]), &machine);
@@ -276,9 +279,9 @@ fn a_load_is_held_to_what_it_changes() {
     assert!(beside.broken[0].starts_with("free is to be"), "{beside}");
 }
 
-/// A new version is the same application: it is promised no more than the old one was.
+/// A new version is the same application, with the reservation of the old one.
 #[test]
-fn a_new_version_is_held_to_what_the_old_one_had() {
+fn a_new_version_keeps_the_reservation_of_the_old_one() {
     let machine = Machine::new(1);
     let admitted = |old: f64, new: f64| {
         let of_it = |promise| {
@@ -302,17 +305,17 @@ fn a_new_version_is_held_to_what_the_old_one_had() {
     assert!(admitted(500.0, 50.0).fits());
 }
 
-/// One actor, of which each firing lasts so many milliseconds, and so many of them are a unit.
+/// One actor with firings of `ms` milliseconds and this number of firings per unit.
 fn fires(name: &str, ms: f64, firings: f64) -> App {
     let mut one = app(name, &[ms * firings]);
     one.actors[0].firings = firings;
     one
 }
 
-/// No firing is interrupted: who is promised a rate waits for those of others, and what it could not do meanwhile
-/// is lost but for a little.
+/// Firings are not preempted: an application with a reserved rate waits for those of others, and
+/// most of the rate that it misses meanwhile is lost.
 #[test]
-fn a_promise_beside_long_firings_is_seen_to_be_broken() {
+fn long_firings_break_a_reservation() {
     let machine = Machine::new(2);
     let mut short = fires("short", 1.0, 1.0);
     short.promise = Some(60.0);
@@ -324,7 +327,7 @@ fn a_promise_beside_long_firings_is_seen_to_be_broken() {
         let why = format!("last {ms:.0} ms, and no firing is interrupted");
         assert_eq!(found.to_string().contains(&why), !fits, "{found}");
     }
-    // However they are counted: in milliseconds of work, or ten by a firing.
+    // For any unit: a millisecond of work, or ten units per firing.
     for firings in [0.00125, 0.1] {
         let long = |name| fires(name, 800.0, firings);
         let mix = of(vec![long("long"), long("longer"), short.clone()]);
@@ -334,7 +337,8 @@ fn a_promise_beside_long_firings_is_seen_to_be_broken() {
         let shares = found.rates[..2].iter().map(|r| r * 0.8 * firings);
         assert!(shares.into_iter().all(|s| s > 0.8), "{found:?}");
     }
-    // A channel that takes for a minute what its source gives hides nobody who does not keep up.
+    // A channel that stores a minute of the source's output does not hide an actor that is too
+    // slow.
     let mut pipeline = app("short", &[0.001, 1.0]);
     pipeline.promise = Some(60.0);
     pipeline.actors.iter_mut().for_each(|a| a.firings = 1.0);
@@ -344,17 +348,18 @@ fn a_promise_beside_long_firings_is_seen_to_be_broken() {
     let mut first = fires("first", 100.0, 1.0);
     (first.actors[0].pin, first.priority) = (Some(1), 1);
     assert!(!admitted(&of(vec![first, pipeline]), &machine).fits());
-    // Where one core is left by them it is kept there; and one that runs is not to be held up by who comes.
+    // With a core without such firings the reservation is met there; and a running application must
+    // not be delayed by a new one.
     let mix = of(vec![fires("long", 800.0, 1.0), short.clone()]);
     assert!(admitted(&mix, &machine).fits());
     let mix = of(vec![short, fires("long", 800.0, 1.0)]);
     assert!(admitted(&mix, &machine).fits());
 }
 
-/// Where workers wait for their turn, what hands over from core to core again and again does not keep its promise; on one core
+/// If workers wait for the CPU, a pipeline that is spread over cores misses its rate; on one core
 /// it waits once.
 #[test]
-fn who_hands_over_often_is_kept_together_where_workers_wait_for_cores() {
+fn pipelines_stay_together_if_workers_wait_for_the_cpu() {
     let mut one = app("a", &[1.0; 4]);
     one.promise = Some(60.0);
     for c in &mut one.channels {
@@ -378,9 +383,9 @@ fn who_hands_over_often_is_kept_together_where_workers_wait_for_cores() {
     assert_eq!(remap(&mix, &machine, &[Some(1); 4]).unwrap(), [1; 4]);
 }
 
-/// A core of speed 4 makes four times as much as one that times are measured on, and a slow one less.
+/// A core of speed 4 does four times as much as the reference core, a slow one less.
 #[test]
-fn what_a_fast_core_can_make_is_within_reach() {
+fn the_achievable_rate_depends_on_the_core_speed() {
     for (speed, most) in [(4.0, 3000.0), (0.5, 500.0)] {
         let mut machine = Machine::new(2);
         machine.cores[1].speed = speed;

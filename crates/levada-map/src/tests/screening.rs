@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random mixes of very many actors that are not alike: some are promised rates. Tried were promises that can be
-//! kept and ones that cannot, of all, half and few of the applications.
+//! Screening and bounds, with random mixes of very many actors that have reserved rates. Reachable
+//! and unreachable reservations were tried, for all, half and few of the applications.
 
 use super::mix::{app, of};
 use super::random_mixes::mixes;
@@ -10,7 +10,7 @@ use crate::search::evaluate::{LARGE_MIX_STEPS, score_after, steady_score};
 use crate::search::strategy::all_candidates;
 use crate::*;
 
-/// By a fiftieth of what is promised to those of a priority, of the highest first, or by a fiftieth of the rates.
+/// By 2 % of the reserved rates at the highest priority that differs, or by 2 % of the rates.
 fn is_clearly_better(mix: &Mix, one: &Score, other: &Score) -> bool {
     let levels = mix.priority_levels().into_iter();
     for (level, (a, b)) in levels.zip(one.shortfall().iter().zip(other.shortfall())) {
@@ -24,7 +24,7 @@ fn is_clearly_better(mix: &Mix, one: &Score, other: &Score) -> bool {
 }
 
 #[test]
-fn a_short_look_at_all_takes_nobody_away_who_is_better() {
+fn short_simulations_keep_the_best_candidate() {
     for seed in 0..2 + mixes() / 16 {
         let mut random = Random::new(seed ^ 0x9b);
         let apps = 100 + random.below(300);
@@ -52,9 +52,9 @@ fn a_short_look_at_all_takes_nobody_away_who_is_better() {
     }
 }
 
-/// Within what the simulator says.
+/// Within the accuracy of the simulator.
 #[test]
-fn no_placement_gives_more_than_there_is() {
+fn no_placement_exceeds_the_upper_bound() {
     let mut closest = f64::INFINITY;
     for seed in 0..40 + mixes() / 4 {
         let mut random = Random::new(seed ^ 0x51);
@@ -85,9 +85,9 @@ fn prioritised(priorities: &[i32]) -> Mix {
     of(apps.collect())
 }
 
-/// On one core, which makes a hundred a second of each; or each on its own.
+/// On one core, which does 100 units per second of each; or on a core each.
 #[test]
-fn so_much_is_missing_at_the_least() {
+fn the_shortfall_bound_is_computed() {
     let machine = Machine::new(2);
     let missing = |promised: &[(f64, i32)], placement: &[u32]| {
         let mut mix = of(promised.iter().map(|_| app("a", &[10.0])).collect());
@@ -104,12 +104,13 @@ fn so_much_is_missing_at_the_least() {
             "{is:?}, not {should:?}"
         );
     };
-    // Of 1.96 there is 1.
+    // 1 of 1.96 is available.
     near(&missing(&[(100.0, 0), (100.0, 0)], &[0, 0]), &[0.96]);
     near(&missing(&[(100.0, 0), (100.0, 0)], &[0, 1]), &[0.0]);
-    // What is promised beyond what there can be is not missing.
+    // A reservation beyond the achievable rate is not missing.
     near(&missing(&[(1e6, 0)], &[0]), &[0.0]);
-    // All of the first, and of the second what is left; of both together as much as of equals.
+    // All of the first, and the remainder of the second; cumulated, as much as for equal
+    // priorities.
     near(&missing(&[(100.0, 5), (100.0, 1)], &[0, 0]), &[0.0, 0.96]);
     near(
         &missing(&[(50.0, 0), (100.0, 0), (90.0, 0)], &[0, 0, 1]),
@@ -118,17 +119,17 @@ fn so_much_is_missing_at_the_least() {
 }
 
 #[test]
-fn who_cannot_be_better_is_known_without_a_look() {
+fn dominated_candidates_need_no_simulation() {
     let mut mix = prioritised(&[1, 0]);
     (mix.apps[0].promise, mix.apps[1].promise) = (Some(100.0), Some(100.0));
-    // Half of the first is missing, and a quarter of the second; the mean of the logarithms is 4.
+    // Half of the first is missing and a quarter of the second; the mean log rate is 4.
     let is = Score::of(&mix, &Machine::new(1), &[48.0, 73.0]);
     let is = is.clone().penalized(is.mean_log_rate - 4.0);
     let out = |missing: &[f64], mean: f64| is.dominates(missing, mean);
     assert!(out(&[0.6, 0.6], 9.0) && !out(&[0.4, 0.9], 1.0));
-    // As much of the first: of both together more, or less, or as much.
+    // The same for the first; cumulated more, less, or the same.
     assert!(out(&[0.5, 0.8], 9.0) && !out(&[0.5, 0.6], 1.0));
-    // And a look that says less is not believed.
+    // A simulation that reports less than the bound is not trusted.
     let least = is.clone().with_shortfall_at_least(&[0.6, 0.7]);
     assert!(is.beats(&least, 0.0) && least.shortfall() == [0.6, is.shortfall()[1]]);
     let least = is.clone().with_shortfall_at_least(&[0.4, 0.9]);
