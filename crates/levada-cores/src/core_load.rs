@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(load.busy_of(0), 0.5);
         assert!(
             (load.busy_of(1) - 0.3).abs() < 1e-9,
-            "its threads did more than the ticks say"
+            "its threads ran for longer than the ticks show"
         );
         assert_eq!(load.work[0].name, "lame");
         assert!((load.work[0].share - 0.3).abs() < 1e-9);

@@ -22,7 +22,7 @@ pub fn give(pid: i32, priority: u32) -> io::Result<()> {
 pub fn refused(machine: &Machine, pid: i32, else_help: &str) -> (Option<&'static str>, String) {
     match group_without(machine, pid) {
         Some(file) => (
-            Some("its group of processes may run none"),
+            Some("its cgroup has no real-time budget"),
             format!(
                 "write a number of microseconds into {}, such as 100000",
                 file.display()

@@ -416,24 +416,24 @@ impl TestMachine {
             .insert(path, number);
     }
 
-    pub fn ledger_path(&self) -> PathBuf {
+    pub fn log_path(&self) -> PathBuf {
         self.folder.path().join("run/shield")
     }
 
     /// A new log with a shield on core 3.
     pub fn undo_log(&self) -> UndoLog {
-        let _ = fs::remove_file(self.ledger_path());
-        self.ledger_of("3")
+        let _ = fs::remove_file(self.log_path());
+        self.log_of("3")
     }
 
     /// The log of a shield on these cores, in addition to existing shields.
-    pub fn ledger_of(&self, cores: &str) -> UndoLog {
+    pub fn log_of(&self, cores: &str) -> UndoLog {
         let number = set(cores).first().unwrap();
-        let locked = LockedLog::open(&self.ledger_path()).unwrap();
+        let locked = LockedLog::open(&self.log_path()).unwrap();
         locked
             .begin(&Entry::Shield(set(cores), 0).line(number))
             .unwrap();
-        UndoLog::of(&self.ledger_path(), number, None)
+        UndoLog::of(&self.log_path(), number, None)
     }
 
     pub fn record(&self, undo_log: &UndoLog) -> LogState {

@@ -258,7 +258,7 @@ fn what_is_wrong_is_said() {
         1,
         &[
             "in is placed on core 3, and its pin is 2",
-            "take the pin out",
+            "remove the pin",
         ],
     );
     place.write("p.toml", "\u{feff}[radio-1]\nin = 3\n");

@@ -223,7 +223,7 @@ fn what_cannot_be_restored_is_said_and_the_status_is_the_program_s() {
     let restored = levada_shield(&["restore"]);
     assert_eq!(done.status.code(), Some(7), "{done:?}");
     assert!(
-        err(&done).contains("belongs to another, is a link"),
+        err(&done).contains("belongs to another user, is a link"),
         "{done:?}"
     );
     assert_eq!(restored.status.code(), Some(0), "{restored:?}");

@@ -57,12 +57,12 @@ pub fn raise_partition<K: Kernel>(
         });
     }
     if !sweeper.protect.is_empty() {
-        return Err("it would move what is protected, too".into());
+        return Err("it would move protected processes, too".into());
     }
     let record = |undo_log: &mut UndoLog, entry| {
         undo_log
             .add(&[entry])
-            .map_err(|e| with_context("ledger", e))
+            .map_err(|e| with_context("undo log", e))
     };
     let control = base.join("cgroup.subtree_control");
     let there = machine.read(&control).unwrap_or_default();
@@ -77,8 +77,10 @@ pub fn raise_partition<K: Kernel>(
         written.map_err(|e| with_context("cpusets of version 2 cannot be used", e))?;
     }
     let lost = masks_the_kernel_forgets(machine, sweeper, undo_log)
-        .map_err(|e| with_context("ledger", e))?;
-    undo_log.add(&lost).map_err(|e| with_context("ledger", e))?;
+        .map_err(|e| with_context("undo log", e))?;
+    undo_log
+        .add(&lost)
+        .map_err(|e| with_context("undo log", e))?;
     let inside = program_group(&base, &sweeper.shield);
     record(undo_log, Entry::Inside(inside.clone()))?;
     let made = machine.kernel.make_dir(&inside);
@@ -159,7 +161,7 @@ pub fn raise_cpusets<K: Kernel>(
             && list(&entry.path(), "cpuset.cpus").is_some_and(|c| c.intersects(&sweeper.shield))
         {
             let name = entry.file_name().display().to_string();
-            return Err(format!("the cpuset {name} has a share in the core"));
+            return Err(format!("the cpuset {name} includes the core"));
         }
     }
     let memory = machine.read(&base.join("cpuset.mems")).unwrap_or_default();
@@ -167,7 +169,7 @@ pub fn raise_cpusets<K: Kernel>(
         program_group(&base, &sweeper.shield),
         base.join(OTHERS_GROUP),
     );
-    let record = LogState::read(&undo_log.path).map_err(|e| with_context("ledger", e))?;
+    let record = LogState::read(&undo_log.path).map_err(|e| with_context("undo log", e))?;
     let shielded_cores = sweeper.shield.or(&record.cores_of_others(undo_log.number));
     let marks = [
         Entry::Inside(inside.clone()),
@@ -175,7 +177,7 @@ pub fn raise_cpusets<K: Kernel>(
     ];
     undo_log
         .add(&marks)
-        .map_err(|e| with_context("ledger", e))?;
+        .map_err(|e| with_context("undo log", e))?;
     for (folder, cores) in [
         // The group of all others comes first: it must lose these cores before the program's group
         // gets them.
@@ -220,7 +222,7 @@ pub fn move_processes_out<K: Kernel>(
     all: &CoreSet,
 ) -> Result<SweepReport, Reason> {
     let mut swept = SweepReport::default();
-    let record = LogState::read(&undo_log.path).map_err(|e| with_context("ledger", e))?;
+    let record = LogState::read(&undo_log.path).map_err(|e| with_context("undo log", e))?;
     let granted = GrantedMasks::all(&record);
     // Moving an exiting process succeeds without an effect, so the attempts are counted.
     let mut tried: HashMap<i32, u32> = HashMap::new();
@@ -296,7 +298,7 @@ pub fn move_processes_out<K: Kernel>(
         }
         undo_log
             .add(&lines)
-            .map_err(|e| with_context("ledger", e))?;
+            .map_err(|e| with_context("undo log", e))?;
         again |= !moves.is_empty();
         for (id, whole, threads, stat) in moves {
             let file = if whole { "cgroup.procs" } else { "tasks" };
@@ -371,7 +373,7 @@ pub fn disable_load_balance<K: Kernel>(
         let line = Entry::KernelFile(kernel_file.clone());
         undo_log
             .add(&[line])
-            .map_err(|e| with_context("ledger", e))?;
+            .map_err(|e| with_context("undo log", e))?;
         let written = machine.kernel.write(&kernel_file.path, "0");
         written.map_err(|e| with_context("cpuset.sched_load_balance", e))?;
     }
@@ -426,7 +428,7 @@ fn remove_group<K: Kernel>(
     came: &mut Vec<i32>,
 ) -> Option<String> {
     if !is_shield_group(folder) || !is_kernel_path(machine, folder) {
-        return Some(format!("{}: it is no group of a shield", folder.display()));
+        return Some(format!("{}: not a group of a shield", folder.display()));
     }
     let base = folder.parent().map(Path::to_path_buf).unwrap_or_default();
     let home = home

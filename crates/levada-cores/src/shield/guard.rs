@@ -34,7 +34,7 @@ pub enum GuardMessage {
 }
 
 pub struct Guard {
-    pub who: ProcessId,
+    pub process: ProcessId,
     socket: OwnedFd,
 }
 
@@ -128,10 +128,10 @@ impl Guard {
                 drop(theirs);
                 let start = Machine::this().process(pid).map_or(0, |s| s.start);
                 let guard = Guard {
-                    who: ProcessId { pid, start },
+                    process: ProcessId { pid, start },
                     socket: own,
                 };
-                undo_log.add(&[Entry::Guard(guard.who)])?;
+                undo_log.add(&[Entry::Guard(guard.process)])?;
                 Ok(guard)
             }
         }
@@ -161,11 +161,11 @@ impl Guard {
 
     /// Ends the guard.
     pub fn end(self) {
-        let Guard { who, socket } = self;
+        let Guard { process, socket } = self;
         drop(socket);
         // The guard performs a final check, which is not awaited.
         // SAFETY: waits for a child of this process; nothing is written.
-        unsafe { libc::waitpid(who.pid, std::ptr::null_mut(), libc::WNOHANG) };
+        unsafe { libc::waitpid(process.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 
     pub fn receive(&self) -> GuardMessage {

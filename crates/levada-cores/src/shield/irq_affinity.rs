@@ -186,7 +186,7 @@ pub fn restore_file<K: Kernel>(
     };
     let path = &last.path;
     if !is_kernel_path(machine, path) {
-        let what = "it is no file that a shield changes, and was left alone";
+        let what = "it is not a file that a shield changes, and was left unchanged";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
     if is_switch(path) {

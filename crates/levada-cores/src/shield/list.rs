@@ -41,7 +41,7 @@ pub fn check(
                 cores(&forbidden),
                 cores(&topology.allowed)
             ),
-            "a container or taskset has narrowed it",
+            "a container or taskset restricts it",
         ));
     }
     if others.is_empty() || topology.allowed.without(wanted).is_empty() {

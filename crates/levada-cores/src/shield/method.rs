@@ -40,8 +40,8 @@ impl Method {
         match self {
             Method::Partition => "a partition (cgroup version 2)",
             Method::Cpusets => "a pair of cpusets (cgroup version 1)",
-            Method::Affinity => "affinities, watched",
-            Method::Own => "affinities of your own processes only, watched",
+            Method::Affinity => "affinity masks, watched",
+            Method::Own => "affinity masks of your own processes only, watched",
         }
     }
 

@@ -146,7 +146,7 @@ impl Shield {
     }
 
     pub fn guard(&self) -> Option<i32> {
-        self.guard.as_ref().map(|g| g.who.pid)
+        self.guard.as_ref().map(|g| g.process.pid)
     }
 
     /// Receives the next message of the guard. A guard that was killed is replaced, without a

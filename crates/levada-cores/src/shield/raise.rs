@@ -58,7 +58,8 @@ pub fn raise_with<K: Kernel>(
         }
         match try_method(machine, request, others, undo_log, method, &on_them) {
             Ok((inside, swept)) => {
-                let failed = |e: io::Error| Error::new(format!("cannot write the ledger: {e}"), "");
+                let failed =
+                    |e: io::Error| Error::new(format!("cannot write the undo log: {e}"), "");
                 let steered = match method {
                     Method::Own => SteeredInterrupts::default(),
                     _ => irq_affinity::steer_away(machine, &request.cores, others, undo_log),
@@ -151,7 +152,7 @@ fn try_method<K: Kernel>(
             (Some(inside), swept)
         }
         Method::Affinity if request.apart => {
-            return Err("deadlines need cores that are apart, not only masks".into());
+            return Err("deadlines need a scheduling domain, not only masks".into());
         }
         Method::Own if request.apart => return Err("deadlines need privileges".into()),
         Method::Affinity if !machine.may_move_all() => {
@@ -277,8 +278,8 @@ pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, Co
     /// How long another shield may take to be raised.
     const PATIENCE: Duration = Duration::from_secs(5);
     let unkept = |e: io::Error| {
-        let help = "what was before is written there, to be restored after a crash";
-        Error::new(format!("cannot keep a record: {e}"), help)
+        let help = "the state before is written there, to be restored after a crash";
+        Error::new(format!("cannot open the undo log: {e}"), help)
     };
     let path = own_log_path().map_err(unkept)?;
     let pid = std::process::id() as i32;
@@ -355,10 +356,7 @@ pub(super) fn check_thread(machine: &Machine, pid: i32, thread: Option<i32>) -> 
         None => Ok(()),
         Some(tid) => {
             let what = format!("process {pid} has no thread {tid}");
-            Err(Error::new(
-                what,
-                "ls /proc/PID/task shows those that it has",
-            ))
+            Err(Error::new(what, "ls /proc/PID/task lists its threads"))
         }
     }
 }

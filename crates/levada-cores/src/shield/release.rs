@@ -46,8 +46,8 @@ pub fn check_available<K: Kernel>(machine: &Machine<K>, wanted: &CoreSet) -> Res
         check_unshielded(machine, &held, wanted)?;
         // A shield of root's has set masks that this one would take for original masks.
         if Some(path) != own && held.holder(machine).is_some() {
-            let what = format!("there is a shield of root's, on {}", cores(&held.cores));
-            return Err(Error::new(what, "beside it only root can have another"));
+            let what = format!("there is a shield of root's on {}", cores(&held.cores));
+            return Err(Error::new(what, "only root can raise another one"));
         }
     }
     Ok(())
@@ -100,7 +100,7 @@ pub fn release(wanted: Option<&CoreSet>) -> Result<Vec<CoreSet>, Error> {
     if let (Some(wanted), true) = (wanted, released.is_empty()) {
         return Err(Error::new(
             format!("there is no shield on {}", cores(wanted)),
-            "levada shield status shows those that there are",
+            "levada shield status lists the shields",
         ));
     }
     Ok(released)

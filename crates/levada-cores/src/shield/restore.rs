@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn settled(fake: &TestMachine) -> Restored {
-        let undo_log = UndoLog::of(&fake.ledger_path(), 3, None);
+        let undo_log = UndoLog::of(&fake.log_path(), 3, None);
         restore_shield(&fake.machine, &undo_log).unwrap().unwrap()
     }
 
@@ -384,7 +384,7 @@ mod tests {
         let done = settled(&fake);
         assert_eq!((done.threads, done.widened, done.changed), (4, 0, 0));
         assert_eq!(fake.everything(), before);
-        let again = UndoLog::of(&fake.ledger_path(), 3, None);
+        let again = UndoLog::of(&fake.log_path(), 3, None);
         assert!(restore_shield(&fake.machine, &again).unwrap().is_none());
     }
 
@@ -411,7 +411,7 @@ mod tests {
         fake.task(150, 150, 1, "another", "1");
         let done = settled(&fake);
         assert_eq!((done.threads, done.reused), (2, 1));
-        assert_eq!(fake.mask(150), set("1"), "this is not who was moved");
+        assert_eq!(fake.mask(150), set("1"), "another thread has this id now");
     }
 
     #[test]
@@ -442,7 +442,11 @@ mod tests {
             assert_eq!(fake.mask(id), set("0-3"), "{id}");
         }
         assert_eq!(fake.mask(310), set("1-3"));
-        assert_eq!(fake.mask(320), set("0-3"), "an orphan gets what most had");
+        assert_eq!(
+            fake.mask(320),
+            set("0-3"),
+            "an orphan gets the most frequent mask"
+        );
         assert_eq!(fake.mask(330), set("0"), "this is its own wish");
         assert_eq!(fake.mask(120), set("0-2"), "it was so before");
         assert_eq!(done.widened, 5);
@@ -451,10 +455,10 @@ mod tests {
     #[test]
     fn a_log_cannot_change_other_files() {
         let fake = TestMachine::new("0-3");
-        let victim = fake.ledger_path().with_file_name("victim");
+        let victim = fake.log_path().with_file_name("victim");
         fs::create_dir_all(victim.parent().unwrap()).unwrap();
         fs::write(&victim, "").unwrap();
-        let groups = fake.ledger_path().with_file_name("levada-shield-3");
+        let groups = fake.log_path().with_file_name("levada-shield-3");
         fs::create_dir_all(&groups).unwrap();
         let around = fake.machine.sys.join("../run/victim");
         let mut undo_log = fake.undo_log();
@@ -480,7 +484,7 @@ mod tests {
         assert_eq!(
             fake.text("sys/empty"),
             "",
-            "no set is none that was written"
+            "an empty set was not written by a shield"
         );
         assert!(groups.exists() && fake.exists("sys/devices"));
     }

@@ -59,10 +59,10 @@ impl SweepReport {
         self.threads + self.kernel_threads
     }
 
-    pub fn stay(&mut self, why: &'static str, who: String) {
+    pub fn stay(&mut self, why: &'static str, thread: String) {
         let list = self.stays.entry(why).or_default();
-        if !list.contains(&who) {
-            list.push(who);
+        if !list.contains(&thread) {
+            list.push(thread);
         }
     }
 }
@@ -143,11 +143,11 @@ impl Sweeper {
                 let Some(stat) = machine.thread(pid, tid).filter(|s| !s.is_dead()) else {
                     continue;
                 };
-                let who = || format!("{} ({tid})", stat.name);
+                let thread = || format!("{} ({tid})", stat.name);
                 if stat.is_bound() {
                     // Other bound threads follow the mask of the work queues.
                     if mask.is_subset(&self.shield) {
-                        swept.stay(KERNEL_BOUND, who());
+                        swept.stay(KERNEL_BOUND, thread());
                     }
                     continue;
                 }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(
             fake.mask(101),
             set("0-2"),
-            "who had only this core gets all others"
+            "a thread with only this core gets all others"
         );
         assert_eq!(fake.mask(200), set("0-1"));
         assert_eq!(fake.mask(2), set("0-2"));

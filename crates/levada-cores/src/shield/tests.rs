@@ -48,7 +48,7 @@ impl Up {
 
 fn raise(fake: &TestMachine, request: &Request) -> Result<Up, Error> {
     let before = fake.everything();
-    let mut undo_log = fake.ledger_of(&request.cores.to_string());
+    let mut undo_log = fake.log_of(&request.cores.to_string());
     let record = fake.record(&undo_log);
     let others = set("0-3")
         .without(&request.cores)
@@ -484,7 +484,7 @@ fn two_shields_end_in_either_order_and_restore_all() {
                 assert_eq!(fake.text("proc/irq/7/smp_affinity_list"), "0-1,3", "{at}");
                 lower(&fake, &second);
             }
-            assert!(!fake.ledger_path().exists(), "{at}");
+            assert!(!fake.log_path().exists(), "{at}");
             let before = first
                 .before
                 .replace("subtree_control cpu\n", "subtree_control -cpuset\n");
@@ -522,7 +522,7 @@ fn three_shields_leave_one_core_and_come_back_one_by_one() {
                 assert_eq!(fake.mask(101), back, "{method:?} {order:?} {core}");
             }
             assert_eq!(fake.mask(200), set("3"));
-            assert!(!fake.ledger_path().exists());
+            assert!(!fake.log_path().exists());
         }
     }
 }
@@ -655,7 +655,7 @@ fn all_shields_use_the_same_method() {
     let refused = raise(&fake, &deadline).err().unwrap();
     assert!(refused.what.contains("deadlines need"), "{refused}");
     assert!(refused.help.unwrap().contains("hold in one way"));
-    restore::restore_shield(&fake.machine, &UndoLog::of(&fake.ledger_path(), 2, None)).unwrap();
+    restore::restore_shield(&fake.machine, &UndoLog::of(&fake.log_path(), 2, None)).unwrap();
     assert_eq!(fake.everything(), before);
     lower(&fake, &first);
 }
@@ -668,7 +668,7 @@ fn two_abandoned_shields_are_restored_separately() {
         raise(&fake, &on("2")).unwrap();
         for number in [3, 2] {
             // Killed during a restoration, and repeated: changes made already are recognized.
-            let undo_log = UndoLog::of(&fake.ledger_path(), number, None);
+            let undo_log = UndoLog::of(&fake.log_path(), number, None);
             drop(restore::undo(&fake.machine, &undo_log).unwrap());
             let again = restore::restore_shield(&fake.machine, &undo_log).unwrap();
             assert_eq!(again.unwrap().changed, 0, "{method:?}");

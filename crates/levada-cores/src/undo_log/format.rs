@@ -68,14 +68,14 @@ pub enum Entry {
 impl Entry {
     fn values(&self) -> String {
         let path = |p: &Path| p.display().to_string();
-        let who = |w: &ProcessId| format!("{}\t{}", w.pid, w.start);
+        let process = |w: &ProcessId| format!("{}\t{}", w.pid, w.start);
         match self {
             Entry::Shield(cores, since) => format!("shield\t{cores}\t{since}"),
-            Entry::Tool(w) => format!("tool\t{}", who(w)),
-            Entry::Guard(w) => format!("guard\t{}", who(w)),
+            Entry::Tool(w) => format!("tool\t{}", process(w)),
+            Entry::Guard(w) => format!("guard\t{}", process(w)),
             Entry::Method(name) => format!("rung\t{name}"),
             Entry::Lightest(core) => format!("lightest\t{core}"),
-            Entry::Critical(w) => format!("critical\t{}", who(w)),
+            Entry::Critical(w) => format!("critical\t{}", process(w)),
             Entry::Home(p) => format!("home\t{}", path(p)),
             Entry::Inside(p) => format!("inside\t{}", path(p)),
             Entry::Outside(p) => format!("outside\t{}", path(p)),
@@ -97,7 +97,7 @@ impl Entry {
     fn parse(line: &str) -> Option<(u32, Entry)> {
         let mut parts = line.split('\t');
         let mut next = || parts.next();
-        let who = |pid: &str, start: &str| {
+        let process = |pid: &str, start: &str| {
             Some(ProcessId {
                 pid: pid.parse().ok()?,
                 start: start.parse().ok()?,
@@ -106,11 +106,11 @@ impl Entry {
         let shield = next()?.parse().ok()?;
         let entry = match next()? {
             "shield" => Entry::Shield(next()?.parse().ok()?, next()?.parse().ok()?),
-            "tool" => Entry::Tool(who(next()?, next()?)?),
-            "guard" => Entry::Guard(who(next()?, next()?)?),
+            "tool" => Entry::Tool(process(next()?, next()?)?),
+            "guard" => Entry::Guard(process(next()?, next()?)?),
             "rung" => Entry::Method(next()?.to_string()),
             "lightest" => Entry::Lightest(next()?.parse().ok()?),
-            "critical" => Entry::Critical(who(next()?, next()?)?),
+            "critical" => Entry::Critical(process(next()?, next()?)?),
             "home" => Entry::Home(next()?.into()),
             "inside" => Entry::Inside(next()?.into()),
             "outside" => Entry::Outside(next()?.into()),
@@ -224,11 +224,11 @@ impl LogState {
         };
         let (Some(held), entry) = held else { return };
         match entry {
-            Entry::Tool(who) => held.tool = Some(who),
-            Entry::Guard(who) => held.guard = Some(who),
+            Entry::Tool(process) => held.tool = Some(process),
+            Entry::Guard(process) => held.guard = Some(process),
             Entry::Method(name) => held.method = name,
             Entry::Lightest(core) => held.lightest = Some(core),
-            Entry::Critical(who) => held.critical.push(who),
+            Entry::Critical(process) => held.critical.push(process),
             Entry::Home(path) => held.home = Some(path),
             Entry::Inside(path) => held.inside = Some(path),
             Entry::Session(id, old, new) => held.session = Some((id, old, new)),
@@ -294,13 +294,13 @@ pub mod tests {
     }
 
     pub fn some() -> Vec<Entry> {
-        let who = |pid, start| ProcessId { pid, start };
+        let process = |pid, start| ProcessId { pid, start };
         vec![
             Entry::Shield(set("2-3"), 4711),
-            Entry::Tool(who(10, 100)),
-            Entry::Guard(who(11, 101)),
+            Entry::Tool(process(10, 100)),
+            Entry::Guard(process(11, 101)),
             Entry::Method("affinity".into()),
-            Entry::Critical(who(12, 102)),
+            Entry::Critical(process(12, 102)),
             Entry::Home("/user".into()),
             Entry::Inside("/in".into()),
             Entry::Outside("/out".into()),

@@ -53,7 +53,7 @@ impl UndoLog {
         let text: String = entries.iter().map(|e| e.line(self.number)).collect();
         let tasks = entries.iter().any(|e| matches!(e, Entry::ThreadMove(_)));
         if tasks && fs::metadata(&self.path)?.len() + text.len() as u64 > self.limit {
-            let what = format!("the record is full: {} MiB", self.limit >> 20);
+            let what = format!("the undo log is full: {} MiB", self.limit >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
         }
         locked.append(&text)
@@ -182,7 +182,7 @@ fn trust(path: &Path, found: &fs::Metadata, is_right: bool) -> io::Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{} belongs to another, is a link, or others may write there",
+        "{} belongs to another user, is a link, or is writable by others",
         path.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, what))

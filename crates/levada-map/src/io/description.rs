@@ -187,7 +187,9 @@ pub fn read_description(text: &str) -> Result<Description, Problem> {
                     "[random] asks for {} applications with {} actors",
                     invented.apps, invented.actors
                 ),
-                format!("one at least, with an actor each, and {ACTORS_MAX} actors at the most"),
+                format!(
+                    "at least one application and one actor per application, and at most {ACTORS_MAX} actors"
+                ),
             ));
         }
         let mut random = Random::new(invented.seed);
@@ -233,7 +235,7 @@ impl MachineSpec {
             if speeds.len() != self.cores {
                 return Err(Problem::new(
                     format!("{} speeds for {} cores", speeds.len(), self.cores),
-                    "write one for each core, or none",
+                    "write one per core, or none",
                 ));
             }
             for (core, &speed) in machine.cores.iter_mut().zip(speeds) {
@@ -265,7 +267,7 @@ impl AppSpec {
             numbers.get(name).copied().ok_or_else(|| {
                 Problem::new(
                     format!("a channel of {} ends at {name}", self.name),
-                    "there is no such actor: see its spelling",
+                    "there is no such actor: check the spelling",
                 )
             })
         };
@@ -304,7 +306,7 @@ impl AppSpec {
             let more = self.course_begin.or(self.course_scatter).is_some();
             return match varies || more {
                 true => wrong(
-                    format!("{} has a course of nobody knows how many units", self.name),
+                    format!("{} has a course without a number of units", self.name),
                     "write course_units",
                 ),
                 false => Ok(None),
@@ -314,14 +316,14 @@ impl AppSpec {
         if !(begin.is_finite() && begin >= 0.0) {
             return wrong(
                 format!("{}: course_begin is {begin}", self.name),
-                "write the unit of the course at which it begins",
+                "write the unit of the course at which the application starts",
             );
         }
         let scatter = self.course_scatter.unwrap_or(0.0);
         if !(0.0..=1.0).contains(&scatter) {
             return wrong(
                 format!("{}: course_scatter is {scatter}", self.name),
-                "write by what part of them costs vary from step to step, from 0 to 1",
+                "write the fraction by which costs vary between steps, from 0 to 1",
             );
         }
         let costs = self.actor.iter();

@@ -11,7 +11,8 @@ use std::fmt::Write;
 pub type NamedPlacement = Vec<(Option<String>, String, u32)>;
 
 pub fn placement_text(mix: &Mix, placement: &[u32]) -> String {
-    let mut out = "# A core for each actor; who is left out sits where it is best.\n".to_string();
+    let mut out =
+        "# A core for each actor; actors that are left out are placed by the mapper.\n".to_string();
     for (app, range) in mix.apps.iter().zip(mix.ranges()) {
         let _ = writeln!(out, "\n[{}]", quoted(&app.name));
         for (actor, core) in app.actors.iter().zip(&placement[range]) {
@@ -101,13 +102,13 @@ impl Mix {
                 if let Some(pin) = before[i][j].filter(|pin| pin != core) {
                     return Err(Problem::new(
                         format!("{name} is placed on core {core}, and its pin is {pin}"),
-                        "take the pin out of what is described, or place it there",
+                        "remove the pin from the description, or place the actor there",
                     ));
                 }
                 if let Some(pin) = pins[i][j].filter(|pin| pin != core) {
                     return Err(Problem::new(
                         format!("{name} is placed on core {core} and on core {pin}"),
-                        "actors that are joined into one sit together: place them so, or compile with --no-fuse",
+                        "fused actors are on one core: place them so, or compile with --no-fuse",
                     ));
                 }
                 pins[i][j] = Some(*core);
@@ -124,7 +125,7 @@ impl Mix {
                     app => (format!("actor {actor}"), self.actors_of(app)),
                 };
                 return Err(Problem::new(
-                    format!("the placement names {what}, which is not there"),
+                    format!("the placement names {what}, which does not exist"),
                     format!("it may name {there}"),
                 ));
             }

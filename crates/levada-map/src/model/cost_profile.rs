@@ -42,7 +42,7 @@ impl CostProfile {
         if !(units.is_finite() && units > 0.0 && units <= 1e15) {
             return wrong(
                 format!("a course of {units} units"),
-                "write how many units it goes over, a number above 0",
+                "write the number of units that it covers, above 0",
             );
         }
         let mut parts = 0;
@@ -50,19 +50,19 @@ impl CostProfile {
             if let Some(cost) = costs.iter().find(|c| !(0.0..=COST_MAX).contains(*c)) {
                 return wrong(
                     format!("in the course of {name} a part costs {cost}"),
-                    "write numbers of 0 or more, such as per cent of the mean",
+                    "write numbers of 0 or more, such as percentages of the mean",
                 );
             }
             if costs.iter().sum::<f64>() < 1e-3 {
                 return wrong(
                     format!("the course of {name} costs nothing"),
-                    "leave it out where it costs the same everywhere",
+                    "leave it out if the cost is constant",
                 );
             }
             if costs.len() > PARTS_MAX {
                 return wrong(
                     format!("the course of {name} has {} parts", costs.len()),
-                    "write 65536 at the most",
+                    "write at most 65536",
                 );
             }
             if parts != 0 && costs.len() != parts {
@@ -71,7 +71,7 @@ impl CostProfile {
                         "the course of {name} has {} parts, another {parts}",
                         costs.len()
                     ),
-                    "cut those of all actors of an application into as many",
+                    "use the same number of parts for all actors of an application",
                 );
             }
             parts = costs.len();
@@ -79,7 +79,7 @@ impl CostProfile {
         if parts == 0 {
             return wrong(
                 format!("a course of {units} units, and no actor has one"),
-                "write that of one actor at least, or no units",
+                "give a course for at least one actor, or no units",
             );
         }
         let actors = costs

@@ -271,11 +271,11 @@ impl Mix {
             let has = owning.contains(&i);
             for actor in &app.actors {
                 let Some(pin) = actor.pin else { continue };
-                let who = format!("{}.{} is pinned to core {pin}", app.name, actor.name);
+                let pinned = format!("{}.{} is pinned to core {pin}", app.name, actor.name);
                 if pin as usize >= cores {
                     return Err(Problem::new(
-                        format!("{who}, and the cores are 0 to {}", cores - 1),
-                        "pin it to one of these, or not at all",
+                        format!("{pinned}, and the cores are 0 to {}", cores - 1),
+                        "pin it to one of these, or remove the pin",
                     ));
                 }
                 let allowed = match owners.get(&pin) {
@@ -285,10 +285,10 @@ impl Mix {
                 if !allowed {
                     return Err(Problem::new(
                         match has {
-                            true => format!("{who}, and {} has other cores to itself", app.name),
-                            false => format!("{who}, which others may not use"),
+                            true => format!("{pinned}, and {} has other exclusive cores", app.name),
+                            false => format!("{pinned}, which is exclusive or reserved"),
                         },
-                        "take away the pin, or the exclusive core",
+                        "remove the pin or the exclusive core",
                     ));
                 }
             }
@@ -296,13 +296,13 @@ impl Mix {
         for (core, owner) in &self.exclusive {
             if *core as usize >= cores || owner.is_some_and(|o| o >= self.apps.len()) {
                 return Err(Problem::new(
-                    format!("core {core} is to be exclusive, and there is no such core or owner"),
+                    format!("core {core} cannot be exclusive: there is no such core or owner"),
                     format!("the cores are 0 to {}", cores - 1),
                 ));
             }
             if owners[core] != *owner {
                 return Err(Problem::new(
-                    format!("core {core} is to be exclusive to two"),
+                    format!("core {core} is exclusive to two applications"),
                     "give it to one of them",
                 ));
             }
@@ -330,7 +330,7 @@ impl App {
                             actor.name,
                             format_number(value)
                         ),
-                        "write a number of 0 or more, a year of nanoseconds at the most",
+                        "write a number from 0 to 3.2e16 (a year in nanoseconds)",
                     );
                 }
             }
@@ -344,7 +344,7 @@ impl App {
         for (i, c) in self.channels.iter().enumerate() {
             if c.from >= self.actors.len() || c.to >= self.actors.len() {
                 return wrong(
-                    format!("{}: channel {i} has an end at no actor", self.name),
+                    format!("{}: channel {i} ends at an unknown actor", self.name),
                     "its ends are actors of this application",
                 );
             }

@@ -56,13 +56,13 @@ pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
     loads.refine();
     let fresh = place(graph, machine);
     // A new placement must be clearly better, since moving many actors costs warm caches.
-    let anew = Loads::new(
+    let replaced = Loads::new(
         graph,
         machine,
         relabel_workers(graph, machine, fresh, current),
     );
-    match anew.cost().max < loads.cost().max * 0.97 {
-        true => anew.into_placement(),
+    match replaced.cost().max < loads.cost().max * 0.97 {
+        true => replaced.into_placement(),
         false => loads.into_placement(),
     }
 }

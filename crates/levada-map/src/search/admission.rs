@@ -260,15 +260,15 @@ impl<'a> Bottlenecks<'a> {
     }
 
     fn of(&self, promise: &Promise) -> Option<String> {
-        let (who, long) = self.longest_neighbor_firing(promise.app)?;
+        let (app, long) = self.longest_neighbor_firing(promise.app)?;
         let all_short = || self.rates_with_short_firings(|_| true);
         if !promise.keeps(self.all_short.get_or_init(all_short)[promise.app]) {
             return None;
         }
         let then = self.rates_with_short_firings(|app| app != promise.app)[promise.app];
         promise.keeps(then).then(|| {
-            let (who, ms) = (&who.name, long / 1e6);
-            format!("the firings of {who} last {ms:.0} ms, and no firing is interrupted")
+            let (name, ms) = (&app.name, long / 1e6);
+            format!("the firings of {name} last {ms:.0} ms, and no firing is interrupted")
         })
     }
 
@@ -278,14 +278,14 @@ impl<'a> Bottlenecks<'a> {
         let cores = &self.placement[ranges[own].clone()];
         let others = self.mix.apps.iter().zip(&ranges).enumerate();
         let others = others.filter(|(app, _)| *app != own);
-        let beside = others.flat_map(|(_, (app, range))| {
+        let neighbors = others.flat_map(|(_, (app, range))| {
             let actors = app.actors.iter().zip(&self.placement[range.clone()]);
             actors.filter_map(move |(actor, core)| {
                 let long = actor.firing() / self.machine.cores[*core as usize].speed;
                 (cores.contains(core) && long > SHORT_FIRING_NS).then_some((app, long))
             })
         });
-        beside.max_by(|a, b| a.1.total_cmp(&b.1))
+        neighbors.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The rates if the firings of the selected applications were short.

@@ -450,7 +450,7 @@ fn select(
         0..=LOCAL_SEARCH_MAX_ACTORS => {
             let found = deduplicated(found);
             let won = successive_elimination(mix, machine, &found, None);
-            let (is, best) = won.expect("who is first is never given up");
+            let (is, best) = won.expect("the best candidate is never eliminated");
             local_search(mix, machine, graph, is, best.clone())
         }
         _ => {

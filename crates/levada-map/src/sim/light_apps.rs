@@ -82,13 +82,13 @@ impl Simulator<'_> {
         }
         let promise =
             usual.is_some_and(|one| level(one) == own && self.is_reserved_and_behind(one.actor));
-        let beside = match promise {
+        let others_wait = match promise {
             true => of.ready.has_unreserved(own),
             false => others().any(|other| other == own),
         };
-        let may =
-            (!promise || of.has_wake_credit()) && (!beside || of.light_excess_ns < WAKE_CREDIT_NS);
-        may.then_some((light, beside))
+        let may = (!promise || of.has_wake_credit())
+            && (!others_wait || of.light_excess_ns < WAKE_CREDIT_NS);
+        may.then_some((light, others_wait))
     }
 
     /// At the end of a turn: updates the extra time of light actors relative to the others.

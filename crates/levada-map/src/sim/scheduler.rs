@@ -97,9 +97,9 @@ impl Simulator<'_> {
     /// of the switch.
     pub(super) fn first(&mut self, worker: usize) -> Option<(usize, u64, f64)> {
         loop {
-            let (ready_as, first, beside) = self.select(worker)?;
+            let (ready_as, first, others_wait) = self.select(worker)?;
             let of = &mut self.workers[worker];
-            (of.ran_as, of.others_waited) = (ready_as, beside);
+            (of.ran_as, of.others_waited) = (ready_as, others_wait);
             let actor = match ready_as {
                 QueueClass::Light => of.light.take(first),
                 QueueClass::Ready => of.ready.take(first),
@@ -117,8 +117,10 @@ impl Simulator<'_> {
         let of = &self.workers[worker];
         let place = |actor| self.priority_class(actor).1;
         let (first, yielded) = (of.ready.first(place), of.yielded.first(place));
-        if let Some((light, beside)) = self.first_light(worker, first.as_ref(), yielded.as_ref()) {
-            return Some((QueueClass::Light, light, beside));
+        if let Some((light, others_wait)) =
+            self.first_light(worker, first.as_ref(), yielded.as_ref())
+        {
+            return Some((QueueClass::Light, light, others_wait));
         }
         let (first, yielded) = match (first, yielded) {
             (Some(one), other) if self.is_reserved_and_behind(one.actor) => {
@@ -158,15 +160,15 @@ impl Simulator<'_> {
                 PLACE_PLAIN
             }
         };
-        let beside = |one: &First| self.priority_class(one.actor) == (level, PLACE_PLAIN);
+        let is_peer = |one: &First| self.priority_class(one.actor) == (level, PLACE_PLAIN);
         if yielded
             .as_ref()
             .is_some_and(|one| self.priority_class(one.actor).0 < level)
         {
             return (Some(promise), yielded);
         }
-        let usual = of.ready.first(last).filter(beside);
-        let yielded = yielded.filter(beside);
+        let usual = of.ready.first(last).filter(is_peer);
+        let yielded = yielded.filter(is_peer);
         match (usual, yielded) {
             (Some(usual), _) if of.has_wake_credit() => (Some(usual), None),
             (_, yielded) => (

@@ -125,8 +125,8 @@ impl<'a> SteadyStateRun<'a> {
         }
         if !self.warm_started && (enough || !made.all_fire()) {
             let how = self.run.scheduling;
-            let anew = Simulator::new(self.mix, self.machine, self.placement, how);
-            self.run = anew.half_full().started();
+            let restarted = Simulator::new(self.mix, self.machine, self.placement, how);
+            self.run = restarted.half_full().started();
             (self.warm, self.window) = (0, 0);
             self.warm_started = true;
         }

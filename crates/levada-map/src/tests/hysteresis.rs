@@ -267,7 +267,7 @@ fn lasting_changes_are_followed_within_seconds() {
         assert!(course.stages_on(1) <= 2, "{seed}: {}", course.stages_on(1));
         // And then nothing moves any more.
         let moves = course.moves(120.0, [all, little]);
-        println!("course {seed}: {moves} moves beside others");
+        println!("course {seed}: {moves} moves with other programs");
         assert!(moves <= CHAINS, "{moves} in course {seed}");
         course.moves(30.0, [all; CORES]);
         assert_eq!(course.stages_on(1), 3, "{seed}");

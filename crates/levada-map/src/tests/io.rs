@@ -105,13 +105,9 @@ fn a_profile_is_read_back_unchanged() {
 fn an_invalid_profile_is_refused() {
     let units = "course_units = 6";
     for (keys, costs, said) in [
-        (
-            "",
-            "[1]",
-            "radio has a course of nobody knows how many units",
-        ),
-        ("course_begin = 1", "[]", "nobody knows how many units"),
-        ("course_scatter = 1", "[]", "nobody knows how many units"),
+        ("", "[1]", "radio has a course without a number of units"),
+        ("course_begin = 1", "[]", "without a number of units"),
+        ("course_scatter = 1", "[]", "without a number of units"),
         (
             "course_units = 6\ncourse_scatter = 1.5",
             "[1]",
@@ -235,8 +231,8 @@ fn errors_have_messages() {
         (with("name = \"in\"", "name = \"out\""), "two actors out"),
         (with("promise = 10", "promise = 0"), "promised 0"),
         (with("pin = 1", "pin = 4"), "pinned to core 4, and the cores are 0 to 3"),
-        (with("promise = 10", "exclusive = [2]"), "has other cores to itself"),
-        (format!("reserved = [1]\n{TWO}"), "which others may not use"),
+        (with("promise = 10", "exclusive = [2]"), "has other exclusive cores"),
+        (format!("reserved = [1]\n{TWO}"), "which is exclusive or reserved"),
         ("reserved = [0]\n[machine]\ncores = 1\n[[app]]\nname = \"a\"\nactor = [{ name = \"b\", time_ns = 1 }]".into(), ""),
         ("[machine]\ncores = 2\n".to_string(), "nothing to map"),
         ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\n".to_string(), "a has no actors"),
@@ -327,7 +323,7 @@ fn an_unknown_name_lists_the_known_ones() {
         let mut mix = read_description(there).unwrap().mix;
         let named = read_placement(text).unwrap();
         let problem = mix.pin(&named, 4).unwrap_err();
-        let said = format!("the placement names {what}, which is not there");
+        let said = format!("the placement names {what}, which does not exist");
         assert_eq!(problem.what, said);
         assert!(problem.help.ends_with(help), "{problem}");
     }

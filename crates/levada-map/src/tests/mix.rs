@@ -121,11 +121,11 @@ fn no_actor_is_placed_on_a_core_that_a_higher_priority_uses_up() {
         apps[2].promise = promise;
         let mix = of(apps.clone());
         // For a new mix, and when the fourth application is loaded.
-        let anew = map(&mix, &machine, Strategy::Levada).unwrap();
+        let initial = map(&mix, &machine, Strategy::Levada).unwrap();
         let three = map(&of(apps[..3].to_vec()), &machine, Strategy::Levada).unwrap();
         let current: Vec<Option<u32>> = three.into_iter().map(Some).chain([None; 3]).collect();
         let then = remap(&mix, &machine, &current).unwrap();
-        for (placement, fourth) in [(anew, 600.0), (then, 300.0)] {
+        for (placement, fourth) in [(initial, 600.0), (then, 300.0)] {
             let made = rates(&mix, &machine, &placement, 100_000);
             let least = promise.map_or(200.0, |p| p * 0.98);
             assert!(made[1].min(made[2]) >= least, "{placement:?} {made:?}");
@@ -271,8 +271,8 @@ fn a_deadlocked_network_gets_larger_channels() {
     let alone = rates(&alone, &machine, &[0; 4], 100_000)[0];
     assert!(alone > 200.0, "{alone}");
     let both = of(vec![tight, app("other", &[1.0])]);
-    let beside = rates(&both, &machine, &[0, 0, 0, 0, 1], 100_000)[0];
-    assert!((beside / alone - 1.0).abs() < 0.05, "{beside} {alone}");
+    let shared = rates(&both, &machine, &[0, 0, 0, 0, 1], 100_000)[0];
+    assert!((shared / alone - 1.0).abs() < 0.05, "{shared} {alone}");
 }
 
 /// The mixes of table 1 of the paper: a decoder of many unequal actors, and a smaller one. The

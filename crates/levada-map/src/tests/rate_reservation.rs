@@ -249,21 +249,21 @@ fn a_load_is_judged_by_what_it_changes() {
     let alone = admitted(&of(vec![hopeless.clone()]), &machine);
     assert!(!alone.fits(), "{alone}");
     let free = app("free", &[2.0]);
-    let beside = admitted(&of(vec![hopeless.clone(), free.clone()]), &machine);
-    assert!(beside.fits(), "{beside}");
-    let said = beside.to_string();
+    let admission = admitted(&of(vec![hopeless.clone(), free.clone()]), &machine);
+    assert!(admission.fits(), "{admission}");
+    let said = admission.to_string();
     assert!(
         said.starts_with("no promise is broken by this; hopeless was promised"),
         "{said}"
     );
-    assert!(!beside.promises[0].kept());
+    assert!(!admission.promises[0].kept());
     // A load that takes from it is refused, with the rates before and after.
     let mut first = app("first", &[15.0, 15.0]);
     first.priority = 1;
     first.actors[0].pin = Some(0);
     first.actors[1].pin = Some(1);
-    let beside = admitted(&of(vec![hopeless.clone(), first]), &machine);
-    let said = beside.to_string();
+    let admission = admitted(&of(vec![hopeless.clone(), first]), &machine);
+    let said = admission.to_string();
     assert!(
         said.starts_with("hopeless was promised 500.0 frames/s, can have "),
         "{said}"
@@ -271,12 +271,15 @@ fn a_load_is_judged_by_what_it_changes() {
     // Another reservation that can be met at the same time, and one that cannot.
     let mut other = free;
     other.promise = Some(20.0);
-    let beside = admitted(&of(vec![hopeless.clone(), other.clone()]), &machine);
-    assert!(beside.fits(), "{beside}");
+    let admission = admitted(&of(vec![hopeless.clone(), other.clone()]), &machine);
+    assert!(admission.fits(), "{admission}");
     other.promise = Some(2000.0);
-    let beside = admitted(&of(vec![hopeless, other]), &machine);
-    assert_eq!(beside.broken.len(), 1, "{beside}");
-    assert!(beside.broken[0].starts_with("free is to be"), "{beside}");
+    let admission = admitted(&of(vec![hopeless, other]), &machine);
+    assert_eq!(admission.broken.len(), 1, "{admission}");
+    assert!(
+        admission.broken[0].starts_with("free is to be"),
+        "{admission}"
+    );
 }
 
 /// A new version is the same application, with the reservation of the old one.
