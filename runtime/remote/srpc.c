@@ -122,7 +122,7 @@ static lvd_status knows(lvd_frame *f) {
   if (status != LVD_OK || function_of(m.name)) return status;
   char near[LVD_TASK_NAME] = "";
   for (int i = 0; i < LVD_FAR_PROCEDURES; i++)
-    if (functions[i].function) lvd_nearest(near, m.name, functions[i].name);
+    if (functions[i].function) lvd_closest_name(near, m.name, functions[i].name);
   if (*near && f->result_room >= sizeof near) {
     memcpy(f->result, near, sizeof near);
     f->result_size = sizeof near;

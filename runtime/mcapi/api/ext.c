@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What goes beyond the standard: descriptors, ways to wait, loans.
  *
- * A descriptor is a bell of this process that its bellman rings, like a fiber that never stops waiting.
+ * A descriptor is a bell of this process that its notifier rings, like a fiber that never stops waiting.
  * It is readable, or the node's flag is up and nothing had come when it went up; so whatever comes later
  * rings. */
 #include "fast_path.h"
@@ -17,7 +17,7 @@ static mc_local *enter(mc_mine *self, mcapi_endpoint_t endpoint, mcapi_status_t 
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
-/* By the bellman. */
+/* By the notifier. */
 static bool ring_descriptor(lvd_waiter *w) {
   mc_listener *l = (mc_listener *)((char *)w - offsetof(mc_listener, watch.sleeper.waiter));
   lvd_os_eventfd_signal(*(const int *)l->what);

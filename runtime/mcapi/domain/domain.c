@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Joining a domain and leaving it; the gate; the dead; and the bellman, a thread of each process that
+/* Joining a domain and leaving it; the gate; the dead; and the notifier, a thread of each process that
  * sleeps until somebody has come, has died, or rings for a fiber. */
 #include "../transport/transport.h"
 
@@ -102,7 +102,7 @@ static void look_after(mc_domain *d, uint32_t i) {
   mc_ring_all(d, NULL);
 }
 
-/* ---- the bellman ---------------------------------------------------------------------------- */
+/* ---- the notifier ---------------------------------------------------------------------------- */
 
 static void forget(mc_domain *d, uint32_t i) {
   lvd_os_close(d->other[i].watch);
@@ -111,7 +111,7 @@ static void forget(mc_domain *d, uint32_t i) {
   d->other[i].serial = 0;
 }
 
-/* The bellman may not have met it yet, or know its place by who was there before. */
+/* The notifier may not have met it yet, or know its place by who was there before. */
 void mc_ring_process(mc_domain *d, uint32_t i) {
   uint32_t serial = lvd_load_relaxed_u32(&d->tables->process[i].serial);
   char name[64];
@@ -156,7 +156,7 @@ static bool meet(mc_domain *d) {
   return now_and_then;
 }
 
-static void bellman(void *argument) {
+static void notifier(void *argument) {
   mc_domain *d = argument;
   static const uint32_t all = 1 + MC_PROCESSES;
   uint32_t has = 0;
@@ -387,7 +387,7 @@ lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, m
     for (uint32_t i = 0; i < MC_PROCESSES; i++) d->other[i].watch = d->other[i].bell = -1;
     status = join(d, wish);
     if (status == LVD_OK) {
-      status = lvd_os_thread_start(&d->bellman, -1, "levada/mcapi", bellman, d);
+      status = lvd_os_thread_start(&d->notifier, -1, "levada/mcapi", notifier, d);
       if (status != LVD_OK) withdraw(d);
     }
     if (status == LVD_OK) {
@@ -414,7 +414,7 @@ void mc_domain_leave(mc_domain *d) {
     *at = d->next;
     lvd_store_relaxed_u32(&d->stop, 1);
     lvd_os_fifo_signal(d->bell);
-    lvd_os_thread_join(d->bellman);
+    lvd_os_thread_join(d->notifier);
     withdraw(d);
     put_away(d);
   }

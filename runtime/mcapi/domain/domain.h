@@ -207,7 +207,7 @@ typedef struct mc_local mc_local;
 typedef struct mc_view mc_view;           /* shm_view.c */
 typedef struct mc_transport mc_transport; /* transport.h */
 
-/* Somebody who waits as a fiber, on the bellman's list. */
+/* Somebody who waits as a fiber, on the notifier's list. */
 typedef struct mc_listener {
   lvd_watch watch; /* first */
   struct mc_mine *node;
@@ -252,10 +252,10 @@ struct mc_domain {
   uint32_t process, serial; /* ours */
   lvd_os_mutex gate;        /* threads of this process one by one */
   lvd_os_mutex lock;        /* of listeners and peers being mapped */
-  lvd_os_thread *bellman;
+  lvd_os_thread *notifier;
   lvd_a32 stop;
-  lvd_a32 serves; /* the bellman's priority: that of who serves the workers whose fibers it wakes */
-  uint32_t joins; /* as the bellman has seen it */
+  lvd_a32 serves; /* the notifier's priority: that of who serves the workers whose fibers it wakes */
+  uint32_t joins; /* as the notifier has seen it */
   lvd_a64 sendings;
   mc_listener *listeners;
   mc_view *views;               /* with the lock */
@@ -264,7 +264,7 @@ struct mc_domain {
   struct {
     uint32_t serial;
     int watch, bell;
-  } other[MC_PROCESSES]; /* the bellman's, and who rings (with the lock) */
+  } other[MC_PROCESSES]; /* the notifier's, and who rings (with the lock) */
   mc_domain *next;
 };
 
@@ -286,7 +286,7 @@ void mc_gate_leave(mc_domain *d);
 /* Takes away what process `i` had if it is dead. Behind the gate; true: it is not there any more. */
 bool mc_bury(mc_domain *d, uint32_t i);
 bool mc_is_alive(const mc_domain *d, uint32_t serial);
-void mc_ring_process(mc_domain *d, uint32_t process); /* its bellman */
+void mc_ring_process(mc_domain *d, uint32_t process); /* its notifier */
 /* Of a domain that has not been joined: its file's name, whether we made these tables, and whether a
  * process of the table is alive. */
 void mc_file_name(char *out, size_t size, mcapi_domain_t number);

@@ -69,7 +69,7 @@ static void list(mc_domain *d, mc_listener *l, bool listed) {
   lvd_os_unlock(&d->lock);
 }
 
-/* The bellman is to wake a fiber of the caller's worker, which may let nobody of the usual class in. */
+/* The notifier is to wake a fiber of the caller's worker, which may let nobody of the usual class in. */
 static void have_served(mc_domain *d) {
   uint32_t priority = lvd_serving_priority();
   if (priority <= lvd_load_relaxed_u32(&d->serves)) return;

@@ -20,7 +20,7 @@ size_t lvd_os_escape_size(void) { return 1; }
 void lvd_app_unload(lvd_app *app) { (void)app; }
 void lvd_apps_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
-void lvd_call_follows(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+void lvd_call_follow_actor(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 
 /* ---- procedures: each returns the double of its argument ------------------------------------- */
 

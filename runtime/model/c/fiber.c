@@ -130,7 +130,7 @@ static uint32_t gets_in_time(model_world *m) {
 }
 static uint32_t waits_through(model_world *m) {
   lvd_fiber *f = lvd_fiber_self();
-  lvd_fiber_wait_through(f, &f->unblocked);
+  lvd_fiber_wait_uninterruptible(f, &f->unblocked);
   if (!m->told) m->wrong++;
   return LVD_OK;
 }

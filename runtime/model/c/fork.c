@@ -11,7 +11,7 @@ enum { PEOPLE = 4, CALLS = 6 };
 
 typedef struct person {
   lvd_fork_thread here;
-  lvd_forker f;
+  lvd_fork_state f;
   lvd_deque d;
 } person;
 
@@ -32,12 +32,12 @@ lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 
 /* ---- what deque.c calls -------------------------------------------------------------------- */
 
-lvd_forker *lvd_forker_self(void) { return &me()->f; }
-lvd_deque *lvd_forker_deque(lvd_forker *f) { return lvd_load_relaxed_ptr(&f->deque); }
-void lvd_forker_without(lvd_forker *f) { (void)f; }
-bool lvd_forks_wake(lvd_forker *by) { return by == NULL; }
-bool lvd_fork_may_leap(lvd_forker *f) { return f != NULL; }
-void lvd_leave_overdue(lvd_worker *w) { (void)w; }
+lvd_fork_state *lvd_fork_state_self(void) { return &me()->f; }
+lvd_deque *lvd_fork_state_deque(lvd_fork_state *f) { return lvd_load_relaxed_ptr(&f->deque); }
+void lvd_fork_state_drop_deque(lvd_fork_state *f) { (void)f; }
+bool lvd_forks_wake(lvd_fork_state *by) { return by == NULL; }
+bool lvd_fork_may_leapfrog(lvd_fork_state *f) { return f != NULL; }
+void lvd_forced_exit_check(lvd_worker *w) { (void)w; }
 lvd_cancel_scope *lvd_deque_scope(const lvd_deque *d, uint32_t i) {
   (void)d, (void)i;
   return NULL;
@@ -51,14 +51,14 @@ void lvd_cancel_end(lvd_cancel_scope *scope) { (void)scope; }
 bool lvd_cancelled(void) { return false; }
 
 /* An event as far as one waits and one tells. */
-void lvd_fork_tell(lvd_deque *d) {
+void lvd_fork_complete(lvd_deque *d) {
   lvd_exchange_release_u32(&d->joined.armed, 1);
   lvd_os_wake(&d->joined.armed);
 }
-void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
+void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from) {
   lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
-void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
+void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   (void)f;
   while (!lvd_exchange_acquire_u32(&d->joined.armed, 0)) lvd_os_wait(&d->joined.armed, 0, -1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Two processes for the checker, and a stream between them: the two sides of a link, each with its
- * bellman, in one address space. Of the operating system there is here what they ask for: memory
+ * notifier, in one address space. Of the operating system there is here what they ask for: memory
  * that both have, a bell each way, and the news that a process has ended. */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,9 @@ typedef struct model_world {
 
 static model_world *world;
 
-bool lvd_knot_comes_first(const lvd_link *link) { return link == NULL; } /* nobody waits in vain */
+bool lvd_deadlock_is_parents(const lvd_link *link) {
+  return link == NULL;
+} /* nobody waits in vain */
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
@@ -79,7 +81,7 @@ void lvd_os_process_kill(const lvd_os_process *p) { (void)p, abort(); }
 void lvd_os_process_close(lvd_os_process *p) { (void)p; }
 void lvd_os_close(int descriptor) { (void)descriptor; }
 
-/* All that a bellman sleeps for is one bell of his side's, since he looks at all of it anyway. Of
+/* All that a notifier sleeps for is one bell of his side's, since he looks at all of it anyway. Of
  * what the system tells him he sees what was before it; the other side's bell orders nothing. */
 static void tell(uint32_t side) {
   lvd_exchange_release_u32(&world->told[side], 1);

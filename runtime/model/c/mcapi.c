@@ -344,7 +344,7 @@ uint32_t model_left(uint32_t process) {
 static bool look_gone(void *what) { return !model_left(*(const uint32_t *)what); }
 /* Waits until nothing is. */
 void model_wait_gone(uint32_t process) { mc_wait(mc_self(), look_gone, NULL, &process, 0, -1); }
-/* Ends the bellman of the caller's process. */
+/* Ends the notifier of the caller's process. */
 void model_stop(void) {
   mc_domain *d = mc_self()->domain;
   lvd_exchange_release_u32(&d->stop, 1);

@@ -11,7 +11,7 @@ enum { PEOPLE = 5, CALLS = 5 };
 
 typedef struct person {
   lvd_fork_thread here;
-  lvd_forker *forker;
+  lvd_fork_state *forker;
   void (*end)(void *);
   void *argument;
 } person;
@@ -35,7 +35,7 @@ static uint32_t nests, sets, fails;
 uint32_t model_number(void);
 static uint32_t number(void) { return acting ? acting : model_number(); }
 lvd_fork_thread *model_fork_thread(void) { return &forks->person[number()].here; }
-lvd_forker **model_fork_self(void) { return &forks->person[number()].forker; }
+lvd_fork_state **model_fork_self(void) { return &forks->person[number()].forker; }
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
@@ -63,7 +63,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 }
 
 /* No program here ends before its forks are joined. */
-void lvd_leave_overdue(lvd_worker *w) { (void)w; }
+void lvd_forced_exit_check(lvd_worker *w) { (void)w; }
 
 /* Each look is late: who waits looks once, and sleeps. */
 static uint64_t now;
@@ -139,8 +139,8 @@ void model_has_forked(model_world *m, uint32_t n, uint32_t worker, uint32_t at) 
   cpu[n] = (int32_t)at;
   lvd_worker *w = worker == LVD_NOWHERE ? NULL : &m->worker[worker];
   lvd_os_set_self(w);
-  if (!lvd_forker_self()) abort();
-  if (w) lvd_forks_awake(w);
+  if (!lvd_fork_state_self()) abort();
+  if (w) lvd_forks_after_sleep(w);
   lvd_os_set_self(NULL);
   acting = 0;
 }
@@ -200,7 +200,7 @@ uint32_t model_reduce(uint32_t n) {
 }
 
 /* Who makes a runtime for the program that has none (fork_runtime.c): nobody here. */
-void lvd_own_start(void) {}
-void lvd_own_before_fork(void) {}
-void lvd_own_after_fork(void) {}
-void lvd_own_child_begins(void) {}
+void lvd_fork_runtime_start(void) {}
+void lvd_fork_runtime_before_fork(void) {}
+void lvd_fork_runtime_after_fork(void) {}
+void lvd_fork_runtime_child_begins(void) {}

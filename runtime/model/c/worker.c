@@ -17,7 +17,7 @@ typedef struct model_world {
   lvd_slot slot[ENTITIES];
   lvd_entity *entities[ENTITIES];
   lvd_app app;
-  lvd_app_share share[2 * WORKERS];
+  lvd_app_worker_state share[2 * WORKERS];
   lvd_entity entity[ENTITIES];
   lvd_producer out;
   lvd_consumer in;
@@ -59,7 +59,7 @@ static void tell_to_stop(model_world *m, uint32_t worker) {
   lvd_worker_command(&m->worker[worker], c);
 }
 
-static void say(model_world *m) {
+static void text_append(model_world *m) {
   lvd_store_relaxed_u32(&m->said, 1);
   lvd_os_wake(&m->said);
 }
@@ -67,9 +67,9 @@ static void say(model_world *m) {
 static lvd_verdict source_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->source_busy) {
-    say(m);
+    text_append(m);
     for (lvd_worker *w = lvd_os_self(); m->source_stuck && !w->ending; lvd_os_relax())
-      lvd_worker_obey(w);
+      lvd_worker_run_safe_commands(w);
     while (!lvd_should_yield(self)) lvd_os_relax();
     m->put++;
     return LVD_YIELD;
@@ -93,7 +93,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->sink_refuses) return LVD_WAIT;
   if (m->sink_says) {
-    say(m);
+    text_append(m);
     m->got++;
     return LVD_WAIT;
   }
@@ -141,7 +141,7 @@ static void place(model_world *m, uint32_t i, uint32_t worker) {
   e->state.word = LVD_IDLE;
   e->slot = i;
   e->level = LEVEL;
-  e->begun = true;
+  e->initialised = true;
   e->app = &m->app;
   e->name = classes[i].name;
   e->actor.state = m;
@@ -165,7 +165,7 @@ model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint
   m->rt.slot = m->slot;
   m->rt.entity = m->entities;
   m->rt.fenced = fenced;
-  m->rt.keepers_idle.word = 1; /* nobody is held up so long that one is started */
+  m->rt.reapers_idle.word = 1; /* nobody is held up so long that one is started */
   m->app.rt = &m->rt;
   m->app.net = &network;
   m->app.entity = m->entity;
@@ -231,7 +231,7 @@ uint32_t model_phase(model_world *m) { return lvd_load_acquire_u32(&m->app.phase
 /* As lvd_app_start does it. */
 void model_wake(model_world *m, uint32_t i) { lvd_entity_wake(&m->entity[i].waiter); }
 void model_let_rest(model_world *m) {
-  if (lvd_add_acq_rel_u32(&m->app.live, UINT32_MAX) == 1) lvd_app_quiet(&m->app);
+  if (lvd_add_acq_rel_u32(&m->app.live, UINT32_MAX) == 1) lvd_app_check_quiescent(&m->app);
 }
 
 void model_work(model_world *m, uint32_t worker) { lvd_worker_main(&m->worker[worker]); }
@@ -255,7 +255,7 @@ void model_end(model_world *m) { lvd_end(&m->out, LVD_OK); }
 
 /* Sleeps, as the keeper does, until the application has begun to end. */
 void model_keep(model_world *m) {
-  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_os_wait(&m->rt.keeper_work, 0, -1);
+  while (lvd_load_acquire_u32(&m->rt.reaper_work) == 0) lvd_os_wait(&m->rt.reaper_work, 0, -1);
 }
 /* How many have stopped. */
 uint32_t model_stop(model_world *m) {

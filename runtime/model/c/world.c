@@ -47,7 +47,7 @@ bool lvd_os_thread_set_realtime(uint32_t priority) {
   return true;
 }
 bool lvd_os_realtime_allowed(uint32_t priority) { return lvd_os_thread_set_realtime(priority); }
-WEAK lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
+WEAK lvd_status lvd_priority_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
   (void)rt, (void)worker, (void)urgent;
   return LVD_E_SYSTEM;
 }
@@ -59,7 +59,7 @@ WEAK lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
 }
 bool lvd_app_faulted(const lvd_app *app) { return app == NULL; }
 /* Asked when all is at rest: nobody runs, and what was done is seen. */
-bool lvd_fibers_in_vain(lvd_app *app) {
+bool lvd_app_is_deadlocked(lvd_app *app) {
   model_world *m = model_the_world;
   for (uint32_t i = 0; i < m->fibers; i++) {
     uint32_t state = lvd_load_relaxed_u32(&m->fiber[i]->entity.state);
@@ -68,8 +68,8 @@ bool lvd_fibers_in_vain(lvd_app *app) {
   m->judged = 1 + m->told;
   return app == NULL;
 }
-bool lvd_streams_await_threads(lvd_app *app) { return app == NULL; }
-void lvd_fibers_story(lvd_app *app) { (void)app; }
+bool lvd_app_awaits_outside(lvd_app *app) { return app == NULL; }
+void lvd_app_save_wait_report(lvd_app *app) { (void)app; }
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) { return ss && is_sender; }
 lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
   return (void)ss, (void)sender, NULL;
@@ -77,8 +77,8 @@ lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender) {
 void lvd_shared_free(lvd_shared_stream *ss) { (void)ss; }
 void lvd_calls_recall(lvd_app *app) { (void)app; }
 void lvd_inputs_end(lvd_app *app) { (void)app; }
-void lvd_questions_withdraw(lvd_entity *e) { (void)e; }
-void lvd_questions_keep_last(lvd_entity *e) { (void)e; }
+void lvd_fd_watches_withdraw(lvd_entity *e) { (void)e; }
+void lvd_fd_watches_keep_last(lvd_entity *e) { (void)e; }
 WEAK void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
 
 /* ---- fibers -------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ void model_work(model_world *m, uint32_t worker) { lvd_worker_main(&m->worker[wo
 
 static void end_worker(lvd_worker *w, lvd_command *c) { (void)c, w->ending = true; }
 static void stop_from(model_world *m, uint32_t first) {
-  for (uint32_t i = first; i < lvd_all_workers(&m->rt); i++) {
+  for (uint32_t i = first; i < lvd_worker_total(&m->rt); i++) {
     if (!lvd_load_acquire_u32(&m->worker[i].runs)) continue;
     m->bye[i].run = end_worker;
     lvd_worker_command(&m->worker[i], &m->bye[i]);
@@ -185,17 +185,17 @@ void model_stop_urgent(model_world *m) { stop_from(m, m->rt.workers); }
 
 /* As lvd_app_start does it at last; then the application may come to rest. */
 void model_let_rest(model_world *m) {
-  if (lvd_add_acq_rel_u32(&m->app.live, UINT32_MAX) == 1) lvd_app_quiet(&m->app);
+  if (lvd_add_acq_rel_u32(&m->app.live, UINT32_MAX) == 1) lvd_app_check_quiescent(&m->app);
 }
 /* Sleeps, as the keeper does, until it has begun to end. */
 void model_await_end(model_world *m) {
-  while (lvd_load_acquire_u32(&m->rt.keeper_work) == 0) lvd_os_wait(&m->rt.keeper_work, 0, -1);
+  while (lvd_load_acquire_u32(&m->rt.reaper_work) == 0) lvd_os_wait(&m->rt.reaper_work, 0, -1);
 }
 void model_is_open(model_world *m) { m->app.open.word = 1; }
-void model_keep(model_world *m) { lvd_keeper_main(&m->rt); }
+void model_keep(model_world *m) { lvd_reaper_main(&m->rt); }
 void model_end_keeper(model_world *m) {
-  lvd_store_relaxed_u32(&m->rt.keeper_ending, 1);
-  lvd_keeper_ring(&m->rt);
+  lvd_store_relaxed_u32(&m->rt.reaper_ending, 1);
+  lvd_reaper_wake(&m->rt);
 }
 uint32_t model_app_wait(model_world *m) { return lvd_app_wait(&m->app, -1); }
 

@@ -17,7 +17,7 @@ typedef struct model_world {
   lvd_slot slot[FIBERS];
   lvd_entity *entities[FIBERS];
   lvd_app app;
-  lvd_app_share share[2 * WORKERS];
+  lvd_app_worker_state share[2 * WORKERS];
   lvd_event event[EVENTS];
   lvd_stream *stream;
   lvd_fiber *fiber[FIBERS]; /* in the order of their start */

@@ -107,8 +107,8 @@ impl World {
         loom::stop_exploring();
         self.c.stop(self.m, PARENT);
         self.c.stop(self.m, CHILD);
-        for bellman in self.bellmen.take() {
-            bellman.join().expect("a bellman");
+        for notifier in self.bellmen.take() {
+            notifier.join().expect("a notifier");
         }
     }
 }

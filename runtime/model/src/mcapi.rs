@@ -351,7 +351,7 @@ fn second_death(library: &Library, barrier: Barrier) {
     assert_eq!(got + c.try_receive(e), 102, "once");
 }
 
-/// A sender waits for room at an endpoint whose process dies: its own bellman tells it.
+/// A sender waits for room at an endpoint whose process dies: its own notifier tells it.
 fn told(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 2);
     c.am(1);
@@ -359,20 +359,20 @@ fn told(library: &Library, barrier: Barrier) {
     c.am(0);
     assert_eq!(c.try_send(e, 100), OK);
     assert_eq!(c.try_send(e, 101), OK);
-    let bellman = of(c, 0, |c| c.thread(0));
+    let notifier = of(c, 0, |c| c.thread(0));
     loom::explore();
     let dead = of(c, 1, |c| c.dies(1));
     assert_eq!(c.send(e, 102), c.status_peer());
     loom::stop_exploring();
     dead.join().expect("the one that died");
     c.stop();
-    bellman.join().expect("the bellman");
+    notifier.join().expect("the notifier");
 }
 
 /// A process dies while it joins: whoever is there learns of it, and nothing is left.
 fn joiner_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 1);
-    let bellman = of(c, 0, |c| c.thread(0));
+    let notifier = of(c, 0, |c| c.thread(0));
     loom::explore();
     dying(c, 1, AT, |c| c.join())
         .join()
@@ -380,7 +380,7 @@ fn joiner_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     c.wait_gone(1);
     loom::stop_exploring();
     c.stop();
-    bellman.join().expect("the bellman");
+    notifier.join().expect("the notifier");
 }
 
 const FENCES: Barrier = Barrier::Fences;

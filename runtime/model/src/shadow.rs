@@ -419,7 +419,7 @@ extern "C-unwind" fn store(p: *mut c_void, bytes: u32, v: u64, o: i32, pc: *cons
         Some(Word::Atomic64(a, _)) => a.store(v, access(o)),
         _ => {}
     }
-    unsafe { raw_store(p, bytes, v) }; // for what is read unwatched (LVD_READS_LIVE)
+    unsafe { raw_store(p, bytes, v) }; // for what is read unwatched (LVD_RACY_READ)
 }
 
 extern "C-unwind" fn rmw(

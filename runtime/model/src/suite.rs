@@ -400,7 +400,7 @@ pub struct Kept {
 const SIGNAL: &str = "orders a thread against its own signal handler";
 
 /// The keeper sees the phase.
-const EARLY: &str = "a keeper that is awake may see the phase before it sees keeper_work";
+const EARLY: &str = "a keeper that is awake may see the phase before it sees reaper_work";
 
 /// The waker reads the owner.
 const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
@@ -467,7 +467,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/sched/want.c", "lvd_want_arm", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/sched/fiber.c", "suspend", "lvd_cas_release_u32", "lvd_cas_relaxed_u32", DETOUR),
     kept("src/sched/fiber_start.c", "lvd_fiber_begin", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        "for lvd_fibers_each, and what that reads next it reads unwatched (LVD_READS_LIVE)"),
+        "for lvd_fibers_each, and what that reads next it reads unwatched (LVD_RACY_READ)"),
     kept("src/sched/app_liveness.c", "uncount_fibers", "lvd_add_release_u32", "lvd_add_relaxed_u32",
         "fibers_end reads this count alone; in the checks `live` is released after it"),
     kept("src/app/app_fibers.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
@@ -476,7 +476,7 @@ pub const KEPT: &[Kept] = &[
         "no check pauses an application that has fibers: as may_run of worker.c"),
     kept("src/sched/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
         "makes the switch faster, or orders a thread against its own signal handler").places(3),
-    kept("src/sched/fiber.c", "lvd_fiber_interrupted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
+    kept("src/sched/fiber.c", "lvd_fiber_preempted", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("src/sched/fiber.c", "give_way", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL),
     kept("mcapi/domain/call_guard.h", "mc_nobody_in", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE)
         .places(2),
@@ -484,7 +484,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/sched/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         MADE),
     kept("src/sched/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        "what it reads next, it reads unwatched (LVD_READS_LIVE)"),
+        "what it reads next, it reads unwatched (LVD_RACY_READ)"),
     kept("src/stream/stream.c", "claim_end", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "only a third who takes the end could miss what the first did with it"),
     kept("src/stream/stream.c", "free_stream", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
@@ -495,9 +495,9 @@ pub const KEPT: &[Kept] = &[
         "no check frees a stream: who frees it must see what was done with its ends").places(2),
     kept("src/app/app_reaper.c", "finish", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check has a thief under way when all fibers have ended"),
-    kept("src/app/quiescence.c", "lvd_app_quiet", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
+    kept("src/app/quiescence.c", "lvd_app_check_quiescent", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
         UNJUDGED),
-    kept("src/app/quiescence.c", "lvd_suspects_find", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
+    kept("src/app/quiescence.c", "lvd_deferred_checks_run", "lvd_exchange_acquire_u32", "lvd_exchange_relaxed_u32",
         UNJUDGED),
     kept("src/app/quiescence.c", "fibers_rest", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         FIBERS_REST).places(2),
@@ -517,20 +517,20 @@ pub const KEPT: &[Kept] = &[
     kept("src/fork/deque.c", "lvd_deque_abandon", "lvd_load_acquire_u64", "lvd_load_relaxed_u64",
         "its check has no preemptions (bound 0): who uses the stack again must see what others did"),
     kept("src/rpc/call.c", "core_cancel", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
-        "what it reads first, the fiber's application, it reads unwatched (LVD_READS_LIVE)"),
+        "what it reads first, the fiber's application, it reads unwatched (LVD_RACY_READ)"),
     kept("src/sched/priority_worker.c", "lvd_worker_begin", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next begins as the checker's memory does"),
     kept("src/app/app_control.c", "hold_sources", "lvd_store_release_u32", "lvd_store_relaxed_u32",
         "no check drains what was paused before: as in let_go, for who meets this value and not that"),
     kept("src/app/app_control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
-    kept("src/app/app_control.c", "lvd_app_take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
+    kept("src/app/app_control.c", "lvd_app_requeue_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
         HELD),
     kept("src/rpc/call.c", "begin", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "the same, for core_cancel"),
     kept("src/fork/deque.c", "lvd_deque_ask", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr", MADE),
     kept("src/fork/deque_pool.c", "take_up", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("src/fork/fork_proxy.c", "take_place", "lvd_cas_release_ptr", "lvd_cas_relaxed_ptr", MADE),
-    kept("src/fork/fork_proxy.c", "lvd_fork_place_taken", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
+    kept("src/fork/fork_proxy.c", "lvd_fork_proxy_is_taken", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         MADE),
     kept("src/fork/deque.c", "set_abandon", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
@@ -640,7 +640,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/deadlock/deadlock_detect.c",
-        "the same; and a word that asks the bellman to look, on his bell",
+        "the same; and a word that asks the notifier to look, on his bell",
     ),
     (
         "src/amp/window.c",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A machine by itself: the window and the wire of a unit, without calls, streams and a bellman. */
+/* A machine by itself: the window and the wire of a unit, without calls, streams and a notifier. */
 #include <levada/machine.h>
 
 #include <stdio.h>

@@ -274,7 +274,7 @@ lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size) {
   uint32_t state = lvd_load_acquire_u32(&w->state);
   char raw[sizeof w->procedure + 1] = {0}, name[sizeof raw];
   memcpy(raw, w->procedure, sizeof w->procedure);
-  lvd_link_quote(name, 0, sizeof name, (const unsigned char *)raw, strlen(raw));
+  lvd_link_sanitize(name, 0, sizeof name, (const unsigned char *)raw, strlen(raw));
   if (!name[0]) snprintf(name, sizeof name, "the program");
   switch (state) {
   case LVD_FAR_RUNS:

@@ -87,7 +87,7 @@ lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns);
 bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *));
 /* What the loader has said: LVD_OK: it runs; LVD_E_FAULT, LVD_E_PEER: and `text` says why. */
 lvd_status lvd_far_outcome(const lvd_far_side *far, char *text, size_t size);
-/* By the bellman: does it answer? LVD_E_PEER: not in time. */
+/* By the notifier: does it answer? LVD_E_PEER: not in time. */
 lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t size);
 void lvd_far_end(lvd_far_side *far);
 

@@ -140,10 +140,10 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
 /* The same walk twice: first to count, then to place. */
 static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
                     arena *a) {
-  uint32_t workers = lvd_all_workers(app->rt), outsides = 0;
+  uint32_t workers = lvd_worker_total(app->rt), outsides = 0;
   app->entity = take(a, net->actors * sizeof(lvd_entity));
   app->channel = take(a, net->channels * sizeof(lvd_channel *));
-  app->share = take(a, workers * sizeof(lvd_app_share));
+  app->share = take(a, workers * sizeof(lvd_app_worker_state));
   app->option = take(a, options->option_count * sizeof(lvd_option));
   for (uint32_t i = 0; i < net->actors; i++) {
     const lvd_actor_class *cls = net->actor[i].cls;
@@ -165,12 +165,13 @@ static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options 
     outsides += c->from.actor == LVD_OUTSIDE;
     for (uint32_t k = 0; k < c->consumers; k++) outsides += c->to[k].actor == LVD_OUTSIDE;
   }
-  app->outside = take(a, outsides * sizeof(lvd_outside));
+  app->outside = take(a, outsides * sizeof(lvd_external_end));
   app->outsides = 0; /* connect() fills them */
 }
 
-static lvd_outside *new_outside(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
-  lvd_outside *o = &app->outside[app->outsides++];
+static lvd_external_end *new_outside(lvd_app *app, uint32_t channel, uint32_t index,
+                                     bool producer) {
+  lvd_external_end *o = &app->outside[app->outsides++];
   lvd_sleeper_init(&o->sleeper, lvd_spin_us(app->rt));
   o->app = app;
   o->channel = channel;
@@ -188,7 +189,7 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   lvd_waiter *producer, **peers = calloc(c->consumers, sizeof *peers);
   if (!peers) return LVD_E_MEMORY;
   if (c->from.actor == LVD_OUTSIDE) {
-    lvd_outside *o = new_outside(app, i, 0, true);
+    lvd_external_end *o = new_outside(app, i, 0, true);
     producer = &o->sleeper.waiter;
     p = &o->end.p;
   } else {
@@ -200,7 +201,7 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   for (uint32_t k = 0; k < c->consumers; k++) {
     lvd_consumer *consumer;
     if (c->to[k].actor == LVD_OUTSIDE) {
-      lvd_outside *o = new_outside(app, i, k, false);
+      lvd_external_end *o = new_outside(app, i, k, false);
       peers[k] = &o->sleeper.waiter;
       consumer = &o->end.c;
     } else {
@@ -318,7 +319,7 @@ static void free_app(lvd_app *app) {
       if (app->entity[i].app) lvd_slot_free(app->rt->slot, app->entity[i].slot);
       free(app->entity[i].heritage);
     }
-    lvd_texts_free(app->texts);
+    lvd_inherited_strings_free(app->texts);
     lvd_streams_free(app);
     lvd_hooks.calls.units_free(app);
     free(lvd_load_relaxed_ptr(&app->story));
@@ -346,7 +347,7 @@ void lvd_apps_free(lvd_runtime *rt) {
 
 lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
                         lvd_app **out, char *why_text, size_t why_size) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   complaint why = {why_text, why_size};
   static const lvd_app_options usual;
   if (why_text && why_size) why_text[0] = 0;
@@ -372,7 +373,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
   }
   a = (arena){app->memory, 0};
   lay_out(app, net, options, &a);
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) app->share[i].app = app;
+  for (uint32_t i = 0; i < lvd_worker_total(rt); i++) app->share[i].app = app;
 
   lvd_os_lock(&rt->lock);
   app->serial = ++rt->loads;
@@ -417,15 +418,15 @@ lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 }
 
 void lvd_app_unload(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return;
   lvd_runtime *rt = app->rt;
   lvd_app_stop(app);
   for (uint32_t i = 0; i < app->net->actors; i++) {
     lvd_actor *actor = &app->entity[i].actor;
-    if (actor->cls->end && app->entity[i].begun) actor->cls->end(actor);
+    if (actor->cls->end && app->entity[i].initialised) actor->cls->end(actor);
   }
-  lvd_waiting_let_out(app);
+  lvd_thread_waiters_release(app);
   lvd_hooks.programs.unwatch(app);
   lvd_streams_free(app);
   lvd_hooks.calls.units_free(app); /* which can take a while: without the lock */
@@ -446,7 +447,7 @@ lvd_app_state lvd_app_get_state(lvd_app *app) {
   case LVD_PHASE_LOADED:
     return LVD_APP_LOADED;
   case LVD_PHASE_RUNNING:
-    return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL ? LVD_APP_PAUSED : LVD_APP_RUNNING;
+    return lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_ALL ? LVD_APP_PAUSED : LVD_APP_RUNNING;
   case LVD_PHASE_ENDING:
     return LVD_APP_ENDING;
   default:

@@ -19,9 +19,9 @@ void lvd_core_put_back(lvd_worker *w); /* one of them */
 
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 /* What is held of it is ready again, where something of it is known. Nobody waits for that. */
-void lvd_app_take_up(lvd_app *app);
+void lvd_app_requeue_held(lvd_app *app);
 /* Waits until no activation of `app` goes on that has begun before its phase or pause was set. */
-void lvd_app_still(lvd_app *app);
+void lvd_app_wait_inactive(lvd_app *app);
 
 /* ---- app_fibers.c -------------------- */
 
@@ -29,17 +29,18 @@ void lvd_fibers_end(lvd_app *app); /* tells all of it, and waits until they have
 
 /* ---- quiescence.c -------------------- */
 
-void lvd_app_quiet(lvd_app *app); /* live has come to 0, or what is outside has changed since */
+void lvd_app_check_quiescent(
+    lvd_app *app); /* live has come to 0, or what is outside has changed since */
 /* Judges who came to rest where nobody could be judged. True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
-bool lvd_suspects_find(lvd_runtime *rt, bool look);
+bool lvd_deferred_checks_run(lvd_runtime *rt, bool look);
 
 /* ---- app_reaper.c -------------------- */
 
-lvd_status lvd_keeper_start(lvd_runtime *rt);
-void lvd_keepers_end(lvd_runtime *rt);
-void lvd_keeper_main(void *rt);
+lvd_status lvd_reaper_start(lvd_runtime *rt);
+void lvd_reapers_end(lvd_runtime *rt);
+void lvd_reaper_main(void *rt);
 /* The keeper that calls this has waited for so long: another one does its work meanwhile. */
-enum { LVD_HELD_UP_NS = 1000000 };
-void lvd_keeper_held_up(lvd_runtime *rt);
+enum { LVD_REAPER_PATIENCE_NS = 1000000 };
+void lvd_reaper_spawn_backup(lvd_runtime *rt);
 
 #endif

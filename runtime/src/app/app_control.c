@@ -11,7 +11,7 @@
  *   resume: store_release paused (let_go, hold_sources) -> may_run (worker.c), may_follow (fiber.c): load_acquire
  *                                                                      what was read, and left, while it stood still
  *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
- *   taking: exchange_acq_rel 0 -> lvd_app_take_up: exchange_acq_rel 1            the command may be left
+ *   taking: exchange_acq_rel 0 -> lvd_app_requeue_held: exchange_acq_rel 1            the command may be left
  *   still:  worker.c */
 #include "../blocking/blocking.h"
 #include "../sched/no_abandon.h"
@@ -30,31 +30,31 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
   bool still = true;
   lvd_add_relaxed_u32(&rt->awaited, 1);
   lvd_os_barrier();
-  for (uint32_t i = 0; still && i < lvd_all_workers(rt); i++) {
+  for (uint32_t i = 0; still && i < lvd_worker_total(rt); i++) {
     lvd_worker *w = &rt->worker[i];
-    uint32_t turn = lvd_load_acquire_u32(&w->turn);
+    uint32_t turn = lvd_load_acquire_u32(&w->run_seq);
     const lvd_app *running = lvd_load_acquire_ptr(&w->running);
     if (running != app && running != LVD_ANY_APP(w)) continue;
-    while (lvd_load_acquire_u32(&w->turn) == turn) {
-      lvd_worker_ring(w);
-      if (running == app) lvd_watchdog_halt(w, app);
+    while (lvd_load_acquire_u32(&w->run_seq) == turn) {
+      lvd_worker_interrupt(w);
+      if (running == app) lvd_watchdog_expect_pause(w, app);
       if (timeout_ms >= 0 && lvd_os_now_ns() - start >= (uint64_t)timeout_ms * 1000000) {
         still = false;
         break;
       }
-      lvd_os_wait(&w->turn, turn, LVD_HELD_UP_NS);
-      if (lvd_load_relaxed_u32(&w->turn) != turn) continue;
+      lvd_os_wait(&w->run_seq, turn, LVD_REAPER_PATIENCE_NS);
+      if (lvd_load_relaxed_u32(&w->run_seq) != turn) continue;
       /* Who has taken a call of what failed there is waited for: he hears that it ends. */
       if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) lvd_fibers_wake(app);
-      lvd_watchdog_hurry(app);
-      lvd_keeper_held_up(rt);
+      lvd_watchdog_expect_exit(app);
+      lvd_reaper_spawn_backup(rt);
     }
   }
   lvd_add_relaxed_u32(&rt->awaited, UINT32_MAX);
   return still;
 }
 
-void lvd_app_still(lvd_app *app) { still_within(app, -1); }
+void lvd_app_wait_inactive(lvd_app *app) { still_within(app, -1); }
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
@@ -86,18 +86,18 @@ static lvd_status start(lvd_app *app, uint32_t holds) {
   /* Alive until every actor has been woken, or the first could be at rest before the last. */
   lvd_add_relaxed_u32(&app->live, 1);
   for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
-  if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_quiet(app);
+  if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_check_quiescent(app);
   return LVD_OK;
 }
 
 lvd_status lvd_app_start(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   return start(app, 0);
 }
 
 lvd_status lvd_app_start_paused(lvd_app *app) {
-  LVD_INSIDE;
-  return start(app, LVD_HOLD_ALL);
+  LVD_NO_ABANDON;
+  return start(app, LVD_PAUSE_ALL);
 }
 
 lvd_status lvd_app_promise(lvd_app *app, bool promised) {
@@ -109,11 +109,11 @@ lvd_status lvd_app_promise(lvd_app *app, bool promised) {
 lvd_status lvd_app_pause(lvd_app *app) { return lvd_app_pause_within(app, -1); }
 
 lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_os_lock(&app->control);
-  app->holds |= LVD_HOLD_ALL;
+  app->holds |= LVD_PAUSE_ALL;
   lvd_store_relaxed_u32(&app->paused, app->holds);
   bool still = still_within(app, timeout_ms);
   lvd_os_unlock(&app->control);
@@ -133,15 +133,15 @@ static void take_up(lvd_worker *w, lvd_command *c) {
   }
 }
 
-void lvd_app_take_up(lvd_app *app) {
-  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
-    lvd_app_share *s = &app->share[i];
+void lvd_app_requeue_held(lvd_app *app) {
+  for (uint32_t i = 0; i < lvd_worker_total(app->rt); i++) {
+    lvd_app_worker_state *s = &app->share[i];
     if (!lvd_load_relaxed_u32(&s->known) || lvd_exchange_acq_rel_u32(&s->taking, 1)) continue;
     s->take_up.run = take_up;
     s->take_up.soon = true;
     s->take_up.argument = app;
     lvd_worker_post(&app->rt->worker[i], &s->take_up, 0);
-    lvd_worker_ask(&app->rt->worker[i]);
+    lvd_worker_request_yield(&app->rt->worker[i]);
   }
 }
 
@@ -155,15 +155,15 @@ static lvd_status let_go(lvd_app *app, uint32_t holds) {
     app->holds &= ~holds;
     lvd_store_release_u32(&app->paused, app->holds);
     lvd_os_barrier(); /* who has held something, and looked before, is known */
-    lvd_app_take_up(app);
+    lvd_app_requeue_held(app);
   }
   lvd_os_unlock(&app->control);
   return lives ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status lvd_app_resume(lvd_app *app) {
-  LVD_INSIDE;
-  return app ? let_go(app, LVD_HOLD_ALL) : LVD_E_ARGUMENT;
+  LVD_NO_ABANDON;
+  return app ? let_go(app, LVD_PAUSE_ALL) : LVD_E_ARGUMENT;
 }
 
 /* Their workers see what holds them when they next have them in hand, as with a new target. */
@@ -172,7 +172,7 @@ static void rouse_sources(lvd_app *app) {
     lvd_entity *e = &app->entity[i];
     if (e->actor.cls->inputs) continue;
     lvd_entity_wake(&e->waiter);
-    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+    lvd_worker_interrupt(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
   }
 }
 
@@ -188,9 +188,10 @@ static lvd_status hold_sources(lvd_app *app, uint32_t how) {
 }
 
 lvd_status lvd_app_rest(lvd_app *app, bool rests) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
-  return rests ? hold_sources(app, LVD_HOLD_REST) : let_go(app, LVD_HOLD_REST);
+  return rests ? hold_sources(app, LVD_PAUSE_RESTING_SOURCES)
+               : let_go(app, LVD_PAUSE_RESTING_SOURCES);
 }
 
 static lvd_status drain_program(lvd_app *app) {
@@ -201,14 +202,14 @@ static lvd_status drain_program(lvd_app *app) {
 }
 
 lvd_status lvd_app_drain(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   if (lvd_app_is_program(app)) return drain_program(app);
   bool any = false;
   for (uint32_t i = 0; i < app->net->actors; i++) any |= app->net->actor[i].cls->inputs == 0;
   if (!any) return LVD_E_UNKNOWN;
-  lvd_status status = hold_sources(app, LVD_HOLD_SOURCES);
+  lvd_status status = hold_sources(app, LVD_PAUSE_SOURCES);
   if (status == LVD_OK) lvd_inputs_end(app);
   return status;
 }
@@ -225,14 +226,14 @@ void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
   lvd_store_relaxed_u32(&e->target, worker);
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) {
     lvd_entity_wake(&e->waiter);
-    lvd_worker_ring(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
+    lvd_worker_interrupt(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
   } else if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_LOADED) {
     lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
   }
 }
 
 lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || actor >= app->net->actors || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_E_STATE;
   lvd_os_lock(&app->rt->lock); /* the running set must not change meanwhile */
@@ -250,7 +251,7 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
 static bool ends_within(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();
   uint64_t start = lvd_os_now_ns();
-  lvd_waiting self = {.app = NULL};
+  lvd_thread_waiter self = {.app = NULL};
   uint32_t phase;
   while ((phase = lvd_load_acquire_u32(&app->phase)) != LVD_PHASE_ENDED) {
     int64_t left = -1;
@@ -259,25 +260,25 @@ static bool ends_within(lvd_app *app, int64_t timeout_ms) {
       if (left <= 0) return false;
       left = left < INT32_MAX ? left * 1000000 : -1;
     } else if (!self.app && phase == LVD_PHASE_RUNNING) {
-      lvd_waiting_enter_for_end(&self, app);
-      lvd_waiting_sleeps(&self);
+      lvd_thread_waiter_enter_for_end(&self, app);
+      lvd_thread_waiter_sleeps(&self);
     }
     lvd_os_wait(&app->phase, phase, left);
   }
-  lvd_waiting_leave(&self);
+  lvd_thread_waiter_leave(&self);
   return true;
 }
 
 lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
-  return ends_within(app, timeout_ms) ? lvd_app_told(app) : LVD_E_TIME;
+  return ends_within(app, timeout_ms) ? lvd_app_exit_status(app) : LVD_E_TIME;
 }
 
 lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
 
 lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
   if (app->net->actors) lvd_store_relaxed_u32(&app->stopped, 1);
   lvd_app_end(app, LVD_E_STOPPED);
@@ -285,31 +286,31 @@ lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
 }
 
 void lvd_app_finish(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (app) lvd_app_end(app, LVD_OK);
 }
 
 void lvd_app_ends_at_rest(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
 }
 
 /* ---- what the program holds --------------------------------------------------------------- */
 
-static lvd_outside *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
+static lvd_external_end *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
   for (uint32_t i = 0; app && i < app->outsides; i++) {
-    lvd_outside *o = &app->outside[i];
+    lvd_external_end *o = &app->outside[i];
     if (o->channel == channel && o->index == index && o->producer == producer) return o;
   }
   return NULL;
 }
 
 lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel) {
-  lvd_outside *o = find(app, channel, 0, true);
+  lvd_external_end *o = find(app, channel, 0, true);
   return o ? &o->end.p : NULL;
 }
 
 lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index) {
-  lvd_outside *o = find(app, channel, index, false);
+  lvd_external_end *o = find(app, channel, index, false);
   return o ? &o->end.c : NULL;
 }

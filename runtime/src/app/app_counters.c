@@ -11,8 +11,8 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
   uint64_t number = lvd_load_relaxed_u64(&e->activations) + 1;
   if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
   const lvd_worker *w = &e->app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
-  since += lvd_lost_meanwhile(w, now);
+  uint64_t since = lvd_load_relaxed_u64(&w->started_at), now = lvd_os_ticks();
+  since += lvd_steal_time_pending(w, now);
   bool runs = lvd_load_relaxed_u64(&e->activations) + 1 == number;
   return runs && now > since ? lvd_os_ticks_to_ns(now - since) : 0;
 }
@@ -27,10 +27,10 @@ static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
     *runs_ns = lvd_runs_ns(e);
     if (lvd_load_relaxed_u64(&e->activations) == before) break;
   }
-  return lvd_tell_most(&e->busy_told, busy + *runs_ns);
+  return lvd_counter_monotonic(&e->busy_told, busy + *runs_ns);
 }
 
-LVD_READS_LIVE static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
+LVD_RACY_READ static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
   uint32_t workers = e->app->rt->workers; /* on a core's relief it is on that core */
@@ -38,7 +38,7 @@ LVD_READS_LIVE static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   out->target = lvd_load_relaxed_u32(&e->target) % workers;
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
-  out->outside = lvd_load_relaxed_u32(&e->away);
+  out->outside = lvd_load_relaxed_u32(&e->call_pending);
   out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
   out->longest_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
@@ -57,7 +57,7 @@ static bool rests(const lvd_entity *e) {
 uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
   if (!app || worker >= app->rt->workers) return 0;
   uint64_t ticks = 0;
-  for (uint32_t i = worker; i < lvd_all_workers(app->rt); i += app->rt->workers)
+  for (uint32_t i = worker; i < lvd_worker_total(app->rt); i += app->rt->workers)
     ticks += lvd_load_relaxed_u64(&app->share[i].fiber_ticks);
   return ticks * LVD_TICK_MS * 1000000u;
 }
@@ -80,8 +80,8 @@ static const lvd_consumer *consumer_of(lvd_app *app, uint32_t channel, uint32_t 
   return lvd_app_consumer(app, channel, k);
 }
 
-LVD_READS_LIVE static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
-                                        lvd_channel_counters *out) {
+LVD_RACY_READ static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
+                                       lvd_channel_counters *out) {
   const lvd_channel_desc *d = &app->net->channel[i];
   const lvd_channel *ch = app->channel[i];
   const lvd_producer *p = producer_of(app, i);

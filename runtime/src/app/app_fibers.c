@@ -10,7 +10,7 @@
 #include "app.h"
 
 lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   static const lvd_network none = {.layout = LVD_LAYOUT, .name = "program"};
   lvd_app *app;
   if (!out) return LVD_E_ARGUMENT;
@@ -22,10 +22,10 @@ lvd_status lvd_app_open(lvd_runtime *rt, const lvd_app_options *options, lvd_app
 }
 
 void lvd_app_close(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app) return;
   lvd_store_release_u32(&app->open, 0);
-  lvd_app_quiet(app);
+  lvd_app_check_quiescent(app);
 }
 
 void lvd_fibers_end(lvd_app *app) {
@@ -36,8 +36,8 @@ void lvd_fibers_end(lvd_app *app) {
     lvd_os_wait(&app->fibers, left, 10 * 1000000); /* one may have been on its way when we looked */
     if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
     /* It may have begun only since we have looked who runs. */
-    lvd_watchdog_hurry(app);
-    lvd_keeper_held_up(app->rt);
+    lvd_watchdog_expect_exit(app);
+    lvd_reaper_spawn_backup(app->rt);
   }
 }
 
@@ -46,7 +46,7 @@ typedef struct reading {
   uint32_t n, most;
 } reading;
 
-LVD_READS_LIVE static void read_fiber(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void read_fiber(lvd_entity *e, void *argument) {
   reading *r = argument;
   if (r->n++ >= r->most) return;
   lvd_fiber_counters *c = &r->out[r->n - 1];

@@ -9,7 +9,7 @@
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   end:    exchange_release phase (app_control.c) -> find_ending: load_acquire phase       the outcome
- *   ring:   add_release keeper_work            -> main: load_acquire keeper_work        the phase, before it sleeps
+ *   ring:   add_release reaper_work            -> main: load_acquire reaper_work        the phase, before it sleeps
  *   finish: store_release phase ENDED          -> wait, get_state (app_control.c): load_acquire  all that was done */
 #include <stdlib.h>
 
@@ -26,8 +26,8 @@ static void forget(lvd_worker *w, lvd_command *c) {
   lvd_queue_remove_app(w, app);
   for (uint32_t i = 0; i < app->net->actors; i++)
     if (lvd_load_relaxed_u32(&app->entity[i].worker) == w->index)
-      lvd_unsettled_remove(w, &app->entity[i]);
-  lvd_share_forget(w, app);
+      lvd_pending_park_remove(w, &app->entity[i]);
+  lvd_app_worker_forget(w, app);
 }
 
 /* Of what is theirs, only workers may forget. */
@@ -35,18 +35,18 @@ static void forget_everywhere(lvd_app *app) {
   lvd_runtime *rt = app->rt;
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_store_relaxed_u32(&app->share[lvd_load_relaxed_u32(&app->entity[i].worker)].known, 1);
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
-    lvd_app_share *s = &app->share[i];
+  for (uint32_t i = 0; i < lvd_worker_total(rt); i++) {
+    lvd_app_worker_state *s = &app->share[i];
     if (!lvd_load_relaxed_u32(&s->known)) continue;
     s->forget.run = forget;
     s->forget.soon = true;
     s->forget.argument = app;
     lvd_worker_command(&rt->worker[i], &s->forget);
   }
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++) {
-    lvd_app_share *s = &app->share[i];
-    while (lvd_load_relaxed_u32(&s->known) && !lvd_command_done(&s->forget, LVD_HELD_UP_NS))
-      lvd_keeper_held_up(rt);
+  for (uint32_t i = 0; i < lvd_worker_total(rt); i++) {
+    lvd_app_worker_state *s = &app->share[i];
+    while (lvd_load_relaxed_u32(&s->known) && !lvd_command_done(&s->forget, LVD_REAPER_PATIENCE_NS))
+      lvd_reaper_spawn_backup(rt);
   }
 }
 
@@ -89,7 +89,8 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
     if (outcome == LVD_OK && leave_to_heir(app, b)) continue;
     lvd_os_unlock(&app->blocks_lock);
     if (b->end) {
-      if (alone) lvd_keeper_held_up(app->rt); /* it may wait for whoever reads what is written */
+      if (alone)
+        lvd_reaper_spawn_backup(app->rt); /* it may wait for whoever reads what is written */
       alone = false;
       b->end(b->data, outcome);
     }
@@ -103,15 +104,15 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
 static void finish(lvd_app *app) {
   /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
    * so nothing of it wakes anything. But for fibers: these return. */
-  lvd_app_still(app);
-  lvd_app_take_up(app);
+  lvd_app_wait_inactive(app);
+  lvd_app_requeue_held(app);
   lvd_calls_recall(app);
-  lvd_stacks_forsake(app);
+  lvd_stacks_abandon_forks(app);
   do { /* a thief may have been under way, and has made a fiber of what it has taken */
     lvd_fibers_end(app);
-    lvd_app_still(app);
+    lvd_app_wait_inactive(app);
   } while (lvd_load_acquire_u32(&app->fibers));
-  lvd_status outcome = lvd_app_told(app);
+  lvd_status outcome = lvd_app_exit_status(app);
   /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
   lvd_os_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
@@ -125,7 +126,7 @@ static void finish(lvd_app *app) {
   lvd_streams_end(app, outcome);
 
   for (uint32_t i = 0; i < app->outsides; i++) {
-    lvd_outside *o = &app->outside[i];
+    lvd_external_end *o = &app->outside[i];
     const lvd_channel_desc *d = &app->net->channel[o->channel];
     if (!o->producer && d->from.actor != LVD_OUTSIDE)
       lvd_end(&app->entity[d->from.actor].actor.out[d->from.port], outcome);
@@ -159,34 +160,34 @@ static lvd_app *find_ending(lvd_runtime *rt) {
 enum { KEEPERS_KEPT = 2, KEEPER_LEAVES_NS = 2000000000 };
 
 static void sleep_until_work(lvd_runtime *rt, uint32_t work, int64_t timeout_ns) {
-  bool spare = lvd_add_relaxed_u32(&rt->keepers_idle, 1) >= KEEPERS_KEPT;
+  bool spare = lvd_add_relaxed_u32(&rt->reapers_idle, 1) >= KEEPERS_KEPT;
   if (spare && timeout_ns < 0) timeout_ns = KEEPER_LEAVES_NS;
-  lvd_os_wait(&rt->keeper_work, work, timeout_ns);
-  lvd_add_relaxed_u32(&rt->keepers_idle, UINT32_MAX);
+  lvd_os_wait(&rt->reaper_work, work, timeout_ns);
+  lvd_add_relaxed_u32(&rt->reapers_idle, UINT32_MAX);
 }
 
 /* Those who are asleep when the last of several looks, who look at the same time, look after him, and stay. */
 static bool is_spare(lvd_runtime *rt, uint64_t worked) {
-  return lvd_load_relaxed_u32(&rt->keepers_idle) >= KEEPERS_KEPT &&
+  return lvd_load_relaxed_u32(&rt->reapers_idle) >= KEEPERS_KEPT &&
          lvd_os_now_ns() - worked >= KEEPER_LEAVES_NS;
 }
 
-void lvd_keeper_main(void *argument) {
+void lvd_reaper_main(void *argument) {
   enum { LASTS_NS = 20000000 };
   lvd_runtime *rt = argument;
   uint64_t suspected = 0; /* when the first of those now suspect was seen */
   uint64_t worked = lvd_os_now_ns();
   for (;;) {
-    uint32_t work = lvd_load_acquire_u32(&rt->keeper_work);
+    uint32_t work = lvd_load_acquire_u32(&rt->reaper_work);
     bool lasts = suspected && lvd_os_now_ns() - suspected >= LASTS_NS;
-    bool suspects = lvd_suspects_find(rt, lasts);
+    bool suspects = lvd_deferred_checks_run(rt, lasts);
     if (lasts || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_os_now_ns();
     lvd_app *ending = find_ending(rt);
     if (ending) {
       finish(ending);
       worked = lvd_os_now_ns();
-    } else if (lvd_load_relaxed_u32(&rt->keeper_ending) || is_spare(rt, worked)) {
+    } else if (lvd_load_relaxed_u32(&rt->reaper_ending) || is_spare(rt, worked)) {
       return;
     } else {
       sleep_until_work(rt, work, suspects ? LASTS_NS : -1);
@@ -196,15 +197,15 @@ void lvd_keeper_main(void *argument) {
 
 /* ---- threads ------------------------------------------------------------------------------ */
 
-struct lvd_keeper {
+struct lvd_reaper {
   lvd_runtime *rt;
   lvd_os_thread *thread;
-  struct lvd_keeper *next;
+  struct lvd_reaper *next;
   bool left; /* it touches nothing any more but those who have left before it; under pool_lock */
 };
 
-static void join(struct lvd_keeper *keeper) {
-  for (struct lvd_keeper *next; keeper; keeper = next) {
+static void join(struct lvd_reaper *keeper) {
+  for (struct lvd_reaper *next; keeper; keeper = next) {
     next = keeper->next;
     lvd_os_thread_join(keeper->thread);
     free(keeper);
@@ -213,12 +214,12 @@ static void join(struct lvd_keeper *keeper) {
 
 /* No thread can join itself: the next one that leaves does, or the end of the runtime. */
 static void keep(void *argument) {
-  struct lvd_keeper *self = argument, *gone = NULL;
+  struct lvd_reaper *self = argument, *gone = NULL;
   lvd_runtime *rt = self->rt;
-  lvd_take_priority(rt, LVD_ABOVE_NOBODY); /* natives end what they have on it */
-  lvd_keeper_main(rt);
+  lvd_take_priority(rt, LVD_PRIO_APP); /* natives end what they have on it */
+  lvd_reaper_main(rt);
   lvd_os_lock(&rt->pool_lock);
-  for (struct lvd_keeper **at = &rt->keepers, *k; (k = *at);) {
+  for (struct lvd_reaper **at = &rt->keepers, *k; (k = *at);) {
     if (!k->left) {
       at = &k->next;
       continue;
@@ -232,8 +233,8 @@ static void keep(void *argument) {
   join(gone);
 }
 
-lvd_status lvd_keeper_start(lvd_runtime *rt) {
-  struct lvd_keeper *keeper = calloc(1, sizeof *keeper);
+lvd_status lvd_reaper_start(lvd_runtime *rt) {
+  struct lvd_reaper *keeper = calloc(1, sizeof *keeper);
   if (!keeper) return LVD_E_MEMORY;
   keeper->rt = rt;
   lvd_os_lock(&rt->pool_lock);
@@ -248,16 +249,16 @@ lvd_status lvd_keeper_start(lvd_runtime *rt) {
   return status;
 }
 
-void lvd_keeper_held_up(lvd_runtime *rt) {
+void lvd_reaper_spawn_backup(lvd_runtime *rt) {
   /* Without memory or threads for one, the others wait. */
-  if (!lvd_load_relaxed_u32(&rt->keepers_idle)) lvd_keeper_start(rt);
+  if (!lvd_load_relaxed_u32(&rt->reapers_idle)) lvd_reaper_start(rt);
 }
 
-void lvd_keepers_end(lvd_runtime *rt) {
-  lvd_store_relaxed_u32(&rt->keeper_ending, 1);
-  lvd_keeper_ring(rt);
+void lvd_reapers_end(lvd_runtime *rt) {
+  lvd_store_relaxed_u32(&rt->reaper_ending, 1);
+  lvd_reaper_wake(rt);
   lvd_os_lock(&rt->pool_lock);
-  struct lvd_keeper *all = rt->keepers;
+  struct lvd_reaper *all = rt->keepers;
   rt->keepers = NULL;
   lvd_os_unlock(&rt->pool_lock);
   join(all);

@@ -55,7 +55,7 @@ void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t s
   if (!app) return NULL;
   void *data = known(lvd_this_worker(), app, key);
   if (data) return data;
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_os_lock(&app->blocks_lock);
   lvd_app_block *b = find(app, name, key, size);
   if (!b && (b = make(size))) {
@@ -84,7 +84,7 @@ void *lvd_app_data(lvd_app *app, const void *key, size_t size, void (*end)(void 
 }
 
 lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!old || app == old) return LVD_E_ARGUMENT;
   lvd_os_lock(&old->blocks_lock);
   lvd_store_relaxed_ptr(&old->heir, app);
@@ -94,7 +94,7 @@ lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
 }
 
 bool lvd_app_heirlooms_left(lvd_app *app) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   bool left = false;
   lvd_os_lock(&app->blocks_lock);
   for (const lvd_app_block *b = app->blocks; b; b = b->next) left |= !b->key;
@@ -139,7 +139,7 @@ uint64_t lvd_app_get_progress(lvd_app *app, const char **unit) {
 }
 
 lvd_app *lvd_app_here(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   const lvd_worker *w = lvd_this_worker();
   return w && w->current ? w->current->app : NULL;
 }

@@ -29,7 +29,7 @@ static bool awaits(const lvd_app *app, const lvd_channel_desc *d, uint32_t k) {
 }
 
 static bool is_knotted(const lvd_app *app, lvd_port_ref ref) {
-  return ref.actor != LVD_OUTSIDE && app->entity[ref.actor].knotted;
+  return ref.actor != LVD_OUTSIDE && app->entity[ref.actor].in_knot;
 }
 
 /* Unties all who wait for elements from somebody who is not in the knot, until that ends. */
@@ -41,7 +41,7 @@ static void untie(lvd_app *app) {
       if (is_knotted(app, d->from)) continue;
       for (uint32_t k = 0; k < d->consumers; k++) {
         if (!awaits(app, d, k) || !is_knotted(app, d->to[k])) continue;
-        app->entity[d->to[k].actor].knotted = false;
+        app->entity[d->to[k].actor].in_knot = false;
         again = true;
       }
     }
@@ -56,10 +56,10 @@ static void untie(lvd_app *app) {
  * Otherwise it is a ring of actors that have done, and consumed, all there was to do. */
 static bool in_vain(lvd_app *app) {
   const lvd_network *net = app->net;
-  for (uint32_t i = 0; i < net->actors; i++) app->entity[i].knotted = false;
+  for (uint32_t i = 0; i < net->actors; i++) app->entity[i].in_knot = false;
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
-      if (awaits(app, &net->channel[i], k)) app->entity[net->channel[i].to[k].actor].knotted = true;
+      if (awaits(app, &net->channel[i], k)) app->entity[net->channel[i].to[k].actor].in_knot = true;
   untie(app);
   for (uint32_t i = 0; i < net->channels; i++) {
     const lvd_channel *ch = app->channel[i];
@@ -72,21 +72,21 @@ static bool in_vain(lvd_app *app) {
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
       if (awaits(app, &net->channel[i], k) && lvd_load_relaxed_u32(&app->channel[i]->tail))
-        app->entity[net->channel[i].to[k].actor].knotted = false;
+        app->entity[net->channel[i].to[k].actor].in_knot = false;
   untie(app);
   for (uint32_t i = 0; i < net->actors; i++)
-    if (app->entity[i].knotted) return true;
+    if (app->entity[i].in_knot) return true;
   return false;
 }
 
 /* All fibers wait, and no time limit will wake one. May nothing come any more? */
 static bool fibers_rest(lvd_app *app) {
   bool open = lvd_load_acquire_u32(&app->open);
-  if (!lvd_load_acquire_u32(&app->fibers) && !(open && lvd_waiting_any())) return !open;
+  if (!lvd_load_acquire_u32(&app->fibers) && !(open && lvd_thread_waiters_any())) return !open;
   if (open || lvd_hooks.deadlock.awaits_outside(app)) {
     /* More may come from outside, and often does. Whether it can help is for later, if rest
      * lasts. */
-    if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) lvd_keeper_ring(app->rt);
+    if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) lvd_reaper_wake(app->rt);
     return false;
   }
   /* When they have been told they return, and nothing is left to see: so it is written down now. */
@@ -96,13 +96,14 @@ static bool fibers_rest(lvd_app *app) {
 
 /* The program has ended its end `o` of a channel, and is perhaps still on its way to wake the other
  * side. True: somebody there has that to learn first. */
-static bool tell_of_end(lvd_app *app, const lvd_outside *o) {
+static bool tell_of_end(lvd_app *app, const lvd_external_end *o) {
   const lvd_channel_desc *d = &app->net->channel[o->channel];
   bool woken = false;
   if (!o->producer)
-    return d->from.actor != LVD_OUTSIDE && lvd_entity_rouse(&app->entity[d->from.actor]);
+    return d->from.actor != LVD_OUTSIDE && lvd_entity_wake_locked(&app->entity[d->from.actor]);
   for (uint32_t k = 0; k < d->consumers; k++)
-    if (d->to[k].actor != LVD_OUTSIDE) woken |= lvd_entity_rouse(&app->entity[d->to[k].actor]);
+    if (d->to[k].actor != LVD_OUTSIDE)
+      woken |= lvd_entity_wake_locked(&app->entity[d->to[k].actor]);
   return woken;
 }
 
@@ -112,7 +113,7 @@ static void judge(lvd_app *app) {
   bool fibers = lvd_load_acquire_u32(&app->fibers);
   if (!fibers_rest(app)) return;
   for (uint32_t i = 0; i < app->outsides; i++) {
-    lvd_outside *o = &app->outside[i];
+    lvd_external_end *o = &app->outside[i];
     const lvd_channel *ch = app->channel[o->channel];
     const lvd_a32 *state = o->producer ? &ch->state : &ch->consumer[o->index].state;
     if (lvd_load_relaxed_u32(state) == LVD_OPEN) {
@@ -141,12 +142,12 @@ static void judge(lvd_app *app) {
   lvd_app_end(app, outcome);
 }
 
-void lvd_app_quiet(lvd_app *app) {
+void lvd_app_check_quiescent(lvd_app *app) {
   const lvd_worker *w = lvd_this_worker();
   if (w &&
-      w->relieves) { /* in a signal's handler (overrun.c): to judge takes the gate, and memory */
+      w->in_offload) { /* in a signal's handler (overrun.c): to judge takes the gate, and memory */
     lvd_exchange_release_u32(&app->unjudged, 1);
-    lvd_keeper_ring(app->rt);
+    lvd_reaper_wake(app->rt);
     return;
   }
   /* Nobody gets in who could wake an entity while it is judged. If somebody has got in before, then
@@ -163,20 +164,21 @@ static void look_into(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
   lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
-      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING && lvd_hooks.deadlock.in_vain(app)) {
+      lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
+      lvd_hooks.deadlock.is_deadlocked(app)) {
     lvd_hooks.deadlock.save_report(app);
     lvd_app_end(app, LVD_E_DEADLOCK);
-    lvd_waiting_tell(app, LVD_E_DEADLOCK);
+    lvd_thread_waiters_tell(app, LVD_E_DEADLOCK);
   }
   lvd_os_unlock(&app->gate);
 }
 
-bool lvd_suspects_find(lvd_runtime *rt, bool look) {
+bool lvd_deferred_checks_run(lvd_runtime *rt, bool look) {
   bool any = false;
   lvd_os_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
     if (lvd_load_relaxed_u32(&app->unjudged) && lvd_exchange_acquire_u32(&app->unjudged, 0))
-      lvd_app_quiet(app);
+      lvd_app_check_quiescent(app);
     if (!lvd_load_relaxed_u32(&app->suspect)) continue;
     any = true;
     if (look) look_into(app);

@@ -12,7 +12,7 @@ void lvd_calls_recall(lvd_app *app);
 /* Who waits in lvd_wait_input looks again whether it drains. */
 void lvd_inputs_end(lvd_app *app);
 /* What `e`, which its worker has in hand, has asked: all of it, or what it asked before it last fired. */
-void lvd_questions_withdraw(lvd_entity *e);
-void lvd_questions_keep_last(lvd_entity *e);
+void lvd_fd_watches_withdraw(lvd_entity *e);
+void lvd_fd_watches_keep_last(lvd_entity *e);
 
 #endif

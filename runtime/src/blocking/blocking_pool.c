@@ -26,26 +26,26 @@
 
 enum { HELPERS = 512 };
 
-typedef struct lvd_call_out {
+typedef struct lvd_blocking_request {
   void (*call)(void *); /* null: it waits for a descriptor */
   void *argument;
   lvd_entity *who;
   int fd;
   bool to_write;
-  bool input;                 /* it ends when the application drains */
-  bool listed;                /* among those that wait for a helper or for the poller: ... */
-  struct lvd_call_out *next;  /* ... under pool_lock */
-  bool question;              /* of a memory of its own, which whoever unlists it frees: ... */
-  uint64_t fired;             /* ... asked when its actor had fired so often */
-  struct lvd_call_out *other; /* ... among those of its actor; under pool_lock */
-} lvd_call_out;
+  bool input;                        /* it ends when the application drains */
+  bool listed;                       /* among those that wait for a helper or for the poller: ... */
+  struct lvd_blocking_request *next; /* ... under pool_lock */
+  bool question;  /* of a memory of its own, which whoever unlists it frees: ... */
+  uint64_t fired; /* ... asked when its actor had fired so often */
+  struct lvd_blocking_request *other; /* ... among those of its actor; under pool_lock */
+} lvd_blocking_request;
 
 typedef struct lvd_helper {
   lvd_runtime *rt;
   lvd_os_thread *thread;
   struct lvd_helper *next;
   lvd_a32 work; /* 1: `out` is to be made; 2: end */
-  lvd_call_out out;
+  lvd_blocking_request out;
   bool idle; /* under pool_lock */
 } lvd_helper;
 
@@ -55,11 +55,11 @@ static void give_back(lvd_entity *e) {
   if (e->is_fiber)
     lvd_event_set(&((lvd_fiber *)e)->unblocked, 1);
   else
-    lvd_call_give_back(e);
+    lvd_call_complete(e);
 }
 
 /* What it waits for now, to be told (wait_report_fibers.c). */
-static void is_at(lvd_call_out *out, uint32_t blocked) {
+static void is_at(lvd_blocking_request *out, uint32_t blocked) {
   if (out->who->is_fiber) lvd_store_relaxed_u32(&((lvd_fiber *)out->who)->blocked, blocked);
 }
 
@@ -67,7 +67,7 @@ static void is_at(lvd_call_out *out, uint32_t blocked) {
 static bool next_call(lvd_helper *h) {
   lvd_runtime *rt = h->rt;
   lvd_os_lock(&rt->pool_lock);
-  lvd_call_out *next = rt->calls_first;
+  lvd_blocking_request *next = rt->calls_first;
   if (next) {
     rt->calls_first = next->next;
     next->listed = false;
@@ -84,7 +84,7 @@ static bool next_call(lvd_helper *h) {
 static void helper_main(void *argument) {
   lvd_helper *h = argument;
   lvd_os_thread_set_interruptible();
-  lvd_take_priority(h->rt, LVD_ABOVE_NOBODY);
+  lvd_take_priority(h->rt, LVD_PRIO_APP);
   for (;;) {
     uint32_t work;
     while ((work = lvd_load_acquire_u32(&h->work)) == 0) lvd_os_wait(&h->work, 0, -1);
@@ -99,7 +99,7 @@ static void helper_main(void *argument) {
   }
 }
 
-static void put_last(lvd_runtime *rt, lvd_call_out *out) {
+static void put_last(lvd_runtime *rt, lvd_blocking_request *out) {
   out->next = NULL;
   out->listed = true;
   if (rt->calls_first)
@@ -111,23 +111,23 @@ static void put_last(lvd_runtime *rt, lvd_call_out *out) {
 
 /* ---- the poller --------------------------------------------------------------------------- */
 
-static lvd_call_out **watches_of(lvd_runtime *rt, int fd) {
+static lvd_blocking_request **watches_of(lvd_runtime *rt, int fd) {
   return &rt->watched[(uint32_t)fd % LVD_WATCHED];
 }
 
 /* The descriptor is watched for all that somebody waits for. */
 static bool watch_again(lvd_runtime *rt, int fd) {
   bool read = false, write = false;
-  for (const lvd_call_out *o = *watches_of(rt, fd); o; o = o->next) {
+  for (const lvd_blocking_request *o = *watches_of(rt, fd); o; o = o->next) {
     read |= o->fd == fd && !o->to_write;
     write |= o->fd == fd && o->to_write;
   }
   return (!read && !write) || lvd_os_poller_watch(rt->poller, fd, read, write);
 }
 
-static void leave_actor(const lvd_call_out *question) {
-  lvd_aptr *first = &question->who->questions;
-  lvd_call_out *o = lvd_load_relaxed_ptr(first);
+static void leave_actor(const lvd_blocking_request *question) {
+  lvd_aptr *first = &question->who->fd_watches;
+  lvd_blocking_request *o = lvd_load_relaxed_ptr(first);
   if (o == question) {
     lvd_store_relaxed_ptr(first, question->other);
     return;
@@ -137,8 +137,8 @@ static void leave_actor(const lvd_call_out *question) {
 }
 
 /* Takes `*at` from its list, and puts it before `list`. */
-static lvd_call_out *unlist(lvd_call_out **at, lvd_call_out *list) {
-  lvd_call_out *o = *at;
+static lvd_blocking_request *unlist(lvd_blocking_request **at, lvd_blocking_request *list) {
+  lvd_blocking_request *o = *at;
   if (o->question) leave_actor(o);
   *at = o->next;
   o->next = list;
@@ -147,20 +147,20 @@ static lvd_call_out *unlist(lvd_call_out **at, lvd_call_out *list) {
 }
 
 /* There may be something for its actor, or its application ends. */
-static void answer(lvd_call_out *question) {
+static void answer(lvd_blocking_request *question) {
   lvd_entity *e = question->who;
   lvd_app *app = e->app;
   free(question);
   lvd_os_lock(&app->gate);
-  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_rouse(e);
+  if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake_locked(e);
   bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
   lvd_os_unlock(&app->gate);
-  if (last) lvd_hooks.app.quiet(app);
-  lvd_call_is_over(app);
+  if (last) lvd_hooks.app.check_quiescent(app);
+  lvd_call_uncount(app);
 }
 
-static void give_all_back(lvd_call_out *list) {
-  for (lvd_call_out *next; list; list = next) {
+static void give_all_back(lvd_blocking_request *list) {
+  for (lvd_blocking_request *next; list; list = next) {
     next = list->next; /* it lies on the stack that goes on */
     if (list->question)
       answer(list);
@@ -173,15 +173,15 @@ static void poller_main(void *argument) {
   lvd_runtime *rt = argument;
   enum { MOST = 64 };
   lvd_os_ready_fd ready[MOST];
-  lvd_take_priority(rt, LVD_ABOVE_SERVES);
+  lvd_take_priority(rt, LVD_PRIO_SERVICE);
   for (;;) {
     uint32_t n = lvd_os_poller_wait(rt->poller, ready, MOST);
     for (uint32_t i = 0; i < n; i++) {
       const lvd_os_ready_fd *r = &ready[i];
-      lvd_call_out *list = NULL;
+      lvd_blocking_request *list = NULL;
       if (r->fd < 0) return;
       lvd_os_lock(&rt->pool_lock);
-      for (lvd_call_out **at = watches_of(rt, r->fd); *at;) {
+      for (lvd_blocking_request **at = watches_of(rt, r->fd); *at;) {
         if ((*at)->fd == r->fd && ((*at)->to_write ? r->to_write : r->to_read))
           list = unlist(at, list);
         else
@@ -194,7 +194,7 @@ static void poller_main(void *argument) {
   }
 }
 
-static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
+static lvd_status watch(lvd_runtime *rt, lvd_blocking_request *out) {
   lvd_status status = LVD_OK;
   lvd_os_lock(&rt->pool_lock);
   if (!rt->poller) status = lvd_os_poller_open(&rt->poller);
@@ -203,13 +203,13 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
   /* Under the lock: whoever asks it to drain finds it in the list, or is found here. */
   if (status == LVD_OK && out->input && lvd_app_drains(out->who->app)) status = LVD_E_ENDED;
   if (status == LVD_OK) {
-    lvd_call_out **first = watches_of(rt, out->fd);
+    lvd_blocking_request **first = watches_of(rt, out->fd);
     out->next = *first;
     out->listed = true;
     *first = out;
     if (out->question) {
-      out->other = lvd_load_relaxed_ptr(&out->who->questions);
-      lvd_store_relaxed_ptr(&out->who->questions, out);
+      out->other = lvd_load_relaxed_ptr(&out->who->fd_watches);
+      lvd_store_relaxed_ptr(&out->who->fd_watches, out);
     }
     is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
     if (!watch_again(rt, out->fd)) {
@@ -222,7 +222,7 @@ static lvd_status watch(lvd_runtime *rt, lvd_call_out *out) {
 }
 
 /* Gives `out`, which lies on the stack that waits for it, to a helper. */
-static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
+static lvd_status send_out(lvd_runtime *rt, lvd_blocking_request *out) {
   lvd_status status = LVD_OK;
   if (!out->call) return watch(rt, out);
   lvd_os_lock(&rt->pool_lock);
@@ -260,11 +260,12 @@ static lvd_status send_out(lvd_runtime *rt, lvd_call_out *out) {
 /* ---- who waits ---------------------------------------------------------------------------- */
 
 /* Nobody has begun it, and nobody will. */
-static bool take_back(lvd_runtime *rt, lvd_call_out *out) {
+static bool take_back(lvd_runtime *rt, lvd_blocking_request *out) {
   lvd_os_lock(&rt->pool_lock);
   bool listed = out->listed;
   if (listed) {
-    lvd_call_out **at = out->call ? &rt->calls_first : watches_of(rt, out->fd), *before = NULL;
+    lvd_blocking_request **at = out->call ? &rt->calls_first : watches_of(rt, out->fd),
+                         *before = NULL;
     for (; *at != out; at = &(*at)->next) before = *at;
     if (out->call && rt->calls_last == out) rt->calls_last = before;
     (void)unlist(at, NULL);
@@ -282,7 +283,7 @@ static void interrupt_call(lvd_runtime *rt, const lvd_entity *who) {
 
 /* What is out must come back before anything of ours may go: one that is cancelled interrupts its
  * call until it does, since an interruption may come just before the system call it is for. */
-static lvd_status wait_for_call(lvd_fiber *f, lvd_call_out *out) {
+static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
   enum { AGAIN_NS = 10 * 1000000 };
   lvd_runtime *rt = f->entity.app->rt;
   const lvd_want want = {.event = &f->unblocked};
@@ -295,11 +296,11 @@ static lvd_status wait_for_call(lvd_fiber *f, lvd_call_out *out) {
     lvd_fiber_wait(f, &want, 1, AGAIN_NS, &which);
   }
   f->deaf = false;
-  lvd_fiber_wait_through(f, &f->unblocked);
+  lvd_fiber_wait_uninterruptible(f, &f->unblocked);
   return LVD_OK;
 }
 
-static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
+static lvd_status fiber_calls(lvd_fiber *f, lvd_blocking_request *out) {
   lvd_app *app = f->entity.app;
   /* Until then it counts as alive. */
   lvd_add_relaxed_u32(&app->calls_out, 1);
@@ -307,26 +308,26 @@ static lvd_status fiber_calls(lvd_fiber *f, lvd_call_out *out) {
   lvd_status status = send_out(app->rt, out);
   if (status == LVD_OK) status = wait_for_call(f, out);
   lvd_add_relaxed_u32(&app->live, UINT32_MAX);
-  lvd_call_is_back(&f->entity);
+  lvd_call_returned(&f->entity);
   return status;
 }
 
-static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_call_out *out) {
+static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_blocking_request *out) {
   lvd_app *app = e->app;
-  lvd_actor_begins_call(e);
+  lvd_actor_begin_call(e);
   lvd_status status = send_out(app->rt, out);
   if (status == LVD_OK) {
-    lvd_stack_away(w, e);
+    lvd_stack_suspend(w, e);
   } else {
     lvd_add_relaxed_u32(&app->live, UINT32_MAX);
-    lvd_call_is_back(e);
+    lvd_call_returned(e);
   }
   return status;
 }
 
 /* LVD_E_STATE: the caller is none that can wait. */
-static lvd_status call_out(lvd_call_out *out) {
-  LVD_INSIDE;
+static lvd_status call_out(lvd_blocking_request *out) {
+  LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   out->who = e;
@@ -337,7 +338,7 @@ static lvd_status call_out(lvd_call_out *out) {
 
 lvd_status lvd_blocking(void (*call)(void *), void *argument) {
   if (!call) return LVD_E_ARGUMENT;
-  lvd_call_out out = {.call = call, .argument = argument};
+  lvd_blocking_request out = {.call = call, .argument = argument};
   const lvd_worker *w = lvd_this_worker();
   if (w && w->current && (w->current->is_fiber || w->current->stack)) return call_out(&out);
   call(argument);
@@ -349,7 +350,7 @@ lvd_status lvd_blocking(void (*call)(void *), void *argument) {
 static lvd_status wait_fd(int fd, bool to_write, bool input) {
   lvd_status status = LVD_OK;
   while (status == LVD_OK && !lvd_os_poll(fd, to_write, 0)) {
-    lvd_call_out out = {.fd = fd, .to_write = to_write, .input = input};
+    lvd_blocking_request out = {.fd = fd, .to_write = to_write, .input = input};
     if ((status = call_out(&out)) != LVD_E_STATE) continue;
     status = LVD_OK;
     lvd_os_poll(fd, to_write, -1);
@@ -364,10 +365,10 @@ lvd_status lvd_wait_input(int fd) {
   lvd_entity *e = w ? w->current : NULL;
   if (!e) return wait_fd(fd, false, false);
   if (e->is_fiber) return lvd_app_drains(e->app) ? LVD_E_ENDED : wait_fd(fd, false, true);
-  e->at_input = true;
+  e->in_input_wait = true;
   bool may_be_left = lvd_restarts(e) || (e->actor.looks && e->actor.cls->inputs == 0);
   lvd_status status = wait_fd(fd, false, may_be_left);
-  e->at_input = false;
+  e->in_input_wait = false;
   if (status == LVD_E_ENDED) lvd_native_end(); /* nothing of this firing has been done yet */
   return status;
 }
@@ -384,9 +385,9 @@ static uint64_t firings(const lvd_actor *a) {
 
 /* True: it has been asked already. The descriptor may be another of the same number by now. */
 static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
-  if (!lvd_asks(e)) return false;
+  if (!lvd_has_fd_watches(e)) return false;
   lvd_os_lock(&rt->pool_lock);
-  lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions);
+  lvd_blocking_request *o = lvd_load_relaxed_ptr(&e->fd_watches);
   while (o && o->fd != fd) o = o->other;
   if (o) o->fired = firings(&e->actor);
   if (o) watch_again(rt, fd);
@@ -395,20 +396,21 @@ static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
 }
 
 bool lvd_ask_readable(int fd) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (lvd_os_poll(fd, false, 0)) return true;
   const lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
   if (!e || e->is_fiber || asks_already(e->app->rt, e, fd)) return false;
   lvd_app *app = e->app;
-  lvd_call_out *question = calloc(1, sizeof *question);
+  lvd_blocking_request *question = calloc(1, sizeof *question);
   if (!question) return true; /* what it does then waits by itself */
-  *question = (lvd_call_out){.who = e, .fd = fd, .question = true, .fired = firings(&e->actor)};
+  *question =
+      (lvd_blocking_request){.who = e, .fd = fd, .question = true, .fired = firings(&e->actor)};
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1);
   if (watch(app->rt, question) == LVD_OK) return false;
   lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
-  lvd_call_is_over(app);
+  lvd_call_uncount(app);
   free(question);
   return true;
 }
@@ -417,12 +419,12 @@ bool lvd_ask_readable(int fd) {
 static void withdraw_before(lvd_entity *e, uint64_t fired) {
   lvd_app *app = e->app;
   lvd_runtime *rt = app->rt;
-  lvd_call_out *list = NULL, *next;
+  lvd_blocking_request *list = NULL, *next;
   lvd_os_lock(&rt->pool_lock);
-  for (lvd_call_out *o = lvd_load_relaxed_ptr(&e->questions); o; o = next) {
+  for (lvd_blocking_request *o = lvd_load_relaxed_ptr(&e->fd_watches); o; o = next) {
     next = o->other;
     if (o->fired >= fired) continue;
-    lvd_call_out **at = watches_of(rt, o->fd);
+    lvd_blocking_request **at = watches_of(rt, o->fd);
     while (*at != o) at = &(*at)->next;
     list = unlist(at, list);
   }
@@ -431,12 +433,12 @@ static void withdraw_before(lvd_entity *e, uint64_t fired) {
     next = list->next;
     free(list);
     lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
-    lvd_call_is_over(app);
+    lvd_call_uncount(app);
   }
 }
 
-void lvd_questions_withdraw(lvd_entity *e) { withdraw_before(e, UINT64_MAX); }
-void lvd_questions_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->actor)); }
+void lvd_fd_watches_withdraw(lvd_entity *e) { withdraw_before(e, UINT64_MAX); }
+void lvd_fd_watches_keep_last(lvd_entity *e) { withdraw_before(e, firings(&e->actor)); }
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
@@ -445,7 +447,7 @@ static void interrupt_calls(lvd_app *app) {
   lvd_os_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
     if (h->out.who && h->out.who->app == app) lvd_os_thread_interrupt(h->thread);
-  lvd_call_out *out = rt->calls_first, *next, *list = NULL;
+  lvd_blocking_request *out = rt->calls_first, *next, *list = NULL;
   for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
     next = out->next;
     if (out->who->app == app && !out->who->is_fiber)
@@ -454,7 +456,7 @@ static void interrupt_calls(lvd_app *app) {
       put_last(rt, out);
   }
   for (uint32_t i = 0; i < LVD_WATCHED; i++)
-    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+    for (lvd_blocking_request **at = &rt->watched[i]; *at;) {
       if ((*at)->who->app == app)
         list = unlist(at, list);
       else
@@ -462,15 +464,15 @@ static void interrupt_calls(lvd_app *app) {
     }
   lvd_os_unlock(&rt->pool_lock);
   give_all_back(list);
-  lvd_alarms_recall(app);
+  lvd_actor_timers_recall(app);
 }
 
 void lvd_inputs_end(lvd_app *app) {
   lvd_runtime *rt = app->rt;
-  lvd_call_out *list = NULL;
+  lvd_blocking_request *list = NULL;
   lvd_os_lock(&rt->pool_lock);
   for (uint32_t i = 0; i < LVD_WATCHED; i++)
-    for (lvd_call_out **at = &rt->watched[i]; *at;) {
+    for (lvd_blocking_request **at = &rt->watched[i]; *at;) {
       if ((*at)->input && (*at)->who->app == app)
         list = unlist(at, list);
       else
@@ -487,7 +489,7 @@ void lvd_calls_recall(lvd_app *app) {
     lvd_fibers_wake(app); /* calls that its actors have forked */
     /* An interruption may come just before the system call that it is for. */
     lvd_os_wait(&app->calls_out, out, 10 * 1000000);
-    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_hooks.app.reaper_held_up(app->rt);
+    if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_hooks.app.reaper_spawn_backup(app->rt);
   }
 }
 

@@ -20,7 +20,7 @@ typedef struct own_channel {
 
 lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                               lvd_channel **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!out || !elem_size || !capacity || !consumers || capacity > LVD_CHANNEL_CAPACITY ||
       consumers > LVD_CHANNEL_CONSUMERS)
     return LVD_E_ARGUMENT;
@@ -46,7 +46,7 @@ lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t co
 }
 
 void lvd_channel_destroy(lvd_channel *ch) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!ch) return;
   own_channel *own = (own_channel *)(void *)((char *)ch - offsetof(own_channel, channel));
   lvd_os_rings_free(&own->rings);

@@ -66,7 +66,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   p->unit.app = app;
   lvd_event_init(&p->over);
   p->link.take = lvd_process_takes;
-  p->link.look = lvd_knot_look;
+  p->link.look = lvd_deadlock_probe_run;
   p->link.ended = child_ended;
   p->why = LVD_E_STATE; /* nobody has told us to end */
   snprintf(p->unit.name, sizeof p->unit.name, "the parent");

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LVD_NEAREST_MAX = 64 /* bytes of a name, with the null */ };
+enum { LVD_CLOSEST_NAME_MAX = 64 /* bytes of a name, with the null */ };
 
 static inline bool lvd_same_letter(char a, char b) {
   char x = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a, y = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
@@ -16,9 +16,9 @@ static inline bool lvd_same_letter(char a, char b) {
 /* The edits that make `b` of `a`: a letter inserted, removed or replaced, or two neighbours exchanged
  * (optimal string alignment distance). Upper and lower case are the same. */
 static inline unsigned lvd_name_distance(const char *a, const char *b) {
-  unsigned char row[3][LVD_NEAREST_MAX];
+  unsigned char row[3][LVD_CLOSEST_NAME_MAX];
   unsigned n = (unsigned)strlen(a), m = (unsigned)strlen(b);
-  if (n >= LVD_NEAREST_MAX || m >= LVD_NEAREST_MAX) return LVD_NEAREST_MAX;
+  if (n >= LVD_CLOSEST_NAME_MAX || m >= LVD_CLOSEST_NAME_MAX) return LVD_CLOSEST_NAME_MAX;
   unsigned char *before = row[0], *above = row[1], *here = row[2];
   for (unsigned j = 0; j <= m; j++) above[j] = (unsigned char)j;
   for (unsigned i = 1; i <= n; i++) {
@@ -40,9 +40,9 @@ static inline unsigned lvd_name_distance(const char *a, const char *b) {
   return above[m];
 }
 
-/* `best` (LVD_NEAREST_MAX bytes; empty: none yet) becomes `name` if that is nearer to `meant`, and near
+/* `best` (LVD_CLOSEST_NAME_MAX bytes; empty: none yet) becomes `name` if that is nearer to `meant`, and near
  * enough to be what was meant. */
-static inline void lvd_nearest(char *best, const char *meant, const char *name) {
+static inline void lvd_closest_name(char *best, const char *meant, const char *name) {
   unsigned distance = lvd_name_distance(meant, name), length = (unsigned)strlen(meant);
   unsigned most = length < 3 ? 1 : length / 3;
   if (!*name || distance > most || distance >= length) return;

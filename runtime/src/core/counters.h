@@ -9,9 +9,9 @@
  * their values will do: counters, and what somebody waits for. Words of a machine's width do not
  * tear; the thread sanitizer is told that we know. */
 #if defined __SANITIZE_THREAD__ /* gcc: what moves into its caller is watched with that */
-#define LVD_READS_LIVE __attribute__((no_sanitize("thread"), noipa))
+#define LVD_RACY_READ __attribute__((no_sanitize("thread"), noipa))
 #else
-#define LVD_READS_LIVE __attribute__((no_sanitize("thread")))
+#define LVD_RACY_READ __attribute__((no_sanitize("thread")))
 #endif
 
 /* One writer, many readers: a counter. */
@@ -27,7 +27,7 @@ static inline void lvd_count(lvd_a64 *c, uint64_t n) {
 #endif
 
 /* Never less than before: it is a counter. */
-static inline uint64_t lvd_tell_most(lvd_a64 *most, uint64_t is) {
+static inline uint64_t lvd_counter_monotonic(lvd_a64 *most, uint64_t is) {
   uint64_t told = lvd_load_relaxed_u64(most);
   while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {
   }

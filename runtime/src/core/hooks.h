@@ -23,9 +23,10 @@ struct lvd_shared_stream;
 
 typedef struct lvd_hook_table {
   struct { /* app/ */
-    void (*quiet)(
+    void (*check_quiescent)(
         struct lvd_app *app); /* live has come to 0, or what is outside has changed since */
-    void (*reaper_held_up)(struct lvd_runtime *rt); /* another reaper does its work meanwhile */
+    void (*reaper_spawn_backup)(
+        struct lvd_runtime *rt); /* another reaper does its work meanwhile */
   } app;
   struct { /* blocking/: descriptors that an actor has found without data */
     void (*withdraw)(struct lvd_entity *e);  /* all of them */
@@ -37,21 +38,21 @@ typedef struct lvd_hook_table {
     void (*thread_waits)(void); /* the calling thread, which is no fiber */
   } streams;
   struct { /* fork/: see deque_pool.c, steal.c and fork_thread.c */
-    void (*leave)(struct lvd_worker *w,
-                  struct lvd_fiber *f); /* a fiber with open forks is suspended */
+    void (*suspend)(struct lvd_worker *w,
+                    struct lvd_fiber *f); /* a fiber with open forks is suspended */
     bool (*set_aside)(struct lvd_worker *w, struct lvd_fiber *f);
     void (*set_back_without)(void);
-    void (*enter)(struct lvd_worker *w, struct lvd_fiber *f);   /* ... and goes on */
+    void (*resume)(struct lvd_worker *w, struct lvd_fiber *f);  /* ... and goes on */
     void (*abandon)(struct lvd_worker *w, struct lvd_fiber *f); /* ... or was abandoned */
     void (*drop)(struct lvd_fiber *f); /* ... or is not gone on with (overrun.c) */
-    void (*forsake)(struct lvd_app *app,
-                    struct lvd_fiber *f); /* ... and never is, since `app` ends */
-    bool (*look)(
+    void (*abandon_suspended)(struct lvd_app *app,
+                              struct lvd_fiber *f); /* ... and never is, since `app` ends */
+    bool (*poll)(
         struct lvd_worker *w); /* a worker without work: true: something was stolen, and is ready */
-    bool (*sleep)(struct lvd_worker *w,
-                  int64_t *most); /* before it sleeps, for *most at the most: once more */
+    bool (*before_sleep)(struct lvd_worker *w,
+                         int64_t *most); /* before it sleeps, for *most at the most: once more */
     bool (*may_sleep)(const struct lvd_worker *w); /* false: a fork has woken it already */
-    void (*awake)(struct lvd_worker *w);
+    void (*after_sleep)(struct lvd_worker *w);
     void (*worker_ends)(void);
     void (*runtime_begins)(struct lvd_runtime *rt);
     void (*runtime_ends)(struct lvd_runtime *rt);
@@ -69,7 +70,7 @@ typedef struct lvd_hook_table {
     void (*units_free)(struct lvd_app *app);
   } calls;
   struct { /* deadlock/ */
-    bool (*in_vain)(
+    bool (*is_deadlocked)(
         struct lvd_app *app); /* do fibers, or threads, wait in vain? At rest, the gate closed */
     void (*save_report)(struct lvd_app *app); /* who waits for whom, for when they have gone */
     bool (*awaits_outside)(

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A text that is told piece by piece into a buffer which may be too small, or none at all: its length
  * is counted all the same. */
-#ifndef LVD_STORY_H
-#define LVD_STORY_H
+#ifndef LVD_CORE_TEXT_BUFFER_H
+#define LVD_CORE_TEXT_BUFFER_H
 
 #include <levada/base.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-typedef struct story {
+typedef struct text_buffer {
   char *text;
   size_t size, length;
-} story;
+} text_buffer;
 
-static inline void say(story *s, const char *format, ...) LVD_PRINTF(2, 3);
-static inline void say(story *s, const char *format, ...) {
+static inline void text_append(text_buffer *s, const char *format, ...) LVD_PRINTF(2, 3);
+static inline void text_append(text_buffer *s, const char *format, ...) {
   va_list list;
   va_start(list, format);
   bool room = s->text && s->length < s->size;

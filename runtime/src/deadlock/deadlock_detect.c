@@ -30,9 +30,9 @@ typedef struct edge {
 typedef enum reaching { WITHIN, WITH_CHILDREN, WITH_PARENT } reaching;
 
 typedef struct judgement {
-  lvd_crowd crowd; /* marks: 1: there is hope */
-  reaching reach;  /* the processes that may wait in vain, too; of all others there is hope */
-  uint32_t *first; /* edges from each, and from one who stands for all */
+  lvd_wait_graph crowd; /* marks: 1: there is hope */
+  reaching reach;       /* the processes that may wait in vain, too; of all others there is hope */
+  uint32_t *first;      /* edges from each, and from one who stands for all */
   uint32_t *reached;
   uint32_t reached_count;
   edge *edge;
@@ -46,7 +46,7 @@ typedef struct judgement {
 /* ---- hope ----------------------------------------------------------------------------------- */
 
 /* What is awaited has come, and he who waits is only not told yet. */
-static bool is_met(const judgement *j, const lvd_hold_up *h) {
+static bool is_met(const judgement *j, const lvd_wait_edge *h) {
   const lvd_want *w = h->want;
   if (w->event) return lvd_event_is_set(w->event);
   const lvd_channel *ch = w->room ? w->room->channel : w->elements->channel;
@@ -87,7 +87,7 @@ static bool depends_on(judgement *j, uint32_t i, uint32_t on) {
 }
 
 /* The other end of a stream that nobody has taken: false, unless all who may take it are known. */
-static bool depends_on_parties(judgement *j, uint32_t i, const lvd_hold_up *h) {
+static bool depends_on_parties(judgement *j, uint32_t i, const lvd_wait_edge *h) {
   stream *s = h->s;
   lvd_shared_stream *ss = s->shared;
   int end = h->room ? LVD_RECEIVER : LVD_SENDER;
@@ -96,14 +96,14 @@ static bool depends_on_parties(judgement *j, uint32_t i, const lvd_hold_up *h) {
     return false;
   if (!ss && s->parties < 2) return j->closed && depends(j, i, j->crowd.count);
   for (uint32_t k = 0; k < s->parties; k++) {
-    uint32_t on = lvd_crowd_user(&j->crowd, s->party[k]);
+    uint32_t on = lvd_wait_graph_owner(&j->crowd, s->party[k]);
     if (on != i && !depends_on(j, i, on)) return false;
   }
   return true;
 }
 
 /* False: there is hope that it comes. */
-static bool may_be_vain(judgement *j, uint32_t i, const lvd_hold_up *h) {
+static bool may_be_vain(judgement *j, uint32_t i, const lvd_wait_edge *h) {
   if (is_met(j, h)) return false;
   if (h->end) return depends_on(j, i, h->other);
   if (h->call) {
@@ -112,13 +112,13 @@ static bool may_be_vain(judgement *j, uint32_t i, const lvd_hold_up *h) {
   }
   if (!h->s) return false;
   switch (h->turn) {
-  case LVD_TURN_FIBERS:
-  case LVD_TURN_THREADS:
+  case LVD_OWNER_FIBER:
+  case LVD_OWNER_THREAD:
     return depends_on(j, i, h->other);
-  case LVD_TURN_PROCESS:
+  case LVD_OWNER_PROCESS:
     return is_vain_there(j, h->s->shared->link,
                          &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
-  case LVD_TURN_NOBODYS:
+  case LVD_OWNER_NONE:
     return depends_on_parties(j, i, h);
   }
   return false;
@@ -138,18 +138,18 @@ static void spread(judgement *j) {
 }
 
 /* False: no memory. `reach` may be changed, and all judged again. */
-LVD_READS_LIVE static bool judge(judgement *j, reaching reach) {
-  lvd_crowd *c = &j->crowd;
+LVD_RACY_READ static bool judge(judgement *j, reaching reach) {
+  lvd_wait_graph *c = &j->crowd;
   j->reach = reach;
   j->edges = j->reached_count = 0;
   memset(j->first, 0, (c->count + 1) * sizeof *j->first);
   memset(c->mark, 0, c->most * sizeof *c->mark);
-  lvd_hold_up h;
+  lvd_wait_edge h;
   for (uint32_t i = 0; i < c->count; i++) {
-    const lvd_member *m = &c->member[i];
+    const lvd_wait_node *m = &c->member[i];
     bool vain = !m->timed && (m->wants || may_never_end(j, i));
     for (uint32_t n = 0; vain && n < m->wants; n++)
-      vain = lvd_crowd_held_up(c, i, n, &h) && may_be_vain(j, i, &h);
+      vain = lvd_wait_graph_blocked(c, i, n, &h) && may_be_vain(j, i, &h);
     if (!vain) hope_for(j, i);
   }
   spread(j);
@@ -159,9 +159,9 @@ LVD_READS_LIVE static bool judge(judgement *j, reaching reach) {
 }
 
 /* With the list of streams in hand, from here on. */
-LVD_READS_LIVE static bool begin(judgement *j, lvd_app *app) {
+LVD_RACY_READ static bool begin(judgement *j, lvd_app *app) {
   memset(j, 0, sizeof *j);
-  if (!lvd_crowd_of(app, &j->crowd, true)) return false;
+  if (!lvd_wait_graph_build(app, &j->crowd, true)) return false;
   j->open = lvd_load_acquire_u32(&app->open);
   j->closed = !j->open;
   for (const stream *s = app->streams; s && j->closed; s = s->next) {
@@ -169,7 +169,7 @@ LVD_READS_LIVE static bool begin(judgement *j, lvd_app *app) {
     for (int i = 0; i < 2; i++) { /* a thread that has one may take another */
       void *owner = lvd_load_acquire_ptr(&end[i]->owner);
       j->closed &= !owner || end[i]->fiber ||
-                   lvd_crowd_user(&j->crowd, (lvd_user){owner, NULL}) < j->crowd.count;
+                   lvd_wait_graph_owner(&j->crowd, (lvd_user){owner, NULL}) < j->crowd.count;
     }
   }
   for (uint32_t i = 0; i < j->crowd.count; i++) j->most_edges += 1 + 2 * j->crowd.member[i].wants;
@@ -180,7 +180,7 @@ LVD_READS_LIVE static bool begin(judgement *j, lvd_app *app) {
 }
 
 static void end(judgement *j) {
-  lvd_crowd_free(&j->crowd);
+  lvd_wait_graph_free(&j->crowd);
   free(j->first);
   free(j->reached);
   free(j->edge);
@@ -196,22 +196,22 @@ static uint64_t mix(uint64_t x) {
 
 /* Who waits in vain, and since when: it changes when one of them has moved, since no wait at a
  * sleeper has the number of an earlier one. Marks the links that they wait for. */
-LVD_READS_LIVE static uint64_t who(const judgement *j) {
-  const lvd_crowd *c = &j->crowd;
+LVD_RACY_READ static uint64_t who(const judgement *j) {
+  const lvd_wait_graph *c = &j->crowd;
   uint64_t sum = 1;
-  lvd_hold_up h;
+  lvd_wait_edge h;
   for (lvd_unit *u = c->app->units; u; u = u->next)
     if (lvd_unit_link(u)) lvd_unit_link(u)->knot.concerned = false;
   for (uint32_t i = 0; i < c->count; i++)
-    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, i, n, &h); n++) {
-      const lvd_member *m = &c->member[i];
+    for (uint32_t n = 0; !c->mark[i] && lvd_wait_graph_blocked(c, i, n, &h); n++) {
+      const lvd_wait_node *m = &c->member[i];
       const lvd_sleeper *sleeper = lvd_want_sleeper(h.want);
       uint64_t x = mix((uintptr_t)sleeper);
       x += m->fiber ? mix((uintptr_t)m->fiber) + sleeper->sleeps : mix(~m->thread->serial);
       if (h.s) x = mix(x) + h.s->serial;
       sum += mix(x);
       lvd_link *link = h.call ? lvd_unit_link(h.call->unit) : NULL;
-      if (h.s && h.s->shared && h.turn != LVD_TURN_FIBERS) link = h.s->shared->link;
+      if (h.s && h.s->shared && h.turn != LVD_OWNER_FIBER) link = h.s->shared->link;
       if (link) link->knot.concerned = true;
     }
   return sum ? sum : 1;
@@ -232,7 +232,7 @@ static bool ask_children(judgement *j) {
     lvd_link *link = lvd_unit_link(u);
     if (!link || !link->knot.concerned) continue;
     if (link->knot.asked_for == vain && link->knot.answered == link->knot.asked) continue;
-    if (link->knot.asked_for != vain) hurry(link, LVD_KNOT_ASK);
+    if (link->knot.asked_for != vain) hurry(link, LVD_PROBE_SEND);
     all = false;
   }
   return all;
@@ -241,10 +241,10 @@ static bool ask_children(judgement *j) {
 /* Threads that wait in vain will be told so, but those whose wait ends by itself when the fibers have
  * heard of it. */
 static void note_threads(const judgement *j) {
-  const lvd_crowd *c = &j->crowd;
-  lvd_hold_up h;
+  const lvd_wait_graph *c = &j->crowd;
+  lvd_wait_edge h;
   for (uint32_t i = c->fibers; i < c->count; i++)
-    for (uint32_t n = 0; !c->mark[i] && lvd_crowd_held_up(c, i, n, &h); n++)
+    for (uint32_t n = 0; !c->mark[i] && lvd_wait_graph_blocked(c, i, n, &h); n++)
       c->member[i].thread->in_vain |= h.s || h.call;
 }
 
@@ -275,7 +275,7 @@ static bool in_vain(lvd_app *app, bool anew) {
   if (begin(&j, app) && !(vain = judge(&j, WITHIN)) && app->units) {
     vain = ask_children(&j);
     /* Perhaps in vain, and it is for our parent to find out. */
-    if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_KNOT_SAY);
+    if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_PROBE_REPLY);
   }
   if (vain) note_threads(&j);
   if (vain) tell_children(app);
@@ -284,7 +284,7 @@ static bool in_vain(lvd_app *app, bool anew) {
   return vain;
 }
 
-bool lvd_fibers_in_vain(lvd_app *app) { return in_vain(app, true); }
+bool lvd_app_is_deadlocked(lvd_app *app) { return in_vain(app, true); }
 
 /* ---- questions and answers ------------------------------------------------------------------ */
 
@@ -305,7 +305,7 @@ static lvd_record *next_record(letter *l) {
 
 /* `who` it is that has it and waits in vain, by his number. */
 static void add_item(letter *l, uint32_t who, uint32_t number, uint32_t what) {
-  uint64_t item = (uint64_t)who << 34 | lvd_knot_item(number, what);
+  uint64_t item = (uint64_t)who << 34 | lvd_deadlock_item(number, what);
   if (l->items % ITEMS == 0 && !next_record(l)) return;
   memcpy(l->record[l->records - 1].data + l->items % ITEMS * 8, &item, 8);
   l->record[l->records - 1].size += 8;
@@ -314,7 +314,7 @@ static void add_item(letter *l, uint32_t who, uint32_t number, uint32_t what) {
 
 /* His number, if he waits in vain; else nobody's. */
 static uint32_t vain_one(const judgement *j, lvd_user user) {
-  uint32_t i = lvd_crowd_user(&j->crowd, user);
+  uint32_t i = lvd_wait_graph_owner(&j->crowd, user);
   return i < j->crowd.count && !j->crowd.mark[i] ? i : j->crowd.count;
 }
 
@@ -327,7 +327,7 @@ static uint32_t vain_party(const judgement *j, const lvd_user party[2], uint32_t
 }
 
 /* Whose end it is, if he waits in vain. */
-LVD_READS_LIVE static uint32_t vain_at(const judgement *j, lvd_shared_stream *ss, int end) {
+LVD_RACY_READ static uint32_t vain_at(const judgement *j, lvd_shared_stream *ss, int end) {
   const stream *s = ss->stream;
   const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
   void *owner = lvd_load_relaxed_ptr(&e->owner);
@@ -338,7 +338,8 @@ LVD_READS_LIVE static uint32_t vain_at(const judgement *j, lvd_shared_stream *ss
 
 /* Of a stream that we have not opened: both ends, since the other side has one of them. It is known
  * by number to the parent alone; a child says its name, in a record of its own. */
-static void add_expected(const judgement *j, lvd_link *link, const lvd_expected *x, letter *l) {
+static void add_expected(const judgement *j, lvd_link *link, const lvd_expected_users *x,
+                         letter *l) {
   uint32_t who = vain_party(j, x->party, x->parties);
   if (who == j->crowd.count) return;
   if (link->side == LVD_PARENT) {
@@ -359,7 +360,7 @@ typedef struct serving {
 
 static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
   serving *s = argument;
-  uint32_t who = lvd_crowd_number(&s->j->crowd, f);
+  uint32_t who = lvd_wait_graph_index(&s->j->crowd, f);
   if (who < s->j->crowd.count && !s->j->crowd.mark[who])
     add_item(s->letter, who, number, LVD_ITEM_CALL);
 }
@@ -371,7 +372,8 @@ static void list_items(const judgement *j, lvd_link *link, letter *l) {
       uint32_t who = vain_at(j, ss, (int)end);
       if (who < j->crowd.count) add_item(l, who, ss->number, end);
     }
-  for (const lvd_expected *x = link->knot.expected; x; x = x->next) add_expected(j, link, x, l);
+  for (const lvd_expected_users *x = link->knot.expected; x; x = x->next)
+    add_expected(j, link, x, l);
   if (l->items % ITEMS) l->items += ITEMS - l->items % ITEMS;
   serving s = {j, l};
   lvd_link_served(link, add_served, &s);
@@ -379,9 +381,9 @@ static void list_items(const judgement *j, lvd_link *link, letter *l) {
 
 /* The last one says that it is. An empty letter is one record. */
 static void post(lvd_link *link, letter *l, uint32_t number) {
-  const lvd_record none = {.kind = LVD_RECORD_VAIN, .number = number, .room = 1};
+  const lvd_record none = {.kind = LVD_RECORD_PROBE, .number = number, .room = 1};
   for (uint32_t i = 0; i < l->records && !l->failed; i++) {
-    l->record[i].kind = LVD_RECORD_VAIN;
+    l->record[i].kind = LVD_RECORD_PROBE;
     l->record[i].number = number;
     l->record[i].room = i + 1 == l->records;
     lvd_link_send(link, &l->record[i]);
@@ -408,7 +410,7 @@ static void ask(lvd_link *link) {
       link->knot.asked_for = who(&j);
       number = ++link->knot.asked;
       if (!number) number = link->knot.asked = 1;
-      lvd_knot_forget_lines(link);
+      lvd_wait_info_forget(link);
       list_items(&j, link, &l);
     }
     end(&j);
@@ -421,7 +423,7 @@ static void ask(lvd_link *link) {
 
 /* ---- told by the parent ------------------------------------------------------------------------ */
 
-bool lvd_knot_comes_first(const lvd_link *link) {
+bool lvd_deadlock_is_parents(const lvd_link *link) {
   if (link->side == LVD_PARENT || link->knot.heeded) return false;
   lvd_fence_seq_cst(); /* after the look at what has ended: it was said before that */
   return lvd_load_relaxed_u32(&link->segment->knotted);
@@ -441,11 +443,11 @@ static void heed(lvd_link *link) {
     if (begun && judge(&j, WITH_PARENT)) {
       note_threads(&j);
       for (uint32_t i = 0; i < j.crowd.fibers; i++)
-        if (!j.crowd.mark[i]) lvd_fiber_tell(j.crowd.member[i].fiber, LVD_E_DEADLOCK);
+        if (!j.crowd.mark[i]) lvd_fiber_set_cancelled(j.crowd.member[i].fiber, LVD_E_DEADLOCK);
     }
     end(&j);
     lvd_os_unlock(&app->blocks_lock);
-    lvd_waiting_tell(app, LVD_E_DEADLOCK);
+    lvd_thread_waiters_tell(app, LVD_E_DEADLOCK);
   }
   lvd_os_unlock(&app->gate);
   if (rests) lvd_fibers_wake(app); /* which knocks at the gate */
@@ -455,12 +457,12 @@ static void heed(lvd_link *link) {
   lvd_os_unlock(&link->lock);
 }
 
-void lvd_knot_look(lvd_link *link) {
+void lvd_deadlock_probe_run(lvd_link *link) {
   uint32_t what = lvd_exchange_acq_rel_u32(&link->knot.look, 0);
-  const lvd_record rests = {.kind = LVD_RECORD_RESTS};
-  if (what == LVD_KNOT_ASK) ask(link);
-  if (what == LVD_KNOT_SAY) lvd_link_send(link, &rests);
-  if (lvd_knot_comes_first(link)) heed(link);
+  const lvd_record rests = {.kind = LVD_RECORD_QUIESCENT};
+  if (what == LVD_PROBE_SEND) ask(link);
+  if (what == LVD_PROBE_REPLY) lvd_link_send(link, &rests);
+  if (lvd_deadlock_is_parents(link)) heed(link);
 }
 
 /* ---- told by the other side ------------------------------------------------------------------- */
@@ -509,7 +511,7 @@ static void answer(lvd_link *link, uint32_t number) {
     lvd_os_lock(&app->blocks_lock);
     link->knot.answered = number;
     if (begin(&j, app) && judge(&j, WITH_PARENT)) list_items(&j, link, &l);
-    if (l.items) lines = lvd_knot_lines(&j.crowd, link, number, &line);
+    if (l.items) lines = lvd_wait_info_records(&j.crowd, link, number, &line);
     link->knot.answered = 0;
     end(&j);
     lvd_os_unlock(&app->blocks_lock);
@@ -527,25 +529,26 @@ static void consider(lvd_link *link, bool anew) {
   if (close_gate(app)) {
     if (!anew) link->knot.answered = link->knot.asked;
     if (in_vain(app, anew)) {
-      lvd_fibers_story(app);
+      lvd_app_save_wait_report(app);
       lvd_app_end(app, LVD_E_DEADLOCK);
-      lvd_waiting_tell(app, LVD_E_DEADLOCK);
+      lvd_thread_waiters_tell(app, LVD_E_DEADLOCK);
     }
   }
   lvd_os_unlock(&app->gate);
 }
 
-bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
+bool lvd_deadlock_take_record(lvd_link *link, const lvd_record *r) {
   bool parent = link->side == LVD_PARENT;
-  if (r->kind != LVD_RECORD_VAIN && r->kind != LVD_RECORD_STORY && r->kind != LVD_RECORD_RESTS)
+  if (r->kind != LVD_RECORD_PROBE && r->kind != LVD_RECORD_WAIT_INFO &&
+      r->kind != LVD_RECORD_QUIESCENT)
     return false;
-  if (r->kind == LVD_RECORD_RESTS) {
+  if (r->kind == LVD_RECORD_QUIESCENT) {
     if (parent) consider(link, true);
     return true;
   }
   if (parent && r->number != link->knot.asked) return true; /* of a question that is no more */
-  if (r->kind == LVD_RECORD_STORY) {
-    if (parent) lvd_knot_take_line(link, r);
+  if (r->kind == LVD_RECORD_WAIT_INFO) {
+    if (parent) lvd_wait_info_take(link, r);
     return true;
   }
   mark_told(link, r);
@@ -554,9 +557,10 @@ bool lvd_knot_take(lvd_link *link, const lvd_record *r) {
   return true;
 }
 
-void lvd_knot_expect(lvd_link *link, const char *name, const lvd_user party[2], uint32_t parties) {
+void lvd_deadlock_expect_users(lvd_link *link, const char *name, const lvd_user party[2],
+                               uint32_t parties) {
   lvd_os_lock(&link->lock);
-  lvd_expected **at = &link->knot.expected, *x;
+  lvd_expected_users **at = &link->knot.expected, *x;
   while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;
   if (x && !parties) {
     *at = x->next;
@@ -571,8 +575,8 @@ void lvd_knot_expect(lvd_link *link, const char *name, const lvd_user party[2], 
   lvd_os_unlock(&link->lock);
 }
 
-void lvd_knot_free(lvd_link *link) {
-  for (lvd_expected *x = link->knot.expected, *next; x; x = next) {
+void lvd_deadlock_probe_free(lvd_link *link) {
+  for (lvd_expected_users *x = link->knot.expected, *next; x; x = next) {
     next = x->next;
     free(x);
   }

@@ -13,18 +13,18 @@
 
 #include "../ipc/link.h"
 
-/* The bellman's. */
-void lvd_knot_look(struct lvd_link *link);
-bool lvd_knot_take(struct lvd_link *link,
-                   const struct lvd_record *record); /* false: not about it */
-void lvd_knot_free(struct lvd_link *link);
+/* The notifier's. */
+void lvd_deadlock_probe_run(struct lvd_link *link);
+bool lvd_deadlock_take_record(struct lvd_link *link,
+                              const struct lvd_record *record); /* false: not about it */
+void lvd_deadlock_probe_free(struct lvd_link *link);
 
 /* The parent has said that its application ends in a knot, and those who wait for it here are to be
  * told before they see what ends by that. */
-bool lvd_knot_comes_first(const struct lvd_link *link);
+bool lvd_deadlock_is_parents(const struct lvd_link *link);
 
 /* These will open the stream of that name; 0: nobody, or it has been opened. */
-void lvd_knot_expect(struct lvd_link *link, const char *name, const lvd_user party[2],
-                     uint32_t parties);
+void lvd_deadlock_expect_users(struct lvd_link *link, const char *name, const lvd_user party[2],
+                               uint32_t parties);
 
 #endif

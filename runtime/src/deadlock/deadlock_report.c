@@ -7,51 +7,52 @@
 
 enum { MOST_LINES = 1024, FEW_LINES = 16 };
 
-_Static_assert(sizeof(lvd_line_said) == LVD_RECORD_INLINE, "as long as a record has room");
-_Static_assert(sizeof((lvd_line *)0)->name == sizeof((lvd_record *)0)->name, "as long");
+_Static_assert(sizeof(lvd_wait_info_wire) == LVD_RECORD_INLINE, "as long as a record has room");
+_Static_assert(sizeof((lvd_wait_info *)0)->name == sizeof((lvd_record *)0)->name, "as long");
 
 /* ---- the child: saying ---------------------------------------------------------------------- */
 
-static void say_whose_turn(lvd_line_said *l, const lvd_crowd *c, const lvd_link *link,
-                           const lvd_hold_up *h) {
+static void say_whose_turn(lvd_wait_info_wire *l, const lvd_wait_graph *c, const lvd_link *link,
+                           const lvd_wait_edge *h) {
   const lvd_shared_stream *ss = h->s ? h->s->shared : NULL;
   uint32_t end = h->room ? LVD_RECEIVER : LVD_SENDER;
-  bool theirs = h->turn == LVD_TURN_PROCESS || h->turn == LVD_TURN_NOBODYS;
-  if (h->s) l->turn = h->room ? LVD_LINE_EMPTIES : LVD_LINE_FILLS;
+  bool theirs = h->turn == LVD_OWNER_PROCESS || h->turn == LVD_OWNER_NONE;
+  if (h->s) l->turn = h->room ? LVD_AWAITS_DRAIN : LVD_AWAITS_FILL;
   if (ss && ss->link == link && theirs)
-    l->item = 1 + lvd_knot_item(ss->number, end);
+    l->item = 1 + lvd_deadlock_item(ss->number, end);
   else if (h->call && lvd_unit_link(h->call->unit) == link)
-    l->item = 1 + lvd_knot_item(h->call->number, LVD_ITEM_CALL);
+    l->item = 1 + lvd_deadlock_item(h->call->number, LVD_ITEM_CALL);
   else if (h->other < c->count)
     l->other = 1 + h->other;
 }
 
-static void write_line(lvd_record *r, const lvd_crowd *c, const lvd_link *link, uint32_t number,
-                       uint32_t who, const lvd_hold_up *h) {
-  lvd_line_said l = {.who = who};
-  const lvd_member *m = &c->member[who];
-  story name = {r->name, sizeof r->name, 0}, text = {l.text, sizeof l.text, 0};
+static void write_line(lvd_record *r, const lvd_wait_graph *c, const lvd_link *link,
+                       uint32_t number, uint32_t who, const lvd_wait_edge *h) {
+  lvd_wait_info_wire l = {.who = who};
+  const lvd_wait_node *m = &c->member[who];
+  text_buffer name = {r->name, sizeof r->name, 0}, text = {l.text, sizeof l.text, 0};
   memset(r, 0, sizeof *r);
   l.alone = m->wants == 1 && !m->timed;
-  lvd_say_member(&name, c, who);
-  lvd_say_hold_up(&text, c, h);
+  lvd_report_wait_node(&name, c, who);
+  lvd_report_wait_edge(&text, c, h);
   say_whose_turn(&l, c, link, h);
-  r->kind = LVD_RECORD_STORY;
+  r->kind = LVD_RECORD_WAIT_INFO;
   r->number = number;
   r->size = sizeof l;
   memcpy(r->data, &l, sizeof l);
 }
 
-uint32_t lvd_knot_lines(const lvd_crowd *c, lvd_link *link, uint32_t number, lvd_record **out) {
+uint32_t lvd_wait_info_records(const lvd_wait_graph *c, lvd_link *link, uint32_t number,
+                               lvd_record **out) {
   uint32_t lines = 0, most = 0;
-  lvd_hold_up h;
+  lvd_wait_edge h;
   for (uint32_t i = 0; i < c->count; i++) most += c->member[i].wants;
   if (most > MOST_LINES) most = MOST_LINES;
   if (!(*out = calloc(most + 1, sizeof **out))) return 0;
   for (uint32_t hope = 0; hope < 2; hope++)
     for (uint32_t i = 0; i < c->count; i++)
-      for (uint32_t n = 0; c->mark[i] == hope && lines < most && lvd_crowd_held_up(c, i, n, &h);
-           n++)
+      for (uint32_t n = 0;
+           c->mark[i] == hope && lines < most && lvd_wait_graph_blocked(c, i, n, &h); n++)
         write_line(&(*out)[lines++], c, link, number, i, &h);
   return lines;
 }
@@ -70,7 +71,7 @@ static void find_served(uint32_t number, const lvd_fiber *f, void *argument) {
 }
 
 /* Who has it, or will. With the link's lock and the list of streams. */
-LVD_READS_LIVE static lvd_user user_of(lvd_link *link, uint64_t item) {
+LVD_RACY_READ static lvd_user user_of(lvd_link *link, uint64_t item) {
   uint32_t number = (uint32_t)(item >> 2), what = item & 3;
   search s = {.number = number};
   if (what == LVD_ITEM_CALL) {
@@ -84,16 +85,16 @@ LVD_READS_LIVE static lvd_user user_of(lvd_link *link, uint64_t item) {
     void *owner = lvd_load_relaxed_ptr(&e->owner);
     return owner ? (lvd_user){owner, e->fiber} : ss->stream->party[0];
   }
-  for (const lvd_expected *x = link->knot.expected; x; x = x->next)
+  for (const lvd_expected_users *x = link->knot.expected; x; x = x->next)
     if (lvd_shared_half_open(link, LVD_CHILD, x->name) == number) return x->party[0];
   return s.found;
 }
 
 /* Null: there are too many, or there is no memory. */
-static lvd_line *next_line(lvd_knot *k) {
+static lvd_wait_info *next_line(lvd_deadlock_probe *k) {
   if (k->lines == k->lines_room) {
     uint32_t room = k->lines ? 2 * k->lines : FEW_LINES;
-    lvd_line *more = room <= MOST_LINES ? realloc(k->line, room * sizeof *more) : NULL;
+    lvd_wait_info *more = room <= MOST_LINES ? realloc(k->line, room * sizeof *more) : NULL;
     if (!more) return NULL;
     k->line = more;
     k->lines_room = room;
@@ -106,20 +107,20 @@ static void quote(char *to, size_t most, const char *from) {
   char line[LVD_RECORD_INLINE];
   size_t n = strcspn(from, "\n");
   memcpy(line, from, n);
-  lvd_link_quote(to, 0, most, (const unsigned char *)line, n);
+  lvd_link_sanitize(to, 0, most, (const unsigned char *)line, n);
 }
 
 /* What a child says is the child's: its numbers lead nowhere but into its own lines, and what could spoil
  * a terminal is left out. */
-void lvd_knot_take_line(lvd_link *link, const lvd_record *r) {
+void lvd_wait_info_take(lvd_link *link, const lvd_record *r) {
   lvd_app *app = link->app;
-  lvd_line_said said;
+  lvd_wait_info_wire said;
   memcpy(&said, r->data, sizeof said);
   said.text[sizeof said.text - 1] = 0;
   lvd_os_lock(&link->lock);
   lvd_os_lock(&app->gate);
   lvd_os_lock(&app->blocks_lock);
-  lvd_line *l = next_line(&link->knot);
+  lvd_wait_info *l = next_line(&link->knot);
   if (l) {
     l->said = said;
     if (said.item) l->user = user_of(link, said.item - 1);
@@ -131,4 +132,4 @@ void lvd_knot_take_line(lvd_link *link, const lvd_record *r) {
   lvd_os_unlock(&link->lock);
 }
 
-void lvd_knot_forget_lines(lvd_link *link) { link->knot.lines = 0; }
+void lvd_wait_info_forget(lvd_link *link) { link->knot.lines = 0; }

@@ -5,38 +5,38 @@
 
 #include <stdlib.h>
 
-LVD_READS_LIVE static void gather(lvd_entity *e, void *argument) {
-  lvd_crowd *c = argument;
+LVD_RACY_READ static void gather(lvd_entity *e, void *argument) {
+  lvd_wait_graph *c = argument;
   lvd_fiber *f = (lvd_fiber *)e;
   if (c->count >= c->most) return;
   if (c->still) f->number = c->count;
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   bool rests = state == LVD_IDLE;
-  c->member[c->count++] = (lvd_member){.fiber = f,
-                                       .want = f->want,
-                                       .wants = rests ? f->wants : 0,
-                                       .timed = f->timer.set,
-                                       .rests = rests,
-                                       .runs = state == LVD_RUNNING || state == LVD_NOTIFIED};
+  c->member[c->count++] = (lvd_wait_node){.fiber = f,
+                                          .want = f->want,
+                                          .wants = rests ? f->wants : 0,
+                                          .timed = f->timer.set,
+                                          .rests = rests,
+                                          .runs = state == LVD_RUNNING || state == LVD_NOTIFIED};
 }
 
-static void gather_threads(lvd_crowd *c) {
-  for (lvd_waiting *w = lvd_waiting_first(); w && c->count < c->most; w = w->next)
+static void gather_threads(lvd_wait_graph *c) {
+  for (lvd_thread_waiter *w = lvd_thread_waiters_first(); w && c->count < c->most; w = w->next)
     if (w->app == c->app && !w->timed)
       c->member[c->count++] =
-          (lvd_member){.thread = w, .want = w->want, .wants = w->wants, .rests = true};
+          (lvd_wait_node){.thread = w, .want = w->want, .wants = w->wants, .rests = true};
 }
 
 enum { SOME = 256 }; /* of those that do not keep still */
 
-bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still) {
+bool lvd_wait_graph_build(lvd_app *app, lvd_wait_graph *c, bool still) {
   uint32_t threads = 0, fibers = lvd_load_acquire_u32(&app->fibers) + 16;
   if (!still && fibers > SOME) fibers = SOME;
   memset(c, 0, sizeof *c);
   c->app = app;
   c->still = still;
-  lvd_waiting_lock();
-  for (const lvd_waiting *w = lvd_waiting_first(); w; w = w->next)
+  lvd_thread_waiters_lock();
+  for (const lvd_thread_waiter *w = lvd_thread_waiters_first(); w; w = w->next)
     threads += w->app == app && !w->timed;
   c->member = calloc(fibers + threads, sizeof *c->member);
   c->mark = calloc(fibers + threads, sizeof *c->mark);
@@ -49,13 +49,13 @@ bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still) {
   return true;
 }
 
-void lvd_crowd_free(lvd_crowd *c) {
-  lvd_waiting_unlock();
+void lvd_wait_graph_free(lvd_wait_graph *c) {
+  lvd_thread_waiters_unlock();
   free(c->member);
   free(c->mark);
 }
 
-uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f) {
+uint32_t lvd_wait_graph_index(const lvd_wait_graph *c, const lvd_fiber *f) {
   if (!f) return c->count;
   if (c->still)
     return f->number < c->fibers && c->member[f->number].fiber == f ? f->number : c->count;
@@ -64,43 +64,43 @@ uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f) {
   return c->count;
 }
 
-uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user) {
-  if (user.fiber) return lvd_crowd_number(c, user.fiber);
+uint32_t lvd_wait_graph_owner(const lvd_wait_graph *c, lvd_user user) {
+  if (user.fiber) return lvd_wait_graph_index(c, user.fiber);
   for (uint32_t i = c->fibers; i < c->count; i++)
     if (c->member[i].thread->who == user.who) return i;
   return c->count;
 }
 
-static void at_stream(const lvd_crowd *c, uint32_t i, stream *s, lvd_hold_up *h) {
+static void at_stream(const lvd_wait_graph *c, uint32_t i, stream *s, lvd_wait_edge *h) {
   const stream_end *e = h->room ? &s->receiver : &s->sender;
   void *owner = lvd_load_relaxed_ptr(&e->owner);
   h->s = s;
   if (owner) {
-    h->turn = e->fiber ? LVD_TURN_FIBERS : LVD_TURN_THREADS;
-    h->other = lvd_crowd_user(c, (lvd_user){owner, e->fiber});
+    h->turn = e->fiber ? LVD_OWNER_FIBER : LVD_OWNER_THREAD;
+    h->other = lvd_wait_graph_owner(c, (lvd_user){owner, e->fiber});
   } else if (s->shared && lvd_shared_is_theirs(s->shared, !h->room)) {
-    h->turn = LVD_TURN_PROCESS;
+    h->turn = LVD_OWNER_PROCESS;
   } else {
     for (uint32_t k = 0; k < s->parties; k++) {
-      uint32_t other = lvd_crowd_user(c, s->party[k]);
+      uint32_t other = lvd_wait_graph_owner(c, s->party[k]);
       if (other != i && other < c->count) h->other = other;
     }
   }
 }
 
-static void at_awaited(const lvd_crowd *c, uint32_t i, lvd_hold_up *h) {
+static void at_awaited(const lvd_wait_graph *c, uint32_t i, lvd_wait_edge *h) {
   lvd_awaited a = lvd_want_awaited(h->want);
   const lvd_fiber *f = a.call ? lvd_load_acquire_ptr(&a.call->fiber) : a.end;
   if (a.s) at_stream(c, i, a.s, h);
   if (a.call && !f) h->call = a.call; /* else it is of this process */
   if (!f) return;
   h->end = true;
-  h->other = lvd_crowd_number(c, f);
+  h->other = lvd_wait_graph_index(c, f);
 }
 
 /* What a fiber that may run meanwhile waits for: only what we know anyway. */
-LVD_READS_LIVE static void at_known(const lvd_crowd *c, uint32_t i, const lvd_want *want,
-                                    lvd_hold_up *h) {
+LVD_RACY_READ static void at_known(const lvd_wait_graph *c, uint32_t i, const lvd_want *want,
+                                   lvd_wait_edge *h) {
   for (stream *s = c->app->streams; s && !h->s; s = s->next)
     if (h->room ? want->room == &s->face.put : want->elements == &s->face.get)
       at_stream(c, i, s, h);
@@ -111,9 +111,9 @@ LVD_READS_LIVE static void at_known(const lvd_crowd *c, uint32_t i, const lvd_wa
     }
 }
 
-LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth,
-                                      lvd_hold_up *h) {
-  const lvd_member *m = &c->member[i];
+LVD_RACY_READ bool lvd_wait_graph_blocked(const lvd_wait_graph *c, uint32_t i, uint32_t nth,
+                                          lvd_wait_edge *h) {
+  const lvd_wait_node *m = &c->member[i];
   const lvd_fiber *f = m->fiber;
   if (nth >= m->wants) return false;
   const unsigned char *at = (const unsigned char *)(m->want + nth);
@@ -121,7 +121,7 @@ LVD_READS_LIVE bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t n
       (at < f->low + f->guard || at + sizeof(lvd_want) > (const unsigned char *)f))
     return false;
   const lvd_want *want = (const lvd_want *)(const void *)at;
-  *h = (lvd_hold_up){.n = want->n, .room = want->room != NULL, .other = c->count};
+  *h = (lvd_wait_edge){.n = want->n, .room = want->room != NULL, .other = c->count};
   if (f && want->event == &f->unblocked) h->blocked = lvd_load_relaxed_u32(&f->blocked);
   if (c->still || !f) {
     h->want = want;

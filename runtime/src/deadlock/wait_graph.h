@@ -15,54 +15,54 @@
 #include "../wait/thread_waiters.h"
 
 /* Whose turn it is at the other end of a stream. */
-typedef enum lvd_turn {
-  LVD_TURN_NOBODYS, /* nobody has taken that end */
-  LVD_TURN_FIBERS,
-  LVD_TURN_THREADS,
-  LVD_TURN_PROCESS /* it is another process's */
-} lvd_turn;
+typedef enum lvd_wait_owner {
+  LVD_OWNER_NONE, /* nobody has taken that end */
+  LVD_OWNER_FIBER,
+  LVD_OWNER_THREAD,
+  LVD_OWNER_PROCESS /* it is another process's */
+} lvd_wait_owner;
 
 /* One thing that a member waits for. */
-typedef struct lvd_hold_up {
+typedef struct lvd_wait_edge {
   const lvd_want *want; /* while all keep still */
   stream *s;            /* a stream, ... */
   bool room;            /* ... for room in it, or for elements */
   uint32_t n;
-  lvd_turn turn;
+  lvd_wait_owner turn;
   uint32_t other;   /* the member whose turn it is, has said that it will take that end, or is to
                            end; the crowd's count: none */
   bool end;         /* for the end of `other` */
   uint32_t blocked; /* 0, or for a call that blocks (fiber.h) */
   const lvd_call *call; /* for the return of this one, from another process */
-} lvd_hold_up;
+} lvd_wait_edge;
 
-typedef struct lvd_member {
+typedef struct lvd_wait_node {
   const lvd_fiber *fiber; /* null: a thread, in this wait: */
-  lvd_waiting *thread;
+  lvd_thread_waiter *thread;
   const lvd_want *want;
   uint32_t wants; /* none: it does not wait, or for time, or a thread for the application's end */
   bool timed;     /* it goes on by itself after a while */
   bool rests;     /* it waits */
   bool runs;      /* it has its worker; with neither it waits for its turn there */
-} lvd_member;
+} lvd_wait_node;
 
-typedef struct lvd_crowd {
+typedef struct lvd_wait_graph {
   lvd_app *app;
   bool still; /* at rest, and the gate is closed */
-  lvd_member *member;
+  lvd_wait_node *member;
   uint32_t *mark;
   uint32_t count, most;
   uint32_t fibers; /* the first so many are fibers */
-} lvd_crowd;
+} lvd_wait_graph;
 
 /* With the application's list of streams in hand. False: no memory. To be freed in either case. */
-bool lvd_crowd_of(lvd_app *app, lvd_crowd *c, bool still);
-void lvd_crowd_free(lvd_crowd *c);
+bool lvd_wait_graph_build(lvd_app *app, lvd_wait_graph *c, bool still);
+void lvd_wait_graph_free(lvd_wait_graph *c);
 /* c->count: it is not in it. */
-uint32_t lvd_crowd_number(const lvd_crowd *c, const lvd_fiber *f);
-uint32_t lvd_crowd_user(const lvd_crowd *c, lvd_user user);
+uint32_t lvd_wait_graph_index(const lvd_wait_graph *c, const lvd_fiber *f);
+uint32_t lvd_wait_graph_owner(const lvd_wait_graph *c, lvd_user user);
 /* The nth thing that member `i` waits for; false: there are not so many, or it does not wait. */
-bool lvd_crowd_held_up(const lvd_crowd *c, uint32_t i, uint32_t nth, lvd_hold_up *h);
+bool lvd_wait_graph_blocked(const lvd_wait_graph *c, uint32_t i, uint32_t nth, lvd_wait_edge *h);
 
 /* What is waited for, as far as the library knows what it lies in. */
 typedef struct lvd_awaited {

@@ -5,14 +5,14 @@
 
 #include "../sched/sched.h"
 
-size_t lvd_fibers_why(lvd_app *app, char *text, size_t size);
-size_t lvd_fibers_runs(lvd_app *app, char *text, size_t size); /* only those that have a worker */
-void lvd_fibers_story(lvd_app *app); /* keeps it, for when they have gone */
-bool lvd_streams_await_threads(
-    lvd_app *app); /* threads or other processes have ends of its streams,
+size_t lvd_fibers_wait_report(lvd_app *app, char *text, size_t size);
+size_t lvd_fibers_running_report(lvd_app *app, char *text,
+                                 size_t size); /* only those that have a worker */
+void lvd_app_save_wait_report(lvd_app *app);   /* keeps it, for when they have gone */
+bool lvd_app_awaits_outside(lvd_app *app); /* threads or other processes have ends of its streams,
                                                  or calls */
 
 /* Do fibers, or threads, wait in vain? At rest, the gate closed. It may be found out later (deadlock_detect.h). */
-bool lvd_fibers_in_vain(lvd_app *app);
+bool lvd_app_is_deadlocked(lvd_app *app);
 
 #endif

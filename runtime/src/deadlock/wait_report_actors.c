@@ -53,7 +53,7 @@ static uint32_t slowest_fill(const lvd_app *app, hold_up *h) {
 }
 
 /* Is something of what actor `a` awaits there? */
-LVD_READS_LIVE static bool has_one(const lvd_app *app, uint32_t a) {
+LVD_RACY_READ static bool has_one(const lvd_app *app, uint32_t a) {
   const lvd_actor *actor = &app->entity[a].actor;
   hold_up h;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
@@ -80,14 +80,14 @@ typedef enum doing { RESTS, WAITS_FOR_TURN, RUNS, IS_AWAY, IS_DONE } doing;
 static doing what_does(const lvd_app *app, uint32_t a) {
   const lvd_entity *e = &app->entity[a];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
-  if (lvd_load_relaxed_u32(&e->away)) return IS_AWAY;
+  if (lvd_load_relaxed_u32(&e->call_pending)) return IS_AWAY;
   if (state == LVD_RUNNING || state == LVD_NOTIFIED) return RUNS;
   if (state == LVD_FINISHED) return has_one(app, a) ? IS_DONE : RESTS;
   return state == LVD_READY || has_one(app, a) ? WAITS_FOR_TURN : RESTS;
 }
 
 /* The nth thing that actor `a` waits for; false: there are not so many, or it only waits for its turn. */
-LVD_READS_LIVE static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
+LVD_RACY_READ static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
   const lvd_actor *actor = &app->entity[a].actor;
   if (what_does(app, a) != RESTS) return false;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
@@ -125,7 +125,7 @@ static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
   return port && port[ref.port].name ? port[ref.port].name : "?";
 }
 
-static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
+static void tell(text_buffer *s, const lvd_app *app, uint32_t a, const hold_up *h) {
   const lvd_channel *ch = app->channel[h->channel];
   const lvd_channel_desc *d = &app->net->channel[h->channel];
   const lvd_actor *actor = &app->entity[a].actor;
@@ -133,41 +133,44 @@ static void tell(story *s, const lvd_app *app, uint32_t a, const hold_up *h) {
   uint32_t fill =
       lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[h->consumer].head);
   lvd_port_ref me = {a, h->port};
-  say(s, "  %s waits for ", actor_name(app, a));
+  text_append(s, "  %s waits for ", actor_name(app, a));
   if (h->room)
-    say(s, "room for %u on its output %s", h->count, port_name(app, me, false));
+    text_append(s, "room for %u on its output %s", h->count, port_name(app, me, false));
   else
-    say(s, "%u element%s on its input %s", h->count, h->count == 1 ? "" : "s",
-        port_name(app, me, true));
+    text_append(s, "%u element%s on its input %s", h->count, h->count == 1 ? "" : "s",
+                port_name(app, me, true));
   lvd_port_ref to = d->to[h->consumer];
-  say(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
-      d->from.actor == LVD_OUTSIDE ? "" : ".", port_name(app, d->from, false),
-      actor_name(app, to.actor), to.actor == LVD_OUTSIDE ? "" : ".", port_name(app, to, true),
-      h->room ? (fill == capacity ? "is full" : "has too little room")
-              : (fill == 0 ? "is empty" : "has too few"),
-      fill, capacity);
+  text_append(s, ": the channel %s%s%s -> %s%s%s %s (%u of %u)", actor_name(app, d->from.actor),
+              d->from.actor == LVD_OUTSIDE ? "" : ".", port_name(app, d->from, false),
+              actor_name(app, to.actor), to.actor == LVD_OUTSIDE ? "" : ".",
+              port_name(app, to, true),
+              h->room ? (fill == capacity ? "is full" : "has too little room")
+                      : (fill == 0 ? "is empty" : "has too few"),
+              fill, capacity);
   if (h->count > capacity)
-    say(s, "; it can never hold so many");
+    text_append(s, "; it can never hold so many");
   else
-    say(s, "; %s %s it", actor_name(app, h->other.actor), h->room ? "has to empty" : "has to fill");
-  say(s, "\n");
+    text_append(s, "; %s %s it", actor_name(app, h->other.actor),
+                h->room ? "has to empty" : "has to fill");
+  text_append(s, "\n");
 }
 
 /* Its call is out (blocking_pool.c). True: it was told. */
-LVD_READS_LIVE static bool tell_of_call(story *s, const lvd_entity *e) {
-  if (!lvd_load_relaxed_u32(&e->away)) return false;
+LVD_RACY_READ static bool tell_of_call(text_buffer *s, const lvd_entity *e) {
+  if (!lvd_load_relaxed_u32(&e->call_pending)) return false;
   const lvd_actor_class *cls = e->actor.cls;
   const char *native = e->actor.native;
   uint32_t action = e->actor.action;
-  say(s, "  %s waits in %s%s", e->name, native ? "the native " : "a call that blocks",
-      native ? native : "");
-  if (cls->action && action < cls->actions) say(s, ", called by %s", cls->action[action].name);
-  say(s, "\n");
+  text_append(s, "  %s waits in %s%s", e->name, native ? "the native " : "a call that blocks",
+              native ? native : "");
+  if (cls->action && action < cls->actions)
+    text_append(s, ", called by %s", cls->action[action].name);
+  text_append(s, "\n");
   return true;
 }
 
 /* It runs, and has for so long that others may wonder: that is one action. */
-LVD_READS_LIVE static void tell_of_long_run(story *s, const lvd_entity *e) {
+LVD_RACY_READ static void tell_of_long_run(text_buffer *s, const lvd_entity *e) {
   enum { LONG_MS = 100 };
   uint64_t ms = lvd_runs_ns(e) / 1000000;
   if (ms < LONG_MS) return;
@@ -176,34 +179,34 @@ LVD_READS_LIVE static void tell_of_long_run(story *s, const lvd_entity *e) {
   if (cls->action && e->actor.action < cls->actions) action = cls->action[e->actor.action].name;
   uint32_t seconds = (uint32_t)(ms / 1000), tenths = (uint32_t)(ms / 100 % 10);
   if (native)
-    say(s, "  %s has been in the native %s for %u.%u s", e->name, native, seconds, tenths);
+    text_append(s, "  %s has been in the native %s for %u.%u s", e->name, native, seconds, tenths);
   else
-    say(s, "  %s has computed for %u.%u s", e->name, seconds, tenths);
+    text_append(s, "  %s has computed for %u.%u s", e->name, seconds, tenths);
   /* One without a tag is called by its line: `the action at line 4`. */
   const char *an = action && strncmp(action, "the ", 4) ? "action " : "";
-  if (action) say(s, native ? ", called by %s%s" : " in %s%s", an, action);
-  say(s, "\n");
+  if (action) text_append(s, native ? ", called by %s%s" : " in %s%s", an, action);
+  text_append(s, "\n");
 }
 
 /* Who has a worker: an actor of this application, or another application. Its name is read under the
  * runtime's lock, since it may be unloaded at any time. */
-static void tell_who_has(story *s, lvd_app *app, uint32_t worker) {
+static void tell_who_has(text_buffer *s, lvd_app *app, uint32_t worker) {
   lvd_runtime *rt = app->rt;
   for (uint32_t a = 0; a < app->net->actors; a++)
     if (what_does(app, a) == RUNS && lvd_load_relaxed_u32(&app->entity[a].worker) == worker) {
-      say(s, ", where %s runs", app->entity[a].name);
+      text_append(s, ", where %s runs", app->entity[a].name);
       return;
     }
   const void *running = lvd_load_relaxed_ptr(&rt->worker[worker].running);
   lvd_os_lock(&rt->lock);
   const lvd_app *other = rt->apps;
   while (other && other != running) other = other->next;
-  if (other && other != app) say(s, ", where the application %s runs", other->name);
+  if (other && other != app) text_append(s, ", where the application %s runs", other->name);
   lvd_os_unlock(&rt->lock);
 }
 
 /* Those that could go on, and whose worker has not come to them; together, for each worker. */
-static void tell_of_turns(story *s, lvd_app *app) {
+static void tell_of_turns(text_buffer *s, lvd_app *app) {
   for (uint32_t w = 0; w < app->rt->workers; w++) {
     uint32_t last = LVD_OUTSIDE, count = 0;
     for (uint32_t a = 0; a <= app->net->actors; a++) {
@@ -211,21 +214,22 @@ static void tell_of_turns(story *s, lvd_app *app) {
                 lvd_load_relaxed_u32(&app->entity[a].worker) % app->rt->workers == w &&
                 what_does(app, a) == WAITS_FOR_TURN;
       if (last != LVD_OUTSIDE && (is || a == app->net->actors))
-        say(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);
+        text_append(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);
       if (!is) continue;
       last = a;
       count++;
     }
     if (!count) continue;
-    say(s, " wait%s for %s turn on worker %u", count == 1 ? "s" : "", count == 1 ? "its" : "their",
-        w);
+    text_append(s, " wait%s for %s turn on worker %u", count == 1 ? "s" : "",
+                count == 1 ? "its" : "their", w);
     tell_who_has(s, app, w);
-    say(s, "\n");
+    text_append(s, "\n");
   }
 }
 
-static void tell_of_questions(story *s, const lvd_entity *e) {
-  if (lvd_asks(e)) say(s, "  %s has asked for what may come from outside\n", e->name);
+static void tell_of_questions(text_buffer *s, const lvd_entity *e) {
+  if (lvd_has_fd_watches(e))
+    text_append(s, "  %s has asked for what may come from outside\n", e->name);
 }
 
 /* Marks: 0 not seen, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
@@ -243,33 +247,33 @@ static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
 }
 
 /* What has not come to where it can be held. */
-static void tell_of_runs(story *s, lvd_app *app) {
+static void tell_of_runs(text_buffer *s, lvd_app *app) {
   for (uint32_t a = 0; a < app->net->actors; a++)
     if (what_does(app, a) == RUNS) tell_of_long_run(s, &app->entity[a]);
   bool room = s->text && s->length < s->size;
-  s->length +=
-      lvd_fibers_runs(app, room ? s->text + s->length : NULL, room ? s->size - s->length : 0);
+  s->length += lvd_fibers_running_report(app, room ? s->text + s->length : NULL,
+                                         room ? s->size - s->length : 0);
 }
 
 /* Nothing is awaited then by who is held. */
-static size_t tell_of_pause(story *s, lvd_app *app) {
-  story any = {NULL, 0, 0};
+static size_t tell_of_pause(text_buffer *s, lvd_app *app) {
+  text_buffer any = {NULL, 0, 0};
   tell_of_runs(&any, app);
-  say(s, "%s is paused%s\n", app->name,
-      any.length ? ", but for what goes on until it can be held:" : "");
+  text_append(s, "%s is paused%s\n", app->name,
+              any.length ? ", but for what goes on until it can be held:" : "");
   if (any.length) tell_of_runs(s, app);
   return s->length;
 }
 
 size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
-  LVD_INSIDE;
-  story s = {text, size, 0};
+  LVD_NO_ABANDON;
+  text_buffer s = {text, size, 0};
   if (text && size) text[0] = 0;
   if (!app) return 0;
   uint32_t phase = lvd_load_acquire_u32(&app->phase);
   if (phase == LVD_PHASE_LOADED)
-    say(&s, "%s is loaded and not started\n", app->name);
-  else if (phase == LVD_PHASE_RUNNING && lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
+    text_append(&s, "%s is loaded and not started\n", app->name);
+  else if (phase == LVD_PHASE_RUNNING && lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_ALL)
     return tell_of_pause(&s, app);
 
   uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;
@@ -277,7 +281,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   uint32_t first = find_cycle(app, mark);
   for (uint32_t i = 0; i < app->net->actors; i++) mark[i] = 0;
   if (first != LVD_OUTSIDE) {
-    say(&s, "in a circle, each waits for the next:\n");
+    text_append(&s, "in a circle, each waits for the next:\n");
     uint32_t a = first;
     hold_up h;
     do {
@@ -291,7 +295,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   for (uint32_t a = 0; a < app->net->actors; a++) {
     hold_up h;
     for (uint32_t n = mark[a] ? 1 : 0; held_up(app, a, n, &h); n++) {
-      if (!heading && first != LVD_OUTSIDE) say(&s, "besides:\n");
+      if (!heading && first != LVD_OUTSIDE) text_append(&s, "besides:\n");
       heading = true;
       tell(&s, app, a, &h);
     }
@@ -301,12 +305,13 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
     if (what == RUNS) tell_of_long_run(&s, &app->entity[a]);
     ready += what == WAITS_FOR_TURN || what == RUNS;
   }
-  bool rests = lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_REST;
+  bool rests = lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_RESTING_SOURCES;
   if (phase == LVD_PHASE_RUNNING && !rests) tell_of_turns(&s, app);
-  if (ready) say(&s, "%u of %u actors can fire\n", ready, app->net->actors);
+  if (ready) text_append(&s, "%u of %u actors can fire\n", ready, app->net->actors);
   free(mark);
   bool room = text && s.length < size;
-  s.length += lvd_fibers_why(app, room ? text + s.length : NULL, room ? size - s.length : 0);
+  s.length +=
+      lvd_fibers_wait_report(app, room ? text + s.length : NULL, room ? size - s.length : 0);
   room = text && s.length < size;
   s.length += lvd_units_why(app, room ? text + s.length : NULL, room ? size - s.length : 0);
   return s.length;

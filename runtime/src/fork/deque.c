@@ -73,9 +73,9 @@ lvd_fork *lvd_deque_take(lvd_deque *d) {
   return NULL;
 }
 
-void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
+void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by) {
   if (lvd_load_relaxed_u32(&d->asked)) return;
-  lvd_forker *f = lvd_load_acquire_ptr(&d->thread);
+  lvd_fork_state *f = lvd_load_acquire_ptr(&d->thread);
   if (!f || lvd_exchange_acquire_u32(&d->asked, 1)) return;
   lvd_count(&by->asked, 1);
   lvd_os_lock(&f->lock);
@@ -88,27 +88,27 @@ void lvd_deque_ask(lvd_deque *d, lvd_forker *by) {
 
 /* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
  * Returns whether it could. */
-static uint32_t set_abandon(lvd_forker *f, uint32_t may) {
+static uint32_t set_abandon(lvd_fork_state *f, uint32_t may) {
   if (!f || !f->worker) return 0;
   lvd_fence_compiler();
-  uint32_t could = f->worker->may_abandon;
-  f->worker->may_abandon = may;
+  uint32_t could = f->worker->abandonable;
+  f->worker->abandonable = may;
   lvd_fence_compiler();
   return could;
 }
 
 /* He wants the next one, too, before its owner goes on and forks it. */
 static void ask_again(lvd_deque *from) {
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   if (!f || lvd_deque_has(from)) return;
-  uint32_t may_abandon = set_abandon(f, 0);
+  uint32_t abandonable = set_abandon(f, 0);
   lvd_deque_ask(from, f);
-  set_abandon(f, may_abandon);
+  set_abandon(f, abandonable);
 }
 
 static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
   uint64_t was = lvd_exchange_release_u64(&slot->state, how);
-  if (was & WAITS) lvd_fork_tell(from); /* not by the slot: it may be another's by now */
+  if (was & WAITS) lvd_fork_complete(from); /* not by the slot: it may be another's by now */
 }
 
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
@@ -138,7 +138,7 @@ void lvd_deque_fail(lvd_deque *d, const lvd_deque *here) {
     if (thief_of(lvd_load_relaxed_u64(&d->slot[i].state)) == here) lvd_fork_fail(&d->slot[i], d);
 }
 
-void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here) {
+void lvd_fork_withdraw(lvd_fork *slot, const lvd_deque *here) {
   if (thief_of(lvd_load_relaxed_u64(&slot->state)) == here)
     lvd_add_relaxed_u64(&slot->state, -(uint64_t)(uintptr_t)here);
 }
@@ -146,7 +146,7 @@ void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here) {
 /* ---- the owner ---------------------------------------------------------------------------- */
 
 /* Whose forks these are, for who takes one. */
-static void say_whose(const lvd_forker *f, lvd_deque *d) {
+static void say_whose(const lvd_fork_state *f, lvd_deque *d) {
   lvd_entity *e = f->worker ? f->worker->current : NULL;
   bool own = e && e->app != lvd_load_relaxed_ptr(&f->forks->app);
   lvd_store_relaxed_ptr(&d->app, own ? e->app : NULL);
@@ -163,7 +163,7 @@ static void set_split(lvd_deque *d, uint32_t split) {
 }
 
 /* Makes half of what is private public, and of one that one. False: nothing is private. */
-static bool share(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
+static bool share(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   uint32_t n = (uint32_t)(head - d->slot);
   if (n <= d->split || lvd_load_relaxed_u32(&f->gone)) return false;
   say_whose(f, d);
@@ -173,7 +173,7 @@ static bool share(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
   return true;
 }
 
-void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f) {
+void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_fork_state *f) {
   say_whose(f, d);
   set_split(d, (uint32_t)(head - d->slot));
 }
@@ -187,7 +187,7 @@ static void set_floor(const lvd_deque *d) {
 }
 
 /* Sets the words that the fast paths look at, and gives those who ask. */
-static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
+static void serve(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
     set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
@@ -207,18 +207,18 @@ static void serve(lvd_forker *f, lvd_deque *d, const lvd_fork *head) {
 }
 
 /* A recursion that forks ends here, if it is too deep, and not where nothing may be abandoned any more. */
-static void need_room(const lvd_forker *f) {
+static void need_room(const lvd_fork_state *f) {
   lvd_worker *w = f ? f->worker : NULL;
-  if (w && w->may_abandon && LVD_UNLIKELY(!lvd_inside_has_room(w))) lvd_inside_overflows(w);
+  if (w && w->abandonable && LVD_UNLIKELY(!lvd_no_abandon_has_room(w))) lvd_no_abandon_overflow(w);
 }
 
 lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t size) {
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   need_room(f);
-  lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
+  lvd_deque *d = f ? lvd_fork_state_deque(f) : NULL;
   if (!d) return LVD_NO_SLOT;
-  if (f->worker) lvd_leave_if_overdue(f->worker);
-  uint32_t may_abandon = set_abandon(f, 0);
+  if (f->worker) lvd_exit_if_overdue(f->worker);
+  uint32_t abandonable = set_abandon(f, 0);
   lvd_fork *slot = lvd_forks.head, *head = slot;
   if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */
     lvd_count(&f->full, 1);
@@ -228,7 +228,7 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
     lvd_forks.head = ++head;
   }
   serve(f, d, head);
-  set_abandon(f, may_abandon);
+  set_abandon(f, abandonable);
   return slot;
 }
 
@@ -248,7 +248,7 @@ static bool take_back(lvd_deque *d, uint32_t i) {
 
 /* The call of `slot` was taken: goes on when it is done. False: it has failed. In what is run here
  * meanwhile an actor may be abandoned again, if `may`. */
-static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_abandon) {
+static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t abandonable) {
   enum { SPIN_NS = 20000 };
   uint64_t start = 0, state;
   for (uint32_t looks = 0;;) {
@@ -256,7 +256,7 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
     if (state == DONE || state == FAILED) break;
     lvd_deque *thief = thief_of(state); /* null: he is about to say so */
     bool may = thief && lvd_load_relaxed_ptr(&thief->app) == lvd_load_relaxed_ptr(&d->app) &&
-               lvd_fork_may_leap(f);
+               lvd_fork_may_leapfrog(f);
     lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
     if (leap) {
       looks = 0;
@@ -265,17 +265,17 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
         continue;
       }
       lvd_count(&f->leapt, 1);
-      set_abandon(f, may_abandon);
+      set_abandon(f, abandonable);
       lvd_fork_run(leap, thief, d);
       set_abandon(f, 0);
       continue;
     }
     if (thief) lvd_deque_ask(thief, f);
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
+    for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
     if (looks++ == 0) start = lvd_os_ticks();
     bool other = f->forks->rt->one_core ||
                  (f->worker && f->worker->index < f->worker->rt->workers &&
-                  (f->worker->ready_places || lvd_inbox_pending(&f->worker->inbox)));
+                  (f->worker->ready_queues || lvd_inbox_pending(&f->worker->inbox)));
     if (!other && lvd_os_ticks_to_ns(lvd_os_ticks() - start) < SPIN_NS) continue;
     if (!lvd_cas_relaxed_u64(&slot->state, &state, state | WAITS)) continue;
     lvd_count(&f->waits, 1);
@@ -287,18 +287,18 @@ static bool await(lvd_forker *f, lvd_deque *d, lvd_fork *slot, uint32_t may_aban
 }
 
 bool lvd_fork_settle(lvd_fork *slot) {
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   if (slot == LVD_NO_SLOT) { /* the head is to be there, and no deque's slot may be */
-    if (f) lvd_forker_without(f);
+    if (f) lvd_fork_state_drop_deque(f);
     lvd_forks.head = slot;
     return true;
   }
   need_room(f);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  uint32_t i = (uint32_t)(slot - d->slot), may_abandon = set_abandon(f, 0);
+  uint32_t i = (uint32_t)(slot - d->slot), abandonable = set_abandon(f, 0);
   bool ours = i >= d->split || take_back(d, i), whole = true;
   if (!ours) {
-    whole = await(f, d, slot, may_abandon);
+    whole = await(f, d, slot, abandonable);
     /* All up to here was taken: nobody but us touches `ends`. */
     lvd_store_relaxed_u64(&d->ends, lvd_ends(i, i));
     d->split = i;
@@ -306,7 +306,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
   lvd_forks.head = slot;
   serve(f, d, slot);
   if (!whole) lvd_os_jump(f->worker->escape); /* its application ends, and we with it */
-  set_abandon(f, may_abandon);
+  set_abandon(f, abandonable);
   return ours && !lvd_deque_cancelled(d);
 }
 

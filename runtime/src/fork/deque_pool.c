@@ -69,12 +69,12 @@ static lvd_deque *find_deque(lvd_fork_set *forks) {
 }
 
 /* Where the deques of a thread go that it has no use for. Under the lock. */
-lvd_aptr *lvd_deques_spare(lvd_forker *f) {
+lvd_aptr *lvd_deques_spare(lvd_fork_state *f) {
   return lvd_load_relaxed_u32(&f->gone) ? &lvd_spare_deques : &f->forks->spare;
 }
 
 /* `d` is empty, and nobody's. A few stay here, the others are for whoever has none. */
-static void keep(lvd_forker *f, lvd_deque *d) {
+static void keep(lvd_fork_state *f, lvd_deque *d) {
   if (f->spares == SPARE_MOST) {
     lvd_os_lock(&lvd_forks_lock);
     lvd_deque_give_back(lvd_deques_spare(f), d);
@@ -90,7 +90,7 @@ static void keep(lvd_forker *f, lvd_deque *d) {
 /* ---- the one of a thread ---------------------------------------------------------------------- */
 
 /* The thread goes on with deque `d`, whose head is `head`; null: with none. */
-static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
+static void take_up(lvd_fork_state *f, lvd_deque *d, lvd_fork *head) {
   lvd_store_relaxed_ptr(&f->deque, d);
   lvd_forks.head = d ? head : LVD_NO_SLOT;
   /* The first fork is a seldom one: it looks around for who wants it. */
@@ -101,7 +101,7 @@ static void take_up(lvd_forker *f, lvd_deque *d, lvd_fork *head) {
   lvd_store_release_ptr(&d->thread, f);
 }
 
-void lvd_forker_take_up_empty(lvd_forker *f) {
+void lvd_fork_state_take_empty(lvd_fork_state *f) {
   lvd_deque *d = f->spare;
   if (d) {
     f->spare = d->next;
@@ -119,12 +119,12 @@ void lvd_forker_take_up_empty(lvd_forker *f) {
   if (f->worker) f->worker->fork_base = lvd_forks.head;
 }
 
-lvd_deque *lvd_forker_deque(lvd_forker *f) {
-  if (LVD_UNLIKELY(!lvd_load_relaxed_ptr(&f->deque))) lvd_forker_take_up_empty(f);
+lvd_deque *lvd_fork_state_deque(lvd_fork_state *f) {
+  if (LVD_UNLIKELY(!lvd_load_relaxed_ptr(&f->deque))) lvd_fork_state_take_empty(f);
   return lvd_load_relaxed_ptr(&f->deque);
 }
 
-void lvd_forker_without(lvd_forker *f) {
+void lvd_fork_state_drop_deque(lvd_fork_state *f) {
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   if (d) keep(f, d);
   take_up(f, NULL, NULL);
@@ -133,42 +133,42 @@ void lvd_forker_without(lvd_forker *f) {
 
 /* ---- fibers with open forks --------------------------------------------------------------- */
 
-void lvd_forks_leave(lvd_worker *w, lvd_fiber *fiber) {
-  lvd_forker *f = lvd_forker_here;
+void lvd_forks_suspend(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   if (!d) return;                  /* without a deque it has none open, just counts as if */
   if (lvd_forks.head == d->slot) { /* a taken call that leaves without one open: the deque stays */
     w->fork_base = d->slot;
-    if (!fiber->ended) lvd_fork_unsay(fiber->taken, d);
+    if (!fiber->ended) lvd_fork_withdraw(fiber->taken, d);
     return;
   }
   d->head = lvd_forks.head;
   lvd_store_relaxed_ptr(&d->thread, NULL);
   lvd_deque_publish_all(d, d->head, f);
   fiber->forks = d;
-  lvd_forker_take_up_empty(f);
+  lvd_fork_state_take_empty(f);
   lvd_forks_wake(f);
 }
 
 bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
-  lvd_forker *f = lvd_forker_here;
+  lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   (void)w;
   if (!d) return false;
   d->head = lvd_forks.head;
   lvd_store_relaxed_ptr(&d->thread, NULL);
   fiber->forks = d;
-  lvd_forker_take_up_empty(f);
+  lvd_fork_state_take_empty(f);
   return true;
 }
 
 /* It may have looked where its next fork goes, and found nowhere. */
 void lvd_forks_set_back_without(void) {
-  if (lvd_forker_here) lvd_forker_without(lvd_forker_here);
+  if (lvd_fork_state_here) lvd_fork_state_drop_deque(lvd_fork_state_here);
 }
 
-void lvd_forks_enter(lvd_worker *w, lvd_fiber *fiber) {
-  lvd_forker *f = lvd_forker_here;
+void lvd_forks_resume(lvd_worker *w, lvd_fiber *fiber) {
+  lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = fiber->forks, *old = lvd_load_relaxed_ptr(&f->deque);
   fiber->forks = NULL;
   if (old) keep(f, old);
@@ -198,7 +198,7 @@ void lvd_forks_drop(lvd_fiber *fiber) {
   lvd_deque *d = fiber->forks;
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&fiber->entity.app->rt->forks);
   if (fiber->taken) { /* without a deque nobody finds it */
-    if (d) lvd_fork_unsay(fiber->taken, d);
+    if (d) lvd_fork_withdraw(fiber->taken, d);
     lvd_fork_fail(fiber->taken, fiber->taken_from);
   }
   if (!d) return;
@@ -208,7 +208,7 @@ void lvd_forks_drop(lvd_fiber *fiber) {
 
 /* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
  * end, since his application does. */
-void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
+void lvd_forks_abandon_suspended(lvd_app *app, lvd_fiber *fiber) {
   enum { AGAIN_NS = 1000000 };
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
   fail_all(forks, fiber->forks); /* it may have helped those whom it waits for */
@@ -216,7 +216,7 @@ void lvd_forks_forsake(lvd_app *app, lvd_fiber *fiber) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
     lvd_os_wait(&app->fibers, fibers, AGAIN_NS);
-    lvd_keeper_held_up(app->rt);
+    lvd_reaper_spawn_backup(app->rt);
   }
 }
 
@@ -231,10 +231,10 @@ static void await_idle(lvd_worker *w, lvd_deque *d) {
 /* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
  * perhaps with forks open. */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
-  lvd_forker *f = lvd_forker_here;
+  lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
-    if (d) lvd_fork_unsay(fiber->taken, d);
+    if (d) lvd_fork_withdraw(fiber->taken, d);
     lvd_fork_fail(fiber->taken, fiber->taken_from);
   }
   if (d && lvd_forks.head != w->fork_base) {
@@ -248,6 +248,6 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
       keep(f, d);
     else
       fiber->kept = true;
-    lvd_forker_take_up_empty(f);
+    lvd_fork_state_take_empty(f);
   }
 }

@@ -27,9 +27,9 @@ enum { LVD_DEQUES = 4096 };
 typedef struct lvd_deque {
   LVD_ALIGNED(LVD_LINE) lvd_a64 ends;  /* tail << 32 | split: slots from tail to split are public */
   LVD_ALIGNED(LVD_LINE) lvd_a32 asked; /* thieves want work, and have told the thread */
-  lvd_aptr thread;                     /* the lvd_forker that is on this stack; null: suspended */
-  lvd_aptr app;                        /* whose forks these are; null: of a thread of the program */
-  lvd_aptr actor;                      /* the actor that may wait, whose forks these are; or null */
+  lvd_aptr thread; /* the lvd_fork_state that is on this stack; null: suspended */
+  lvd_aptr app;    /* whose forks these are; null: of a thread of the program */
+  lvd_aptr actor;  /* the actor that may wait, whose forks these are; or null */
   lvd_a32 level;
   LVD_ALIGNED(LVD_LINE) uint32_t split; /* from here on it is the owner's; his copy */
   lvd_fork *head;                       /* while the stack is suspended */
@@ -42,7 +42,7 @@ typedef struct lvd_deque {
 
 /* A thread that forks: a worker, or a thread of the program, which then takes the place of the worker
  * of its core. Never freed, used again by other threads. */
-typedef struct lvd_forker {
+typedef struct lvd_fork_state {
   lvd_os_mutex lock;          /* the thread does not end while somebody tells it something */
   lvd_fork_thread *thread;    /* under the lock; null: it has ended */
   lvd_aptr deque;             /* of the stack that it is on */
@@ -55,14 +55,14 @@ typedef struct lvd_forker {
   lvd_a32 clock;              /* of its CPU time */
   const unsigned char *low;   /* of its stack */
   uint64_t random;
-  struct lvd_forker *next; /* all there are */
+  struct lvd_fork_state *next; /* all there are */
   bool taken;
   lvd_deque *spare; /* empty ones, for the stacks to come here */
   uint32_t spares;
   struct lvd_fiber *reserve; /* a worker's, for the next call that it takes; or null */
   lvd_leased leased;         /* a thread of the program, in its place */
   lvd_a64 stolen, leapt, asked, shared, full, waits, woken;
-} lvd_forker;
+} lvd_fork_state;
 
 /* The forks of a runtime, from its first one on. */
 typedef struct lvd_fork_set {
@@ -90,10 +90,10 @@ static inline bool lvd_deque_has(const lvd_deque *d) {
 
 /* ---- deque.c ------------------------------------------------------------------------------- */
 
-lvd_fork *lvd_deque_take(lvd_deque *d);           /* a thief's; null: nothing is public */
-void lvd_deque_ask(lvd_deque *d, lvd_forker *by); /* a thief's: make something public */
+lvd_fork *lvd_deque_take(lvd_deque *d);               /* a thief's; null: nothing is public */
+void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by); /* a thief's: make something public */
 /* The owner's, before it is suspended. */
-void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_forker *f);
+void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_fork_state *f);
 /* Makes the call of a slot that was taken from `from`, on the stack of the caller, whose deque is
  * `here`. */
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here);
@@ -102,7 +102,7 @@ void lvd_fork_fail(lvd_fork *slot, lvd_deque *from);
 /* What ran on the stack of `here` was abandoned: so are the calls of `d` that were made there. */
 void lvd_deque_fail(lvd_deque *d, const lvd_deque *here);
 /* The call of `slot` goes on without deque `here`, which becomes another stack's. */
-void lvd_fork_unsay(lvd_fork *slot, const lvd_deque *here);
+void lvd_fork_withdraw(lvd_fork *slot, const lvd_deque *here);
 /* The stack of `d` was abandoned with forks open. True: nobody works for it any more. */
 bool lvd_deque_abandon(lvd_deque *d);
 
@@ -124,15 +124,15 @@ lvd_deque *lvd_deque_some(lvd_fork_set *forks);
 lvd_deque *lvd_deque_take_from(lvd_aptr *list);
 void lvd_deque_give_back(lvd_aptr *list, lvd_deque *d);
 /* The list for those that a thread has no use for. */
-lvd_aptr *lvd_deques_spare(lvd_forker *f);
+lvd_aptr *lvd_deques_spare(lvd_fork_state *f);
 
 /* Of the stack that the thread is on. If it has none, it gets one, unless there is none: null. */
-lvd_deque *lvd_forker_deque(lvd_forker *f);
-void lvd_forker_take_up_empty(lvd_forker *f);
+lvd_deque *lvd_fork_state_deque(lvd_fork_state *f);
+void lvd_fork_state_take_empty(lvd_fork_state *f);
 /* It goes on without: what was forked when there was none is about to be joined. */
-void lvd_forker_without(lvd_forker *f);
+void lvd_fork_state_drop_deque(lvd_fork_state *f);
 /* Has the thread forks open on its deque? */
-static inline bool lvd_forker_is_open(const lvd_forker *f) {
+static inline bool lvd_fork_state_is_open(const lvd_fork_state *f) {
   const lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
   return d && lvd_forks.head != d->slot;
 }
@@ -141,19 +141,19 @@ static inline bool lvd_forker_is_open(const lvd_forker *f) {
 
 /* Who forks on this thread, once it has begun to; or null. */
 #ifdef LVD_FORK_SELF /* the checker's threads are all one of the system (levada/fork.h) */
-lvd_forker **LVD_FORK_SELF;
-#define lvd_forker_here (*LVD_FORK_SELF)
+lvd_fork_state **LVD_FORK_SELF;
+#define lvd_fork_state_here (*LVD_FORK_SELF)
 #else
-extern _Thread_local lvd_forker *lvd_forker_here
+extern _Thread_local lvd_fork_state *lvd_fork_state_here
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
 #endif
 
 /* The same, who begins now if he has not; null: there is no memory, or no worker. */
-lvd_forker *lvd_forker_self(void);
+lvd_fork_state *lvd_fork_state_self(void);
 /* The owner of `d` waits, in a fiber, an actor or a thread, until he is told. */
-void lvd_fork_wait(lvd_forker *f, lvd_deque *d);
-void lvd_fork_tell(lvd_deque *d);
-void lvd_forkers_stir(void); /* every join is a seldom one, once */
+void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d);
+void lvd_fork_complete(lvd_deque *d);
+void lvd_fork_states_wake(void); /* every join is a seldom one, once */
 
 /* Has this thread forks open? */
 bool lvd_forks_open_here(void);
@@ -164,12 +164,12 @@ bool lvd_forks_alone(void); /* there are no two runtimes */
 /* ---- fork_proxy.c ------------------------------------------------------------------------------ */
 
 /* A thread of the program is somewhere else now, perhaps. */
-void lvd_fork_place_look(lvd_forker *f);
-void lvd_fork_place_leave(lvd_forker *f);
+void lvd_fork_proxy_poll(lvd_fork_state *f);
+void lvd_fork_proxy_leave(lvd_fork_state *f);
 /* A worker that abstains looks again whether it has to. */
-bool lvd_fork_place_stir(lvd_worker *w);
+bool lvd_fork_proxy_wake(lvd_worker *w);
 /* Does a thread of the program compute in the place of `w`? Measured now and then. */
-bool lvd_fork_place_taken(lvd_worker *w);
+bool lvd_fork_proxy_is_taken(lvd_worker *w);
 
 /* ---- steal.c ------------------------------------------------------------------------------ */
 
@@ -189,27 +189,27 @@ static inline void lvd_sleeps_set(lvd_fork_set *forks, lvd_worker *w, uint32_t s
 }
 
 /* Is a worker on its way that will look for something public? */
-static inline bool lvd_forks_coming(const lvd_forker *f) {
+static inline bool lvd_forks_coming(const lvd_fork_state *f) {
   return !lvd_load_relaxed_u32(&f->gone) && lvd_load_relaxed_u32(&f->forks->coming) != 0;
 }
 /* Something has become public: wakes a worker, if one sleeps. True: more sleep. */
-bool lvd_forks_wake(lvd_forker *by);
+bool lvd_forks_wake(lvd_fork_state *by);
 /* Wakes `w` if it sleeps; what runs there goes on. */
-void lvd_forks_nudge(lvd_worker *w);
+void lvd_forks_notify(lvd_worker *w);
 /* May this stack make one more call that the thief of its own has forked? If it turns out to be
  * another's, it is passed. */
-bool lvd_fork_may_leap(lvd_forker *f);
+bool lvd_fork_may_leapfrog(lvd_fork_state *f);
 /* Has the call of `slot` made, which was taken from `from` in error: not on this stack. */
-void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from);
+void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from);
 
 /* ---- fork_runtime.c -------------------------------------------------------------------------------- */
 
-void lvd_own_start(
+void lvd_fork_runtime_start(
     void); /* the runtime of a program that has made none, unless there is it already */
 /* The system makes a second process of this one. */
-void lvd_own_before_fork(void);
-void lvd_own_after_fork(void);
-void lvd_own_child_begins(void);
+void lvd_fork_runtime_before_fork(void);
+void lvd_fork_runtime_after_fork(void);
+void lvd_fork_runtime_child_begins(void);
 
 /* ---- parallel_for.c ------------------------------------------------------------------------------ */
 
@@ -229,22 +229,23 @@ void lvd_forks_worker_ends(void);
 /* ---- steal.c: a worker without work -------------------- */
 
 /* A worker without work: true: something was stolen, and is ready. */
-bool lvd_forks_look(lvd_worker *w);
+bool lvd_forks_poll(lvd_worker *w);
 /* Before it sleeps: the same, once more. *most: for so long at the most. Then, until it is awake: */
-bool lvd_forks_sleep(lvd_worker *w, int64_t *most);
+bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most);
 bool lvd_forks_may_sleep(const lvd_worker *w); /* false: a fork has woken it already */
-void lvd_forks_awake(lvd_worker *w);
+void lvd_forks_after_sleep(lvd_worker *w);
 
 /* ---- deque_pool.c: fibers with open forks -------------------- */
 
-void lvd_forks_leave(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
+void lvd_forks_suspend(lvd_worker *w, lvd_fiber *f); /* a fiber with open forks is suspended */
 /* A fiber, which is perhaps about to fork or to join, keeps its deque as it is while it is suspended. False: it had none,
  * and is to have none when it goes on. */
 bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *f);
 void lvd_forks_set_back_without(void);
-void lvd_forks_enter(lvd_worker *w, lvd_fiber *f);   /* ... and goes on */
+void lvd_forks_resume(lvd_worker *w, lvd_fiber *f);  /* ... and goes on */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f); /* ... or was abandoned */
 void lvd_forks_drop(lvd_fiber *f);                   /* ... or is not gone on with (overrun.c) */
-void lvd_forks_forsake(lvd_app *app, lvd_fiber *f);  /* ... and never does, since `app` ends */
+void lvd_forks_abandon_suspended(lvd_app *app,
+                                 lvd_fiber *f); /* ... and never does, since `app` ends */
 
 #endif

@@ -15,29 +15,29 @@ enum { CHECK_NS = 1000000 };
 /* ---- the thread's side -------------------------------------------------------------------------- */
 
 /* A worker that abstains looks again whether it has to. */
-bool lvd_fork_place_stir(lvd_worker *w) {
+bool lvd_fork_proxy_wake(lvd_worker *w) {
   uint32_t abstains = LVD_ABSTAINS;
   lvd_fence_seq_cst();
   if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_ABSTAINS ||
       !lvd_cas_relaxed_u32(&w->fork_sleeps, &abstains, LVD_AWAKE))
     return false;
-  lvd_forks_nudge(w);
+  lvd_forks_notify(w);
   return true;
 }
 
-void lvd_fork_place_leave(lvd_forker *f) {
+void lvd_fork_proxy_leave(lvd_fork_state *f) {
   if (f->place == LVD_NOWHERE) return;
   lvd_worker *w = &f->forks->rt->worker[f->place];
   lvd_lease_leave(&f->leased);
   lvd_store_relaxed_ptr(&w->lender, NULL);
   f->place = LVD_NOWHERE;
-  lvd_fork_place_stir(w);
+  lvd_fork_proxy_wake(w);
 }
 
-static bool take_place(lvd_forker *f, lvd_worker *w) {
+static bool take_place(lvd_fork_state *f, lvd_worker *w) {
   void *none = NULL;
   if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->lender, &none, f)) return false;
-  lvd_fork_place_leave(f);
+  lvd_fork_proxy_leave(f);
   f->place = w->index;
   lvd_sleeps_set(f->forks, w, LVD_ABSTAINS);
   lvd_lease_enter(&f->leased, w->cpu);
@@ -45,7 +45,7 @@ static bool take_place(lvd_forker *f, lvd_worker *w) {
 }
 
 /* A thread of the program is somewhere else now, perhaps. */
-void lvd_fork_place_look(lvd_forker *f) {
+void lvd_fork_proxy_poll(lvd_fork_state *f) {
   lvd_runtime *rt = f->forks->rt;
   if (f->place != LVD_NOWHERE && f->leased.counted) return; /* the lease is that core's */
   int32_t cpu = lvd_os_current_cpu();
@@ -60,13 +60,13 @@ void lvd_fork_place_look(lvd_forker *f) {
 /* ---- the worker's side -------------------------------------------------------------------------- */
 
 /* Has it just forked? Then it computes, however long it has rested before. */
-static bool has_forked(const lvd_forker *f) {
+static bool has_forked(const lvd_fork_state *f) {
   return lvd_os_ticks_to_ns(lvd_os_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
 }
 
 /* Does a thread of the program compute in the place of `w`? Measured now and then. */
-bool lvd_fork_place_taken(lvd_worker *w) {
-  lvd_forker *lender = lvd_load_acquire_ptr(&w->lender);
+bool lvd_fork_proxy_is_taken(lvd_worker *w) {
+  lvd_fork_state *lender = lvd_load_acquire_ptr(&w->lender);
   if (!lender || lvd_load_relaxed_u32(&lender->sleeps)) {
     w->lender_seen = NULL;
     return false;

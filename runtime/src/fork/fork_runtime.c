@@ -83,7 +83,7 @@ static uint32_t workers_wanted(void) {
   return n > 0 && n <= 4096 ? (uint32_t)n : 0;
 }
 
-void lvd_own_start(void) {
+void lvd_fork_runtime_start(void) {
   lvd_os_lock(&own.lock);
   lvd_runtime_options options = {.workers = workers_wanted()};
   lvd_runtime *rt;
@@ -106,11 +106,11 @@ lvd_status lvd_fork_workers(uint32_t workers) {
 
 /* ---- a second process ----------------------------------------------------------------------- */
 
-void lvd_own_before_fork(void) { lvd_os_lock(&own.lock); }
-void lvd_own_after_fork(void) { lvd_os_unlock(&own.lock); }
+void lvd_fork_runtime_before_fork(void) { lvd_os_lock(&own.lock); }
+void lvd_fork_runtime_after_fork(void) { lvd_os_unlock(&own.lock); }
 
 /* The workers are the other's. The thread that has forked is the first one here. */
-void lvd_own_child_begins(void) {
+void lvd_fork_runtime_child_begins(void) {
   own.runtime = NULL;
   own.main_over = own.watched = false;
   lvd_os_at_main_thread_exit(main_ends);

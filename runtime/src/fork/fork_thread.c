@@ -17,18 +17,18 @@
 /* Of the process; all under the lock. */
 static struct {
   lvd_runtime *runtimes; /* all that live, the oldest first */
-  lvd_forker *forkers;
+  lvd_fork_state *forkers;
   lvd_a32 at_fork;
 } all;
 
 #ifndef LVD_FORK_SELF
-_Thread_local lvd_forker *lvd_forker_here;
+_Thread_local lvd_fork_state *lvd_fork_state_here;
 #endif
 
 /* ---- threads that fork -------------------------------------------------------------------- */
 
-static lvd_forker *new_forker(void) {
-  lvd_forker *f = all.forkers;
+static lvd_fork_state *new_forker(void) {
+  lvd_fork_state *f = all.forkers;
   while (f && f->taken) f = f->next;
   if (!f && (f = lvd_os_alloc(sizeof *f))) {
     f->next = all.forkers;
@@ -39,7 +39,7 @@ static lvd_forker *new_forker(void) {
 }
 
 /* `f` is somebody else's from now on, and its spare deques are on `list`. Under the lock. */
-static void free_forker(lvd_forker *f, lvd_aptr *list) {
+static void free_forker(lvd_fork_state *f, lvd_aptr *list) {
   for (lvd_deque *d; (d = f->spare);) {
     f->spare = d->next;
     lvd_deque_give_back(list, d);
@@ -52,19 +52,19 @@ static void free_forker(lvd_forker *f, lvd_aptr *list) {
 
 /* The thread ends: nobody tells it anything any more. */
 static void end_forker(void *argument) {
-  lvd_forker *f = argument;
+  lvd_fork_state *f = argument;
   lvd_os_lock(&lvd_forks_lock);
   lvd_os_lock(&f->lock);
   f->thread = NULL;
   lvd_os_unlock(&f->lock);
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  if (!lvd_load_relaxed_u32(&f->gone)) lvd_fork_place_leave(f);
+  if (!lvd_load_relaxed_u32(&f->gone)) lvd_fork_proxy_leave(f);
   lvd_lease_end(&f->leased);
   lvd_aptr *list = lvd_deques_spare(f);
   if (d) lvd_deque_give_back(list, d);
   lvd_store_relaxed_ptr(&f->deque, NULL);
   free_forker(f, list);
-  lvd_forker_here = NULL;
+  lvd_fork_state_here = NULL;
   lvd_forks.head = NULL;
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
@@ -73,7 +73,7 @@ static void end_forker(void *argument) {
 
 /* Who has taken one of its forks writes to a stack that is about to go. */
 static void thread_ends(void *argument) {
-  if (lvd_forker_is_open(argument)) {
+  if (lvd_fork_state_is_open(argument)) {
     lvd_os_fatal_message(
         "levada: a thread ended amid its forks (pthread_exit, or pthread_cancel), which "
         "must be joined first; the process ends\n");
@@ -88,14 +88,14 @@ static void thread_ends(void *argument) {
 static lvd_runtime *some_runtime(void) {
   if (all.runtimes) return all.runtimes;
   lvd_os_unlock(&lvd_forks_lock); /* it enlists itself */
-  lvd_own_start();
+  lvd_fork_runtime_start();
   lvd_os_lock(&lvd_forks_lock);
   return all.runtimes;
 }
 
 bool lvd_forks_open_here(void) {
-  return lvd_forker_here && !lvd_load_relaxed_u32(&lvd_forker_here->gone) &&
-         lvd_forker_is_open(lvd_forker_here);
+  return lvd_fork_state_here && !lvd_load_relaxed_u32(&lvd_fork_state_here->gone) &&
+         lvd_fork_state_is_open(lvd_fork_state_here);
 }
 
 bool lvd_forks_alone(void) {
@@ -115,8 +115,8 @@ static void delist(lvd_runtime *rt) {
 bool lvd_forks_close(lvd_runtime *rt) {
   lvd_os_lock(&lvd_forks_lock);
   bool closed = true;
-  for (const lvd_forker *f = all.forkers; f; f = f->next)
-    if (f->taken && !f->worker && f != lvd_forker_here && f->forks->rt == rt) closed = false;
+  for (const lvd_fork_state *f = all.forkers; f; f = f->next)
+    if (f->taken && !f->worker && f != lvd_fork_state_here && f->forks->rt == rt) closed = false;
   if (closed) delist(rt);
   lvd_os_unlock(&lvd_forks_lock);
   return closed;
@@ -132,10 +132,11 @@ void lvd_forks_runtime_begins(lvd_runtime *rt) {
 
 /* Its workers run still; no thread of the program is in a fork. */
 void lvd_forks_runtime_ends(lvd_runtime *rt) {
-  if (lvd_forker_here && lvd_forker_here->forks->rt == rt) lvd_lease_end(&lvd_forker_here->leased);
+  if (lvd_fork_state_here && lvd_fork_state_here->forks->rt == rt)
+    lvd_lease_end(&lvd_fork_state_here->leased);
   lvd_os_lock(&lvd_forks_lock);
   delist(rt);
-  for (lvd_forker *f = all.forkers; f; f = f->next) {
+  for (lvd_fork_state *f = all.forkers; f; f = f->next) {
     if (!f->taken || f->worker || !f->forks || f->forks->rt != rt) continue;
     lvd_os_lock(&f->lock);
     lvd_store_relaxed_u32(&f->gone, 1);
@@ -179,7 +180,7 @@ static void expect_stack(lvd_fork_set *forks, size_t size) {
 }
 
 /* Whose it is: `w`, or a thread of the program. Under the lock. */
-static void give_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
+static void give_forker(lvd_fork_state *f, lvd_worker *w, lvd_fork_set *forks) {
   f->worker = w;
   f->forks = forks;
   f->place = LVD_NOWHERE;
@@ -191,7 +192,7 @@ static void give_forker(lvd_forker *f, lvd_worker *w, lvd_fork_set *forks) {
 /* What a worker begins with, without the lock: it may begin on the core of a thread that computes, and
  * come no further for long, while others want the lock. Under it. */
 static void prepare(lvd_fork_set *forks, lvd_worker *w) {
-  lvd_forker *f = new_forker();
+  lvd_fork_state *f = new_forker();
   if (!f) return;
   give_forker(f, w, forks);
   if ((f->spare = lvd_deque_some(forks))) {
@@ -212,7 +213,7 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
 }
 
 /* Of the thread that it is on. */
-static void start_forker(lvd_forker *f) {
+static void start_forker(lvd_fork_state *f) {
   size_t size = 0;
   f->low = lvd_os_stack_low(&size);
   if (!f->worker) expect_stack(f->forks, size);
@@ -221,19 +222,19 @@ static void start_forker(lvd_forker *f) {
   lvd_os_lock(&f->lock);
   f->thread = &lvd_forks;
   lvd_os_unlock(&f->lock);
-  lvd_forker_here = f;
+  lvd_fork_state_here = f;
 }
 
 /* ---- a second process ---------------------------------------------------------------------- */
 
 static void before_fork(void) {
-  lvd_own_before_fork();
+  lvd_fork_runtime_before_fork();
   lvd_os_lock(&lvd_forks_lock);
 }
 
 static void after_fork(void) {
   lvd_os_unlock(&lvd_forks_lock);
-  lvd_own_after_fork();
+  lvd_fork_runtime_after_fork();
 }
 
 /* It has no workers until it forks, and ends without those of the other. What is open here and was
@@ -242,23 +243,23 @@ static void child_begins(void) {
   lvd_leases_child_begins();
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
-  if (lvd_forker_here) {
+  if (lvd_fork_state_here) {
     lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends,
                           NULL); /* who told it something is gone, its lock in hand */
-    if (!lvd_forker_is_open(lvd_forker_here)) {
-      lvd_forker_here = NULL;
+    if (!lvd_fork_state_is_open(lvd_fork_state_here)) {
+      lvd_fork_state_here = NULL;
       lvd_forks.head = NULL;
       lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
       lvd_store_relaxed_ptr(&lvd_forks.floor, NULL);
     } else {
-      lvd_forker_here->lock = (lvd_os_mutex){0};
-      lvd_forker_here->leased = (lvd_leased){0};
-      lvd_forker_here->next = NULL;
-      all.forkers = lvd_forker_here;
+      lvd_fork_state_here->lock = (lvd_os_mutex){0};
+      lvd_fork_state_here->leased = (lvd_leased){0};
+      lvd_fork_state_here->next = NULL;
+      all.forkers = lvd_fork_state_here;
     }
   }
   lvd_os_unlock(&lvd_forks_lock);
-  lvd_own_child_begins();
+  lvd_fork_runtime_child_begins();
 }
 
 /* Who sleeps does not count as one who would steal yet. Only the worker whose place was taken sleeps on:
@@ -266,36 +267,36 @@ static void child_begins(void) {
  * that steals, whose call would then wait until the thread does. */
 static void nudge_others(lvd_runtime *rt, uint32_t place) {
   for (uint32_t i = 0; i < rt->workers; i++)
-    if (i != place) lvd_forks_nudge(&rt->worker[i]);
+    if (i != place) lvd_forks_notify(&rt->worker[i]);
 }
 
 /* A thread of the program; or a worker, if nobody has forked yet. */
-static lvd_forker *begin_unprepared(lvd_worker *w) {
+static lvd_fork_state *begin_unprepared(lvd_worker *w) {
   if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
     lvd_os_at_fork(before_fork, after_fork, child_begins);
   lvd_os_lock(&lvd_forks_lock);
   lvd_runtime *rt = w ? w->rt : some_runtime();
   bool first = rt && !lvd_load_relaxed_ptr(&rt->forks);
   lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
-  lvd_forker *f = w ? w->forker : NULL;
+  lvd_fork_state *f = w ? w->forker : NULL;
   if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
   if (f) start_forker(f);
   lvd_os_unlock(&lvd_forks_lock);
-  if (f && !w) lvd_fork_place_look(f);
+  if (f && !w) lvd_fork_proxy_poll(f);
   if (first && forks) nudge_others(rt, f ? f->place : LVD_NOWHERE);
   return f;
 }
 
 /* The thread forks, or steals, for the first time, or its runtime is gone. */
-static LVD_COLD lvd_forker *begin(void) {
+static LVD_COLD lvd_fork_state *begin(void) {
   lvd_worker *w = lvd_this_worker();
-  if (lvd_forker_here) { /* gone: nobody steals from it, but what is open is to be joined */
-    if (lvd_forker_is_open(lvd_forker_here)) return lvd_forker_here;
-    end_forker(lvd_forker_here);
+  if (lvd_fork_state_here) { /* gone: nobody steals from it, but what is open is to be joined */
+    if (lvd_fork_state_is_open(lvd_fork_state_here)) return lvd_fork_state_here;
+    end_forker(lvd_fork_state_here);
   } else if (lvd_forks.head) {
     return NULL; /* there was no memory, and forks are open that were never made */
   }
-  lvd_forker *f = w && lvd_load_acquire_ptr(&w->rt->forks) ? w->forker : NULL;
+  lvd_fork_state *f = w && lvd_load_acquire_ptr(&w->rt->forks) ? w->forker : NULL;
   if (f)
     start_forker(f);
   else
@@ -305,40 +306,40 @@ static LVD_COLD lvd_forker *begin(void) {
     end_forker(f);
     return NULL;
   }
-  lvd_forker_take_up_empty(f);
+  lvd_fork_state_take_empty(f);
   if (!w) lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends, f);
   return f;
 }
 
-lvd_forker *lvd_forker_self(void) {
-  lvd_forker *f = lvd_forker_here;
+lvd_fork_state *lvd_fork_state_self(void) {
+  lvd_fork_state *f = lvd_fork_state_here;
   return f && !lvd_load_relaxed_u32(&f->gone) ? f : begin();
 }
 
 /* The worker's thread ends. */
 void lvd_forks_worker_ends(void) {
-  if (lvd_forker_here) end_forker(lvd_forker_here);
+  if (lvd_fork_state_here) end_forker(lvd_fork_state_here);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
+void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   lvd_fiber *fiber = lvd_fiber_self();
   if (fiber) {
     lvd_app *app = fiber->entity.app;
     lvd_add_relaxed_u32(&app->live, 1); /* who has taken the call will end it */
-    lvd_fiber_wait_through(fiber, &d->joined);
+    lvd_fiber_wait_uninterruptible(fiber, &d->joined);
     lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     return;
   }
   lvd_worker *w = f->worker;
   if (w && w->current && w->current->stack) {
-    lvd_actor_leaves(w, w->current);
+    lvd_actor_suspend_for_call(w, w->current);
     return;
   }
   lvd_store_relaxed_u32(&f->sleeps, 1);
   if (f->place != LVD_NOWHERE && !lvd_load_relaxed_u32(&f->gone)) {
-    lvd_fork_place_stir(&f->forks->rt->worker[f->place]);
+    lvd_fork_proxy_wake(&f->forks->rt->worker[f->place]);
   }
   lvd_lease_leave(&f->leased);
   lvd_event_wait(&d->joined, NULL, -1);
@@ -347,17 +348,17 @@ void lvd_fork_wait(lvd_forker *f, lvd_deque *d) {
 }
 
 /* He cannot go on before he is told: so what `d` says of him is so. */
-void lvd_fork_tell(lvd_deque *d) {
+void lvd_fork_complete(lvd_deque *d) {
   lvd_entity *actor = lvd_load_relaxed_ptr(&d->actor);
   if (actor)
-    lvd_call_give_back(actor);
+    lvd_call_complete(actor);
   else
     lvd_event_set(&d->joined, 1);
 }
 
-void lvd_forkers_stir(void) {
+void lvd_fork_states_wake(void) {
   lvd_os_lock(&lvd_forks_lock);
-  for (lvd_forker *f = all.forkers; f; f = f->next) {
+  for (lvd_fork_state *f = all.forkers; f; f = f->next) {
     lvd_os_lock(&f->lock);
     if (f->thread) lvd_store_relaxed_ptr(&f->thread->floor, (void *)UINTPTR_MAX);
     lvd_os_unlock(&f->lock);
@@ -370,7 +371,7 @@ void lvd_forkers_stir(void) {
 void lvd_fork_counters_read(lvd_fork_counters *out) {
   memset(out, 0, sizeof *out);
   lvd_os_lock(&lvd_forks_lock);
-  for (lvd_forker *f = all.forkers; f; f = f->next) {
+  for (lvd_fork_state *f = all.forkers; f; f = f->next) {
     out->stolen += lvd_load_relaxed_u64(&f->stolen);
     out->leapt += lvd_load_relaxed_u64(&f->leapt);
     out->asked += lvd_load_relaxed_u64(&f->asked);

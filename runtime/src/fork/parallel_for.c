@@ -43,7 +43,7 @@ bool lvd_deque_cancelled(const lvd_deque *d) { return is_cancelled(d->innermost)
 static void nothing(lvd_fork *slot) { (void)slot; }
 
 static lvd_deque *deque_here(void) {
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   return f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
 }
 
@@ -58,8 +58,8 @@ static lvd_scope_mark *mark_of(lvd_deque *d, lvd_cancel_scope *scope) {
 
 /* `outer`: the scope that it is in, if that is not the innermost of this stack. */
 lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
-  lvd_forker *f = lvd_forker_self();
-  lvd_deque *d = f ? lvd_forker_deque(f) : NULL;
+  lvd_fork_state *f = lvd_fork_state_self();
+  lvd_deque *d = f ? lvd_fork_state_deque(f) : NULL;
   scope->below = d ? d->innermost : NULL;
   scope->outer = outer ? outer : scope->below;
   scope->slot = LVD_NO_SLOT;
@@ -85,7 +85,7 @@ void lvd_cancel_end(lvd_cancel_scope *scope) {
 void lvd_cancel(lvd_cancel_scope *scope) {
   lvd_store_relaxed_u32(&scope->cancelled, 1);
   lvd_fence_seq_cst();
-  lvd_forkers_stir();
+  lvd_fork_states_wake();
 }
 
 bool lvd_cancelled(void) {

@@ -22,13 +22,13 @@ enum { RECHECK_NS = 4000000 };
 
 static void taken_main(void *argument) {
   lvd_fiber *fiber = argument;
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   f->worker->fork_base = NULL; /* it does not leave without being noticed */
   lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
 }
 
 /* Is a stack ready here, for a call to be taken? Without one it is not: its owner can make it as well. */
-static bool has_stack(lvd_forker *f) {
+static bool has_stack(lvd_fork_state *f) {
   uint32_t size_log2 = lvd_load_relaxed_u32(&f->forks->stack_log2);
   if (LVD_LIKELY(f->reserve && f->reserve->size_log2 >= size_log2)) return true;
   if (f->reserve) lvd_fiber_put_back(f->forks->rt, f->reserve);
@@ -37,7 +37,7 @@ static bool has_stack(lvd_forker *f) {
 }
 
 /* The call of `slot`, just taken from `d`, is ready here as a fiber. */
-static void make_fiber(lvd_forker *f, lvd_fork *slot, lvd_deque *d) {
+static void make_fiber(lvd_fork_state *f, lvd_fork *slot, lvd_deque *d) {
   lvd_app *app = lvd_load_relaxed_ptr(&d->app);
   lvd_fiber *fiber = f->reserve;
   f->reserve = NULL;
@@ -50,7 +50,7 @@ static void make_fiber(lvd_forker *f, lvd_fork *slot, lvd_deque *d) {
 }
 
 /* On this stack, for one more call. */
-static bool has_room(const lvd_forker *f) {
+static bool has_room(const lvd_fork_state *f) {
   const unsigned char *here = __builtin_frame_address(0), *low = f->low;
   size_t least = 256 * 1024;
   const lvd_entity *e = f->worker ? f->worker->current : NULL;
@@ -62,37 +62,39 @@ static bool has_room(const lvd_forker *f) {
   return (size_t)(here - low) > least;
 }
 
-static bool makes_fibers(const lvd_forker *f) {
+static bool makes_fibers(const lvd_fork_state *f) {
   return f->worker && f->worker->index < f->worker->rt->workers;
 }
 
-bool lvd_fork_may_leap(lvd_forker *f) { return has_room(f) && (!makes_fibers(f) || has_stack(f)); }
+bool lvd_fork_may_leapfrog(lvd_fork_state *f) {
+  return has_room(f) && (!makes_fibers(f) || has_stack(f));
+}
 
-void lvd_fork_pass(lvd_forker *f, lvd_fork *slot, lvd_deque *from) {
+void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from) {
   if (makes_fibers(f))
     make_fiber(f, slot, from);
   else
     lvd_fork_run(slot, from, lvd_load_relaxed_ptr(&f->deque));
 }
 
-static bool steal(lvd_worker *w, lvd_forker *f, lvd_deque *d) {
+static bool steal(lvd_worker *w, lvd_fork_state *f, lvd_deque *d) {
   if (!lvd_deque_has(d) || !has_stack(f)) return false;
   /* Until there is a fiber, nothing else keeps the application from its end: the stack that has
    * forked may have been abandoned. */
-  lvd_worker_turns(w, LVD_ANY_APP(w));
+  lvd_worker_set_current_app(w, LVD_ANY_APP(w));
   lvd_fork *slot = lvd_deque_take(d);
   if (slot) {
     lvd_count(&f->stolen, 1);
     make_fiber(f, slot, d);
   }
-  lvd_worker_turns(w, NULL);
+  lvd_worker_set_current_app(w, NULL);
   return slot != NULL;
 }
 
 /* ---- looking, sleeping, waking ---------------------------------------------------------------- */
 
 /* Wakes `w` if it sleeps; what runs there goes on. */
-void lvd_forks_nudge(lvd_worker *w) {
+void lvd_forks_notify(lvd_worker *w) {
   uint32_t sleep;
   if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
   lvd_os_wake(&w->inbox.waiting);
@@ -104,7 +106,7 @@ static lvd_fork_set *forks_to_look_at(const lvd_worker *w) {
   return forks && w->index < w->rt->workers && lvd_load_relaxed_u32(&w->given) ? forks : NULL;
 }
 
-static bool look(lvd_worker *w, lvd_forker *f) {
+static bool look(lvd_worker *w, lvd_fork_state *f) {
   lvd_fork_set *forks = f->forks;
   uint32_t n = lvd_deques_of(forks);
   if (!n) return false;
@@ -125,23 +127,24 @@ static void is_there(lvd_worker *w) {
     lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
 }
 
-bool lvd_forks_look(lvd_worker *w) {
-  lvd_forker *f = forks_to_look_at(w) && !lvd_fork_place_taken(w) ? lvd_forker_self() : NULL;
+bool lvd_forks_poll(lvd_worker *w) {
+  lvd_fork_state *f =
+      forks_to_look_at(w) && !lvd_fork_proxy_is_taken(w) ? lvd_fork_state_self() : NULL;
   bool found = f && look(w, f);
   is_there(w);
   return found;
 }
 
-bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
+bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most) {
   is_there(w);
   lvd_fork_set *forks = forks_to_look_at(w);
   if (!forks) return false;
-  lvd_forker *f = lvd_forker_self();
+  lvd_fork_state *f = lvd_fork_state_self();
   if (!f) return false;
-  if (lvd_fork_place_taken(w)) {
+  if (lvd_fork_proxy_is_taken(w)) {
     lvd_store_relaxed_u32(&w->fork_sleeps, LVD_ABSTAINS);
     lvd_fence_seq_cst();
-    if (!lvd_fork_place_taken(w)) { /* the thread has just gone, or waits */
+    if (!lvd_fork_proxy_is_taken(w)) { /* the thread has just gone, or waits */
       lvd_store_relaxed_u32(&w->fork_sleeps, LVD_AWAKE);
       return look(w, f);
     }
@@ -153,7 +156,7 @@ bool lvd_forks_sleep(lvd_worker *w, int64_t *most) {
   lvd_add_relaxed_u32(&forks->sleepers, 1);
   lvd_fence_seq_cst();
   if (!look(w, f)) return false;
-  lvd_forks_awake(w);
+  lvd_forks_after_sleep(w);
   return true;
 }
 
@@ -162,7 +165,7 @@ bool lvd_forks_may_sleep(const lvd_worker *w) {
   return !forks_to_look_at(w) || sleeps == LVD_SLEEPS || sleeps == LVD_ABSTAINS;
 }
 
-void lvd_forks_awake(lvd_worker *w) {
+void lvd_forks_after_sleep(lvd_worker *w) {
   uint32_t sleeps = lvd_load_relaxed_u32(&w->fork_sleeps);
   if (sleeps == LVD_AWAKE || sleeps == LVD_COMES) return;
   lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
@@ -174,7 +177,7 @@ static void stir_one(lvd_fork_set *forks) {
   if (lvd_os_ticks_to_ns(now - last) < RECHECK_NS) return;
   lvd_store_relaxed_u64(&forks->stirred, now);
   for (uint32_t i = 0; i < forks->rt->workers; i++)
-    if (lvd_fork_place_stir(&forks->rt->worker[i])) return;
+    if (lvd_fork_proxy_wake(&forks->rt->worker[i])) return;
 }
 
 /* If it sleeps, and would steal. `more` do, perhaps. */
@@ -185,16 +188,16 @@ static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
     return false;
   lvd_add_relaxed_u32(&forks->coming, 1);
   *more = lvd_add_relaxed_u32(&forks->sleepers, UINT32_MAX) > 1;
-  lvd_forks_nudge(w);
+  lvd_forks_notify(w);
   return true;
 }
 
-bool lvd_forks_wake(lvd_forker *by) {
+bool lvd_forks_wake(lvd_fork_state *by) {
   if (lvd_load_relaxed_u32(&by->gone)) return false;
   lvd_fork_set *forks = by->forks;
   lvd_runtime *rt = forks->rt;
   lvd_fence_seq_cst();
-  if (!by->worker) lvd_fork_place_look(by);
+  if (!by->worker) lvd_fork_proxy_poll(by);
   /* The worker that lent its place fell asleep as one who would steal; not while this thread computes. */
   if (by->place != LVD_NOWHERE &&
       lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == LVD_SLEEPS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A link: its memory, its records, its bells, and the bellman. */
+/* A link: its memory, its records, its bells, and the notifier. */
 #include "link.h"
 #include "../channel/channel_ring.h"
 
@@ -42,7 +42,7 @@ void lvd_link_give_up(lvd_link *link, lvd_status why) {
   lvd_os_unlock(&link->lock);
 }
 
-void lvd_link_accuse(lvd_link *link) { lvd_link_give_up(link, LVD_E_CORRUPT); }
+void lvd_link_report_corrupt(lvd_link *link) { lvd_link_give_up(link, LVD_E_CORRUPT); }
 
 /* ---- parts of the memory -------------------------------------------------------------------- */
 
@@ -232,7 +232,7 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
       else
         link->unsent = u;
       link->last_unsent = u;
-      /* The first that does not fit: the bellman must wait for room, too. */
+      /* The first that does not fit: the notifier must wait for room, too. */
       if (link->unsents++ == 0) lvd_os_eventfd_signal(link->own_bell);
     } else {
       status = LVD_E_MEMORY;
@@ -278,7 +278,7 @@ void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
 static bool take_records(lvd_link *link) {
   for (uint32_t i = 0; i < LVD_RECORDS; i++) {
     if (lvd_elements(&link->in, 1) < 1) {
-      if (link->in.corrupt) lvd_link_accuse(link);
+      if (link->in.corrupt) lvd_link_report_corrupt(link);
       return false;
     }
     lvd_record record; /* ours, before we look at it */
@@ -291,7 +291,7 @@ static bool take_records(lvd_link *link) {
   return true;
 }
 
-/* ---- the bellman ---------------------------------------------------------------------------- */
+/* ---- the notifier ---------------------------------------------------------------------------- */
 
 /* A child whose process has failed, not one that was ended. */
 static bool has_failed(const lvd_link *link) {
@@ -322,7 +322,7 @@ static bool is_gone(lvd_link *link) {
   return gone;
 }
 
-/* Arms what the bellman waits for. True: it is there already. */
+/* Arms what the notifier waits for. True: it is there already. */
 static bool arm(lvd_link *link) {
   lvd_os_lock(&link->lock);
   bool unsent = link->unsents != 0 && !link->out.corrupt;
@@ -334,10 +334,10 @@ static bool arm(lvd_link *link) {
   return ready;
 }
 
-static void bellman(void *argument) {
+static void notifier(void *argument) {
   lvd_link *link = argument;
   lvd_a32 *rung = &link->segment->bell[link->side].rung;
-  lvd_take_priority(link->app->rt, LVD_ABOVE_SERVES); /* it only wakes and starts fibers */
+  lvd_take_priority(link->app->rt, LVD_PRIO_SERVICE); /* it only wakes and starts fibers */
   while (!lvd_load_relaxed_u32(&link->stop)) {
     lvd_exchange_acquire_u32(rung, 0);
     bool accused = lvd_link_state(link) != LVD_OK;
@@ -361,7 +361,7 @@ static void bellman(void *argument) {
 }
 
 lvd_status lvd_link_begin(lvd_link *link, const char *name) {
-  lvd_status status = lvd_os_thread_start(&link->bellman, -1, name, bellman, link);
+  lvd_status status = lvd_os_thread_start(&link->notifier, -1, name, notifier, link);
   if (status == LVD_OK) lvd_add_relaxed_u32(&link->app->rt->links, 1);
   return status;
 }
@@ -369,9 +369,9 @@ lvd_status lvd_link_begin(lvd_link *link, const char *name) {
 void lvd_link_end(lvd_link *link) {
   lvd_store_relaxed_u32(&link->stop, 1);
   lvd_os_eventfd_signal(link->own_bell);
-  if (!link->bellman) return;
-  lvd_os_thread_join(link->bellman);
-  link->bellman = NULL;
+  if (!link->notifier) return;
+  lvd_os_thread_join(link->notifier);
+  link->notifier = NULL;
   lvd_add_relaxed_u32(&link->app->rt->links, UINT32_MAX);
 }
 

@@ -14,10 +14,10 @@
  *   L3  Whatever is written into the shared memory, nothing outside of it is read or written.
  *
  * Pairs of orders
- *   ring: exchange_release rung = 1 -> bellman: exchange_acquire rung = 0 what was pushed is seen
+ *   ring: exchange_release rung = 1 -> notifier: exchange_acquire rung = 0 what was pushed is seen
  *   push, fence, load armed         <> arm, fence, load tail               as for all channels
  *   conclude: store_release state  -> lvd_ended: load_acquire state    all that was pushed is seen
- * A bell that is rung already is not rung again: the bellman takes the word back before it looks.
+ * A bell that is rung already is not rung again: the notifier takes the word back before it looks.
  * What a process says in one word (serves, closing, gone, stop, whose an end is) needs no order:
  * nothing is left with it, and a bell follows, or the link's lock is held.
  *
@@ -85,9 +85,9 @@ struct lvd_link {
   lvd_app *app;
   void (*take)(lvd_link *link, const lvd_record *record); /* calls, unit_process.c */
   void (*ended)(lvd_link *link,
-                lvd_status why); /* called by the bellman: the other side is gone, or
+                lvd_status why); /* called by the notifier: the other side is gone, or
                                                     (LVD_OK) lets this one go */
-  void (*look)(lvd_link *link);  /* each time that the bellman is rung; may be null */
+  void (*look)(lvd_link *link);  /* each time that the notifier is rung; may be null */
   int64_t look_ns;               /* ... and at least so often; negative: only then */
   /* The child has opened a stream that is not open here; may be null. */
   void (*half_open)(lvd_link *link);
@@ -102,15 +102,15 @@ struct lvd_link {
   /* The other side. */
   int bell_end, own_bell;
   lvd_os_process peer;
-  lvd_os_thread *bellman;
-  lvd_a32 stop;      /* the bellman shall return */
+  lvd_os_thread *notifier;
+  lvd_a32 stop;      /* the notifier shall return */
   lvd_a32 gone;      /* 1 + why the other side is no more; 0: it is there */
   lvd_os_mutex lock; /* of all that follows */
   bool reaped, let_go;
   bool behind; /* the peer only stands for the other side, which is behind a window */
   lvd_producer out;
   lvd_waiter *out_peer;
-  lvd_consumer in; /* the bellman's */
+  lvd_consumer in; /* the notifier's */
   lvd_unsent *unsent, *last_unsent;
   uint32_t unsents;
   lvd_event *all_sent; /* of whoever waits until there are none; or null */
@@ -120,7 +120,7 @@ struct lvd_link {
   uint32_t name_count;
   lvd_opening *openings;
   uint32_t next_number;
-  lvd_knot knot;
+  lvd_deadlock_probe knot;
 };
 
 /* ---- link.c --------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring
 void lvd_link_clear(void *at, size_t size);
 /* The child's side. LVD_E_LAYOUT, LVD_E_CORRUPT, LVD_E_PEER. */
 lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell);
-lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the bellman */
+lvd_status lvd_link_begin(lvd_link *link, const char *name); /* starts the notifier */
 void lvd_link_end(lvd_link *link);                           /* and ends him */
 void lvd_link_free(lvd_link *link);
 
@@ -152,7 +152,7 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record);
 void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns);
 void lvd_link_kill(lvd_link *link); /* unless it is gone */
 /* It has written what it cannot have meant. */
-void lvd_link_accuse(lvd_link *link);
+void lvd_link_report_corrupt(lvd_link *link);
 /* It is of no use any more, and why. */
 void lvd_link_give_up(lvd_link *link, lvd_status why);
 
@@ -167,8 +167,8 @@ static inline lvd_status lvd_link_state(const lvd_link *link) {
 
 /* Appends what the other side says, `n` bytes, to the text of `length` bytes at `to`, which has room
  * for `most` with the null; what could spoil a terminal is left out. Returns the length. */
-static inline size_t lvd_link_quote(char *to, size_t length, size_t most, const unsigned char *from,
-                                    size_t n) {
+static inline size_t lvd_link_sanitize(char *to, size_t length, size_t most,
+                                       const unsigned char *from, size_t n) {
   for (size_t i = 0; i < n && length < most - 1; i++)
     if ((from[i] >= ' ' || from[i] == '\n') && from[i] != 127) to[length++] = (char)from[i];
   to[length] = 0;

@@ -47,10 +47,10 @@ enum lvd_record_kind {
   LVD_RECORD_OPENED, /* parent to child */
   LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
   LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
-  LVD_RECORD_VAIN,   /* a question of the parent's, and the child's answer (deadlock_detect.h) */
-  LVD_RECORD_STORY, /* child to parent, before it: who waits for whom there, in words, a line each */
-  LVD_RECORD_RESTS, /* child to parent: it may be worth asking */
-  LVD_RECORD_FAULT, /* child to parent, before the answers: what has failed there, in words */
+  LVD_RECORD_PROBE,  /* a question of the parent's, and the child's answer (deadlock_detect.h) */
+  LVD_RECORD_WAIT_INFO, /* child to parent, before it: who waits for whom there, in words, a line each */
+  LVD_RECORD_QUIESCENT, /* child to parent: it may be worth asking */
+  LVD_RECORD_FAULT,     /* child to parent, before the answers: what has failed there, in words */
   LVD_RECORD_MISUSE /* child to parent: a misuse of the paper's names there, in words (srpc_misuse.h) */
 };
 

@@ -55,7 +55,7 @@ lvd_procedure *lvd_procedure_find(const char *name) {
 }
 
 lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!name || !*name || strlen(name) >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_os_lock(&registry.lock);
@@ -137,13 +137,13 @@ static void free_calls(lvd_call *c) {
 
 void lvd_calls_free(lvd_runtime *rt) {
   free_calls(rt->spare_calls);
-  for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++)
+  for (uint32_t i = 0; rt->worker && i < lvd_worker_total(rt); i++)
     free_calls(rt->worker[i].spare_calls);
 }
 
 lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument, size_t size,
                           const lvd_call_options *options, lvd_call **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   static const lvd_call_options usual;
   const lvd_call_options *o = options ? options : &usual;
   size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE;
@@ -178,7 +178,7 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
 
 lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeout_ns,
                          bool *returned) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!c) return LVD_E_ARGUMENT;
   uint32_t which;
   const lvd_want want = {.event = &c->returned};
@@ -211,7 +211,7 @@ lvd_status lvd_call_wait_any(lvd_call *const *call, uint32_t count, int64_t time
 }
 
 void lvd_call_cancel(lvd_call *c) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (c) c->unit->kind->cancel(c);
 }
 
@@ -224,20 +224,20 @@ static const char *last_words(const lvd_unit *unit) {
 }
 
 size_t lvd_unit_why(const lvd_unit *unit, char *text, size_t size) {
-  story s = {text, size, 0};
+  text_buffer s = {text, size, 0};
   const char *words = last_words(unit);
   if (text && size) text[0] = 0;
-  if (words) say(&s, "%s", words);
+  if (words) text_append(&s, "%s", words);
   return s.length;
 }
 
 size_t lvd_units_why(lvd_app *app, char *text, size_t size) {
-  LVD_INSIDE;
-  story s = {text, size, 0};
+  LVD_NO_ABANDON;
+  text_buffer s = {text, size, 0};
   if (text && size) text[0] = 0;
   lvd_os_lock(&app->blocks_lock);
   for (const lvd_unit *u = app->units; u; u = u->next)
-    if (last_words(u)) say(&s, "%s has failed: %s\n", u->name, last_words(u));
+    if (last_words(u)) text_append(&s, "%s has failed: %s\n", u->name, last_words(u));
   lvd_os_unlock(&app->blocks_lock);
   return s.length;
 }
@@ -282,9 +282,9 @@ static void begin(lvd_worker *w, lvd_call *c) {
   lvd_fiber *f;
   lvd_status status = lvd_fiber_take(w->rt, c->stack, &f);
   if (status != LVD_OK) {
-    lvd_event_tell(&c->returned, (uint32_t)status);
-    lvd_share_ended(w, app);
-    lvd_share_leave(w, app);
+    lvd_event_complete(&c->returned, (uint32_t)status);
+    lvd_app_worker_fiber_ended(w, app);
+    lvd_app_worker_leave(w, app);
     return;
   }
   lvd_fiber_fill(f, app, w->index, c->level, run_call, c);
@@ -303,7 +303,7 @@ static void begin(lvd_worker *w, lvd_call *c) {
 
 static void arrive(lvd_worker *w, lvd_command *arrival) {
   lvd_call *c = (lvd_call *)arrival;
-  lvd_share_arrive(w, c->frame.app);
+  lvd_app_worker_arrive(w, c->frame.app);
   begin(w, c);
 }
 
@@ -320,13 +320,13 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
   c->stack = lvd_fiber_stack(o->stack);
   c->result_size = 0;
   if (!c->stack || !lvd_load_relaxed_u32(&rt->worker[worker].given)) return LVD_E_ARGUMENT;
-  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
+  lvd_status status = o->urgent ? lvd_priority_worker(rt, worker, &worker) : LVD_OK;
   if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
   lvd_worker *self = lvd_this_worker(), *w = &rt->worker[worker];
   /* An activation of the same application keeps it alive; else it must not be judged just now. */
   bool inside = self && self->current && self->current->app == app;
   if (inside && self == w && w->current->is_fiber) {
-    lvd_share_enter(w, app);
+    lvd_app_worker_enter(w, app);
     begin(w, c);
     return LVD_OK;
   }
@@ -357,7 +357,7 @@ static const lvd_unit_kind core_kind = {core_start, core_finish, core_cancel,
                                         core_free,  NULL,        NULL};
 
 lvd_status lvd_unit_core(lvd_app *app, uint32_t worker, lvd_unit **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || !out || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_unit *u = calloc(1, sizeof *u);
   if (!u) return LVD_E_MEMORY;

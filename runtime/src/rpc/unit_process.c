@@ -30,9 +30,9 @@ static void take_fault(lvd_process *p, const lvd_record *r) {
   char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : malloc(MOST);
   if (!words) return;
   size_t size = r->size < sizeof r->data ? r->size : sizeof r->data;
-  size_t n = lvd_link_quote(words, 0, MOST, (const unsigned char *)r->name, strlen(r->name));
-  if (n) n = lvd_link_quote(words, n, MOST, (const unsigned char *)": ", 2);
-  lvd_link_quote(words, n, MOST, r->data, size);
+  size_t n = lvd_link_sanitize(words, 0, MOST, (const unsigned char *)r->name, strlen(r->name));
+  if (n) n = lvd_link_sanitize(words, n, MOST, (const unsigned char *)": ", 2);
+  lvd_link_sanitize(words, n, MOST, r->data, size);
   lvd_store_release_ptr(&p->last_words, words);
 }
 
@@ -57,16 +57,16 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
     if (link->side == LVD_PARENT)
       lvd_hooks.programs.misuse_told(&p->unit, r);
     else
-      lvd_link_accuse(link);
+      lvd_link_report_corrupt(link);
     break;
   case LVD_RECORD_FAULT:
     if (link->side == LVD_PARENT)
       take_fault(p, r);
     else
-      lvd_link_accuse(link);
+      lvd_link_report_corrupt(link);
     break;
   default:
-    lvd_link_accuse(link);
+    lvd_link_report_corrupt(link);
   }
 }
 
@@ -81,7 +81,7 @@ static void take_last_words(lvd_process *p, lvd_status why) {
   if (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL) {
     memcpy(said, link->segment->last_words, sizeof said);
     said[sizeof said - 1] = 0;
-    lvd_link_quote(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
+    lvd_link_sanitize(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
   } else if (!lvd_os_process_exit_text(&link->peer, words, sizeof words)) {
     return;
   }
@@ -95,7 +95,7 @@ void lvd_process_parent_ended(lvd_link *link, lvd_status why) {
   lvd_process_cancel_all(p);
   lvd_process_fail_calls(p, why);
   lvd_event_set(&p->over, 1);
-  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_check_quiescent(p->unit.app);
 }
 
 static void leave_application(lvd_unit *unit) {
@@ -135,7 +135,7 @@ static void process_free(lvd_unit *unit) {
   if (p->link.side == LVD_PARENT) {
     if (await_end(p, -1) != LVD_OK) { /* of a fiber whose waits end: that does not help it here */
       lvd_link_kill(&p->link);
-      lvd_fiber_wait_through(lvd_fiber_self(), &p->over);
+      lvd_fiber_wait_uninterruptible(lvd_fiber_self(), &p->over);
     }
     lvd_link_end(&p->link);
     lvd_process_answer_the_rest(p, LVD_E_STOPPED);
@@ -152,7 +152,7 @@ static void process_free(lvd_unit *unit) {
 lvd_status lvd_unit_unload(lvd_unit *unit) { return lvd_unit_unload_for(unit, -1); }
 
 lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   uint64_t start = lvd_os_now_ns();
   lvd_process *p = is_process(unit);
   if (!p || p->link.side == LVD_CHILD) return LVD_E_ARGUMENT;
@@ -192,7 +192,7 @@ int32_t lvd_unit_process(const lvd_unit *unit) {
 }
 
 lvd_status lvd_stream_open(lvd_unit *unit, const lvd_stream_options *options, lvd_stream **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_process *p = is_process(unit);
   if (!p || !options || !out) return LVD_E_ARGUMENT;
   return lvd_shared_open(&p->link, options, out);

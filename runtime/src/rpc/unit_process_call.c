@@ -55,7 +55,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   if (status == LVD_OK) return LVD_OK;
   lvd_os_lock(&link->lock);
   lvd_call **place = place_of(p, r.number);
-  bool ours = *place == c; /* else the bellman has just said that the process is gone */
+  bool ours = *place == c; /* else the notifier has just said that the process is gone */
   if (ours) {
     *place = c->next;
     if (c->offset) lvd_link_release(link, c->offset);
@@ -81,7 +81,7 @@ void lvd_process_cancel(lvd_call *c) {
 static void come_back(lvd_process *p, lvd_call *c) {
   lvd_event_set(&c->returned, 1);
   lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
-  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_quiet(p->unit.app);
+  if (lvd_load_acquire_u32(&p->unit.app->live) == 0) lvd_app_check_quiescent(p->unit.app);
 }
 
 void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {

@@ -147,7 +147,7 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   lvd_link_prepare(link, app);
   const char *image;
   const lvd_board *board = lvd_board_of(exec_name, &image);
-  /* All of it before the bellman begins: the child may be gone already. */
+  /* All of it before the notifier begins: the child may be gone already. */
   p->unit.kind = &lvd_process_kind;
   p->unit.app = app;
   link->take = lvd_process_takes;

@@ -50,9 +50,9 @@ static void free_runtime(lvd_runtime *rt) {
   lvd_fiber_pool_free(rt);
   lvd_apps_free(rt);
   lvd_hooks.calls.free(rt);
-  for (uint32_t i = 0; rt->worker && i < lvd_all_workers(rt); i++) lvd_worker_free(&rt->worker[i]);
-  lvd_os_free(rt->worker, lvd_all_workers(rt) * sizeof(lvd_worker));
-  lvd_os_free(rt->command, lvd_all_workers(rt) * sizeof(lvd_command));
+  for (uint32_t i = 0; rt->worker && i < lvd_worker_total(rt); i++) lvd_worker_free(&rt->worker[i]);
+  lvd_os_free(rt->worker, lvd_worker_total(rt) * sizeof(lvd_worker));
+  lvd_os_free(rt->command, lvd_worker_total(rt) * sizeof(lvd_command));
   lvd_os_free(rt->slot, slots_size(rt));
   lvd_os_free(rt->entity, lvd_entities_size(rt));
   lvd_os_free(rt, sizeof *rt);
@@ -60,21 +60,21 @@ static void free_runtime(lvd_runtime *rt) {
 
 bool lvd_realtime_allowed(uint32_t realtime) {
   return realtime >= 1 && realtime <= LVD_REALTIME_MOST &&
-         lvd_os_realtime_allowed(realtime + LVD_ABOVE_SERVES);
+         lvd_os_realtime_allowed(realtime + LVD_PRIO_SERVICE);
 }
 
 void lvd_thread_serves(const lvd_runtime *rt) {
-  if (rt) lvd_take_priority(rt, LVD_ABOVE_SERVES);
+  if (rt) lvd_take_priority(rt, LVD_PRIO_SERVICE);
 }
 
 uint32_t lvd_serving_priority(void) {
   const lvd_worker *w = lvd_this_worker();
   uint32_t least = w ? w->rt->options.realtime : 0;
-  return least ? least + LVD_ABOVE_SERVES : 0;
+  return least ? least + LVD_PRIO_SERVICE : 0;
 }
 
 lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!out) return LVD_E_ARGUMENT;
   *out = NULL;
   enum { MOST = 4096 };
@@ -111,8 +111,8 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
 
   rt->slot = lvd_os_alloc(slots_size(rt));
   rt->entity = lvd_os_alloc(lvd_entities_size(rt));
-  rt->worker = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_worker));
-  rt->command = lvd_os_alloc(lvd_all_workers(rt) * sizeof(lvd_command));
+  rt->worker = lvd_os_alloc(lvd_worker_total(rt) * sizeof(lvd_worker));
+  rt->command = lvd_os_alloc(lvd_worker_total(rt) * sizeof(lvd_command));
   bool all = rt->slot && rt->entity && rt->worker && rt->command;
   lvd_status status = all ? LVD_OK : LVD_E_MEMORY;
   /* More workers than cores is for tests: they share, unpinned. */
@@ -127,10 +127,10 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
     if (status != LVD_OK) break;
   }
   free(cpu);
-  if (status == LVD_OK) status = lvd_keeper_start(rt);
+  if (status == LVD_OK) status = lvd_reaper_start(rt);
   if (status == LVD_OK) status = lvd_watchdog_start(rt);
   if (status != LVD_OK) {
-    lvd_keepers_end(rt);
+    lvd_reapers_end(rt);
     lvd_watchdog_end(rt);
     for (uint32_t i = 0; i < started; i++) {
       lvd_command c = {.run = end_worker};
@@ -146,15 +146,15 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
 }
 
 void lvd_runtime_destroy(lvd_runtime *rt) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!rt) return;
   lvd_hooks.forks.runtime_ends(rt);
   while (rt->apps) lvd_app_unload(rt->apps);
-  lvd_keepers_end(rt);
+  lvd_reapers_end(rt);
   lvd_watchdog_end(rt);
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
+  for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
     if (rt->worker[i].thread) command(rt, i, end_worker, FOR_EVER);
-  for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
+  for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
     if (rt->worker[i].thread) lvd_os_thread_join(rt->worker[i].thread);
   free_runtime(rt);
 }
@@ -171,14 +171,14 @@ static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), vo
 }
 
 /* An actor whose call is out (blocking_pool.c) cannot be handed over: where it comes back to changes. */
-static void send_after(lvd_entity *e, void *worker) { lvd_call_follows(worker, e); }
+static void send_after(lvd_entity *e, void *worker) { lvd_call_follow_actor(worker, e); }
 
 /* Entities that are put aside must move too: back into the queue with them, where they are handed
  * over. Nothing of that can be done by a worker that is stuck: but it obeys, and so what others tell it meanwhile,
  * and is told again. */
 static void take_up_held(lvd_worker *w, lvd_command *c) {
   (void)c;
-  if (lvd_worker_is_stuck(w)) return;
+  if (lvd_worker_is_overrun(w)) return;
   lvd_os_lock(&w->rt->lock);
   each_entity(w->rt, send_after, w);
   lvd_os_unlock(&w->rt->lock);
@@ -201,33 +201,34 @@ typedef struct leaving {
 static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->workers == l->worker; }
 
 /* A fiber may just become another application's. */
-LVD_READS_LIVE static void send_away(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void send_away(lvd_entity *e, void *argument) {
   leaving *l = argument;
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (!is_on(l, target) || e->app == l->stays) return;
   do l->to = (l->to + 1) % l->rt->workers;
   while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
   uint32_t to = l->to;
-  if (lvd_is_urgent(l->rt, target) && lvd_urgent_worker(l->rt, to, &to) != LVD_OK) to = l->to;
+  if (lvd_is_priority_worker(l->rt, target) && lvd_priority_worker(l->rt, to, &to) != LVD_OK)
+    to = l->to;
   e->sent_from = 1 + target;
   lvd_app_retarget(e->app, e, to);
 }
 
-LVD_READS_LIVE static void send_back(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void send_back(lvd_entity *e, void *argument) {
   const leaving *l = argument;
   if (!e->sent_from || !is_on(l, e->sent_from - 1)) return;
   lvd_app_retarget(e->app, e, e->sent_from - 1);
   e->sent_from = 0;
 }
 
-LVD_READS_LIVE static void has_left(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void has_left(lvd_entity *e, void *argument) {
   const leaving *l = argument;
   if (e->sent_from && is_on(l, e->sent_from - 1)) e->sent_from = 0;
 }
 
 /* Who is there still is woken once more: one that came to rest there just as its target changed has
  * not seen it, and waits for something else. */
-LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void wake_who_stays(lvd_entity *e, void *argument) {
   leaving *l = argument;
   lvd_app *app = e->app;
   uint32_t phase = lvd_load_relaxed_u32(&app->phase), state = lvd_load_relaxed_u32(&e->state);
@@ -241,7 +242,7 @@ LVD_READS_LIVE static void wake_who_stays(lvd_entity *e, void *argument) {
 }
 
 /* Under the runtime's lock. */
-LVD_READS_LIVE static void say_who(const lvd_entity *e, char *why, size_t size) {
+LVD_RACY_READ static void say_who(const lvd_entity *e, char *why, size_t size) {
   if (!why || !size) return;
   if (e->is_fiber)
     snprintf(why, size, "%s computes there, or sleeps in the system", e->app->name);
@@ -266,7 +267,7 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
     }
     lvd_os_unlock(&rt->lock);
     bool done = true;
-    for (uint32_t i = l->worker; done && i < lvd_all_workers(rt); i += rt->workers)
+    for (uint32_t i = l->worker; done && i < lvd_worker_total(rt); i += rt->workers)
       done = command(rt, i, take_up_held, until);
     lvd_os_lock(&rt->lock);
     if (lvd_load_relaxed_u32(&w->given)) return LVD_E_STATE;
@@ -310,7 +311,7 @@ lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker) {
 
 lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms, char *why,
                                 size_t why_size) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (why && why_size) why[0] = 0;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   uint64_t until = timeout_ms < 0 ? FOR_EVER : lvd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
@@ -318,13 +319,13 @@ lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeou
 }
 
 lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   return take_core(app->rt, worker, app, FOR_EVER, NULL, 0);
 }
 
 lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
   lvd_worker *w = &app->rt->worker[worker];
   lvd_os_lock(&app->rt->lock);
@@ -335,7 +336,7 @@ lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
 }
 
 lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_os_lock(&rt->lock);
@@ -353,11 +354,11 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
  * meanwhile, or another begins. */
 static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
-  bool ran = lvd_load_relaxed_u32(&w->running_place) != 0;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
-  uint64_t began = since - lvd_lost_before(w, before);
-  if (ran) since += lvd_lost_meanwhile(w, now);
-  bool runs = ran && lvd_load_relaxed_u32(&w->running_place) &&
+  bool ran = lvd_load_relaxed_u32(&w->running_queue) != 0;
+  uint64_t since = lvd_load_relaxed_u64(&w->started_at), now = lvd_os_ticks();
+  uint64_t began = since - lvd_steal_time_before(w, before);
+  if (ran) since += lvd_steal_time_pending(w, now);
+  bool runs = ran && lvd_load_relaxed_u32(&w->running_queue) &&
               lvd_load_relaxed_u64(&w->activations) == before;
   *gone_by = runs && now > began ? now - began : 0;
   return runs && now > since ? now - since : 0;
@@ -376,9 +377,10 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
   uint64_t gone_by, ticks = runs(w, &gone_by);
   out->runs_ns = lvd_os_ticks_to_ns(gone_by);
-  out->busy_ns = lvd_os_ticks_to_ns(lvd_tell_most(&w->busy_told, busy(w, ticks)));
-  out->lost_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->lost_ticks));
-  out->sleep_ns = lvd_os_ticks_to_ns(lvd_tell_most(&w->slept_told, lvd_slept(w)));
+  out->busy_ns = lvd_os_ticks_to_ns(lvd_counter_monotonic(&w->busy_told, busy(w, ticks)));
+  out->lost_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->steal_ticks));
+  out->sleep_ns =
+      lvd_os_ticks_to_ns(lvd_counter_monotonic(&w->slept_told, lvd_worker_slept_ticks(w)));
   out->activations = lvd_load_relaxed_u64(&w->activations);
   out->sleeps = lvd_load_relaxed_u64(&w->sleeps);
   out->wakes_sent = lvd_load_relaxed_u64(&w->wakes_sent);

@@ -8,24 +8,24 @@
  *   back:  add_release calls_out    -> recall: load_acquire calls_out   nothing is posted any more */
 #include "fiber.h"
 
-void lvd_actor_begins_call(lvd_entity *e) {
+void lvd_actor_begin_call(lvd_entity *e) {
   lvd_app *app = e->app;
   lvd_actor_publish(&e->actor);
-  lvd_store_relaxed_u32(&e->away, 1);
+  lvd_store_relaxed_u32(&e->call_pending, 1);
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
 }
 
-void lvd_actor_leaves(lvd_worker *w, lvd_entity *e) {
-  w->may_abandon = 0;
+void lvd_actor_suspend_for_call(lvd_worker *w, lvd_entity *e) {
+  w->abandonable = 0;
   lvd_fence_compiler();
-  lvd_actor_begins_call(
+  lvd_actor_begin_call(
       e); /* it may be on its way back already: to this worker, which is still in it */
-  lvd_stack_away(w, e);
+  lvd_stack_suspend(w, e);
   lvd_fence_compiler();
 }
 
-void lvd_call_give_back(lvd_entity *e) {
+void lvd_call_complete(lvd_entity *e) {
   lvd_runtime *rt = e->app->rt;
   lvd_worker *owner = &rt->worker[lvd_load_acquire_u32(&e->worker)];
   uint32_t sleep;
@@ -35,22 +35,22 @@ void lvd_call_give_back(lvd_entity *e) {
   }
 }
 
-void lvd_call_follows(lvd_worker *w, lvd_entity *e) {
+void lvd_call_follow_actor(lvd_worker *w, lvd_entity *e) {
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->away) ||
-      target == w->index || lvd_entity_stays(e))
+  if (lvd_load_acquire_u32(&e->worker) != w->index || !lvd_load_relaxed_u32(&e->call_pending) ||
+      target == w->index || lvd_entity_is_pinned(e))
     return;
-  lvd_unsettled_remove(w, e);
+  lvd_pending_park_remove(w, e);
   e->actor.yield = &w->rt->worker[target].yield;
   lvd_store_release_u32(&e->worker, target);
-  lvd_alarm_follows(w, e);
+  lvd_actor_timer_follow(w, e);
 }
 
-void lvd_call_is_over(lvd_app *app) {
+void lvd_call_uncount(lvd_app *app) {
   if (lvd_add_release_u32(&app->calls_out, UINT32_MAX) == 1) lvd_os_wake(&app->calls_out);
 }
 
-void lvd_call_is_back(lvd_entity *e) {
-  lvd_store_relaxed_u32(&e->away, 0);
-  lvd_call_is_over(e->app);
+void lvd_call_returned(lvd_entity *e) {
+  lvd_store_relaxed_u32(&e->call_pending, 0);
+  lvd_call_uncount(e->app);
 }

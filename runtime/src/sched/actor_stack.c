@@ -16,13 +16,13 @@ enum { STACK = LVD_STACK_MOST };
 static void call_run(lvd_worker *w) {
   lvd_entity *e = w->current;
   lvd_actor *a = &e->actor;
-  w->may_abandon = 1;
+  w->abandonable = 1;
   lvd_fence_compiler();
-  bool runs = LVD_LIKELY(e->begun) || lvd_actor_begins(e);
+  bool runs = LVD_LIKELY(e->initialised) || lvd_actor_init(e);
   lvd_verdict verdict = runs ? a->cls->run(a) : LVD_DONE;
   lvd_fence_compiler();
   w = lvd_this_worker();
-  w->may_abandon = 0;
+  w->abandonable = 0;
   w->verdict = verdict;
 }
 
@@ -35,7 +35,7 @@ static void stack_main(void *argument) {
   }
 }
 
-bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
+bool lvd_stack_borrow(lvd_worker *w, lvd_entity *e) {
   lvd_fiber *f = w->stack;
   w->stack = NULL;
   if (!f) {
@@ -51,12 +51,12 @@ bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
 
 void lvd_stack_enter(void *worker) {
   lvd_worker *w = worker;
-  lvd_store_relaxed_u32(&w->current->away, 0);
-  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_hooks.forks.enter(w, w->current->stack);
+  lvd_store_relaxed_u32(&w->current->call_pending, 0);
+  if (LVD_UNLIKELY(w->current->stack->forks != NULL)) lvd_hooks.forks.resume(w, w->current->stack);
   lvd_os_context_switch(&w->home, &w->current->stack->context, false);
 }
 
-void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
+void lvd_stack_return(lvd_worker *w, lvd_entity *e, bool whole) {
   lvd_fiber *f = e->stack;
   e->stack = NULL;
   if (!whole) lvd_os_context_after_jump(&w->home);
@@ -66,8 +66,8 @@ void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) {
     lvd_fiber_put_back(w->rt, f);
 }
 
-void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
-  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.leave(w, e->stack);
+void lvd_stack_suspend(lvd_worker *w, lvd_entity *e) {
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.suspend(w, e->stack);
   bool any = lvd_os_has_exceptions(); /* a native in C++ may be in the middle of one */
   lvd_os_exceptions kept = {NULL, 0};
   if (LVD_UNLIKELY(any)) kept = lvd_os_exceptions_save();
@@ -75,10 +75,10 @@ void lvd_stack_away(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(any)) lvd_os_exceptions_restore(&kept);
 }
 
-void lvd_stacks_forsake(lvd_app *app) {
+void lvd_stacks_abandon_forks(lvd_app *app) {
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_entity *e = &app->entity[i];
-    if (e->stack && e->stack->forks) lvd_hooks.forks.forsake(app, e->stack);
+    if (e->stack && e->stack->forks) lvd_hooks.forks.abandon_suspended(app, e->stack);
   }
 }
 

@@ -15,7 +15,7 @@
 #include "fiber.h"
 #include "no_abandon.h"
 
-struct lvd_alarm {
+struct lvd_actor_timer {
   lvd_timer timer; /* first: a timer is an alarm */
   lvd_entity *who;
 };
@@ -27,7 +27,7 @@ static void note_next(lvd_worker *w) {
   lvd_store_relaxed_u64(&w->next_alarm, w->alarms ? w->alarms->deadline : UINT64_MAX);
 }
 
-static void set(lvd_worker *w, lvd_alarm *a) {
+static void set(lvd_worker *w, lvd_actor_timer *a) {
   lvd_os_lock(&w->alarms_lock);
   lvd_timer_add(&w->alarms, &a->timer);
   note_next(w);
@@ -35,7 +35,7 @@ static void set(lvd_worker *w, lvd_alarm *a) {
 }
 
 /* The next one that was due before `now`; null: none. */
-static lvd_alarm *take_due(lvd_worker *w, uint64_t now) {
+static lvd_actor_timer *take_due(lvd_worker *w, uint64_t now) {
   lvd_os_lock(&w->alarms_lock);
   lvd_timer *t = w->alarms;
   if (t && t->deadline <= now)
@@ -44,32 +44,31 @@ static lvd_alarm *take_due(lvd_worker *w, uint64_t now) {
     t = NULL;
   note_next(w);
   lvd_os_unlock(&w->alarms_lock);
-  return (lvd_alarm *)t;
+  return (lvd_actor_timer *)t;
 }
 
 static void expire(lvd_worker *w, uint64_t now) {
-  lvd_alarm *a;
-  while ((a = take_due(w, now))) lvd_call_give_back(a->who);
+  lvd_actor_timer *a;
+  while ((a = take_due(w, now))) lvd_call_complete(a->who);
 }
 
-void lvd_alarm_follows(lvd_worker *w, lvd_entity *e) {
+void lvd_actor_timer_follow(lvd_worker *w, lvd_entity *e) {
   if (!e->alarm) return;
   lvd_os_lock(&w->alarms_lock);
   bool taken = e->alarm->timer.set;
   lvd_timer_remove(&w->alarms, &e->alarm->timer);
   note_next(w);
   lvd_os_unlock(&w->alarms_lock);
-  if (taken)
-    lvd_call_give_back(e); /* it sees that it is too early, and waits on where it is then */
+  if (taken) lvd_call_complete(e); /* it sees that it is too early, and waits on where it is then */
 }
 
-void lvd_alarms_recall(lvd_app *app) {
-  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
+void lvd_actor_timers_recall(lvd_app *app) {
+  for (uint32_t i = 0; i < lvd_worker_total(app->rt); i++) {
     lvd_worker *w = &app->rt->worker[i];
     lvd_timer *kept = NULL, *taken = NULL, *t;
     lvd_os_lock(&w->alarms_lock);
     while ((t = w->alarms)) {
-      bool of_it = ((lvd_alarm *)t)->who->app == app;
+      bool of_it = ((lvd_actor_timer *)t)->who->app == app;
       lvd_timer_remove(&w->alarms, t);
       if (of_it) {
         t->next = taken;
@@ -83,14 +82,14 @@ void lvd_alarms_recall(lvd_app *app) {
     lvd_os_unlock(&w->alarms_lock);
     for (lvd_timer *next; taken; taken = next) {
       next = taken->next; /* it lies on the stack that goes on */
-      lvd_call_give_back(((lvd_alarm *)taken)->who);
+      lvd_call_complete(((lvd_actor_timer *)taken)->who);
     }
   }
 }
 
 /* ---- of both ---------------------------------------------------------------------------------- */
 
-uint64_t lvd_alarms_next(const lvd_worker *w) {
+uint64_t lvd_actor_timers_next(const lvd_worker *w) {
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
   if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
   if (next == UINT64_MAX) return 0;
@@ -98,12 +97,13 @@ uint64_t lvd_alarms_next(const lvd_worker *w) {
   return next > now ? next - now : 1;
 }
 
-void lvd_alarms_expire(lvd_worker *w, uint64_t now) {
+void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
   if (lvd_load_relaxed_u64(&w->next_alarm) <= now) expire(w, now);
   while (w->timers && w->timers->deadline <= now) {
     lvd_timer *t = w->timers;
     lvd_timer_remove(&w->timers, t);
-    lvd_entity_rouse(&lvd_fiber_of_timer(t)->entity); /* it is counted as alive: nobody judges it */
+    lvd_entity_wake_locked(
+        &lvd_fiber_of_timer(t)->entity); /* it is counted as alive: nobody judges it */
   }
 }
 
@@ -121,7 +121,7 @@ static bool is_amid(const lvd_entity *e, uint64_t ticks) {
   return ticks < longest && lvd_os_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
 }
 
-void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
+void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t now) {
   uint64_t asks = lvd_load_relaxed_u64(&w->asks_at);
   if (!only_computes(e)) {
     if (!asks) return;
@@ -143,10 +143,10 @@ void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
 /* ---- who waits -------------------------------------------------------------------------------- */
 
 lvd_status lvd_wait_until(int64_t ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  lvd_alarm alarm = {.who = e};
+  lvd_actor_timer alarm = {.who = e};
   for (int64_t left; (left = ns - (int64_t)lvd_os_now_ns()) > 0;) {
     if (!e || e->is_fiber || !e->stack) { /* a thread sleeps */
       lvd_status status = lvd_fiber_sleep(left);
@@ -157,7 +157,7 @@ lvd_status lvd_wait_until(int64_t ns) {
     alarm.timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)left);
     e->alarm = &alarm;
     set(w, &alarm); /* whoever ends the application comes when this activation is over */
-    lvd_actor_leaves(w, e);
+    lvd_actor_suspend_for_call(w, e);
     e->alarm = NULL;
   }
   return LVD_OK;

@@ -15,14 +15,14 @@
 
 enum { OWED_MOST = 1 << 16 /* of a count that is of 32 bits */ };
 
-static void uncount_fibers(lvd_app_share *s) {
+static void uncount_fibers(lvd_app_worker_state *s) {
   uint32_t n = s->ended;
   s->ended = 0;
   if (lvd_add_release_u32(&s->app->fibers, -n) == n) lvd_os_wake(&s->app->fibers);
 }
 
-void lvd_share_enter(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
+void lvd_app_worker_enter(lvd_worker *w, lvd_app *app) {
+  lvd_app_worker_state *s = &app->share[w->index];
   s->ready++;
   if (s->counted) return;
   s->counted = true;
@@ -31,29 +31,29 @@ void lvd_share_enter(lvd_worker *w, lvd_app *app) {
 }
 
 /* All who wait for each other may be at rest, with a fork that somebody takes just now. */
-void lvd_share_enter_from_outside(lvd_worker *w, lvd_app *app) {
+void lvd_app_worker_enter_from_outside(lvd_worker *w, lvd_app *app) {
   bool counted = app->share[w->index].counted;
   if (!counted) lvd_os_lock(&app->gate);
-  lvd_share_enter(w, app);
+  lvd_app_worker_enter(w, app);
   if (!counted) lvd_os_unlock(&app->gate);
 }
 
-void lvd_share_arrive(lvd_worker *w, lvd_app *app) {
-  lvd_share_enter(w, app);
-  lvd_app_share *s = &app->share[w->index];
+void lvd_app_worker_arrive(lvd_worker *w, lvd_app *app) {
+  lvd_app_worker_enter(w, app);
+  lvd_app_worker_state *s = &app->share[w->index];
   if (++s->arrived < OWED_MOST) return;
   lvd_add_relaxed_u32(&app->live, -s->arrived);
   s->arrived = 0;
 }
 
-void lvd_share_ended(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
+void lvd_app_worker_fiber_ended(lvd_worker *w, lvd_app *app) {
+  lvd_app_worker_state *s = &app->share[w->index];
   if (++s->ended == OWED_MOST || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
     uncount_fibers(s);
 }
 
-void lvd_share_leave(lvd_worker *w, lvd_app *app) {
-  lvd_app_share *s = &app->share[w->index];
+void lvd_app_worker_leave(lvd_worker *w, lvd_app *app) {
+  lvd_app_worker_state *s = &app->share[w->index];
   lvd_assert(s->ready > 0 && s->counted);
   if (--s->ready || s->candidate) return;
   s->candidate = true;
@@ -61,8 +61,8 @@ void lvd_share_leave(lvd_worker *w, lvd_app *app) {
   w->quiet = s;
 }
 
-void lvd_shares_rest(lvd_worker *w) {
-  for (lvd_app_share *s = w->quiet, *next; s; s = next) {
+void lvd_app_workers_check_quiet(lvd_worker *w) {
+  for (lvd_app_worker_state *s = w->quiet, *next; s; s = next) {
     next = s->next;
     s->candidate = false;
     if (s->ready || !s->counted) continue;
@@ -70,13 +70,13 @@ void lvd_shares_rest(lvd_worker *w) {
     uint32_t n = s->arrived + 1;
     s->counted = false;
     s->arrived = 0;
-    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_hooks.app.quiet(s->app);
+    if (lvd_add_release_u32(&s->app->live, -n) == n) lvd_hooks.app.check_quiescent(s->app);
   }
   w->quiet = NULL;
 }
 
-void lvd_share_forget(lvd_worker *w, const lvd_app *app) {
-  for (lvd_app_share **at = &w->quiet; *at;) {
+void lvd_app_worker_forget(lvd_worker *w, const lvd_app *app) {
+  for (lvd_app_worker_state **at = &w->quiet; *at;) {
     if ((*at)->app == app)
       *at = (*at)->next;
     else
@@ -86,9 +86,9 @@ void lvd_share_forget(lvd_worker *w, const lvd_app *app) {
 
 /* ---- its end ------------------------------------------------------------------------------- */
 
-void lvd_keeper_ring(lvd_runtime *rt) {
-  lvd_add_release_u32(&rt->keeper_work, 1);
-  lvd_os_wake(&rt->keeper_work);
+void lvd_reaper_wake(lvd_runtime *rt) {
+  lvd_add_release_u32(&rt->reaper_work, 1);
+  lvd_os_wake(&rt->reaper_work);
 }
 
 void lvd_app_end(lvd_app *app, lvd_status outcome) {
@@ -96,16 +96,16 @@ void lvd_app_end(lvd_app *app, lvd_status outcome) {
   /* The first reason counts, and it is there before anybody sees the phase. */
   if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
   lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
-  lvd_keeper_ring(app->rt);
+  lvd_reaper_wake(app->rt);
 }
 
-lvd_status lvd_app_told(const lvd_app *app) {
+lvd_status lvd_app_exit_status(const lvd_app *app) {
   return (lvd_status)(lvd_load_relaxed_u32(&app->outcome) - 1);
 }
 
 bool lvd_app_drains(lvd_app *app) {
   if (!app) return false;
-  if (!lvd_app_is_program(app)) return lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_SOURCES;
+  if (!lvd_app_is_program(app)) return lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_SOURCES;
   uint32_t asked = LVD_ASKED;
   return lvd_cas_relaxed_u32(&app->leaving, &asked, LVD_TOLD) || asked == LVD_TOLD;
 }

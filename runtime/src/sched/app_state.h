@@ -10,7 +10,7 @@
 
 /* What a worker knows of an application; the worker's own. What has come or ended here is taken
  * from the application's counts when it is at rest here, and not each time. */
-typedef struct lvd_app_share {
+typedef struct lvd_app_worker_state {
   LVD_ALIGNED(LVD_LINE) lvd_app *app;
   uint32_t ready;      /* its entities here that are READY or RUNNING */
   uint32_t arrived;    /* what was on its way here, and is counted in app->live still */
@@ -24,8 +24,8 @@ typedef struct lvd_app_share {
   lvd_command take_up, forget; /* app_control.c, app_reaper.c */
   bool counted;                /* this worker is counted in app->live */
   bool candidate;              /* on the worker's quiet list */
-  struct lvd_app_share *next;
-} lvd_app_share;
+  struct lvd_app_worker_state *next;
+} lvd_app_worker_state;
 
 typedef struct lvd_app_block {
   const void *key;  /* null: the version before this one has left it, and nobody has asked for it */
@@ -37,7 +37,7 @@ typedef struct lvd_app_block {
 } lvd_app_block;
 
 /* An end of a channel that the program holds: a sleeper, and the handle. */
-typedef struct lvd_outside {
+typedef struct lvd_external_end {
   lvd_sleeper sleeper;
   lvd_app *app;
   uint32_t channel, index;
@@ -47,11 +47,11 @@ typedef struct lvd_outside {
     lvd_producer p;
     lvd_consumer c;
   } end;
-} lvd_outside;
+} lvd_external_end;
 
 /* What holds entities up: all of them; those without inputs, which have come to their end; or these, which
  * go on later. */
-enum lvd_hold { LVD_HOLD_ALL = 1, LVD_HOLD_SOURCES = 2, LVD_HOLD_REST = 4 };
+enum lvd_pause_kind { LVD_PAUSE_ALL = 1, LVD_PAUSE_SOURCES = 2, LVD_PAUSE_RESTING_SOURCES = 4 };
 
 /* Whether a C program is to leave. That may be taken back as long as it has not heard of it. */
 enum lvd_leaving { LVD_STAYS, LVD_ASKED, LVD_TOLD };
@@ -66,10 +66,10 @@ struct lvd_app {
   uint64_t serial;          /* from 1 on: no other of this runtime has had it */
   lvd_entity *entity;       /* net->actors of them */
   lvd_channel **channel;    /* net->channels of them */
-  lvd_outside *outside;
+  lvd_external_end *outside;
   uint32_t outsides;
-  lvd_app_share *share; /* one for each worker */
-  lvd_a32 promised;     /* a rate: it goes before others of its level */
+  lvd_app_worker_state *share; /* one for each worker */
+  lvd_a32 promised;            /* a rate: it goes before others of its level */
   lvd_option *option;
   uint32_t options;
   /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. As with
@@ -88,7 +88,7 @@ struct lvd_app {
   lvd_a32 open;         /* fibers may be started from outside: rest is not the end */
   bool finishing;       /* a keeper has it; under the runtime's lock */
   lvd_os_mutex control; /* pause, resume, drain: one at a time */
-  uint32_t holds;       /* of lvd_hold; under control */
+  uint32_t holds;       /* of lvd_pause_kind; under control */
   lvd_os_mutex blocks_lock;
   lvd_app_block *blocks;
   lvd_aptr heir;    /* has its heirlooms when it ends well; under blocks_lock */
@@ -109,7 +109,8 @@ struct lvd_app {
   lvd_os_rings rings;
   void *memory;
   size_t memory_size;
-  struct lvd_texts *texts; /* strings that came from the version before it (state_transfer.c) */
+  struct lvd_inherited_strings
+      *texts; /* strings that came from the version before it (state_transfer.c) */
   /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
    * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
    * may still hold it (app.c). */

@@ -8,7 +8,7 @@
  * It is started when it is first needed, by the watchdog, since who is stuck is in a signal's handler. What does not
  * end here holds up this one; then the reliefs of other cores are left. Where all are held up, it waits.
  *
- * Pair of orders: begun (priority_worker.c): store_release runs -> lvd_relief: load_acquire runs. What is handed over is handed
+ * Pair of orders: begun (priority_worker.c): store_release runs -> lvd_backup_worker: load_acquire runs. What is handed over is handed
  * over as always (entity.c). Who is stuck is advice. */
 #include "sched.h"
 
@@ -19,32 +19,32 @@ static lvd_worker *home_of(const lvd_worker *w) {
   return &w->rt->worker[w->index % w->rt->workers];
 }
 
-lvd_worker *lvd_relief(const lvd_worker *w) {
+lvd_worker *lvd_backup_worker(const lvd_worker *w) {
   const lvd_runtime *rt = w->rt;
   for (uint32_t i = 0; rt->relieved && i < rt->workers; i++) {
     lvd_worker *relief = of_core(rt, w->index + i); /* the own core's first */
-    if (relief != w && lvd_load_acquire_u32(&relief->runs) && !lvd_worker_is_stuck(relief) &&
+    if (relief != w && lvd_load_acquire_u32(&relief->runs) && !lvd_worker_is_overrun(relief) &&
         lvd_load_relaxed_u32(&home_of(relief)->given))
       return relief;
   }
   return NULL;
 }
 
-void lvd_relief_needed(const lvd_worker *w) {
+void lvd_backup_worker_request(const lvd_worker *w) {
   lvd_runtime *rt = w->rt;
   uint32_t core = w->index % rt->workers;
   if (!rt->relieved || lvd_load_relaxed_u32(&of_core(rt, core)->runs)) return;
   for (uint32_t i = 0; i < rt->workers; i++) {
     const lvd_worker *other = &rt->worker[i];
-    if (i != core && lvd_load_relaxed_u32(&other->given) && !lvd_worker_is_stuck(other)) return;
+    if (i != core && lvd_load_relaxed_u32(&other->given) && !lvd_worker_is_overrun(other)) return;
   }
   lvd_worker_begin(rt, 2 * rt->workers + core, '+'); /* without memory for it, it waits */
 }
 
-void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e) {
+void lvd_backup_worker_goes_home(const lvd_worker *w, lvd_entity *e) {
   lvd_runtime *rt = w->rt;
   const lvd_worker *home = home_of(w);
-  if (lvd_load_relaxed_u32(&e->target) != w->index || lvd_worker_is_stuck(home)) return;
+  if (lvd_load_relaxed_u32(&e->target) != w->index || lvd_worker_is_overrun(home)) return;
   if (!lvd_os_try_lock(&rt->lock)) return; /* its next turn is soon */
   uint32_t to = home->index;
   while (!lvd_core_is_for(&rt->worker[to], e->app)) to = (to + 1) % rt->workers;

@@ -42,12 +42,12 @@ void lvd_queue_insert(lvd_queue *q, lvd_entity *e) {
 }
 
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
-  for (uint32_t place = 0; place < LVD_PLACES; place++) {
-    if (!(w->ready_places & (1u << place))) continue;
+  for (uint32_t place = 0; place < LVD_Q_COUNT; place++) {
+    if (!(w->ready_queues & (1u << place))) continue;
     lvd_queue *q = &w->ready[place];
     lvd_entity *e = q->first, *next;
     q->first = q->last = NULL;
-    w->ready_places &= ~(1u << place);
+    w->ready_queues &= ~(1u << place);
     for (; e; e = next) {
       next = e->next;
       if (e->app != app) lvd_queue_put_at(w, e, place);
@@ -66,8 +66,8 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 /* Has what runs had a turn that is long enough for who is ready at this place, and does not know it? A program that computes
  * does not look. */
 static bool has_had_its_turn(const lvd_worker *w, uint32_t place, uint32_t running) {
-  bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->computes);
-  return !knows && lvd_worker_had_enough(w, place, running);
+  bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->fiber_activation);
+  return !knows && lvd_worker_slice_used(w, place, running);
 }
 
 /* `e` is READY by our doing: its worker must learn it. */
@@ -76,21 +76,21 @@ static void hand_to_worker(lvd_entity *e) {
   lvd_app *app = e->app;
   lvd_worker *owner = &app->rt->worker[lvd_load_relaxed_u32(&e->worker)];
   if (self == owner) {
-    lvd_share_enter(self, app);
+    lvd_app_worker_enter(self, app);
     lvd_queue_put(self, e);
     return;
   }
   lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
   /* From the post on it may run, and end. */
-  uint32_t sleep, level = e->level, place = lvd_place(e);
+  uint32_t sleep, level = e->level, place = lvd_queue_class(e);
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
     lvd_os_wake(&owner->inbox.waiting);
     lvd_inbox_woken(&owner->inbox, sleep);
     if (self) lvd_count(&self->wakes_sent, 1);
   }
-  uint32_t running = lvd_load_relaxed_u32(&owner->running_place);
+  uint32_t running = lvd_load_relaxed_u32(&owner->running_queue);
   if (running && (place >= running || has_had_its_turn(owner, place, running)))
-    lvd_worker_ask_for(owner, place, running);
+    lvd_worker_request_yield_for(owner, place, running);
 }
 
 /* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */
@@ -107,7 +107,7 @@ static bool make_ready(lvd_entity *e) {
   }
 }
 
-bool lvd_entity_rouse(lvd_entity *e) {
+bool lvd_entity_wake_locked(lvd_entity *e) {
   bool woken = make_ready(e);
   if (woken) hand_to_worker(e);
   return woken;
@@ -116,7 +116,7 @@ bool lvd_entity_rouse(lvd_entity *e) {
 /* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew,
  * for another application: it wakes that one, which looks and sleeps again, and locks either
  * gate. */
-LVD_READS_LIVE static lvd_app *app_of(const lvd_entity *e) { return e->app; }
+LVD_RACY_READ static lvd_app *app_of(const lvd_entity *e) { return e->app; }
 
 /* The caller is no activation of the same application, which would keep it alive: so nobody may
  * judge or end it meanwhile. Before it is started there is nothing to wake: its start wakes
@@ -125,20 +125,20 @@ static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
   lvd_os_lock(&app->gate);
   /* Of one that ends only fibers go on, to return. */
   bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
-  bool woken = runs && lvd_entity_rouse(e);
+  bool woken = runs && lvd_entity_wake_locked(e);
   lvd_os_unlock(&app->gate);
   /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
-  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_hooks.app.quiet(app);
+  if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_hooks.app.check_quiescent(app);
   return woken;
 }
 
 bool lvd_entity_wake(lvd_waiter *waiter) {
-  LVD_INSIDE; /* or a queue would be left half linked */
+  LVD_NO_ABANDON; /* or a queue would be left half linked */
   lvd_entity *e = (lvd_entity *)waiter;
   lvd_app *app = app_of(e);
   lvd_worker *self = lvd_this_worker();
   bool outside = !self || self->rt != app->rt || (self->current && self->current->app != app);
-  return outside ? wake_from_outside(e, app) : lvd_entity_rouse(e);
+  return outside ? wake_from_outside(e, app) : lvd_entity_wake_locked(e);
 }
 
 /* ---- parking ------------------------------------------------------------------------------ */
@@ -186,7 +186,7 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
     lvd_store_relaxed_u32(&e->state, LVD_READY);
     return true;
   }
-  if (far) lvd_unsettled_add(w, e);
+  if (far) lvd_pending_park_add(w, e);
   return false;
 }
 
@@ -195,13 +195,13 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 /* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
  * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
-  lvd_assert(target < lvd_all_workers(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
-  lvd_unsettled_remove(w, e);
+  lvd_assert(target < lvd_worker_total(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
+  lvd_pending_park_remove(w, e);
   if (e->is_fiber) lvd_fiber_moves(w, e);
   lvd_worker *to = &e->app->rt->worker[target];
   uint32_t sleep;
   lvd_add_relaxed_u32(&e->app->live, 1);
-  lvd_share_leave(w, e->app);
+  lvd_app_worker_leave(w, e->app);
   lvd_store_relaxed_u32(&e->worker, target);
   e->actor.yield = &to->yield;
   if (lvd_inbox_post(&to->inbox, e->app->rt->slot, e->slot, e->level, &sleep)) {

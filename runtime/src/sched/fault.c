@@ -55,7 +55,7 @@ const char *lvd_app_name_here(void) {
 }
 
 bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t size) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   bool found = false;
   if (!rt || !name || !size) return false;
   lvd_os_lock(&rt->lock);
@@ -77,7 +77,7 @@ LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
   char message[sizeof((lvd_fault *)0)->message];
   if (!w || !w->current || is_bare(w))
     abort(); /* not called from an actor: there is nothing to stop */
-  w->may_abandon = 0;
+  w->abandonable = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
   lvd_os_jump(w->escape);
@@ -100,13 +100,13 @@ void lvd_native_end(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || w->current->is_fiber)
     lvd_native_fail("lvd_native_end was called by what is no actor");
-  w->may_abandon = 0;
+  w->abandonable = 0;
   w->verdict = LVD_DONE; /* activate sees it */
   lvd_os_jump(w->escape);
 }
 
 void lvd_app_fail(lvd_app *app, const char *format, ...) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   char message[sizeof((lvd_fault *)0)->message];
   if (!app) return;
   va_list list;
@@ -130,7 +130,7 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
       "process ends%s%s\n",
       fiber ? "fiber" : "actor", e ? e->name : "", e ? e->app->name : "",
       in_library        ? "the C library"
-      : !w->may_abandon ? "the runtime"
+      : !w->abandonable ? "the runtime"
                         : "a call that a thread has forked",
       *advice ? ": " : "", advice);
   lvd_os_fatal_message(text);
@@ -175,7 +175,7 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
     /* Two ticks in one activation: others should have the worker. Many: it does not end. */
     lvd_entity *e = w->current;
     if (!e) return;
-    lvd_lost_look(w, lvd_os_ticks());
+    lvd_steal_time_update(w, lvd_os_ticks());
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
     uint64_t turn = lvd_load_relaxed_u64(&w->activations);
     if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_turn) {
@@ -191,16 +191,16 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
     const lvd_actor *a = &w->current->actor;
     if (e->is_fiber) {
       lvd_count(&e->app->share[w->index].fiber_ticks, 1);
-      lvd_interrupt_fiber(w, address, at);
+      lvd_preempt_fiber(w, address, at);
       return;
     }
-    lvd_stuck_tick(w);
+    lvd_overrun_tick(w);
     bool ending = lvd_load_relaxed_u32(&w->current->app->phase) != LVD_PHASE_RUNNING;
     uint32_t limit = ending ? LVD_STOP_MS : rt->options.time_limit_ms;
-    if (!limit || lvd_clocked_ms(w) < limit || !w->may_abandon ||
+    if (!limit || lvd_clocked_ms(w) < limit || !w->abandonable ||
         !(a->cls->flags & LVD_CLASS_ABANDONABLE) || a->native)
       return;
-    w->may_abandon = 0;
+    w->abandonable = 0;
     if (!ending) {
       snprintf(text, sizeof text, "an action that has not ended after %u ms of CPU time", limit);
       lvd_fault_record(w->current, LVD_FAULT_TIME, 0, text);
@@ -212,9 +212,9 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
     lvd_exchange_relaxed_u32(&w->yield, 1);
     return;
   case LVD_TRAP_SIGNAL:
-    lvd_stuck_asleep(w, address, at);
-    lvd_interrupt_asleep(w, address, at);
-    lvd_interrupt_knocked(w, address, at);
+    lvd_overrun_blocked(w, address, at);
+    lvd_preempt_blocked(w, address, at);
+    lvd_on_preempt(w, address, at);
     return;
   case LVD_TRAP_ABORT:
     say_abort(w);
@@ -222,7 +222,7 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
   case LVD_TRAP_MEMORY:
     overflow = lvd_fiber_overflows(w, address);
     bool in_library = overflow && lvd_os_in_system_library(at);
-    bool alone = w->may_abandon && !in_library && !is_bare(w);
+    bool alone = w->abandonable && !in_library && !is_bare(w);
     if (overflow && !alone) say_overflow(w, in_library);
     if (!alone) return;
     if (overflow)
@@ -231,15 +231,15 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;
   case LVD_TRAP_ARITHMETIC:
-    if (!w->may_abandon || is_bare(w)) return;
+    if (!w->abandonable || is_bare(w)) return;
     snprintf(text, sizeof text, "division by zero, or its result does not fit");
     break;
   case LVD_TRAP_ILLEGAL:
-    if (!w->may_abandon || is_bare(w)) return;
+    if (!w->abandonable || is_bare(w)) return;
     snprintf(text, sizeof text, "illegal instruction");
     break;
   }
-  w->may_abandon = 0;
+  w->abandonable = 0;
   lvd_fault_record(w->current,
                    overflow                      ? LVD_FAULT_STACK
                    : trap == LVD_TRAP_MEMORY     ? LVD_FAULT_MEMORY

@@ -58,7 +58,7 @@ static inline void begin_without_forks(lvd_worker *w, lvd_entity *e) {
 
 static inline void begin(lvd_worker *w, lvd_entity *e) {
   begin_without_forks(w, e);
-  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_hooks.forks.enter(w, fiber_of(e));
+  if (LVD_UNLIKELY(fiber_of(e)->forks != NULL)) lvd_hooks.forks.resume(w, fiber_of(e));
 }
 
 static void end_sample(lvd_worker *w, lvd_entity *e) {
@@ -74,23 +74,23 @@ static void end_sample(lvd_worker *w, lvd_entity *e) {
 
 /* The switch that is due looks up: what is measured ends before it, or begins after it. */
 static void look_up(lvd_worker *w) {
-  w->turns = w->look;
-  if (w->away) w->away--;
+  w->switches_left = w->look;
+  if (w->loop_countdown) w->loop_countdown--;
   if (w->sampled_at) {
     end_sample(w, w->current);
     /* At odd distances, so that what goes round in a circle is not met at the same place always. */
     w->random = w->random * 1664525u + 1013904223u;
-    w->turns = 1 + (w->random >> 16) % (2 * w->look - 1);
+    w->switches_left = 1 + (w->random >> 16) % (2 * w->look - 1);
   } else if (--w->until_sample == 0) {
     w->until_sample = 1; /* the end of this one says how many */
     w->sampled_at = lvd_os_ticks();
-    w->turns = 1;
+    w->switches_left = 1;
   }
 }
 
 /* Has the loop something to do? Commands and the clock set `yield`. */
 static bool loop_wanted(const lvd_worker *w) {
-  return lvd_worker_wanted(w) || lvd_alarms_next(w) == 1;
+  return lvd_worker_has_requests(w) || lvd_actor_timers_next(w) == 1;
 }
 
 /* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
@@ -102,23 +102,23 @@ static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
 
 /* The next ready entity has begun, if it may follow and the loop has nothing to do. */
 static lvd_fiber *begin_next(lvd_worker *w) {
-  bool looks = --w->turns == 0;
+  bool looks = --w->switches_left == 0;
   if (looks) look_up(w);
-  if (w->ready_places == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
-  if (looks && (w->away == 0 || loop_wanted(w))) return NULL;
+  if (w->ready_queues == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
+  if (looks && (w->loop_countdown == 0 || loop_wanted(w))) return NULL;
   lvd_entity *e = w->ready[lvd_queue_top(w)].first;
-  lvd_worker_turns(w, e->app);
+  lvd_worker_set_current_app(w, e->app);
   if (!may_follow(w, e)) return NULL;
   lvd_queue_take(w);
   begin(w, e);
-  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
-  w->may_abandon = 1;
+  lvd_store_relaxed_u32(&w->running_queue, lvd_queue_class(e) + 1);
+  w->abandonable = 1;
   return fiber_of(e);
 }
 
 /* `f` is about to be left. What it has forked and not joined stays with it. */
 static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
-  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.leave(w, f);
+  if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.suspend(w, f);
 }
 
 /* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
@@ -141,14 +141,14 @@ static void go_home(lvd_worker *w, lvd_fiber *f) {
 static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_app *app = f->entity.app;
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
-  lvd_unsettled_remove(w, &f->entity);
+  lvd_pending_park_remove(w, &f->entity);
   lvd_timer_remove(&w->timers, &f->timer);
   if (f->ends) lvd_hooks.streams.fiber_ends(f, f->outcome);
   lvd_event *end = f->end;
-  if (end) lvd_event_tell(end, (uint32_t)f->outcome);
+  if (end) lvd_event_complete(end, (uint32_t)f->outcome);
   if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else it is the joiner's from here on */
-  lvd_share_ended(w, app);
-  lvd_share_leave(w, app);
+  lvd_app_worker_fiber_ended(w, app);
+  lvd_app_worker_leave(w, app);
 }
 
 /* On the worker's own stack: what has ended is put away here, and the next one follows. */
@@ -176,30 +176,30 @@ LVD_COLD static void abandon(lvd_worker *w, lvd_fiber *f) {
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   if (w->sampled_at) /* a look has asked for it, but then the loop was wanted */
     w->sampled_at = now;
-  else if (--w->turns == 0)
+  else if (--w->switches_left == 0)
     look_up(w);
-  w->away = AWAY_MOST;
-  lvd_store_relaxed_u64(&w->since, now);
-  lvd_store_relaxed_u32(&w->running_place, lvd_place(e) + 1);
+  w->loop_countdown = AWAY_MOST;
+  lvd_store_relaxed_u64(&w->started_at, now);
+  lvd_store_relaxed_u32(&w->running_queue, lvd_queue_class(e) + 1);
   if (LVD_UNLIKELY(fiber_of(e)->left)) {
     lvd_hooks.forks.drop(fiber_of(e));
     abandon(w, fiber_of(e));
   } else {
     begin(w, e);
-    w->may_abandon = 1;
+    w->abandonable = 1;
     if (LVD_UNLIKELY(!lvd_os_try(w->escape, run, w))) {
       lvd_fiber *f = fiber_of(w->current);
-      w->may_abandon = 0;
+      w->abandonable = 0;
       w->current = NULL;
       lvd_os_context_after_jump(&w->home);
       lvd_hooks.forks.abandon(w, f);
       abandon(w, f);
     }
   }
-  w->may_abandon = 0;
-  lvd_store_relaxed_u32(&w->running_place, 0);
+  w->abandonable = 0;
+  lvd_store_relaxed_u32(&w->running_queue, 0);
   uint64_t end = lvd_os_ticks();
-  lvd_count(&w->busy_ticks, lvd_took(w, end));
+  lvd_count(&w->busy_ticks, lvd_activation_ticks(w, end));
   lvd_count(&w->activations, 1);
   return end;
 }
@@ -218,7 +218,7 @@ void lvd_fiber_main(void *argument) {
   lvd_fiber *f = argument;
   f->body(f->argument);
   lvd_worker *w = lvd_this_worker();
-  w->may_abandon = 0;
+  w->abandonable = 0;
   f->ended = true;
   go_home(w, f);
   __builtin_unreachable();
@@ -233,7 +233,7 @@ static lvd_status interrupted(const lvd_fiber *f) {
   if (told) return (lvd_status)told;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
   if (phase == LVD_PHASE_RUNNING) return LVD_OK;
-  return lvd_app_told(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
+  return lvd_app_exit_status(f->entity.app) == LVD_E_DEADLOCK ? LVD_E_DEADLOCK : LVD_E_STOPPED;
 }
 
 bool lvd_fiber_can_go_on(lvd_entity *e) {
@@ -245,7 +245,7 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
 
 bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
 
-bool lvd_entity_stays(const lvd_entity *e) {
+bool lvd_entity_is_pinned(const lvd_entity *e) {
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
   return f && (f->forks || f->interrupted);
 }
@@ -264,14 +264,14 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
     for (uint32_t i = 0; i < f->wants; i++) lvd_want_sleeper(&f->want[i])->sleeps++;
     if (timed) lvd_timer_add(&w->timers, &f->timer);
-    lvd_share_leave(w, e->app);
-    lvd_unsettled_add(w, e);
+    lvd_app_worker_leave(w, e->app);
+    lvd_pending_park_add(w, e);
     if (LVD_UNLIKELY(lvd_os_has_exceptions()))
       leave_with_exceptions(w, f, false);
     else
       leave(w, f);
     w = lvd_this_worker(); /* it may be another one now */
-    w->may_abandon = 0;
+    w->abandonable = 0;
     lvd_timer_remove(&w->timers, &f->timer);
   } else { /* NOTIFIED: something came */
     lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
@@ -284,25 +284,25 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
 static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
                              uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;
-  if (w->ready_places || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
+  if (w->ready_queues || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
     return LVD_E_TIME;
   uint64_t start = lvd_os_ticks(), now = start;
   uint64_t until = start + lvd_os_ns_to_ticks((uint64_t)rt->options.spin_us * 500);
   if (timed && f->timer.deadline < until) until = f->timer.deadline;
   lvd_status status = LVD_E_TIME;
   for (uint32_t looks = 0; now < until; looks++, now = lvd_os_ticks()) {
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
+    for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
     for (uint32_t i = 0; i < count && status == LVD_E_TIME; i++)
       if ((status = lvd_want_look(&want[i])) != LVD_E_TIME) *which = i;
-    if (status != LVD_E_TIME || lvd_worker_wanted(w) || interrupted(f) != LVD_OK) break;
+    if (status != LVD_E_TIME || lvd_worker_has_requests(w) || interrupted(f) != LVD_OK) break;
   }
-  lvd_count(&w->since, lvd_os_ticks() - start);
+  lvd_count(&w->started_at, lvd_os_ticks() - start);
   return status;
 }
 
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   bool timed = timeout_ns >= 0;
   if (timed) f->timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)timeout_ns);
@@ -330,7 +330,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   return status;
 }
 
-void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
+void lvd_fiber_wait_uninterruptible(lvd_fiber *f, lvd_event *e) {
   uint32_t which;
   const lvd_want want = {.event = e};
   f->deaf = true;
@@ -341,13 +341,13 @@ void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e) {
 /* All but the switch to somebody who is as urgent. Where all others of its level have just had a turn, or are promised
  * less, the worker's loop says whose turn it is. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
-  if (!w->turns) w->turns = 1; /* switch_to_next has counted */
-  lvd_leave_if_overdue(w);
-  uint32_t others = w->ready_places >> lvd_place_after(e);
+  if (!w->switches_left) w->switches_left = 1; /* switch_to_next has counted */
+  lvd_exit_if_overdue(w);
+  uint32_t others = w->ready_queues >> lvd_queue_class_yielded(e);
   if (!others && !loop_wanted(w)) return;
-  bool home = w->ready_places >> lvd_place(e) == 0;
+  bool home = w->ready_queues >> lvd_queue_class(e) == 0;
   /* A tick must not take it for one that computes from here on, and give away what is queued: it is. */
-  w->may_abandon = 0;
+  w->abandonable = 0;
   lvd_fence_compiler();
   lvd_store_relaxed_u32(&e->state, LVD_READY);
   if (home)
@@ -368,16 +368,16 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
  * the turn is counted first), and it calls nothing but the switch itself, so that no register is saved
  * for it. */
 static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
-  uint32_t place = lvd_load_relaxed_u32(&w->running_place) - 1;
+  uint32_t place = lvd_load_relaxed_u32(&w->running_queue) - 1;
   lvd_queue *q = &w->ready[place];
-  w->may_abandon = 0; /* whoever interrupts us leaves the queue alone (overrun.c) */
+  w->abandonable = 0; /* whoever interrupts us leaves the queue alone (overrun.c) */
   lvd_fence_compiler();
   lvd_entity *next = q->first;
-  if (LVD_UNLIKELY(--w->turns == 0 || w->ready_places >> place != 1 ||
+  if (LVD_UNLIKELY(--w->switches_left == 0 || w->ready_queues >> place != 1 ||
                    lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
                    lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
                    fiber_of(next)->left || lvd_forks.head != w->fork_base)) {
-    w->may_abandon = 1;
+    w->abandonable = 1;
     return false;
   }
   lvd_store_relaxed_u32(&e->state, LVD_READY);
@@ -388,7 +388,7 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   q->first = next->next;
   begin_without_forks(w, next);
   lvd_fence_compiler();
-  w->may_abandon = 1;
+  w->abandonable = 1;
   lvd_os_context_switch(&fiber_of(e)->context, &fiber_of(next)->context, false);
   return true;
 }
@@ -400,7 +400,7 @@ __attribute__((noinline)) static void yield_with_exceptions(lvd_worker *w, lvd_e
 
 /* The stack is at its end. */
 LVD_COLD static void yield_at_the_end(lvd_worker *w, lvd_entity *e) {
-  lvd_inside_overflows(w);
+  lvd_no_abandon_overflow(w);
   give_way(w, e);
 }
 
@@ -417,10 +417,10 @@ LVD_BARE_STACK void lvd_fiber_yield(void) {
     give_way(w, e);
 }
 
-void lvd_fiber_interrupted(void) {
+void lvd_fiber_preempted(void) {
   lvd_worker *w = lvd_this_worker();
   lvd_fiber *f = fiber_of(w->current);
-  w->may_abandon = 0;
+  w->abandonable = 0;
   lvd_fence_compiler();
   bool forks = lvd_hooks.forks.set_aside(w, f);
   f->interrupted = true;
@@ -440,7 +440,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   uint32_t which;
   if (f) {
     lvd_status status = lvd_fiber_wait(f, NULL, 0, ns < 0 ? 0 : ns, &which);
-    if (status == LVD_E_STOPPED) lvd_leave_if_overdue(lvd_this_worker());
+    if (status == LVD_E_STOPPED) lvd_exit_if_overdue(lvd_this_worker());
     return status == LVD_E_TIME ? LVD_OK : status;
   }
   lvd_hooks.streams.thread_waits();

@@ -100,7 +100,7 @@ void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f);
 uint32_t lvd_fiber_stack(size_t bytes);
 
 /* All its waits return `status` from now on, unless it was cancelled before: once it is woken. */
-void lvd_fiber_tell(const lvd_fiber *f, lvd_status status);
+void lvd_fiber_set_cancelled(const lvd_fiber *f, lvd_status status);
 
 /* ---- fiber.c ------------------------------------------------------------------------------ */
 
@@ -109,7 +109,7 @@ void *lvd_caller(void);
 /* What is first on its stack: its body, and its end. */
 void lvd_fiber_main(void *fiber);
 /* Waits for the event and takes it, whatever else happens meanwhile. */
-void lvd_fiber_wait_through(lvd_fiber *f, lvd_event *e);
+void lvd_fiber_wait_uninterruptible(lvd_fiber *f, lvd_event *e);
 
 static inline lvd_fiber *lvd_fiber_of_timer(lvd_timer *t) {
   return (lvd_fiber *)(void *)((char *)t - offsetof(lvd_fiber, timer));

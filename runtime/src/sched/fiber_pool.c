@@ -30,7 +30,7 @@ typedef struct chunk {
 } chunk;
 
 void lvd_fiber_pool_init(lvd_runtime *rt) {
-  uint32_t share = rt->options.entities / OWN_SHARE / lvd_all_workers(rt);
+  uint32_t share = rt->options.entities / OWN_SHARE / lvd_worker_total(rt);
   rt->own_stacks = share < OWN_MOST ? share : OWN_MOST;
 }
 
@@ -58,7 +58,7 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
     f->low = low;
     f->size_log2 = size_log2;
     f->guard = (uint32_t)guard;
-    f->floor = low + guard + LVD_INSIDE_STACK;
+    f->floor = low + guard + LVD_NO_ABANDON_STACK;
     f->entity.slot = slot;
     f->entity.is_fiber = true;
     f->entity.waiter.wake = lvd_entity_wake;
@@ -158,8 +158,8 @@ void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   give_back(rt, k, first, last);
 }
 
-LVD_READS_LIVE void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *),
-                                    void *argument) {
+LVD_RACY_READ void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *),
+                                   void *argument) {
   for (chunk *c = lvd_load_acquire_ptr(&app->rt->fiber_chunks); c; c = c->next)
     for (uint32_t i = 0; i < c->count; i++) {
       lvd_entity *e = &c->fiber[i]->entity;

@@ -100,13 +100,13 @@ void lvd_fiber_ready(lvd_worker *w, lvd_fiber *f, lvd_app *app, uint32_t level,
   lvd_add_relaxed_u32(&app->fibers, 1);
   lvd_fiber_fill(f, app, w->index, level, body, f);
   copy_name(f->name, "fork");
-  lvd_share_enter_from_outside(w, app);
+  lvd_app_worker_enter_from_outside(w, app);
   lvd_fiber_begin(w, f);
 }
 
 lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
                            const lvd_fiber_options *options, lvd_fiber **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   static const lvd_fiber_options usual;
   const lvd_fiber_options *o = options ? options : &usual;
   uint32_t size_log2 = lvd_fiber_stack(o->stack);
@@ -114,7 +114,7 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
   lvd_runtime *rt = app->rt;
   uint32_t worker = place_of(rt, o);
   if (worker == LVD_NOWHERE) return LVD_E_ARGUMENT;
-  lvd_status status = o->urgent ? lvd_urgent_worker(rt, worker, &worker) : LVD_OK;
+  lvd_status status = o->urgent ? lvd_priority_worker(rt, worker, &worker) : LVD_OK;
   if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
   lvd_fiber *f;
   status = lvd_fiber_take(rt, size_log2, &f);
@@ -131,7 +131,7 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
   }
   lvd_worker *w = lvd_this_worker();
   if (is_inside(w, app) && worker == w->index) {
-    lvd_share_enter(w, app);
+    lvd_app_worker_enter(w, app);
     lvd_fiber_begin(w, f);
   } else {
     lvd_store_release_u32(&f->entity.state, LVD_IDLE);
@@ -141,7 +141,7 @@ lvd_status lvd_fiber_start(lvd_app *app, void (*body)(void *), void *argument,
 }
 
 void lvd_fiber_cancel(lvd_fiber *f) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!f) return;
   lvd_store_relaxed_u32(&f->cancel, LVD_E_CANCELLED);
   lvd_barrier_light(f->entity.app->rt->fenced);
@@ -149,7 +149,7 @@ void lvd_fiber_cancel(lvd_fiber *f) {
 }
 
 /* Its application rests, and the gate is closed: who wakes it afterwards has come through that. */
-void lvd_fiber_tell(const lvd_fiber *f, lvd_status status) {
+void lvd_fiber_set_cancelled(const lvd_fiber *f, lvd_status status) {
   uint32_t nothing = 0;
   lvd_cas_relaxed_u32(f->cancelled, &nothing, (uint32_t)status);
 }

@@ -9,19 +9,19 @@
  * the core, or sleep, and then that clock stands still; so the clock on the wall counts, too. A network that is
  * told to end at once is given none: what a native of it sleeps in is interrupted as soon as the watchdog meets it.
  *
- * No orders: both clocks are the worker's own (lvd_app_share), and that a network was stopped is advice. */
+ * No orders: both clocks are the worker's own (lvd_app_worker_state), and that a network was stopped is advice. */
 #include "no_abandon.h"
 
 /* By the clock on the wall. */
 enum { ENDS_NS = 500000000 };
 
 LVD_NORETURN static void leave(lvd_worker *w) {
-  w->may_abandon = 0;
+  w->abandonable = 0;
   lvd_os_jump(w->escape);
 }
 
 /* Has it had long enough for its end, by the clock on the wall? */
-static bool is_late(lvd_app_share *share) {
+static bool is_late(lvd_app_worker_state *share) {
   uint64_t now = lvd_os_ticks();
   if (!share->ends_since) share->ends_since = now;
   return now - share->ends_since > lvd_os_ns_to_ticks(ENDS_NS);
@@ -30,10 +30,10 @@ static bool is_late(lvd_app_share *share) {
 /* Amid forks no fiber computes for long by itself: when the application has had its time to end here, the next fork
  * of each ends it (deque.c). Beside others it may have little of the core, so that it is not waited for by its
  * own time alone. */
-void lvd_overdue_tick(lvd_worker *w) {
+void lvd_forced_exit_tick(lvd_worker *w) {
   lvd_app *app = w->current->app;
   if (!app->code_to || lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return;
-  lvd_app_share *share = &app->share[w->index];
+  lvd_app_worker_state *share = &app->share[w->index];
   lvd_store_relaxed_u64(&share->end_ticks, is_late(share)
                                                ? LVD_END_TICKS
                                                : lvd_load_relaxed_u64(&share->end_ticks) + 1);
@@ -44,16 +44,16 @@ void lvd_overdue_tick(lvd_worker *w) {
 /* Does a fiber of a C program run that is to end, and has had its time for that? */
 static bool is_past_its_end(const lvd_worker *w) {
   const lvd_entity *e = w->current;
-  if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e)) return false;
+  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_bare(e)) return false;
   lvd_app *app = e->app;
   if (!app->code_to || lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return false;
-  lvd_app_share *share = &app->share[w->index];
+  lvd_app_worker_state *share = &app->share[w->index];
   return lvd_load_relaxed_u64(&share->end_ticks) >= LVD_END_TICKS || is_late(share);
 }
 
 /* Until then it takes turns with others, as before. One that yields again and again may have so little that no tick ever
  * meets it. */
-void lvd_leave_overdue(lvd_worker *w) {
+void lvd_forced_exit_check(lvd_worker *w) {
   if (is_past_its_end(w)) leave(w);
 }
 
@@ -65,14 +65,14 @@ static bool leave_when_back(void *self, const void *sp, const void *at) {
   leave(w);
 }
 
-void lvd_overdue_in_library(lvd_worker *w) {
+void lvd_forced_exit_in_library(lvd_worker *w) {
   if (is_past_its_end(w)) lvd_os_single_step(leave_when_back);
 }
 
 /* A native of a network that was stopped, or what it has forked. Not what an actor prints: that is everybody's output. */
 static bool native_sleeps_past_its_end(const lvd_worker *w) {
   const lvd_entity *e = w->current;
-  if (!e || !w->may_abandon || e->app->code_to) return false;
+  if (!e || !w->abandonable || e->app->code_to) return false;
   return lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING &&
          lvd_load_relaxed_u32(&e->app->stopped) && (e->is_fiber || e->actor.native);
 }
@@ -83,13 +83,13 @@ static bool leave_behind_native(void *self, const void *sp, const void *at) {
   lvd_worker *w = self;
   const lvd_entity *e = w->current;
   (void)sp, (void)at;
-  if (!e || e->is_fiber || !w->may_abandon || !(e->actor.cls->flags & LVD_CLASS_ABANDONABLE))
+  if (!e || e->is_fiber || !w->abandonable || !(e->actor.cls->flags & LVD_CLASS_ABANDONABLE))
     return false;
   if (e->actor.native) return true;
   leave(w);
 }
 
-void lvd_overdue_asleep(lvd_worker *w) {
+void lvd_forced_exit_blocked(lvd_worker *w) {
   if (is_past_its_end(w))
     lvd_os_single_step(leave_when_back);
   else if (native_sleeps_past_its_end(w))

@@ -19,14 +19,14 @@
 enum { STUCK_MS = 100, LASTS_MS = 1000 };
 
 /* The next one that may have something and is not stuck; null: none. */
-lvd_worker *lvd_refuge(const lvd_worker *w) {
+lvd_worker *lvd_find_backup_worker(const lvd_worker *w) {
   lvd_runtime *rt = w->rt;
   for (uint32_t i = 0; i < rt->workers; i++) {
-    uint32_t next = lvd_add_relaxed_u32(&rt->next_refuge, 1) % rt->workers;
+    uint32_t next = lvd_add_relaxed_u32(&rt->next_backup_worker, 1) % rt->workers;
     lvd_worker *to = &rt->worker[next];
-    if (to != w && lvd_load_relaxed_u32(&to->given) && !lvd_worker_is_stuck(to)) return to;
+    if (to != w && lvd_load_relaxed_u32(&to->given) && !lvd_worker_is_overrun(to)) return to;
   }
-  return lvd_relief(w);
+  return lvd_backup_worker(w);
 }
 
 /* What has open forks stays, and who has the core for itself, which keeps to it; what ends is not given to
@@ -34,7 +34,7 @@ lvd_worker *lvd_refuge(const lvd_worker *w) {
 static bool must_stay(const lvd_worker *w, const lvd_entity *e) {
   bool ends = lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING;
   bool alone = lvd_load_relaxed_ptr(&w->alone) == e->app;
-  return lvd_entity_stays(e) || alone || (ends && !e->is_fiber);
+  return lvd_entity_is_pinned(e) || alone || (ends && !e->is_fiber);
 }
 
 /* Who fires for as long itself would only hold up others elsewhere, and be moved to and fro: it waits, unless what
@@ -54,12 +54,12 @@ static bool is_to_be_left(const lvd_entity *e, uint64_t waited_ms) {
 /* What stays is ready here still. */
 static void give_away(lvd_worker *w, uint64_t waited_ms) {
   lvd_entity *stays = NULL, *e;
-  lvd_store_relaxed_u32(&w->left, 0);
+  lvd_store_relaxed_u32(&w->migrate_failed, 0);
   while ((e = lvd_queue_take(w))) {
     bool leaves = is_to_be_left(e, waited_ms);
     bool here = !leaves && (must_stay(w, e) || can_wait(e, waited_ms));
-    lvd_worker *to = here ? NULL : lvd_refuge(w);
-    if (!here && !to) lvd_store_relaxed_u32(&w->left, 1);
+    lvd_worker *to = here ? NULL : lvd_find_backup_worker(w);
+    if (!here && !to) lvd_store_relaxed_u32(&w->migrate_failed, 1);
     if (to) {
       if (leaves) ((lvd_fiber *)e)->left = true;
       lvd_store_relaxed_u32(&e->target, to->index);
@@ -85,39 +85,42 @@ static bool is_amid_switch(const lvd_worker *w, const void *sp, const void *at) 
 /* Gives away what is behind the activation that runs. False: that cannot be now. */
 static bool relieve(lvd_worker *w, uint64_t waited_ms) {
   lvd_runtime *rt = w->rt;
-  if (!w->may_abandon || lvd_is_urgent(rt, w->index)) return false;
-  w->may_abandon = 0;
-  w->relieves = true;
+  if (!w->abandonable || lvd_is_priority_worker(rt, w->index)) return false;
+  w->abandonable = 0;
+  w->in_offload = true;
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
-  lvd_worker_obey(w); /* others wait for an application to end */
-  lvd_alarms_expire(w, lvd_os_ticks());
+  lvd_worker_run_safe_commands(w); /* others wait for an application to end */
+  lvd_actor_timers_expire(w, lvd_os_ticks());
   lvd_inbox_drain(w);
-  lvd_settle(w);
-  bool done = !w->ready_places;
+  lvd_park_barrier(w);
+  bool done = !w->ready_queues;
   if (!done && lvd_os_try_lock(&rt->lock)) {
     give_away(w, waited_ms);
     lvd_os_unlock(&rt->lock);
-    lvd_settle(w); /* nothing of them is here any more */
+    lvd_park_barrier(w); /* nothing of them is here any more */
     done = true;
   }
-  uint64_t left = lvd_alarms_next(w);
-  lvd_store_relaxed_u64(&w->due, left ? lvd_os_ticks() + left : UINT64_MAX);
-  w->relieves = false;
-  w->may_abandon = 1;
+  uint64_t left = lvd_actor_timers_next(w);
+  lvd_store_relaxed_u64(&w->next_due, left ? lvd_os_ticks() + left : UINT64_MAX);
+  w->in_offload = false;
+  w->abandonable = 1;
   return done;
 }
 
 /* So many ticks in the same activation are not amid a switch. */
-void lvd_stuck_tick(lvd_worker *w) {
+void lvd_overrun_tick(lvd_worker *w) {
   uint64_t waited_ms = lvd_clocked_ms(w);
   if (waited_ms >= STUCK_MS) relieve(w, waited_ms);
 }
 
-void lvd_stuck_asleep(lvd_worker *w, const void *sp, const void *at) {
+void lvd_overrun_blocked(lvd_worker *w, const void *sp, const void *at) {
   lvd_entity *e = w->current;
-  if (lvd_load_relaxed_u64(&w->sleeper) != lvd_load_relaxed_u64(&w->activations) + 1 || !e) return;
+  if (lvd_load_relaxed_u64(&w->blocked_activation) != lvd_load_relaxed_u64(&w->activations) + 1 ||
+      !e)
+    return;
   /* From now on its sleep is told as time that it takes. */
   lvd_store_relaxed_u64(&e->clocked, lvd_load_relaxed_u64(&e->activations) + 1);
-  if (!is_amid_switch(w, sp, at) && relieve(w, LASTS_MS)) lvd_store_relaxed_u64(&w->sleeper, 0);
-  lvd_overdue_asleep(w);
+  if (!is_amid_switch(w, sp, at) && relieve(w, LASTS_MS))
+    lvd_store_relaxed_u64(&w->blocked_activation, 0);
+  lvd_forced_exit_blocked(w);
 }

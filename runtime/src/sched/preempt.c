@@ -28,18 +28,19 @@ enum { FRAME = 16384 };
 
 /* Is the time there that somebody here waits for, or of settling (park_barrier.c)? Only the worker's loop sees to either. */
 static bool is_due(const lvd_worker *w) {
-  return lvd_alarms_next(w) == 1 || lvd_settle_is_due(w, lvd_os_ticks());
+  return lvd_actor_timers_next(w) == 1 || lvd_park_barrier_is_due(w, lvd_os_ticks());
 }
 
 /* Waits somebody, or something is to be done with it? */
 static bool is_wanted(const lvd_worker *w) {
-  return w->ready_places || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
+  return w->ready_queues || lvd_load_relaxed_ptr(&w->commands) || lvd_inbox_pending(&w->inbox) ||
          lvd_load_relaxed_u32(&w->current->app->paused) || is_due(w);
 }
 
 /* Does somebody wait who has not just had a turn, or may do? */
 static bool is_behind(const lvd_worker *w) {
-  return w->ready_places >> lvd_place(w->current) || lvd_inbox_pending(&w->inbox) || is_due(w);
+  return w->ready_queues >> lvd_queue_class(w->current) || lvd_inbox_pending(&w->inbox) ||
+         is_due(w);
 }
 
 /* Is there room for being suspended on the fiber's stack? A relief takes nobody's turns. */
@@ -50,9 +51,9 @@ static bool can_be_suspended(const lvd_worker *w, const void *sp) {
 /* Does a fiber of a C program run that is paused? */
 static bool is_to_pause(const lvd_worker *w) {
   const lvd_entity *e = w->current;
-  return e && e->is_fiber && w->may_abandon && !lvd_fiber_is_bare(e) && e->app->code_to &&
+  return e && e->is_fiber && w->abandonable && !lvd_fiber_is_bare(e) && e->app->code_to &&
          lvd_load_relaxed_u32(&e->app->phase) == LVD_PHASE_RUNNING &&
-         lvd_load_relaxed_u32(&e->app->paused) & LVD_HOLD_ALL;
+         lvd_load_relaxed_u32(&e->app->paused) & LVD_PAUSE_ALL;
 }
 
 /* What it has called comes to its end first, a library with what it has locked. */
@@ -60,14 +61,14 @@ static bool suspend_when_back(void *self, const void *sp, const void *at) {
   lvd_worker *w = self;
   if (!is_to_pause(w)) return false;
   if (!lvd_in_code_of_its_own(w, sp, at)) return true;
-  if (can_be_suspended(w, sp)) lvd_os_inject_call(lvd_fiber_interrupted);
+  if (can_be_suspended(w, sp)) lvd_os_inject_call(lvd_fiber_preempted);
   return false;
 }
 
-void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at) {
+void lvd_preempt_blocked(lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
   if (!e || !lvd_load_relaxed_u32(&e->app->paused)) {
-    lvd_store_relaxed_ptr(&w->halts, NULL); /* it has been resumed, or is away */
+    lvd_store_relaxed_ptr(&w->pausing_app, NULL); /* it has been resumed, or is away */
     return;
   }
   /* It may just have come back. */
@@ -78,33 +79,33 @@ void lvd_interrupt_asleep(lvd_worker *w, const void *sp, const void *at) {
  * while it is followed, so it is let go on for some ticks between. */
 static void in_library(lvd_worker *w, const void *sp) {
   enum { EVERY = 8 };
-  lvd_stuck_tick(w);
+  lvd_overrun_tick(w);
   if (w->clock_ticks % EVERY || !lvd_on_stack_of_fiber(w, sp)) return;
-  lvd_overdue_in_library(w);
+  lvd_forced_exit_in_library(w);
   if (is_to_pause(w)) lvd_os_single_step_after_syscall(suspend_when_back);
 }
 
 /* Its activation's number, for who knocks. */
 static void note_computing(lvd_worker *w) {
-  lvd_store_relaxed_u64(&w->computes, lvd_load_relaxed_u64(&w->activations) + 1);
+  lvd_store_relaxed_u64(&w->fiber_activation, lvd_load_relaxed_u64(&w->activations) + 1);
 }
 
 /* Who came before that was noted has not knocked. */
 static void suspended(void) {
   lvd_worker *w;
   do {
-    lvd_fiber_interrupted();
+    lvd_fiber_preempted();
     w = lvd_this_worker();
     note_computing(w);
   } while (lvd_load_relaxed_u32(&w->yield) && is_wanted(w));
 }
 
-void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
+void lvd_preempt_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
   const lvd_app *app = w->current->app;
-  lvd_overdue_tick(w);
+  lvd_forced_exit_tick(w);
   if (!f->bare && !app->code_to && app->net->actors) { /* of a native's forks */
-    lvd_stuck_tick(w);
+    lvd_overrun_tick(w);
     return;
   }
   if (f->bare || !app->code_to || (!w->clock_ticks && !is_behind(w))) return;
@@ -112,30 +113,30 @@ void lvd_interrupt_fiber(lvd_worker *w, const void *sp, const void *at) {
     in_library(w, sp);
     return;
   }
-  lvd_leave_overdue(w);
+  lvd_forced_exit_check(w);
   if (!can_be_suspended(w, sp))
-    lvd_stuck_tick(w);
+    lvd_overrun_tick(w);
   else if (is_wanted(w))
     lvd_os_inject_call(suspended);
   else
     note_computing(w);
 }
 
-void lvd_interrupt_knock(lvd_worker *w) {
-  uint64_t computes = lvd_load_relaxed_u64(&w->computes);
+void lvd_send_preempt(lvd_worker *w) {
+  uint64_t computes = lvd_load_relaxed_u64(&w->fiber_activation);
   if (!computes) return;
   bool still = computes == lvd_load_relaxed_u64(&w->activations) + 1;
-  if (!lvd_cas_relaxed_u64(&w->computes, &computes, 0) || !still) return;
+  if (!lvd_cas_relaxed_u64(&w->fiber_activation, &computes, 0) || !still) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   int error = errno; /* the waker's */
   if (number && !lvd_os_thread_is_blocked(number)) lvd_os_thread_signal(number);
   errno = error;
 }
 
-void lvd_interrupt_knocked(lvd_worker *w, const void *sp, const void *at) {
+void lvd_on_preempt(lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
-  if (!e || !e->is_fiber || !w->may_abandon || lvd_fiber_is_bare(e) || !e->app->code_to) return;
+  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_bare(e) || !e->app->code_to) return;
   if (!lvd_load_relaxed_u32(&w->yield) || !lvd_in_code_of_its_own(w, sp, at)) return;
-  lvd_leave_overdue(w);
+  lvd_forced_exit_check(w);
   if (can_be_suspended(w, sp) && is_wanted(w)) lvd_os_inject_call(suspended);
 }

@@ -25,7 +25,7 @@ lvd_status lvd_worker_begin(lvd_runtime *rt, uint32_t index, char mark) {
   return status;
 }
 
-lvd_status lvd_urgent_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
+lvd_status lvd_priority_worker(lvd_runtime *rt, uint32_t worker, uint32_t *urgent) {
   *urgent = rt->workers + worker;
   return lvd_worker_begin(rt, *urgent, '!');
 }

@@ -11,42 +11,42 @@
 #include <string.h>
 
 /* Of its state: `count` bytes for `offset`. */
-struct lvd_heritage_part {
+struct lvd_restored_state_part {
   uint32_t offset, count;
 };
 
-typedef struct lvd_heritage {
+typedef struct lvd_restored_state {
   bool over;      /* the one before it had come to its own end */
   uint32_t parts; /* one after the other in `bytes` */
-  struct lvd_heritage_part *part;
+  struct lvd_restored_state_part *part;
   unsigned char *bytes;
-} lvd_heritage;
+} lvd_restored_state;
 
 /* Strings live as long as the application, as those that it puts together itself. */
-typedef struct lvd_texts {
-  struct lvd_texts *next;
+typedef struct lvd_inherited_strings {
+  struct lvd_inherited_strings *next;
   char text[];
-} lvd_texts;
+} lvd_inherited_strings;
 
-static inline void lvd_texts_free(lvd_texts *t) {
-  for (lvd_texts *next; t; t = next) {
+static inline void lvd_inherited_strings_free(lvd_inherited_strings *t) {
+  for (lvd_inherited_strings *next; t; t = next) {
     next = t->next;
     free(t);
   }
 }
 
-static inline void lvd_heritage_leave(lvd_entity *e) {
-  LVD_INSIDE; /* the C library's locks */
-  lvd_heritage *h = e->heritage;
+static inline void lvd_restored_state_leave(lvd_entity *e) {
+  LVD_NO_ABANDON; /* the C library's locks */
+  lvd_restored_state *h = e->heritage;
   e->heritage = NULL;
   free(h);
 }
 
 /* Before an actor first runs, where it may be abandoned. False: it has no more to do. */
-static inline bool lvd_actor_begins(lvd_entity *e) {
-  lvd_heritage *h = e->heritage;
+static inline bool lvd_actor_init(lvd_entity *e) {
+  lvd_restored_state *h = e->heritage;
   if (h && h->over) return false;
-  e->begun = true;
+  e->initialised = true;
   if (e->actor.cls->init) e->actor.cls->init(&e->actor);
   if (!h) return true;
   const unsigned char *from = h->bytes;
@@ -54,7 +54,7 @@ static inline bool lvd_actor_begins(lvd_entity *e) {
     memcpy((unsigned char *)e->actor.state + h->part[i].offset, from, h->part[i].count);
     from += h->part[i].count;
   }
-  lvd_heritage_leave(e);
+  lvd_restored_state_leave(e);
   return true;
 }
 

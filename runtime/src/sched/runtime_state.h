@@ -17,16 +17,16 @@ struct lvd_runtime {
   bool one_core;       /* that this process may use */
   bool fenced;
   lvd_a32 links;        /* to what may be on another core: processes, second processors */
-  lvd_a32 awaited;      /* how many wait for a turn of some worker (lvd_app_still) */
+  lvd_a32 awaited;      /* how many wait for a turn of some worker (lvd_app_wait_inactive) */
   lvd_command *command; /* one for each worker: of who takes a core, or ends the runtime */
   lvd_os_mutex lock;    /* the list of applications, the running set */
   lvd_app *apps;
   uint64_t loads;             /* applications that were loaded */
   uint32_t given_count;       /* workers in the running set */
-  struct lvd_keeper *keepers; /* under pool_lock: usually one (app_reaper.c) */
-  lvd_a32 keepers_idle;
-  lvd_a32 keeper_work; /* bumped when an application begins to end; the keeper sleeps on it */
-  lvd_a32 keeper_ending;
+  struct lvd_reaper *keepers; /* under pool_lock: usually one (app_reaper.c) */
+  lvd_a32 reapers_idle;
+  lvd_a32 reaper_work; /* bumped when an application begins to end; the keeper sleeps on it */
+  lvd_a32 reaper_ending;
   struct lvd_watchdog *watchdog;
   lvd_a32 awake; /* workers, by twos (watchdog.c) */
   /* What lies ready to be used again (app.c, fiber_pool.c). */
@@ -38,14 +38,14 @@ struct lvd_runtime {
   uint32_t fiber_hint;        /* as slot_hint, for fibers */
   uint32_t own_stacks;        /* that a worker keeps of one size */
   struct lvd_helper *helpers; /* threads for calls that block (blocking_pool.c) ... */
-  struct lvd_call_out *calls_first, *calls_last; /* ... and calls that wait for one */
+  struct lvd_blocking_request *calls_first, *calls_last; /* ... and calls that wait for one */
   uint32_t helper_count;
   lvd_os_poller *poller; /* who waits for descriptors, and the thread that does */
   lvd_os_thread *poller_thread;
-  struct lvd_call_out *watched[LVD_WATCHED]; /* by descriptor */
-  lvd_a32 next_refuge;                       /* where what is behind a stuck worker goes */
-  lvd_a32 next_place;                        /* where the next fiber that may be anywhere goes */
-  lvd_aptr forks;                            /* null until the first fork (fork_thread.c) */
+  struct lvd_blocking_request *watched[LVD_WATCHED]; /* by descriptor */
+  lvd_a32 next_backup_worker;                        /* where what is behind a stuck worker goes */
+  lvd_a32 next_place; /* where the next fiber that may be anywhere goes */
+  lvd_aptr forks;     /* null until the first fork (fork_thread.c) */
   lvd_runtime *next_runtime;
 };
 
@@ -55,7 +55,7 @@ static inline bool lvd_core_is_for(const lvd_worker *w, const lvd_app *app) {
 }
 
 /* Still in the activation in which its clock said that it is (overrun.c)? */
-static inline bool lvd_worker_is_stuck(const lvd_worker *w) {
+static inline bool lvd_worker_is_overrun(const lvd_worker *w) {
   return lvd_load_relaxed_u64(&w->stuck) == lvd_load_relaxed_u64(&w->activations) + 1;
 }
 
@@ -65,28 +65,28 @@ static inline uint64_t lvd_clocked_ms(const lvd_worker *w) {
 }
 
 /* Workers, with the urgent ones and the reliefs. */
-static inline uint32_t lvd_all_workers(const lvd_runtime *rt) {
+static inline uint32_t lvd_worker_total(const lvd_runtime *rt) {
   return (rt->relieved ? 3 : 2) * rt->workers;
 }
-static inline bool lvd_is_urgent(const lvd_runtime *rt, uint32_t index) {
+static inline bool lvd_is_priority_worker(const lvd_runtime *rt, uint32_t index) {
   return index >= rt->workers && index < 2 * rt->workers;
 }
 
 /* What a worker has slept, in one word, so that who reads it sees the sleep that goes on, too: twice the
  * ticks; while it sleeps, 1 and twice what they were, less the time when it fell asleep. Clocks of two
  * cores differ a little, and so may what one reads from what another has read before. */
-static inline uint64_t lvd_slept(const lvd_worker *w) {
+static inline uint64_t lvd_worker_slept_ticks(const lvd_worker *w) {
   uint64_t word = lvd_load_relaxed_u64(&w->slept);
   uint64_t half = word >> 1 | (word & UINT64_C(1) << 63); /* with its sign */
   uint64_t ticks = word & 1 ? half + lvd_os_ticks() : half;
   return ticks >> 63 ? 0 : ticks; /* on another core it is a little earlier */
 }
-static inline void lvd_falls_asleep(lvd_worker *w) {
+static inline void lvd_worker_sleep_begin(lvd_worker *w) {
   uint64_t from = (lvd_load_relaxed_u64(&w->slept) >> 1) - lvd_os_ticks();
   lvd_store_relaxed_u64(&w->slept, from << 1 | 1);
 }
-static inline void lvd_wakes_up(lvd_worker *w) {
-  lvd_store_relaxed_u64(&w->slept, lvd_slept(w) << 1);
+static inline void lvd_worker_sleep_end(lvd_worker *w) {
+  lvd_store_relaxed_u64(&w->slept, lvd_worker_slept_ticks(w) << 1);
 }
 
 /* How long the activation of `e` that runs has taken; 0: none does, or it began a moment ago (counters.c). */
@@ -95,11 +95,11 @@ uint64_t lvd_runs_ns(const lvd_entity *e);
 /* Where a runtime is to have a real-time priority, all that runs code of applications has it, in turns where it
  * shares a core; what is urgent goes before that, and before both who serves the workers: what runs nobody's code
  * and must have its turn whatever they compute. */
-typedef enum lvd_above { LVD_ABOVE_NOBODY, LVD_ABOVE_URGENT, LVD_ABOVE_SERVES } lvd_above;
-_Static_assert(LVD_REALTIME_MOST + LVD_ABOVE_SERVES == 99, "the system has priorities 1 to 99");
+typedef enum lvd_prio_class { LVD_PRIO_APP, LVD_PRIO_URGENT, LVD_PRIO_SERVICE } lvd_prio_class;
+_Static_assert(LVD_REALTIME_MOST + LVD_PRIO_SERVICE == 99, "the system has priorities 1 to 99");
 
 /* That the system allows it was found out before there were workers (lvd_runtime_create). */
-static inline void lvd_take_priority(const lvd_runtime *rt, lvd_above above) {
+static inline void lvd_take_priority(const lvd_runtime *rt, lvd_prio_class above) {
   uint32_t least = rt->options.realtime;
   if (least) lvd_os_thread_set_realtime(least + (uint32_t)above);
 }

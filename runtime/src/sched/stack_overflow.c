@@ -38,13 +38,13 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
 
 /* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
  * its own. */
-LVD_BARE_STACK void lvd_inside_overflows(lvd_worker *w) {
+LVD_BARE_STACK void lvd_no_abandon_overflow(lvd_worker *w) {
   lvd_entity *e = w->current;
   if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* its faults are the program's */
 #ifndef __SANITIZE_THREAD__                                /* which takes the traps for itself */
   *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
 #endif
-  w->may_abandon = 0;
+  w->abandonable = 0;
   char text[sizeof((lvd_fault *)0)->message];
   lvd_stack_text(e, text, sizeof text);
   lvd_fault_record(e, LVD_FAULT_STACK, 0, text);

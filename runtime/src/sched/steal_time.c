@@ -37,15 +37,15 @@ enum {
 
 /* What is missing to the CPU time `cpu` at `now`, since the last look. */
 static uint64_t missing_ns(const lvd_worker *w, uint64_t awake, uint64_t cpu_ns) {
-  uint64_t from = lvd_load_relaxed_u64(&w->lost.awake);
+  uint64_t from = lvd_load_relaxed_u64(&w->steal.awake);
   uint64_t went = awake > from ? lvd_os_ticks_to_ns(awake - from) : 0;
-  uint64_t computed = cpu_ns - lvd_load_relaxed_u64(&w->lost.cpu_ns);
+  uint64_t computed = cpu_ns - lvd_load_relaxed_u64(&w->steal.cpu_ns);
   return went > computed ? went - computed : 0;
 }
 
 /* As much of it as the thread of worker `w` was ready, and was not let in, as far as is known. */
 static uint64_t lost_of(const lvd_worker *w, uint64_t missing, uint64_t waited_ns) {
-  uint64_t before = lvd_load_relaxed_u64(&w->lost.waited_ns);
+  uint64_t before = lvd_load_relaxed_u64(&w->steal.waited_ns);
   uint64_t most = waited_ns > before ? waited_ns - before : 0;
   return lvd_os_ns_to_ticks(missing < most ? missing : most);
 }
@@ -57,15 +57,15 @@ static uint64_t waited_ns(const lvd_worker *w) {
 
 /* Of the worker itself. */
 static bool is_awake_since(const lvd_worker *w) {
-  return w->lost.by_sleeps && lvd_os_thread_voluntary_switches() == w->lost.sleeps;
+  return w->steal.by_sleeps && lvd_os_thread_voluntary_switches() == w->steal.sleeps;
 }
 
 /* The worker itself looks. */
 static uint64_t missing_until(lvd_worker *w, uint64_t now) {
-  uint64_t awake = now - lvd_slept(w), cpu = lvd_os_thread_cpu_ns();
+  uint64_t awake = now - lvd_worker_slept_ticks(w), cpu = lvd_os_thread_cpu_ns();
   uint64_t missing = missing_ns(w, awake, cpu);
-  lvd_store_relaxed_u64(&w->lost.awake, awake);
-  lvd_store_relaxed_u64(&w->lost.cpu_ns, cpu);
+  lvd_store_relaxed_u64(&w->steal.awake, awake);
+  lvd_store_relaxed_u64(&w->steal.cpu_ns, cpu);
   return missing;
 }
 
@@ -76,50 +76,50 @@ static bool counts_sleeps(void) {
   return lvd_os_thread_voluntary_switches() > before;
 }
 
-void lvd_lost_begin(lvd_worker *w) {
-  w->lost.least = lvd_os_ns_to_ticks(LONG_NS);
+void lvd_steal_time_init(lvd_worker *w) {
+  w->steal.least = lvd_os_ns_to_ticks(LONG_NS);
   bool tells = lvd_os_thread_run_delay_ns(lvd_load_relaxed_u32(&w->number)) != UINT64_MAX;
-  w->lost.by_sleeps = !tells && counts_sleeps();
-  w->lost.lasts = w->lost.by_sleeps ? 0 : lvd_os_ns_to_ticks(LASTS_NS);
-  lvd_store_relaxed_u32(&w->lost.clock, (uint32_t)lvd_os_thread_cpu_clock());
-  lvd_lost_forget(w, lvd_os_ticks());
+  w->steal.by_sleeps = !tells && counts_sleeps();
+  w->steal.lasts = w->steal.by_sleeps ? 0 : lvd_os_ns_to_ticks(LASTS_NS);
+  lvd_store_relaxed_u32(&w->steal.clock, (uint32_t)lvd_os_thread_cpu_clock());
+  lvd_steal_time_reset(w, lvd_os_ticks());
 }
 
 static void remember(lvd_worker *w, uint64_t now, uint64_t waited) {
-  lvd_store_relaxed_u64(&w->lost.waited_ns, waited);
-  w->lost.known = now;
-  if (w->lost.by_sleeps) w->lost.sleeps = lvd_os_thread_voluntary_switches();
+  lvd_store_relaxed_u64(&w->steal.waited_ns, waited);
+  w->steal.known = now;
+  if (w->steal.by_sleeps) w->steal.sleeps = lvd_os_thread_voluntary_switches();
 }
 
-void lvd_lost_forget(lvd_worker *w, uint64_t now) {
+void lvd_steal_time_reset(lvd_worker *w, uint64_t now) {
   missing_until(w, now);
   remember(w, now, waited_ns(w));
 }
 
-void lvd_lost_look(lvd_worker *w, uint64_t now) {
+void lvd_steal_time_update(lvd_worker *w, uint64_t now) {
   uint64_t missing = missing_until(w, now);
   if (missing < LEAST_NS) return;
   uint64_t waited = waited_ns(w), lost = lost_of(w, missing, waited);
   if (is_awake_since(w)) lost = lvd_os_ns_to_ticks(missing);
   remember(w, now, waited);
-  uint64_t since = lvd_load_relaxed_u64(&w->since), took = now > since ? now - since : 0;
+  uint64_t since = lvd_load_relaxed_u64(&w->started_at), took = now > since ? now - since : 0;
   if (lost > took) lost = took;
-  lvd_store_relaxed_u64(&w->since, since + lost);
-  lvd_count(&w->lost_ticks, lost);
+  lvd_store_relaxed_u64(&w->started_at, since + lost);
+  lvd_count(&w->steal_ticks, lost);
   uint64_t turn = lvd_load_relaxed_u64(&w->activations);
-  lvd_store_relaxed_u64(&w->lost.of_it, lvd_lost_before(w, turn) + lost);
-  lvd_store_relaxed_u64(&w->lost.turn, turn);
+  lvd_store_relaxed_u64(&w->steal.of_it, lvd_steal_time_before(w, turn) + lost);
+  lvd_store_relaxed_u64(&w->steal.turn, turn);
 }
 
-uint64_t lvd_lost_before(const lvd_worker *w, uint64_t activation) {
-  bool is_it = lvd_load_relaxed_u64(&w->lost.turn) == activation;
-  return is_it ? lvd_load_relaxed_u64(&w->lost.of_it) : 0;
+uint64_t lvd_steal_time_before(const lvd_worker *w, uint64_t activation) {
+  bool is_it = lvd_load_relaxed_u64(&w->steal.turn) == activation;
+  return is_it ? lvd_load_relaxed_u64(&w->steal.of_it) : 0;
 }
 
-uint64_t lvd_lost_meanwhile(const lvd_worker *w, uint64_t now) {
-  uint32_t clock = lvd_load_relaxed_u32(&w->lost.clock);
+uint64_t lvd_steal_time_pending(const lvd_worker *w, uint64_t now) {
+  uint32_t clock = lvd_load_relaxed_u32(&w->steal.clock);
   uint64_t cpu = lvd_os_cpu_clock_ns((int)clock);
-  uint64_t missing = cpu ? missing_ns(w, now - lvd_slept(w), cpu) : 0;
+  uint64_t missing = cpu ? missing_ns(w, now - lvd_worker_slept_ticks(w), cpu) : 0;
   if (missing < LEAST_NS) return 0;
   /* What a thread waits for a core now the system adds when it has that: of one that does not sleep all is lost, and not told
    * as time that it takes, which would have to be taken back. */

@@ -105,7 +105,7 @@ void lvd_event_init(lvd_event *e) {
 }
 
 lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   uint64_t none = 0;
   if (!lvd_cas_release_u64(&e->word, &none, (uint64_t)1 << 32 | data)) return LVD_E_STATE;
   lvd_barrier_light(e->fenced);
@@ -113,8 +113,8 @@ lvd_status lvd_event_set(lvd_event *e, uint32_t data) {
   return LVD_OK;
 }
 
-void lvd_event_tell(lvd_event *e, uint32_t data) {
-  LVD_INSIDE;
+void lvd_event_complete(lvd_event *e, uint32_t data) {
+  LVD_NO_ABANDON;
   lvd_store_release_u64(&e->word, (uint64_t)1 << 32 | data);
   lvd_barrier_light(e->fenced);
   if (lvd_load_relaxed_u32(&e->armed)) e->sleeper.waiter.wake(&e->sleeper.waiter);

@@ -54,7 +54,7 @@ struct lvd_watchdog {
 /* ---- workers -------------------------------------------------------------------------------- */
 
 /* The urgent one of a core sleeps most of the time and gives nothing away. */
-static bool is_watched(const lvd_worker *w) { return !lvd_is_urgent(w->rt, w->index); }
+static bool is_watched(const lvd_worker *w) { return !lvd_is_priority_worker(w->rt, w->index); }
 
 void lvd_watchdog_begin(lvd_worker *w) {
   lvd_store_relaxed_u32(&w->number, lvd_os_thread_id());
@@ -82,17 +82,17 @@ static bool is_to_end(const lvd_app *app) {
 }
 
 /* All at the same time, wherever it runs. */
-void lvd_watchdog_hurry(lvd_app *app) {
+void lvd_watchdog_expect_exit(lvd_app *app) {
   if (!is_to_end(app)) return;
-  for (uint32_t i = 0; i < lvd_all_workers(app->rt); i++) {
+  for (uint32_t i = 0; i < lvd_worker_total(app->rt); i++) {
     lvd_worker *w = &app->rt->worker[i];
-    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_ptr(&w->ends, app);
+    if (lvd_load_relaxed_ptr(&w->running) == app) lvd_store_relaxed_ptr(&w->exiting_app, app);
   }
 }
 
-void lvd_watchdog_halt(lvd_worker *w, lvd_app *app) {
-  if (lvd_app_is_program(app) && lvd_load_relaxed_u32(&app->paused) & LVD_HOLD_ALL)
-    lvd_store_relaxed_ptr(&w->halts, app);
+void lvd_watchdog_expect_pause(lvd_worker *w, lvd_app *app) {
+  if (lvd_app_is_program(app) && lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_ALL)
+    lvd_store_relaxed_ptr(&w->pausing_app, app);
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */
@@ -101,8 +101,8 @@ void lvd_watchdog_halt(lvd_worker *w, lvd_app *app) {
  * away all that may be, unless there was nobody for it. */
 static bool has_more(lvd_worker *w) {
   return lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands) ||
-         lvd_load_relaxed_u64(&w->due) <= lvd_os_ticks() ||
-         (lvd_load_relaxed_u32(&w->left) && lvd_refuge(w));
+         lvd_load_relaxed_u64(&w->next_due) <= lvd_os_ticks() ||
+         (lvd_load_relaxed_u32(&w->migrate_failed) && lvd_find_backup_worker(w));
 }
 
 /* Does it wait for its core's lease, or has it since what was last seen? What it has waited is no time of its
@@ -116,7 +116,7 @@ static bool waits_for_core(const lvd_worker *w, seen *s) {
 }
 
 static void look(lvd_worker *w, seen *s, uint64_t now) {
-  bool runs = lvd_load_relaxed_u32(&w->running_place) != 0;
+  bool runs = lvd_load_relaxed_u32(&w->running_queue) != 0;
   uint64_t activation = runs ? lvd_load_relaxed_u64(&w->activations) + 1 : 0;
   bool waits = waits_for_core(w, s);
   if (activation != s->activation) {
@@ -125,19 +125,19 @@ static void look(lvd_worker *w, seen *s, uint64_t now) {
     s->asked = false;
   }
   if (!activation || now < s->since_ns + LASTS_NS) return;
-  lvd_relief_needed(w);
-  bool relieved = s->asked && lvd_load_relaxed_u64(&w->sleeper) == 0;
+  lvd_backup_worker_request(w);
+  bool relieved = s->asked && lvd_load_relaxed_u64(&w->blocked_activation) == 0;
   const lvd_app *running = lvd_load_relaxed_ptr(&w->running);
-  const lvd_app *ends = lvd_load_relaxed_ptr(&w->ends);
-  lvd_store_relaxed_ptr(&w->ends, NULL); /* the keeper says it again */
+  const lvd_app *ends = lvd_load_relaxed_ptr(&w->exiting_app);
+  lvd_store_relaxed_ptr(&w->exiting_app, NULL); /* the keeper says it again */
   if (ends != running) ends = NULL;
-  bool halts = running && running == lvd_load_relaxed_ptr(&w->halts);
+  bool halts = running && running == lvd_load_relaxed_ptr(&w->pausing_app);
   if (relieved && !has_more(w) && !ends && !halts) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   if (!number || waits || !lvd_os_thread_is_blocked(number)) return; /* its own clock goes */
   if (waits_for_core(w, s)) return;
   s->asked = true;
-  lvd_store_relaxed_u64(&w->sleeper, activation);
+  lvd_store_relaxed_u64(&w->blocked_activation, activation);
   lvd_os_thread_signal(number);
 }
 
@@ -145,7 +145,7 @@ static void watch(void *runtime) {
   lvd_runtime *rt = runtime;
   struct lvd_watchdog *dog = rt->watchdog;
   uint32_t idle = 0;
-  lvd_take_priority(rt, LVD_ABOVE_SERVES);
+  lvd_take_priority(rt, LVD_PRIO_SERVICE);
   while (!lvd_load_relaxed_u32(&dog->ends)) {
     idle = lvd_load_relaxed_u32(&rt->awake) ? 0 : idle + 1;
     uint32_t none = 0;
@@ -155,8 +155,8 @@ static void watch(void *runtime) {
       if (rt->options.awake) rt->options.awake(rt->options.argument);
     }
     uint64_t now = lvd_os_now_ns();
-    for (uint32_t i = 0; i < lvd_all_workers(rt); i++)
-      if (!lvd_is_urgent(rt, i) && rt->worker[i].rt) /* a relief begins by our doing */
+    for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
+      if (!lvd_is_priority_worker(rt, i) && rt->worker[i].rt) /* a relief begins by our doing */
         look(&rt->worker[i], &dog->worker[i], now);
     lvd_os_wait(&dog->ends, 0, LOOK_NS);
   }
@@ -171,7 +171,7 @@ bool lvd_runtime_rests(const lvd_runtime *rt) { return lvd_load_relaxed_u32(&rt-
 /* With one worker, too: there is nobody to give anything to, but who waits for the worker to have done with an
  * application, which is to end or to pause, is answered, and what sleeps there past its end is ended. */
 lvd_status lvd_watchdog_start(lvd_runtime *rt) {
-  rt->watchdog = calloc(1, sizeof *rt->watchdog + lvd_all_workers(rt) * sizeof(seen));
+  rt->watchdog = calloc(1, sizeof *rt->watchdog + lvd_worker_total(rt) * sizeof(seen));
   if (!rt->watchdog) return LVD_E_MEMORY;
   return lvd_os_thread_start(&rt->watchdog->thread, -1, "levada/watchdog", watch, rt);
 }

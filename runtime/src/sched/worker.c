@@ -8,11 +8,11 @@
  *
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
- *                                     -> lvd_worker_obey: exchange_acquire    the same
+ *                                     -> lvd_worker_run_safe_commands: exchange_acquire    the same
  *   done:    store_release            -> lvd_command_done: load_acquire       what it did
- *   turn:    store_release running, turn -> lvd_app_still: load_acquire       what ran before
+ *   turn:    store_release running, turn -> lvd_app_wait_inactive: load_acquire       what ran before
  *   turn:    running, [light], load phase, paused, awaited
- *                                     <> lvd_app_still: phase or paused, awaited, [heavy], load running
+ *                                     <> lvd_app_wait_inactive: phase or paused, awaited, [heavy], load running
  *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
  * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
@@ -33,7 +33,7 @@ enum {
 
 /* ---- being reached ------------------------------------------------------------------------ */
 
-void lvd_worker_ask(lvd_worker *w) {
+void lvd_worker_request_yield(lvd_worker *w) {
   /* After what was left for it. */
   lvd_exchange_release_u32(&w->yield, 1);
 }
@@ -42,26 +42,26 @@ void lvd_worker_ask(lvd_worker *w) {
  * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
 enum { TURN_NS = 500000 };
 
-bool lvd_worker_had_enough(const lvd_worker *w, uint32_t place, uint32_t running) {
-  if (place >= running || place / LVD_OF_LEVEL != (running - 1) / LVD_OF_LEVEL) return false;
-  if (place % LVD_OF_LEVEL == LVD_AFTER && place + 1 != running) return false;
-  uint64_t since = lvd_load_relaxed_u64(&w->since), now = lvd_os_ticks();
+bool lvd_worker_slice_used(const lvd_worker *w, uint32_t place, uint32_t running) {
+  if (place >= running || place / LVD_Q_CLASSES != (running - 1) / LVD_Q_CLASSES) return false;
+  if (place % LVD_Q_CLASSES == LVD_Q_YIELDED && place + 1 != running) return false;
+  uint64_t since = lvd_load_relaxed_u64(&w->started_at), now = lvd_os_ticks();
   return now > since && lvd_os_ticks_to_ns(now - since) > TURN_NS;
 }
 
 /* Of a higher level, or of the same and promised a rate, or in need of little, where the other is not. */
 static bool goes_before(uint32_t place, uint32_t running) {
-  uint32_t level = (running - 1) / LVD_OF_LEVEL;
-  return place >= running && (place / LVD_OF_LEVEL > level || place % LVD_OF_LEVEL > LVD_USUAL);
+  uint32_t level = (running - 1) / LVD_Q_CLASSES;
+  return place >= running && (place / LVD_Q_CLASSES > level || place % LVD_Q_CLASSES > LVD_Q_READY);
 }
 
 /* A program that computes does not look at that: it is told at once by what goes before it, and by others when it has had
  * enough, or its turns would be as short as those who are like them. */
-void lvd_worker_ask_for(lvd_worker *w, uint32_t place, uint32_t running) {
-  lvd_worker_ask(w);
-  if (lvd_load_relaxed_u64(&w->computes) &&
-      (goes_before(place, running) || lvd_worker_had_enough(w, place, running)))
-    lvd_interrupt_knock(w);
+void lvd_worker_request_yield_for(lvd_worker *w, uint32_t place, uint32_t running) {
+  lvd_worker_request_yield(w);
+  if (lvd_load_relaxed_u64(&w->fiber_activation) &&
+      (goes_before(place, running) || lvd_worker_slice_used(w, place, running)))
+    lvd_send_preempt(w);
 }
 
 static bool wake(lvd_worker *w) {
@@ -72,9 +72,9 @@ static bool wake(lvd_worker *w) {
   return true;
 }
 
-void lvd_worker_ring(lvd_worker *w) {
-  lvd_worker_ask(w);
-  lvd_interrupt_knock(w);
+void lvd_worker_interrupt(lvd_worker *w) {
+  lvd_worker_request_yield(w);
+  lvd_send_preempt(w);
   wake(w);
 }
 
@@ -87,7 +87,7 @@ static void leave_command(lvd_worker *w, lvd_command *c) {
 void lvd_worker_command(lvd_worker *w, lvd_command *c) {
   lvd_store_relaxed_u32(&c->done, 0);
   leave_command(w, c);
-  lvd_worker_ring(w);
+  lvd_worker_interrupt(w);
 }
 
 void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
@@ -95,9 +95,9 @@ void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   leave_command(w, c);
   lvd_worker *self = lvd_this_worker();
   if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
-  uint32_t running = lvd_load_relaxed_u32(&w->running_place);
-  uint32_t place = LVD_OF_LEVEL * level + LVD_USUAL;
-  if (running && place >= running) lvd_worker_ask_for(w, place, running);
+  uint32_t running = lvd_load_relaxed_u32(&w->running_queue);
+  uint32_t place = LVD_Q_CLASSES * level + LVD_Q_READY;
+  if (running && place >= running) lvd_worker_request_yield_for(w, place, running);
 }
 
 static lvd_command *oldest_first(lvd_command *c) {
@@ -133,7 +133,7 @@ static void run_commands(lvd_worker *w) {
 
 /* What cannot be done here now stays; but what nobody waits for, such as a call, is done elsewhere. What stays may come
  * behind what was left since: only among those that can be done soon does the order matter. */
-void lvd_worker_obey(lvd_worker *w) {
+void lvd_worker_run_safe_commands(lvd_worker *w) {
   if (!lvd_load_relaxed_ptr(&w->commands)) return;
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
   for (lvd_command *next; c; c = next) {
@@ -143,10 +143,10 @@ void lvd_worker_obey(lvd_worker *w) {
       continue;
     }
     bool elsewhere = c->posted && !lvd_load_relaxed_ptr(&w->alone);
-    lvd_worker *to = elsewhere ? lvd_refuge(w) : NULL;
+    lvd_worker *to = elsewhere ? lvd_find_backup_worker(w) : NULL;
     leave_command(to ? to : w, c);
     if (!to) continue;
-    lvd_worker_ask(to);
+    lvd_worker_request_yield(to);
     wake(to);
   }
 }
@@ -159,13 +159,13 @@ bool lvd_command_done(lvd_command *c, int64_t timeout_ns) {
   return true;
 }
 
-void lvd_worker_turns(lvd_worker *w, lvd_app *app) {
+void lvd_worker_set_current_app(lvd_worker *w, lvd_app *app) {
   lvd_app *last = lvd_load_relaxed_ptr(&w->running);
   if (last == app) return;
   lvd_store_release_ptr(&w->running, app);
-  lvd_store_release_u32(&w->turn, lvd_load_relaxed_u32(&w->turn) + 1);
+  lvd_store_release_u32(&w->run_seq, lvd_load_relaxed_u32(&w->run_seq) + 1);
   lvd_barrier_light(w->rt->fenced);
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_os_wake(&w->turn);
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_os_wake(&w->run_seq);
 }
 
 /* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
@@ -194,8 +194,8 @@ void lvd_inbox_drain(lvd_worker *w) {
         }
         continue;
       }
-      if (LVD_UNLIKELY(lvd_load_relaxed_u32(&e->away))) lvd_call_is_back(e);
-      lvd_share_arrive(w, e->app);
+      if (LVD_UNLIKELY(lvd_load_relaxed_u32(&e->call_pending))) lvd_call_returned(e);
+      lvd_app_worker_arrive(w, e->app);
       lvd_queue_put(w, e);
     }
   }
@@ -206,12 +206,12 @@ void lvd_inbox_drain(lvd_worker *w) {
 static void call_run(void *argument) {
   lvd_worker *w = argument;
   lvd_actor *a = &w->current->actor;
-  w->may_abandon = 1;
+  w->abandonable = 1;
   lvd_fence_compiler();
-  bool runs = LVD_LIKELY(w->current->begun) || lvd_actor_begins(w->current);
+  bool runs = LVD_LIKELY(w->current->initialised) || lvd_actor_init(w->current);
   w->verdict = runs ? a->cls->run(a) : LVD_DONE;
   lvd_fence_compiler();
-  w->may_abandon = 0;
+  w->abandonable = 0;
 }
 
 /* Everything that was put and got becomes visible, also to those that wait below their
@@ -238,10 +238,10 @@ static void disarm(lvd_actor *a) {
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
   disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
-  if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.withdraw(e);
+  if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.withdraw(e);
   for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
   for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
-  lvd_share_leave(w, e->app);
+  lvd_app_worker_leave(w, e->app);
 }
 
 /* `now` is the time in ticks; returns the time after. */
@@ -256,22 +256,22 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
   } else {
     disarm(a);
-    if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.withdraw(e);
+    if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.withdraw(e);
     bool may_wait = a->cls->flags & LVD_CLASS_MAY_WAIT || e->forks;
-    if (LVD_UNLIKELY(may_wait) && lvd_stack_take(w, e)) call = lvd_stack_enter;
+    if (LVD_UNLIKELY(may_wait) && lvd_stack_borrow(w, e)) call = lvd_stack_enter;
   }
   w->current = e;
   w->verdict = LVD_WAIT;
-  uint32_t place = lvd_place(e);
+  uint32_t place = lvd_queue_class(e);
   w->ready[place].turn = e->slot;
-  lvd_store_relaxed_u64(&w->since, now);
-  lvd_store_relaxed_u32(&w->running_place, place + 1);
+  lvd_store_relaxed_u64(&w->started_at, now);
+  lvd_store_relaxed_u32(&w->running_queue, place + 1);
   bool whole = lvd_os_try(w->escape, call, w);
-  w->may_abandon = 0;
+  w->abandonable = 0;
   w->current = NULL;
-  lvd_store_relaxed_u32(&w->running_place, 0);
+  lvd_store_relaxed_u32(&w->running_queue, 0);
 
-  uint64_t end = lvd_os_ticks(), took = lvd_took(w, end);
+  uint64_t end = lvd_os_ticks(), took = lvd_activation_ticks(w, end);
   lvd_count(&e->activations, 1);
   lvd_count(&e->busy_ticks, took);
   lvd_count(&w->busy_ticks, took);
@@ -280,13 +280,13 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     lvd_store_relaxed_u64(&e->longest_ticks, took);
   uint64_t lately = e->lately_longest - e->lately_longest / 16;
   e->lately_longest = took > lately ? took : lately;
-  lvd_turns_had(w, e, end, took);
+  lvd_ready_charge_app(w, e, end, took);
 
   if (LVD_UNLIKELY(!whole)) {
     /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
     if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
     lvd_hooks.forks.abandon(w, e->stack);
-    if (e->stack) lvd_stack_leave(w, e, false);
+    if (e->stack) lvd_stack_return(w, e, false);
     if (w->verdict == LVD_DONE) { /* lvd_native_end */
       lvd_actor_publish(a);
       finish(w, e);
@@ -294,18 +294,18 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     }
     /* fault.c has the report, and the application ends. */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
-    lvd_share_leave(w, e->app);
+    lvd_app_worker_leave(w, e->app);
     return end;
   }
   if (LVD_UNLIKELY(e->stack != NULL)) {
-    if (lvd_load_relaxed_u32(&e->away)) { /* it is RUNNING still, but not here */
-      lvd_share_leave(w, e->app);
+    if (lvd_load_relaxed_u32(&e->call_pending)) { /* it is RUNNING still, but not here */
+      lvd_app_worker_leave(w, e->app);
       return end;
     }
-    lvd_stack_leave(w, e, true);
+    lvd_stack_return(w, e, true);
   }
   lvd_actor_publish(a);
-  if (LVD_UNLIKELY(lvd_asks(e))) lvd_hooks.polls.keep_last(e);
+  if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.keep_last(e);
   uint32_t target = lvd_load_relaxed_u32(&e->target);
   if (w->verdict == LVD_DONE) {
     finish(w, e);
@@ -318,7 +318,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     else
       lvd_queue_put(w, e);
   } else {
-    lvd_share_leave(w, e->app);
+    lvd_app_worker_leave(w, e->app);
   }
   return end;
 }
@@ -328,28 +328,28 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 /* Puts aside what may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
-  if (LVD_UNLIKELY(w->relief)) lvd_relief_goes_home(w, e);
+  if (LVD_UNLIKELY(w->relief)) lvd_backup_worker_goes_home(w, e);
   bool ending = lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
   if (LVD_UNLIKELY(ending && !e->is_fiber)) { /* a fiber has to return by itself */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
-    lvd_share_leave(w, app);
+    lvd_app_worker_leave(w, app);
     return false;
   }
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (LVD_UNLIKELY(target != w->index) && !lvd_entity_stays(e)) {
+  if (LVD_UNLIKELY(target != w->index) && !lvd_entity_is_pinned(e)) {
     lvd_entity_hand_over(w, e, target);
     return false;
   }
   uint32_t holds = lvd_load_acquire_u32(&app->paused);
   if (LVD_UNLIKELY(holds && !ending)) {
-    if (holds & LVD_HOLD_ALL) {
+    if (holds & LVD_PAUSE_ALL) {
       e->next = w->held;
       w->held = e;
       return false;
     }
     /* A source that waits in the middle of a firing ends, or rests, after that. */
     if (!e->is_fiber && !e->stack && e->actor.cls->inputs == 0) {
-      if (holds & LVD_HOLD_SOURCES) {
+      if (holds & LVD_PAUSE_SOURCES) {
         finish(w, e);
       } else {
         e->next = w->held;
@@ -370,62 +370,62 @@ static bool has_news(const lvd_worker *w, const lvd_entity *e) {
 /* Whoever is ready at another place than that of the next one may not have his turn for as long as that has work. Who
  * is to be elsewhere, to end or to stand still does so all the same. */
 static void tidy(lvd_worker *w) {
-  uint32_t next_place = lvd_turns_next(w), ready = w->ready_places;
-  for (uint32_t place = 0; place < LVD_PLACES; place++) {
+  uint32_t next_place = lvd_ready_next(w), ready = w->ready_queues;
+  for (uint32_t place = 0; place < LVD_Q_COUNT; place++) {
     if (place == next_place || !(ready & (1u << place))) continue;
     lvd_entity *e = w->ready[place].first, *next;
-    w->ready_places &= ~(1u << place);
+    w->ready_queues &= ~(1u << place);
     for (; e; e = next) {
       next = e->next;
       if (has_news(w, e)) {
-        lvd_worker_turns(w, e->app);
+        lvd_worker_set_current_app(w, e->app);
         if (!may_run(w, e)) continue;
       }
       lvd_queue_put_at(w, e, place);
     }
   }
-  lvd_worker_turns(w, NULL);
+  lvd_worker_set_current_app(w, NULL);
 }
 
 /* Who is urgent comes in between, for a short time, whoever has the core; and a relief, beside who keeps it. */
 static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
 
 static void rest(lvd_worker *w) {
-  lvd_worker_turns(w, NULL);
+  lvd_worker_set_current_app(w, NULL);
   bool sought = lvd_lease_sought(&w->leased);
   uint64_t spin = sought ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
   uint64_t start = lvd_os_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
-    for (uint32_t i = 0; i < lvd_pauses(looks); i++) lvd_os_relax();
+    for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
     lvd_os_prefetch_write(
         &w->commands); /* whoever leaves one has the line, and we shall write it */
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
-    if (lvd_look_around(w) || lvd_hooks.forks.look(w)) return;
+    if (lvd_poll_pending_parks(w) || lvd_hooks.forks.poll(w)) return;
     now = lvd_os_ticks();
     if (lvd_os_ticks_to_ns(now - start) >= spin) break;
   }
-  lvd_settle(w);
-  w->retired = w->settled_at - now;
+  lvd_park_barrier(w);
+  w->retired = w->park_barrier_at - now;
   int64_t most = -1;
-  if (w->ready_places || lvd_hooks.forks.sleep(w, &most)) return;
+  if (w->ready_queues || lvd_hooks.forks.before_sleep(w, &most)) return;
   uint32_t sleep = lvd_inbox_announce(&w->inbox);
   if (sleep) {
     if (!lvd_load_relaxed_ptr(&w->commands) && lvd_hooks.forks.may_sleep(w)) {
-      uint64_t timer = lvd_alarms_next(w);
+      uint64_t timer = lvd_actor_timers_next(w);
       int64_t until = timer ? (int64_t)lvd_os_ticks_to_ns(timer) + 1 : -1;
       if (until < 0 || (most >= 0 && most < until)) until = most;
       lvd_lease_leave(&w->leased);
       lvd_watchdog_asleep(w);
       lvd_count(&w->sleeps, 1);
-      lvd_falls_asleep(w);
+      lvd_worker_sleep_begin(w);
       lvd_os_wait(&w->inbox.waiting, sleep, until);
-      lvd_wakes_up(w);
+      lvd_worker_sleep_end(w);
       lvd_watchdog_awake(w);
     }
     lvd_inbox_awake(&w->inbox);
     lvd_lease_enter(&w->leased, leased_core(w));
   }
-  lvd_hooks.forks.awake(w);
+  lvd_hooks.forks.after_sleep(w);
 }
 
 /* What runs here has ended the thread, and with it all that is on this core. */
@@ -438,9 +438,9 @@ static void ended_from_within(void *worker) {
 }
 
 static void take_class(const lvd_worker *w) {
-  bool urgent = lvd_is_urgent(w->rt, w->index);
+  bool urgent = lvd_is_priority_worker(w->rt, w->index);
   if (w->rt->options.realtime)
-    lvd_take_priority(w->rt, urgent ? LVD_ABOVE_URGENT : LVD_ABOVE_NOBODY);
+    lvd_take_priority(w->rt, urgent ? LVD_PRIO_URGENT : LVD_PRIO_APP);
   else if (urgent)
     lvd_os_thread_raise_priority();
 }
@@ -451,9 +451,9 @@ void lvd_worker_main(void *argument) {
   lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, ended_from_within, w);
   w->low = lvd_os_stack_low(NULL);
   lvd_os_context_of_thread(&w->home);
-  w->turns = w->until_sample = w->look = 1;
-  w->settle_ticks = lvd_os_ns_to_ticks(SETTLE_NS);
-  lvd_turns_begin(w);
+  w->switches_left = w->until_sample = w->look = 1;
+  w->park_barrier_ticks = lvd_os_ns_to_ticks(SETTLE_NS);
+  lvd_ready_init(w);
   w->random = w->index + 1;
   take_class(w);
   bool clock = true; /* the clock also makes long activations give way */
@@ -461,40 +461,40 @@ void lvd_worker_main(void *argument) {
   w->leased.first = w->rt->options.realtime != 0;
   lvd_lease_enter(&w->leased, leased_core(w));
   lvd_watchdog_begin(w);
-  lvd_lost_begin(w);
+  lvd_steal_time_init(w);
   uint64_t now = lvd_os_ticks();
-  w->settled_at = now;
+  w->park_barrier_at = now;
   for (;;) {
     if (lvd_load_relaxed_u32(&w->yield)) {
       lvd_exchange_acquire_u32(&w->yield, 0);
-      lvd_worker_turns(w, NULL); /* somebody may wait for that */
-      if (w->ready_places & (w->ready_places - 1)) tidy(w);
+      lvd_worker_set_current_app(w, NULL); /* somebody may wait for that */
+      if (w->ready_queues & (w->ready_queues - 1)) tidy(w);
     }
     run_commands(w);
     if (w->ending) break;
-    lvd_alarms_expire(w, now);
+    lvd_actor_timers_expire(w, now);
     lvd_inbox_drain(w);
-    uint32_t place = w->ready_places ? lvd_turns_next(w) : 0;
-    uint32_t those = lvd_turns_of_level(w, place);
-    lvd_entity *e = w->ready_places ? lvd_queue_take_at(w, place) : NULL;
+    uint32_t place = w->ready_queues ? lvd_ready_next(w) : 0;
+    uint32_t those = lvd_ready_of_level(w, place);
+    lvd_entity *e = w->ready_queues ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
-      lvd_turns_rest(w);
-      uint64_t awake = now - lvd_slept(w);
+      lvd_ready_idle(w);
+      uint64_t awake = now - lvd_worker_slept_ticks(w);
       rest(w);
       now = lvd_os_ticks();
-      lvd_lost_rested(w, awake, now);
-      lvd_store_relaxed_u64(&w->since, now); /* nothing has run */
+      lvd_steal_time_after_idle(w, awake, now);
+      lvd_store_relaxed_u64(&w->started_at, now); /* nothing has run */
       continue;
     }
-    lvd_worker_turns(w, e->app);
+    lvd_worker_set_current_app(w, e->app);
     if (!may_run(w, e)) continue;
-    lvd_alarms_amid(w, e, now);
+    lvd_actor_timers_request_yield(w, e, now);
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    lvd_turns_count(w, place, those, end - lvd_load_relaxed_u64(&w->since));
+    lvd_ready_account(w, place, those, end - lvd_load_relaxed_u64(&w->started_at));
     now = end;
-    if (w->unsettled_count >= UNSETTLED_MOST) lvd_settle(w);
-    if (++w->since_look >= LOOK_EVERY) lvd_look_around(w);
-    if (lvd_settle_is_due(w, now)) lvd_settle(w);
+    if (w->pending_park_count >= UNSETTLED_MOST) lvd_park_barrier(w);
+    if (++w->since_poll >= LOOK_EVERY) lvd_poll_pending_parks(w);
+    if (lvd_park_barrier_is_due(w, now)) lvd_park_barrier(w);
   }
   lvd_watchdog_asleep(w);
   lvd_lease_end(&w->leased);

@@ -40,19 +40,19 @@ typedef struct lvd_queue {
 
 /* Of each level, the last one first (ready_queue.h): of who has had a turn and could go on; of who has become ready; of those of
  * them that are promised a rate; of those others whose applications' actors need little of the worker. */
-enum { LVD_AFTER, LVD_USUAL, LVD_PROMISED, LVD_LITTLE, LVD_OF_LEVEL };
-enum { LVD_PLACES = LVD_OF_LEVEL * LVD_INBOX_LEVELS };
-_Static_assert(LVD_PLACES <= 32, "a bit for each in ready_places");
+enum { LVD_Q_YIELDED, LVD_Q_READY, LVD_Q_RESERVED, LVD_Q_LIGHT, LVD_Q_CLASSES };
+enum { LVD_Q_COUNT = LVD_Q_CLASSES * LVD_INBOX_LEVELS };
+_Static_assert(LVD_Q_COUNT <= 32, "a bit for each in ready_queues");
 
 struct lvd_worker {
   lvd_inbox inbox;
   LVD_ALIGNED(LVD_LINE) lvd_a32 yield; /* read by what runs; whoever wants its place asks for it */
-  lvd_a32 running_place;               /* 1 + that of the entity that runs; 0: none */
+  lvd_a32 running_queue;               /* 1 + that of the entity that runs; 0: none */
   lvd_a64
-      since; /* ticks: when what runs began, later by what fibers looked around and by what it lost */
+      started_at; /* ticks: when what runs began, later by what fibers looked around and by what it lost */
   /* 1 + the number of the activation in which a fiber was met computing (preempt.c); 0: none */
-  lvd_a64 computes;
-  lvd_a32 turn;     /* counts the changes of `running`; who awaits one sleeps on it */
+  lvd_a64 fiber_activation;
+  lvd_a32 run_seq;  /* counts the changes of `running`; who awaits one sleeps on it */
   lvd_aptr running; /* the application of what runs, or is about to; null: none; LVD_ANY_APP */
   lvd_aptr commands;
   LVD_ALIGNED(LVD_LINE) lvd_runtime *rt; /* from here on the worker's own */
@@ -65,43 +65,43 @@ struct lvd_worker {
   lvd_a32 given;            /* its core is in the running set */
   lvd_aptr alone;           /* whose it is, if it is not; null: nobody's */
   bool clearing;            /* somebody empties it; under the runtime's lock */
-  lvd_queue ready[LVD_PLACES];
-  uint32_t ready_places; /* a bit for each queue that is not empty */
-  bool gave_way;         /* the activation that ends, after a turn */
+  lvd_queue ready[LVD_Q_COUNT];
+  uint32_t ready_queues; /* a bit for each queue that is not empty */
+  bool yielded;          /* the activation that ends, after a turn */
   bool relief;           /* it is a core's third (backup_worker.c) */
   bool round_robin;      /* actors are queued in the order of their slots */
   /* Ticks, of each level: until others have had as long as who gave way last. */
   uint64_t others_left[LVD_INBOX_LEVELS];
   /* Ticks, of each level: so much more than others those have had that need little. */
-  uint64_t little_had[LVD_INBOX_LEVELS];
+  uint64_t light_had[LVD_INBOX_LEVELS];
   /* Ticks that promises have had before others, and before those that have had a turn; below 0: these have had more than
    * their part. */
-  int64_t promised_had, promised_long;
-  uint64_t little_ticks; /* so much may be had at once */
+  int64_t reserved_had, reserved_long;
+  uint64_t light_burst_ticks; /* so much may be had at once */
   lvd_entity *held;
   bool ending;
   /* Entities that are IDLE and armed towards another worker since the last barrier. */
   lvd_entity **unsettled;
-  uint32_t unsettled_count;
-  uint64_t settled_at;         /* ticks */
-  uint64_t settle_ticks;       /* so long after that, what has gathered since is settled */
-  uint64_t retired;            /* ticks: what settling took before the last sleep */
-  uint32_t since_look;         /* activations since the unsettled were last looked at */
-  uint32_t look_from;          /* where the next look begins, when they are many */
-  struct lvd_app_share *quiet; /* applications that may have come to rest here */
+  uint32_t pending_park_count;
+  uint64_t park_barrier_at;           /* ticks */
+  uint64_t park_barrier_ticks;        /* so long after that, what has gathered since is settled */
+  uint64_t retired;                   /* ticks: what settling took before the last sleep */
+  uint32_t since_poll;                /* activations since the unsettled were last looked at */
+  uint32_t look_from;                 /* where the next look begins, when they are many */
+  struct lvd_app_worker_state *quiet; /* applications that may have come to rest here */
   /* The activation that runs. */
   lvd_entity *current;
   lvd_os_escape *escape;
   lvd_verdict verdict;
-  volatile uint32_t may_abandon;  /* a trap may jump to `escape` now */
+  volatile uint32_t abandonable;  /* a trap may jump to `escape` now */
   const lvd_entity *clock_entity; /* what ran when the clock last looked, ... */
   uint64_t clock_activations;     /* ... since its activation of this number ... */
   uint64_t clock_turn;            /* ... and the worker's: another one may lie where it lay ... */
   uint32_t clock_ticks;           /* ... for so many ticks */
   /* Fibers (fiber.c). */
-  lvd_os_context home; /* the worker's own stack, while a fiber runs */
-  uint32_t turns;      /* switches from fiber to fiber until the next look up; not 0 */
-  uint32_t away;       /* looks that are left until the loop has its turn */
+  lvd_os_context home;     /* the worker's own stack, while a fiber runs */
+  uint32_t switches_left;  /* switches from fiber to fiber until the next look up; not 0 */
+  uint32_t loop_countdown; /* looks that are left until the loop has its turn */
   /* The block of an application that was asked for here last (native.c); serial 0: none. */
   struct {
     uint64_t serial;
@@ -116,10 +116,10 @@ struct lvd_worker {
   lvd_fiber *spare[LVD_STACKS]; /* by size of stack */
   uint32_t spares[LVD_STACKS];
   /* Forks (fork.h). */
-  struct lvd_forker *forker; /* its own, from the first fork of the runtime on */
-  lvd_fork *fork_base;       /* the head of a deque on which none is open */
-  lvd_a32 fork_sleeps;       /* it sleeps, and forks should wake it */
-  lvd_aptr lender;           /* the thread of the program that computes in its place */
+  struct lvd_fork_state *forker; /* its own, from the first fork of the runtime on */
+  lvd_fork *fork_base;           /* the head of a deque on which none is open */
+  lvd_a32 fork_sleeps;           /* it sleeps, and forks should wake it */
+  lvd_aptr lender;               /* the thread of the program that computes in its place */
   void *lender_seen;
   uint64_t lender_looked, lender_cpu;
   bool lender_computes;
@@ -142,20 +142,21 @@ struct lvd_worker {
     lvd_a32 clock; /* of its thread's CPU time, for others */
     lvd_a64 turn,
         of_it; /* by how many ticks `since` was moved on in the activation of this number */
-  } lost;
+  } steal;
   /* Counters. */
-  lvd_a64 busy_ticks, lost_ticks, slept, activations, sleeps, wakes_sent;
+  lvd_a64 busy_ticks, steal_ticks, slept, activations, sleeps, wakes_sent;
   lvd_a64 busy_told, slept_told; /* the most that was said of both */
   lvd_a64 stuck; /* 1 + the number of the activation that does not end (overrun.c) */
   lvd_a64
-      sleeper; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
-  bool relieves; /* it is in the handler that gives away what is behind that one */
-  lvd_a32 left;  /* something is behind that one which no other worker could have then */
+      blocked_activation; /* 1 + that of the one that sleeps in the system, as the watchdog saw it; 0: has been done */
+  bool in_offload;        /* it is in the handler that gives away what is behind that one */
+  lvd_a32 migrate_failed; /* something is behind that one which no other worker could have then */
   lvd_a64
-      due; /* ticks: when somebody who waits for a time wakes up behind it; UINT64_MAX: nobody does */
+      next_due; /* ticks: when somebody who waits for a time wakes up behind it; UINT64_MAX: nobody does */
   lvd_a32 number; /* its thread's; 0: it has not begun */
-  lvd_aptr ends;  /* an application there that is to end, for which a keeper waits; only compared */
-  lvd_aptr halts; /* a C program there that was paused and goes on; only compared */
+  lvd_aptr
+      exiting_app; /* an application there that is to end, for which a keeper waits; only compared */
+  lvd_aptr pausing_app; /* a C program there that was paused and goes on; only compared */
 };
 
 #endif

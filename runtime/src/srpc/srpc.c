@@ -161,7 +161,7 @@ lvd_status pb_load(const char *exec_name) {
 }
 
 int pb_process(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_os_lock(&lvd_program_here()->lock);
   int number = lvd_program_here()->units
                    ? (int)lvd_unit_process(lvd_program_here()->unit[lvd_program_here()->units - 1])
@@ -173,7 +173,7 @@ int pb_process(void) {
 /* ---- start-up and release ------------------------------------------------------------------- */
 
 static lvd_status start_up(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_status status = LVD_OK;
   lvd_os_lock(&lvd_program_here()->lock);
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) {
@@ -225,7 +225,7 @@ static char *words_about(lvd_status status, const char *misused) {
 }
 
 lvd_status pb_finish(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) return LVD_E_STATE;
   if (lvd_program_here()->hosted) return lvd_program_settle();
   if (lvd_fiber_self()) {

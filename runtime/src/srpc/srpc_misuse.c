@@ -88,7 +88,7 @@ static void tell(lvd_program_state *p, lvd_status status, char *text) {
 }
 
 LVD_COLD lvd_status lvd_misuse(lvd_status status, const char *format, ...) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   char text[LVD_RECORD_INLINE];
   lvd_program_state *p = lvd_program_here();
   lvd_no_task(status);
@@ -122,7 +122,7 @@ void lvd_misuse_told(lvd_unit *unit, const lvd_record *r) {
   if (!p || lvd_load_relaxed_u32(&p->misuses.off)) return;
   char text[LVD_RECORD_INLINE], line[LVD_RECORD_INLINE];
   size_t size = r->size < sizeof r->data ? r->size : sizeof r->data - 1;
-  lvd_link_quote(text, 0, sizeof text, r->data, size);
+  lvd_link_sanitize(text, 0, sizeof text, r->data, size);
   clean(text);
   lvd_status status = r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
   snprintf(line, sizeof line, "%s: %.200s", unit->name, text);

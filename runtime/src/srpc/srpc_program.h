@@ -107,7 +107,7 @@ lvd_unit *lvd_program_last_unit(void);
 /* The procedure of that name; null: nobody has registered it. */
 void (*lvd_task_procedure(const char *name))(void *);
 /* The registered name nearest to it, if it is nearer than `near` is. */
-void lvd_task_nearest(const char *name, char near[LVD_TASK_NAME]);
+void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME]);
 void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from);
 /* With the lock. Null: no memory. */
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio);

@@ -85,7 +85,7 @@ lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK
   lvd_status status = ask(unit, "srpc.knows", &m, &answered, there);
   bool knows = status == LVD_OK, gone = status == LVD_E_PEER;
   there[sizeof there - 1] = 0;
-  if (answered && !knows) lvd_nearest(near, name, there);
+  if (answered && !knows) lvd_closest_name(near, name, there);
   return knows || gone || !answered ? status : LVD_E_UNKNOWN;
 }
 
@@ -158,7 +158,7 @@ static lvd_status message_in(const lvd_frame *f, message *m) {
 
 /* The task that is spoken of. LVD_OK: with the lock. */
 static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_status status = message_in(f, m);
   if (status != LVD_OK) return status;
   lvd_os_lock(&lvd_program_here()->lock);
@@ -173,12 +173,12 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
 
 static lvd_status knows(lvd_frame *f) {
   message m;
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
   if (lvd_task_procedure(m.name)) return LVD_OK;
   char near[LVD_TASK_NAME] = "";
-  lvd_task_nearest(m.name, near);
+  lvd_task_closest_name(m.name, near);
   if (*near && f->result_room >= sizeof near) {
     memcpy(f->result, near, sizeof near);
     f->result_size = sizeof near;
@@ -209,7 +209,7 @@ static lvd_status run(lvd_frame *f) {
 }
 
 static lvd_status take_signal(lvd_frame *f) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   message m;
   TASKID t;
   lvd_status status = take_task(f, &m, &t);
@@ -221,7 +221,7 @@ static lvd_status take_signal(lvd_frame *f) {
 
 static lvd_status release(lvd_frame *f) {
   message m;
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
   const lvd_unit *from = lvd_unit_caller();

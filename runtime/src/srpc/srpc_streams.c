@@ -147,15 +147,15 @@ static const char *name_of_side(const side *s) {
 
 /* " (it has created 1, 2)": what the caller may have meant. With the lock. */
 static void say_created(const void *me, char *text, size_t size) {
-  story s = {text, size, 0};
+  text_buffer s = {text, size, 0};
   bool any = false;
   text[0] = 0;
   for (const side *its = *sides_of(me); its && s.length + 24 < size; its = its->next) {
     if (its->who != me || its->gone) continue;
-    say(&s, "%s%d", any ? ", " : " (it has created ", (int)(its->entry - numbers()));
+    text_append(&s, "%s%d", any ? ", " : " (it has created ", (int)(its->entry - numbers()));
     any = true;
   }
-  if (any) say(&s, ")");
+  if (any) text_append(&s, ")");
 }
 
 /* Why `me` may not do that to an end of `e`. With the lock. */
@@ -369,7 +369,7 @@ void lvd_numbers_watch_ends(lvd_program_state *p) {
 /* The caller, one of its sides, is about to wait at that end; true: for a side that has not come. */
 static bool begin_wait(entry *e, bool sender) {
   if (LVD_LIKELY(lvd_load_relaxed_u32(&e->claimed))) return false;
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_program_state *p = lvd_program_here();
   lvd_os_lock(&p->lock);
   bool waits = !lvd_load_relaxed_u32(&e->claimed) && e->sides == 1;
@@ -386,7 +386,7 @@ static bool begin_wait(entry *e, bool sender) {
 }
 
 static void end_wait(entry *e) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_os_lock(&lvd_program_here()->lock);
   e->waits = false;
   lvd_os_unlock(&lvd_program_here()->lock);
@@ -427,7 +427,7 @@ static void say_why_no_side(entry *e, const void *me, char *text, size_t size) {
 }
 
 lvd_status stream_create(STREAM_ID sID) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   char in[LVD_MISUSE_IN], why[160];
   if (!e) return no_number("stream_create", sID);
@@ -460,7 +460,7 @@ static lvd_status too_late(const char *call, STREAM_ID sID) {
 }
 
 lvd_status stream_with(STREAM_ID sID, TASKID tid) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_with", sID);
   if (!tid) return lvd_misuse(LVD_E_ARGUMENT, "stream_with(%d, NULL): there is no task", sID);
@@ -483,7 +483,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
 }
 
 lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_configure", sID);
   if (capacity > LVD_CHANNEL_CAPACITY || threshold > LVD_CHANNEL_CAPACITY)
@@ -502,7 +502,7 @@ lvd_status stream_configure(STREAM_ID sID, u32 capacity, u32 threshold) {
 }
 
 lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_time_limit", sID);
   lvd_os_lock(&lvd_program_here()->lock);
@@ -554,7 +554,7 @@ static void leave_side(side *its) {
 }
 
 void lvd_numbers_leave(void *who) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_os_lock(&lvd_program_here()->lock);
   for (side *s = *sides_of(who); s;) {
     if (s->who != who) {
@@ -569,7 +569,7 @@ void lvd_numbers_leave(void *who) {
 }
 
 lvd_status stream_close(STREAM_ID sID) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e) return no_number("stream_close", sID);
   void *me = lvd_caller();
@@ -636,7 +636,7 @@ static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
 /* Gives the caller, who must be a side, that end of the stream, which is made now if there is none:
  * so that who leaves knows by the lock which end the other side has. */
 static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e || size > LVD_STREAM_ELEMENT) return LVD_E_ARGUMENT;
   void *me = lvd_caller();
@@ -660,7 +660,7 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
 
 /* The stream, if the caller has that end of it, however he has come to it; else null. */
 static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_stream *s = own(sID, sender);
   entry *e = entry_of(sID);
   if (LVD_LIKELY(s) || !e) return s;
@@ -711,7 +711,7 @@ lvd_status srpc_get(STREAM_ID sID, void *element, size_t size) {
 /* The caller does not have that end, or not yet: it may have had nothing to put. Where a put or get was
  * told before, this follows from it. */
 static lvd_status has_not_begun(const char *call, STREAM_ID sID, bool sender) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   entry *e = entry_of(sID);
   if (!e) {
     no_number(call, sID);

@@ -33,7 +33,7 @@ static const registered *find(const char *name, const struct lvd_program *progra
 }
 
 lvd_status pb_register(const char *name, void *function) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!name || !function)
     return lvd_misuse(LVD_E_ARGUMENT, "pb_register: a procedure has a name and a function");
   if (strlen(name) >= sizeof((registered *)0)->name)
@@ -70,11 +70,11 @@ void (*lvd_task_procedure(const char *name))(void *) {
   return function;
 }
 
-void lvd_task_nearest(const char *name, char near[LVD_TASK_NAME]) {
+void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME]) {
   const struct lvd_program *program = lvd_program_here()->hosted;
   lvd_os_lock(&procedures_lock);
   for (const registered *r = procedures; r; r = r->next)
-    if (!r->program || r->program == program) lvd_nearest(near, name, r->name);
+    if (!r->program || r->program == program) lvd_closest_name(near, name, r->name);
   lvd_os_unlock(&procedures_lock);
 }
 
@@ -159,7 +159,7 @@ static void drop_task(TASKID t) {
 }
 
 void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_os_lock(&lvd_program_here()->lock);
   t->self = self;
   lvd_os_unlock(&lvd_program_here()->lock);
@@ -245,7 +245,7 @@ static TASKID new_task_here(const char *call, const char *name, int prio,
                             char near[LVD_TASK_NAME]) {
   void (*function)(void *) = lvd_task_procedure(name);
   if (function) return new_task(name, function, prio, worker_in_turn());
-  lvd_task_nearest(name, near);
+  lvd_task_closest_name(name, near);
   return unknown(call, name, near);
 }
 
@@ -282,7 +282,7 @@ static TASKID not_known(const char *call, const char *name, lvd_status status, c
 }
 
 TASKID pb_create(const char *p_task, int prio) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   static const char call[] = "pb_create(";
   if (!is_name(p_task)) return no_such_name(call, p_task);
   lvd_status status = pb_boot();
@@ -300,7 +300,7 @@ TASKID pb_create(const char *p_task, int prio) {
 }
 
 TASKID pb_create_in(int process, const char *p_task, int prio) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   char call[32], near[LVD_TASK_NAME] = "";
   snprintf(call, sizeof call, "pb_create_in(%d, ", process);
   if (!is_name(p_task)) return no_such_name(call, p_task);
@@ -338,7 +338,7 @@ void lvd_task_call(TASKID t, void (*function)(void *)) {
 
 /* Of a thread that is no procedure it is no misuse: listings as printed try it (srpc.h). */
 lvd_status pb_return(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   const lvd_worker *w = lvd_this_worker();
   TASKID t = task_of_caller();
   if (!t) return LVD_E_STATE;
@@ -391,7 +391,7 @@ static const char was_released[] = "it was released before",
                   runs_already[] = "it runs already; pb_wait waits for its end";
 
 lvd_status pb_rpc(TASKID t) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!t) return no_task("pb_rpc");
   lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = start(t);
@@ -436,12 +436,12 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
 }
 
 lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   return wait_for("pb_wait_for", t, timeout_ns);
 }
 
 lvd_status pb_wait(TASKID t) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   return wait_for("pb_wait", t, lvd_program_limit());
 }
 
@@ -457,7 +457,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
 
 /* One that has returned meanwhile is no misuse. */
 lvd_status pb_cancel(TASKID t) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!t) return no_task("pb_cancel");
   lvd_os_lock(&lvd_program_here()->lock);
   bool released = t->released;
@@ -480,7 +480,7 @@ static bool is_started(const TASKID t) {
 }
 
 lvd_status pb_release(TASKID t) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!t) return no_task("pb_release");
   lvd_status status = is_started(t) ? wait_for("pb_release", t, lvd_program_limit()) : LVD_OK;
   lvd_os_lock(&lvd_program_here()->lock);
@@ -502,7 +502,7 @@ lvd_status pb_release(TASKID t) {
 }
 
 lvd_status pb_signal(TASKID t, u32 data) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!t) return no_task("pb_signal");
   lvd_os_lock(&lvd_program_here()->lock);
   bool released = t->released;
@@ -512,7 +512,7 @@ lvd_status pb_signal(TASKID t, u32 data) {
 }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   TASKID t = task_of_caller();
   if (!t) return lvd_misuse(LVD_E_STATE, "pb_wait_signal: only a procedure has signals");
   return lvd_event_wait(&t->signal, data, timeout_ns);
@@ -561,7 +561,7 @@ static TASKID no_procedure(const void *remote) {
 }
 
 TASKID srpc_rpc_task(void *remote, void *transmitter) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!remote || !transmitter) return no_procedure(remote);
   lvd_status status = pb_boot();
   if (status == LVD_OK) status = stream_rpc_task(remote, transmitter);
@@ -569,7 +569,7 @@ TASKID srpc_rpc_task(void *remote, void *transmitter) {
 }
 
 TASKID srpc_rpc_function(void *remote, void *transmitter) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!remote || !transmitter) return no_procedure(remote);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return lvd_no_task(status);

@@ -65,7 +65,7 @@ static void enter(stream *s, const lvd_stream_options *o) {
 }
 
 lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *o, lvd_stream **out) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || !o || !out) return LVD_E_ARGUMENT;
   lvd_channel *ch;
   lvd_status status = lvd_stream_check(o);
@@ -188,7 +188,7 @@ static void free_stream(stream *s) {
 }
 
 lvd_status lvd_stream_destroy(lvd_stream *face) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!face) return LVD_OK;
   stream *s = stream_of(face);
   lvd_app *app = s->app;
@@ -304,7 +304,7 @@ static void close_end(stream_end *e, lvd_status why) {
 }
 
 lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   stream_end *e = &stream_of(face)->sender;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, why);
@@ -312,7 +312,7 @@ lvd_status lvd_stream_end(lvd_stream *face, lvd_status why) {
 }
 
 lvd_status lvd_stream_leave(lvd_stream *face) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   stream_end *e = &stream_of(face)->receiver;
   lvd_status status = claim(e);
   if (status == LVD_OK) close_end(e, LVD_OK);
@@ -335,7 +335,7 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) {
 }
 
 bool lvd_stream_close(lvd_stream *face) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   stream *s = stream_of(face);
   void *me = lvd_caller();
   stream_end *end[2] = {&s->sender, &s->receiver};
@@ -349,7 +349,7 @@ bool lvd_stream_close(lvd_stream *face) {
 }
 
 lvd_status lvd_stream_give_up(lvd_stream *face) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   stream *s = stream_of(face);
   void *me = lvd_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
@@ -391,7 +391,7 @@ void lvd_stream_ends_flush(lvd_fiber *f) {
 
 /* Its own ends it has put there itself, so it sees whether there are any. */
 void lvd_stream_thread_flush(void) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   const void *me = lvd_caller();
   lvd_thread_list *l = list_of(me);
   if (!lvd_load_relaxed_ptr(&l->first)) return;
@@ -408,20 +408,20 @@ void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome) {
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 lvd_status lvd_stream_wait_room(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!face || n == 0 || n > face->put.capacity) return LVD_E_ARGUMENT;
   stream *s = stream_of(face);
   lvd_status status = claim(&s->sender);
   if (status != LVD_OK) return status;
   lvd_app *app = s->app;
-  lvd_waiting_inside(app);
+  lvd_thread_waiters_inside(app);
   status = lvd_wait_room(&face->put, n, timeout_ns);
-  lvd_waiting_outside(app);
+  lvd_thread_waiters_outside(app);
   return status;
 }
 
 lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!face || n == 0 || n > face->get.capacity) return LVD_E_ARGUMENT;
   stream *s = stream_of(face);
   lvd_status status = claim(&s->receiver);
@@ -429,19 +429,19 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
   lvd_app *app = s->app;
   uint32_t which;
   lvd_want want = {.elements = &face->get, .n = n};
-  lvd_waiting_inside(app);
+  lvd_thread_waiters_inside(app);
   if (!s->automatic.on || lvd_elements(&face->get, n) >= n)
     status = lvd_wait_elements(&face->get, n, timeout_ns);
   else
     status = lvd_threshold_wait(&want, 1, timeout_ns, &which);
-  lvd_waiting_outside(app);
+  lvd_thread_waiters_outside(app);
   return status;
 }
 
 /* Those behind the one that was selected last come first, so that each has its turn. */
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!face || !which || count == 0 || count > LVD_WANTS) return LVD_E_ARGUMENT;
   lvd_want want[LVD_WANTS];
   uint32_t first = 0, at = count;
@@ -458,20 +458,20 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
   }
   for (uint32_t i = 0; i < count; i++)
     want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
-  if (app) lvd_waiting_inside(app);
+  if (app) lvd_thread_waiters_inside(app);
   lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
   if (at < count) { /* else none of them */
     *which = (first + at) % count;
     stream_of(face[*which])->selected = last + 1;
   }
-  if (app) lvd_waiting_outside(app);
+  if (app) lvd_thread_waiters_outside(app);
   return status;
 }
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
 /* A fiber that leaves the end meanwhile stays where it is, and so does its name's place. */
-LVD_READS_LIVE static void read_owner(const stream_end *e, char name[LVD_FIBER_NAME]) {
+LVD_RACY_READ static void read_owner(const stream_end *e, char name[LVD_FIBER_NAME]) {
   const lvd_shared_stream *shared = e->stream->shared;
   const lvd_fiber *f = e->fiber;
   if (f)
@@ -483,7 +483,7 @@ LVD_READS_LIVE static void read_owner(const stream_end *e, char name[LVD_FIBER_N
 }
 
 /* What another process has put and got it counts itself: from here it is what has come and gone. */
-LVD_READS_LIVE static void read_stream(const stream *s, lvd_stream_counters *out) {
+LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out) {
   const lvd_producer *p = &s->face.put;
   const lvd_consumer *c = &s->face.get;
   memset(out, 0, sizeof *out);
@@ -514,7 +514,7 @@ lvd_status lvd_stream_counters_read(const lvd_stream *face, lvd_stream_counters 
 }
 
 lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *out, uint32_t *count) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
   uint32_t n = 0;
   lvd_os_lock(&app->blocks_lock);

@@ -86,7 +86,7 @@ static void count_each(stream *s, uint64_t before, uint64_t now) {
   a->got = s->face.get.got;
   a->waited_at = before;
   a->ran_at = now;
-  a->rested = !w || w->settled_at >= before;
+  a->rested = !w || w->park_barrier_at >= before;
   a->retired = w && a->rested ? w->retired : 0;
   a->counted = false;
   choose(s);

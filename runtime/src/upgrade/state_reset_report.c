@@ -1,51 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What of a new version begins anew though both have it, in words: what does not go along (state_transfer.c). */
+#include "../core/text_buffer.h"
 #include "version_match.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-typedef struct story {
-  char *text;
-  size_t size, used;
-} story;
-
-LVD_PRINTF(2, 3) static void tell(story *s, const char *format, ...) {
-  va_list list;
-  va_start(list, format);
-  bool room = s->used < s->size;
-  int n = vsnprintf(room ? s->text + s->used : NULL, room ? s->size - s->used : 0, format, list);
-  va_end(list);
-  if (n > 0) s->used += (size_t)n;
-}
 
 static bool knows(const lvd_actor_class *c) {
   return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
 }
 
 /* It is joined otherwise than it was. */
-static void tell_of_members(story *s, const lvd_app *app, const lvd_app *old, const lvd_entity *o) {
-  lvd_member m = lvd_member_first(o), is;
+static void tell_of_members(text_buffer *s, const lvd_app *app, const lvd_app *old,
+                            const lvd_entity *o) {
+  lvd_fused_part m = lvd_fused_part_first(o), is;
   do {
-    const lvd_entity *e = lvd_with_member(app, &m, &is);
+    const lvd_entity *e = lvd_with_fused_part(app, &m, &is);
     if (!e || !knows(o->actor.cls)) continue;
     if (!lvd_same_class_of(&m, &is))
-      tell(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
-           (int)lvd_member_class_length(&is), is.class_name, (int)lvd_member_class_length(&m),
-           m.class_name);
+      text_append(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
+                  (int)lvd_fused_part_class_length(&is), is.class_name,
+                  (int)lvd_fused_part_class_length(&m), m.class_name);
     else if (lvd_begins_with_others(old, e))
-      tell(s, "%.*s begins anew: it is joined with one that is new, and does something at first\n",
-           (int)m.length, m.name);
+      text_append(
+          s, "%.*s begins anew: it is joined with one that is new, and does something at first\n",
+          (int)m.length, m.name);
     else if (lvd_are_ambiguous(e) || lvd_are_ambiguous(o))
-      tell(s,
-           "%.*s begins anew: it is joined with others than before, one of which is called like "
-           "it\n",
-           (int)m.length, m.name);
-  } while (lvd_member_next(&m));
+      text_append(
+          s,
+          "%.*s begins anew: it is joined with others than before, one of which is called like "
+          "it\n",
+          (int)m.length, m.name);
+  } while (lvd_fused_part_next(&m));
 }
 
-static void tell_of_actor(story *s, const lvd_app *app, const lvd_app *old, const lvd_entity *o) {
+static void tell_of_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
+                          const lvd_entity *o) {
   const lvd_entity *e = lvd_entity_named(app, o->name);
   if (!e || (!lvd_same_class(e->actor.cls, o->actor.cls) && lvd_is_joined(o))) {
     tell_of_members(s, app, old, o);
@@ -54,12 +43,14 @@ static void tell_of_actor(story *s, const lvd_app *app, const lvd_app *old, cons
   const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
   if (!knows(was)) return;
   if (!lvd_same_class(is, was)) {
-    tell(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name,
-         (int)lvd_class_length(is->name), is->name, (int)lvd_class_length(was->name), was->name);
+    text_append(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name,
+                (int)lvd_class_length(is->name), is->name, (int)lvd_class_length(was->name),
+                was->name);
     return;
   }
   if (!is->memory || !was->memory) {
-    tell(s, "%s begins anew: its class does not say what it remembers (lvd_memory)\n", e->name);
+    text_append(s, "%s begins anew: its class does not say what it remembers (lvd_memory)\n",
+                e->name);
     return;
   }
   for (uint32_t i = 0; i < is->memory->variables; i++) {
@@ -67,18 +58,18 @@ static void tell_of_actor(story *s, const lvd_app *app, const lvd_app *old, cons
     for (uint32_t k = 0; k < was->memory->variables; k++) {
       const lvd_variable *w = &was->memory->variable[k];
       if (strcmp(v->name, w->name) == 0 && (strcmp(v->type, w->type) || v->size != w->size))
-        tell(s, "%s of %s begins anew: its type is %s now, and was %s\n", v->name, e->name, v->type,
-             w->type);
+        text_append(s, "%s of %s begins anew: its type is %s now, and was %s\n", v->name, e->name,
+                    v->type, w->type);
     }
   }
 }
 
 size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size) {
-  story s = {text, text ? size : 0, 0};
+  text_buffer s = {text, text ? size : 0, 0};
   if (s.size) text[0] = 0;
   for (uint32_t i = 0; app && old && i < old->net->actors; i++) {
     const lvd_entity *o = &old->entity[i];
     tell_of_actor(&s, app, old, o);
   }
-  return s.used;
+  return s.length;
 }

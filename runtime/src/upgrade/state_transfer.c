@@ -9,7 +9,7 @@
  * Who is who is told by names (version_match.c); what does not go along, in words (state_reset_report.c).
  *
  * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
- * did (lvd_app_still). */
+ * did (lvd_app_wait_inactive). */
 #include "../app/app.h"
 #include "../sched/no_abandon.h"
 #include "../sched/restored_state.h"
@@ -68,8 +68,8 @@ static uint32_t consumer_like(const takeover *t, uint32_t channel, lvd_port_ref 
 
 /* What lies at `offset` of its state, or will lie there when it begins; null: what `init` makes of it. */
 static const unsigned char *state_at(const lvd_entity *e, uint32_t offset) {
-  const lvd_heritage *h = e->heritage;
-  if (e->begun) return (const unsigned char *)e->actor.state + offset;
+  const lvd_restored_state *h = e->heritage;
+  if (e->initialised) return (const unsigned char *)e->actor.state + offset;
   if (!h) return NULL;
   const unsigned char *at = h->bytes;
   for (uint32_t i = 0; i < h->parts; at += h->part[i++].count)
@@ -95,23 +95,23 @@ static bool is_over(const lvd_entity *e) {
 /* Has what each of its members is part of come to its own end? */
 static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
   bool all = true;
-  lvd_member m = lvd_member_first(e), is;
+  lvd_fused_part m = lvd_fused_part_first(e), is;
   *any = false;
   do {
-    const lvd_entity *o = lvd_with_member(t->old, &m, &is);
+    const lvd_entity *o = lvd_with_fused_part(t->old, &m, &is);
     bool same = o && lvd_same_class_of(&m, &is);
     if (!o || (!same && is_over(o))) continue; /* it is new */
     bool over = same && is_over(o);
     *any |= over;
     all &= over;
-  } while (lvd_member_next(&m));
+  } while (lvd_fused_part_next(&m));
   return all;
 }
 
 static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
   const lvd_entity *e = lvd_entity_named(t->app, o->name);
   if (is_over(o)) return LVD_OK;
-  if (o->stack && !(o->at_input && lvd_restarts(o)))
+  if (o->stack && !(o->in_input_wait && lvd_restarts(o)))
     return not_now(t, "%s is in the middle of a firing, and waits there", o->name);
   const char *name = schedule_of(o);
   const lvd_memory *m = o->actor.cls->memory;
@@ -128,13 +128,13 @@ static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
 /* Has it done what it does before all else? */
 static bool has_begun(const lvd_entity *o) {
   const lvd_memory *m = o->actor.cls->memory;
-  return m && (o->begun || o->heritage) && (!m->first || schedule_of(o));
+  return m && (o->initialised || o->heritage) && (!m->first || schedule_of(o));
 }
 
 /* Of what its members had been, whether all have begun, and whether any has. */
 static bool have_begun(const lvd_app *old, const lvd_entity *e, bool *any) {
   bool all = true;
-  lvd_member m = lvd_member_first(e), is;
+  lvd_fused_part m = lvd_fused_part_first(e), is;
   *any = false;
   do {
     const lvd_entity *o = lvd_holder(old, &m, &is);
@@ -142,7 +142,7 @@ static bool have_begun(const lvd_app *old, const lvd_entity *e, bool *any) {
     bool begun = has_begun(o);
     all &= begun;
     *any |= begun;
-  } while (lvd_member_next(&m));
+  } while (lvd_fused_part_next(&m));
   return all;
 }
 
@@ -215,7 +215,7 @@ static bool copy_texts(lvd_app *app, unsigned char *at, size_t count) {
     memcpy(&text, at + i, sizeof text);
     if (!text) continue;
     size_t n = strlen(text) + 1;
-    lvd_texts *copy = malloc(sizeof *copy + n);
+    lvd_inherited_strings *copy = malloc(sizeof *copy + n);
     if (!copy) return false;
     memcpy(copy->text, text, n);
     copy->next = app->texts;
@@ -234,7 +234,8 @@ static void touch(unsigned char *at, size_t n) {
   if (n) *(volatile unsigned char *)(at + n - 1) = 0;
 }
 
-static void put_part(lvd_heritage *h, size_t *used, uint32_t offset, const void *from, uint32_t n) {
+static void put_part(lvd_restored_state *h, size_t *used, uint32_t offset, const void *from,
+                     uint32_t n) {
   h->part[h->parts].offset = offset;
   h->part[h->parts++].count = n;
   memcpy(h->bytes + *used, from, n);
@@ -242,12 +243,12 @@ static void put_part(lvd_heritage *h, size_t *used, uint32_t offset, const void 
 }
 
 /* For what the actor will have of the old version; null: there is no memory. */
-static lvd_heritage *make_heritage(lvd_entity *e, uint32_t parts) {
-  size_t part_bytes = parts * sizeof(struct lvd_heritage_part);
+static lvd_restored_state *make_heritage(lvd_entity *e, uint32_t parts) {
+  size_t part_bytes = parts * sizeof(struct lvd_restored_state_part);
   size_t bytes = parts ? e->actor.cls->state_size + sizeof(uint32_t) : 0;
-  lvd_heritage *h = calloc(1, sizeof *h + part_bytes + bytes);
+  lvd_restored_state *h = calloc(1, sizeof *h + part_bytes + bytes);
   if (!h) return NULL;
-  h->part = (struct lvd_heritage_part *)(h + 1);
+  h->part = (struct lvd_restored_state_part *)(h + 1);
   h->bytes = (unsigned char *)(h + 1) + part_bytes;
   free(e->heritage);
   e->heritage = h;
@@ -257,7 +258,7 @@ static lvd_heritage *make_heritage(lvd_entity *e, uint32_t parts) {
 static lvd_status take_variable(const takeover *t, lvd_entity *e, size_t *used,
                                 const lvd_variable *v, const lvd_entity *o,
                                 const lvd_variable *from) {
-  lvd_heritage *h = e->heritage;
+  lvd_restored_state *h = e->heritage;
   const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
   if (!is) return LVD_OK;
   unsigned char *bytes = h->bytes + *used;
@@ -269,7 +270,7 @@ static lvd_status take_variable(const takeover *t, lvd_entity *e, size_t *used,
 /* It is as it was, alone or joined with the same others. */
 static lvd_status take_same(const takeover *t, lvd_entity *e, const lvd_entity *o) {
   const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
-  if (!m || !n || !(o->begun || o->heritage)) return LVD_OK;
+  if (!m || !n || !(o->initialised || o->heritage)) return LVD_OK;
   if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
   const char *schedule = schedule_of(o);
@@ -284,7 +285,7 @@ static lvd_status take_same(const takeover *t, lvd_entity *e, const lvd_entity *
 }
 
 /* What member `m` of `o` calls so. */
-static const lvd_variable *variable_like(const lvd_entity *o, const lvd_member *m,
+static const lvd_variable *variable_like(const lvd_entity *o, const lvd_fused_part *m,
                                          const lvd_variable *like, const char *name) {
   const lvd_memory *all = o->actor.cls->memory;
   for (uint32_t i = 0; all && i < all->variables; i++) {
@@ -306,7 +307,7 @@ static lvd_status take_members(const takeover *t, lvd_entity *e) {
   uint32_t schedule = n->first + n->initial;
   if (n->first) put_part(e->heritage, &used, 0, &schedule, sizeof schedule);
   lvd_status status = LVD_OK;
-  lvd_member m = lvd_member_first(e), is;
+  lvd_fused_part m = lvd_fused_part_first(e), is;
   do {
     const lvd_entity *o = lvd_holder(t->old, &m, &is);
     for (uint32_t i = 0; o && status == LVD_OK && i < n->variables; i++) {
@@ -315,14 +316,14 @@ static lvd_status take_members(const takeover *t, lvd_entity *e) {
         status = take_variable(t, e, &used, &n->variable[i], o,
                                variable_like(o, &is, &n->variable[i], name));
     }
-  } while (lvd_member_next(&m));
+  } while (lvd_fused_part_next(&m));
   return status;
 }
 
 static lvd_status take_actor(const takeover *t, lvd_entity *e) {
   bool any;
   if (are_over(t, e, &any) && any) {
-    lvd_heritage *h = make_heritage(e, 0);
+    lvd_restored_state *h = make_heritage(e, 0);
     if (!h) return LVD_E_MEMORY;
     h->over = true;
     return LVD_OK;
@@ -366,7 +367,7 @@ static lvd_status take_channel(const takeover *t, uint32_t i) {
 }
 
 lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   takeover t = {app, old, why, why_size};
   if (why && why_size) why[0] = 0;
   if (!app || !old || app == old) return LVD_E_ARGUMENT;
@@ -374,7 +375,7 @@ lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_s
     return not_now(&t, "the new version has begun already");
   lvd_app_state state = lvd_app_get_state(old);
   if (state != LVD_APP_PAUSED && state != LVD_APP_LOADED) return not_now(&t, "it is not paused");
-  lvd_app_still(old);
+  lvd_app_wait_inactive(old);
   if (lvd_load_relaxed_u32(&old->fibers))
     return not_now(&t, "%s has fibers, which run on where they are", old->name);
   lvd_status status = look(&t);

@@ -66,18 +66,19 @@ static size_t length_of_part(const char *s, bool joined) {
 
 bool lvd_is_joined(const lvd_entity *e) { return are_joined(e->name, e->actor.cls->name); }
 
-lvd_member lvd_member_first(const lvd_entity *e) {
+lvd_fused_part lvd_fused_part_first(const lvd_entity *e) {
   const char *class_name = e->actor.cls->name;
   bool joined = lvd_is_joined(e);
-  return (lvd_member){e->name, class_name, length_of_part(e->name, joined),
-                      length_of_part(class_name, joined)};
+  return (lvd_fused_part){e->name, class_name, length_of_part(e->name, joined),
+                          length_of_part(class_name, joined)};
 }
 
-bool lvd_member_next(lvd_member *m) {
+bool lvd_fused_part_next(lvd_fused_part *m) {
   const char *name = m->name + m->length, *class_name = m->class_name + m->class_length;
   if (*name != '+' || *class_name != '+') return false;
   name++, class_name++;
-  *m = (lvd_member){name, class_name, length_of_part(name, true), length_of_part(class_name, true)};
+  *m = (lvd_fused_part){name, class_name, length_of_part(name, true),
+                        length_of_part(class_name, true)};
   return true;
 }
 
@@ -85,18 +86,19 @@ static bool same_text(const char *a, size_t n, const char *b, size_t m) {
   return n == m && memcmp(a, b, n) == 0;
 }
 
-lvd_entity *lvd_with_member(const lvd_app *app, const lvd_member *like, lvd_member *is) {
+lvd_entity *lvd_with_fused_part(const lvd_app *app, const lvd_fused_part *like,
+                                lvd_fused_part *is) {
   for (uint32_t i = 0; i < app->net->actors; i++) {
-    *is = lvd_member_first(&app->entity[i]);
+    *is = lvd_fused_part_first(&app->entity[i]);
     do {
       if (same_text(is->name, is->length, like->name, like->length)) return &app->entity[i];
-    } while (lvd_member_next(is));
+    } while (lvd_fused_part_next(is));
   }
   return NULL;
 }
 
 /* A class's name up to the values of its parameters. */
-size_t lvd_member_class_length(const lvd_member *m) {
+size_t lvd_fused_part_class_length(const lvd_fused_part *m) {
   char text[256]; /* longer than this it has no values, for all that is known */
   if (m->class_length >= sizeof text) return m->class_length;
   memcpy(text, m->class_name, m->class_length);
@@ -104,13 +106,13 @@ size_t lvd_member_class_length(const lvd_member *m) {
   return lvd_class_length(text);
 }
 
-bool lvd_same_class_of(const lvd_member *a, const lvd_member *b) {
-  return same_text(a->class_name, lvd_member_class_length(a), b->class_name,
-                   lvd_member_class_length(b));
+bool lvd_same_class_of(const lvd_fused_part *a, const lvd_fused_part *b) {
+  return same_text(a->class_name, lvd_fused_part_class_length(a), b->class_name,
+                   lvd_fused_part_class_length(b));
 }
 
 /* What stands before its variables where it was joined: its name in the network in which it is. */
-static const char *own_name(const lvd_member *m, size_t *n) {
+static const char *own_name(const lvd_fused_part *m, size_t *n) {
   const char *at = m->name;
   for (size_t i = 0; i < m->length; i++)
     if (m->name[i] == '.') at = m->name + i + 1;
@@ -118,7 +120,7 @@ static const char *own_name(const lvd_member *m, size_t *n) {
   return at;
 }
 
-const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char *name) {
+const char *lvd_variable_of(const lvd_entity *e, const lvd_fused_part *m, const char *name) {
   if (!lvd_is_joined(e)) return name;
   size_t n;
   const char *own = own_name(m, &n);
@@ -126,32 +128,32 @@ const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char
 }
 
 bool lvd_are_ambiguous(const lvd_entity *e) {
-  lvd_member a = lvd_member_first(e);
+  lvd_fused_part a = lvd_fused_part_first(e);
   do {
-    for (lvd_member b = a; lvd_member_next(&b);) {
+    for (lvd_fused_part b = a; lvd_fused_part_next(&b);) {
       size_t n, k;
       const char *s = own_name(&a, &n), *t = own_name(&b, &k);
       if (same_text(s, n, t, k)) return true;
     }
-  } while (lvd_member_next(&a));
+  } while (lvd_fused_part_next(&a));
   return false;
 }
 
-const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member *is) {
-  const lvd_entity *o = lvd_with_member(old, m, is);
+const lvd_entity *lvd_holder(const lvd_app *old, const lvd_fused_part *m, lvd_fused_part *is) {
+  const lvd_entity *o = lvd_with_fused_part(old, m, is);
   return o && lvd_same_class_of(m, is) && !lvd_are_ambiguous(o) ? o : NULL;
 }
 
 /* Is all of `o` part of it? */
 static bool has_all_of(const lvd_entity *e, const lvd_entity *o) {
-  lvd_member m = lvd_member_first(o);
+  lvd_fused_part m = lvd_fused_part_first(o);
   do {
     bool has = false;
-    lvd_member is = lvd_member_first(e);
+    lvd_fused_part is = lvd_fused_part_first(e);
     do has |= same_text(is.name, is.length, m.name, m.length);
-    while (lvd_member_next(&is));
+    while (lvd_fused_part_next(&is));
     if (!has) return false;
-  } while (lvd_member_next(&m));
+  } while (lvd_fused_part_next(&m));
   return true;
 }
 
@@ -160,19 +162,20 @@ bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
   const lvd_memory *n = e->actor.cls->memory;
   uint32_t done = 0;
   bool all = true;
-  lvd_member m = lvd_member_first(e), is;
+  lvd_fused_part m = lvd_fused_part_first(e), is;
   do {
     const lvd_entity *o = lvd_holder(old, &m, &is);
     all &= o != NULL;
     if (o && is.name == o->name && o->actor.cls->memory && has_all_of(e, o))
       done += o->actor.cls->memory->first;
-  } while (lvd_member_next(&m));
+  } while (lvd_fused_part_next(&m));
   return n && !all && done < n->first;
 }
 
 /* What the port is called by that of the joined whose it is: `a.In`. What comes in comes to the first of them, and what goes
  * out is the last one's. */
-static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input, lvd_member *whose) {
+static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input,
+                           lvd_fused_part *whose) {
   const lvd_port_class *all = input ? a->cls->input : a->cls->output;
   const char *name = all[port].name;
   bool joined = are_joined(a->name, a->cls->name);
@@ -185,7 +188,7 @@ static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input, l
 bool lvd_same_end(const lvd_network *a, lvd_port_ref x, const lvd_network *b, lvd_port_ref y,
                   bool input) {
   if (x.actor == LVD_OUTSIDE || y.actor == LVD_OUTSIDE) return false;
-  lvd_member from, to;
+  lvd_fused_part from, to;
   const char *s = port_of(&a->actor[x.actor], x.port, input, &from),
              *t = port_of(&b->actor[y.actor], y.port, input, &to);
   return s && t && strcmp(s, t) == 0 && same_text(from.name, from.length, to.name, to.length);

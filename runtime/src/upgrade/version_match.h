@@ -13,25 +13,25 @@ size_t lvd_class_length(const char *class_name);
 bool lvd_same_class(const lvd_actor_class *a, const lvd_actor_class *b);
 
 /* One of those that were joined, or the only one: its name, and that of its class. */
-typedef struct lvd_member {
+typedef struct lvd_fused_part {
   const char *name, *class_name;
   size_t length, class_length;
-} lvd_member;
+} lvd_fused_part;
 
 bool lvd_is_joined(const lvd_entity *e);
-lvd_member lvd_member_first(const lvd_entity *e);
-bool lvd_member_next(lvd_member *m);
-size_t lvd_member_class_length(const lvd_member *m);
-bool lvd_same_class_of(const lvd_member *a, const lvd_member *b);
+lvd_fused_part lvd_fused_part_first(const lvd_entity *e);
+bool lvd_fused_part_next(lvd_fused_part *m);
+size_t lvd_fused_part_class_length(const lvd_fused_part *m);
+bool lvd_same_class_of(const lvd_fused_part *a, const lvd_fused_part *b);
 
 /* The actor of which this one is a member, and as which; null: there is none. */
-lvd_entity *lvd_with_member(const lvd_app *app, const lvd_member *like, lvd_member *is);
+lvd_entity *lvd_with_fused_part(const lvd_app *app, const lvd_fused_part *like, lvd_fused_part *is);
 /* The one that has what member `m` of the new version had, of the same class, and in which it can be told what is whose;
  * null: there is none. */
-const lvd_entity *lvd_holder(const lvd_app *old, const lvd_member *m, lvd_member *is);
+const lvd_entity *lvd_holder(const lvd_app *old, const lvd_fused_part *m, lvd_fused_part *is);
 
 /* The name of a variable as the member has it that is called so; null: it is another's. */
-const char *lvd_variable_of(const lvd_entity *e, const lvd_member *m, const char *name);
+const char *lvd_variable_of(const lvd_entity *e, const lvd_fused_part *m, const char *name);
 /* Are there two of them whose variables nobody could tell apart? */
 bool lvd_are_ambiguous(const lvd_entity *e);
 /* It is joined with who is new, and that one does something before all else: so would they all, once more. */

@@ -4,7 +4,7 @@
 #include "../sched/no_abandon.h"
 
 lvd_status lvd_fiber_join(lvd_fiber *f, int64_t timeout_ns) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   if (!f) return LVD_E_ARGUMENT;
   const lvd_worker *w = lvd_this_worker();
   if (w && w->current == &f->entity) return LVD_E_STATE;

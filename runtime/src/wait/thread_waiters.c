@@ -6,12 +6,12 @@
 
 static struct {
   lvd_os_mutex lock;
-  lvd_waiting *first;
+  lvd_thread_waiter *first;
   lvd_a32 count;
   uint64_t serial;
 } list;
 
-static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
+static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   w->app = app;
   w->timed = timed;
   w->who = lvd_caller();
@@ -30,8 +30,8 @@ static void enter(lvd_waiting *w, lvd_app *app, bool timed) {
 
 /* One that waits for things of several applications, or for what only the program knows, may always
  * go on as far as one of them can tell: it stays away. */
-void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
-                       bool timed) {
+void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
+                             lvd_sleeper *sleeper, bool timed) {
   lvd_app *app = lvd_hooks.deadlock.app_awaited(&want[0]);
   for (uint32_t i = 1; i < wants; i++)
     if (lvd_hooks.deadlock.app_awaited(&want[i]) != app) app = NULL;
@@ -43,23 +43,23 @@ void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd
   enter(w, app, timed);
 }
 
-void lvd_waiting_enter_for_end(lvd_waiting *w, lvd_app *app) {
+void lvd_thread_waiter_enter_for_end(lvd_thread_waiter *w, lvd_app *app) {
   w->want = NULL;
   w->wants = 0;
   w->sleeper = NULL;
   enter(w, app, false);
 }
 
-void lvd_waiting_sleeps(const lvd_waiting *w) {
+void lvd_thread_waiter_sleeps(const lvd_thread_waiter *w) {
   lvd_app *app = w->app;
   if (!app || w->timed || lvd_load_acquire_u32(&app->live) ||
       lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
     return;
   if (!lvd_load_relaxed_u32(&app->suspect) && !lvd_exchange_relaxed_u32(&app->suspect, 1))
-    lvd_keeper_ring(app->rt);
+    lvd_reaper_wake(app->rt);
 }
 
-void lvd_waiting_leave(lvd_waiting *w) {
+void lvd_thread_waiter_leave(lvd_thread_waiter *w) {
   if (!w->app) return;
   lvd_os_lock(&list.lock);
   if (w->previous)
@@ -71,61 +71,61 @@ void lvd_waiting_leave(lvd_waiting *w) {
   lvd_os_unlock(&list.lock);
 }
 
-lvd_status lvd_waiting_told(const lvd_waiting *w) {
+lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w) {
   return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIME;
 }
 
 /* ---- who judges ----------------------------------------------------------------------------- */
 
-void lvd_waiting_lock(void) {
+void lvd_thread_waiters_lock(void) {
   lvd_os_lock(&list.lock);
   lvd_fence_seq_cst();
 }
-void lvd_waiting_unlock(void) { lvd_os_unlock(&list.lock); }
-lvd_waiting *lvd_waiting_first(void) { return list.first; }
-bool lvd_waiting_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
+void lvd_thread_waiters_unlock(void) { lvd_os_unlock(&list.lock); }
+lvd_thread_waiter *lvd_thread_waiters_first(void) { return list.first; }
+bool lvd_thread_waiters_any(void) { return lvd_load_relaxed_u32(&list.count) != 0; }
 
-static void wake(lvd_waiting *w) {
+static void wake(lvd_thread_waiter *w) {
   if (lvd_exchange_relaxed_u32(&w->sleeper->asleep, 0)) lvd_os_wake(&w->sleeper->asleep);
 }
 
-void lvd_waiting_tell(const lvd_app *app, lvd_status status) {
-  if (lvd_load_relaxed_u32(&app->outcome) && lvd_app_told(app) != status) return;
+void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status) {
+  if (lvd_load_relaxed_u32(&app->outcome) && lvd_app_exit_status(app) != status) return;
   /* All before the first one wakes, and ends what the next one waits for. */
-  lvd_waiting_lock();
-  for (lvd_waiting *w = list.first; w; w = w->next)
+  lvd_thread_waiters_lock();
+  for (lvd_thread_waiter *w = list.first; w; w = w->next)
     if (w->app == app && w->in_vain) lvd_store_relaxed_u32(&w->told, status);
   lvd_fence_seq_cst();
   /* Each sleeps there, or looks before it does. */
-  for (lvd_waiting *w = list.first; w; w = w->next)
+  for (lvd_thread_waiter *w = list.first; w; w = w->next)
     if (w->app == app && w->in_vain) wake(w);
-  lvd_waiting_unlock();
+  lvd_thread_waiters_unlock();
 }
 
 /* ---- what threads wait at goes -------------------------------------------------------------- */
 
-void lvd_waiting_inside(lvd_app *app) {
+void lvd_thread_waiters_inside(lvd_app *app) {
   if (!lvd_fiber_self()) lvd_add_acq_rel_u32(&app->inside, 1);
 }
 
-void lvd_waiting_outside(lvd_app *app) {
+void lvd_thread_waiters_outside(lvd_app *app) {
   if (!lvd_fiber_self()) lvd_add_acq_rel_u32(&app->inside, UINT32_MAX);
 }
 
-void lvd_waiting_let_out(lvd_app *app) {
+void lvd_thread_waiters_release(lvd_app *app) {
   for (;; lvd_os_sleep(100000)) {
-    lvd_waiting_lock();
+    lvd_thread_waiters_lock();
     bool any = lvd_load_acquire_u32(&app->inside);
-    for (lvd_waiting *w = list.first; w; w = w->next) {
+    for (lvd_thread_waiter *w = list.first; w; w = w->next) {
       if (w->app != app) continue;
       any = true;
       if (lvd_load_relaxed_u32(&w->told) == LVD_E_TIME)
         lvd_store_relaxed_u32(&w->told, LVD_E_STOPPED);
     }
     lvd_fence_seq_cst();
-    for (lvd_waiting *w = list.first; w; w = w->next)
+    for (lvd_thread_waiter *w = list.first; w; w = w->next)
       if (w->app == app && w->sleeper) wake(w);
-    lvd_waiting_unlock();
+    lvd_thread_waiters_unlock();
     if (!any) return;
   }
 }

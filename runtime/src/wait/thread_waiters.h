@@ -22,7 +22,7 @@
 
 #include "../sched/sched.h"
 
-typedef struct lvd_waiting {
+typedef struct lvd_thread_waiter {
   lvd_app *app;         /* that all it waits for is of; null: it is not on the list */
   const void *who;      /* lvd_user, of the thread */
   uint32_t thread;      /* its name for the system */
@@ -33,34 +33,34 @@ typedef struct lvd_waiting {
   bool timed;           /* it goes on by itself after a while */
   bool in_vain;         /* it was judged so, and is to be told */
   lvd_a32 told;         /* LVD_E_TIME: nothing yet; else what its wait returns */
-  struct lvd_waiting *next, *previous;
-} lvd_waiting;
+  struct lvd_thread_waiter *next, *previous;
+} lvd_thread_waiter;
 
 /* The calling thread is about to sleep for these, if need be for ever; or with a time limit. */
-void lvd_waiting_enter(lvd_waiting *w, const lvd_want *want, uint32_t wants, lvd_sleeper *sleeper,
-                       bool timed);
+void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
+                             lvd_sleeper *sleeper, bool timed);
 /* ... for the end of the application. */
-void lvd_waiting_enter_for_end(lvd_waiting *w, lvd_app *app);
+void lvd_thread_waiter_enter_for_end(lvd_thread_waiter *w, lvd_app *app);
 /* All is armed, and there was nothing. */
-void lvd_waiting_sleeps(const lvd_waiting *w);
-void lvd_waiting_leave(lvd_waiting *w);
+void lvd_thread_waiter_sleeps(const lvd_thread_waiter *w);
+void lvd_thread_waiter_leave(lvd_thread_waiter *w);
 /* LVD_E_TIME: it was told nothing. */
-lvd_status lvd_waiting_told(const lvd_waiting *w);
+lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w);
 
 /* The calling thread, or a fiber, for which it does nothing, uses what its wait leads to, on its way
  * in and out of it. */
-void lvd_waiting_inside(lvd_app *app);
-void lvd_waiting_outside(lvd_app *app);
+void lvd_thread_waiters_inside(lvd_app *app);
+void lvd_thread_waiters_outside(lvd_app *app);
 /* `app` has ended, and is about to give up its streams: all waits of threads for something of it return,
  * with LVD_E_STOPPED if for nothing else, and no such thread is inside any more. */
-void lvd_waiting_let_out(lvd_app *app);
+void lvd_thread_waiters_release(lvd_app *app);
 
 /* Who judges: with the lock the list keeps still. */
-void lvd_waiting_lock(void);
-void lvd_waiting_unlock(void);
-lvd_waiting *lvd_waiting_first(void); /* with the lock */
-bool lvd_waiting_any(void);           /* without; a guess */
+void lvd_thread_waiters_lock(void);
+void lvd_thread_waiters_unlock(void);
+lvd_thread_waiter *lvd_thread_waiters_first(void); /* with the lock */
+bool lvd_thread_waiters_any(void);                 /* without; a guess */
 /* Those of `app` that were judged to wait in vain return with `status`, unless it ends otherwise. */
-void lvd_waiting_tell(const lvd_app *app, lvd_status status);
+void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status);
 
 #endif

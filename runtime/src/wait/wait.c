@@ -55,17 +55,17 @@ static int64_t left_of(int64_t timeout_ns, uint64_t start) {
 }
 
 /* The same, of a thread that sleeps; LVD_E_TIME: not yet, and it was not told to return either. */
-static lvd_status look_or_heed(const lvd_waiting *self, const lvd_want *want, uint32_t count,
+static lvd_status look_or_heed(const lvd_thread_waiter *self, const lvd_want *want, uint32_t count,
                                bool waiting, uint32_t *which) {
-  lvd_status told = lvd_waiting_told(self);
+  lvd_status told = lvd_thread_waiter_status(self);
   return told == LVD_E_TIME ? lvd_wants_look(want, count, waiting, which) : told;
 }
 
 static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
                                uint32_t count, int64_t timeout_ns, uint64_t start,
                                uint32_t *which) {
-  lvd_waiting self = {.app = NULL};
-  lvd_waiting_enter(&self, want, count, s, timeout_ns >= 0);
+  lvd_thread_waiter self = {.app = NULL};
+  lvd_thread_waiter_enter(&self, want, count, s, timeout_ns >= 0);
   lvd_status status = LVD_E_TIME;
   while (status == LVD_E_TIME) {
     int64_t left = left_of(timeout_ns, start);
@@ -88,7 +88,7 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
     status = look_or_heed(&self, want, count, true, which);
     if (status == LVD_E_TIME) {
       s->sleeps++;
-      lvd_waiting_sleeps(&self);
+      lvd_thread_waiter_sleeps(&self);
       while (lvd_load_relaxed_u32(&s->asleep)) {
         lvd_os_wait(&s->asleep, 1, left);
         if (timeout_ns >= 0 && (left = left_of(timeout_ns, start)) <= 0) break;
@@ -98,7 +98,7 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
     lvd_store_relaxed_u32(&s->asleep, 0);
     if (status == LVD_E_TIME) status = look_or_heed(&self, want, count, false, which);
   }
-  lvd_waiting_leave(&self);
+  lvd_thread_waiter_leave(&self);
   return status;
 }
 
@@ -156,7 +156,7 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
 
 static lvd_status wait_for(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                            uint32_t *which) {
-  LVD_INSIDE;
+  LVD_NO_ABANDON;
   lvd_status status = lvd_wants_look(want, count, false, which);
   if (status != LVD_E_TIME) return status;
   for (uint32_t i = 0; i < count; i++) publish(&want[i]);

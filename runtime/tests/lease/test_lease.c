@@ -59,7 +59,7 @@ static void come(lvd_a32 *word) {
   for (int i = 0; !lvd_load_acquire_u32(word) && i < PATIENCE_MS; i++) sleep_ms(1);
   CHECK(lvd_load_acquire_u32(word));
 }
-static void say(lvd_a32 *word) { lvd_store_release_u32(word, 1); }
+static void text_append(lvd_a32 *word) { lvd_store_release_u32(word, 1); }
 
 /* It goes on, by so many rounds. */
 static void goes_on(int which, uint64_t rounds) {
@@ -182,7 +182,7 @@ static void forks(int which) {
 static void is_host(int which) {
   (void)which;
   CHECK_EQ(lvd_leases_begin(), LVD_OK);
-  say(&all->go);
+  text_append(&all->go);
   for (;;) sleep_ms(1000);
 }
 
@@ -193,12 +193,12 @@ static void share(void (*program)(int)) {
   begin();
   pid_t a = start(program, 0), b = start(program, 1);
   CHECK_EQ(lvd_leases_begin(), LVD_OK);
-  say(&all->go);
+  text_append(&all->go);
   for (int i = 0; i < PATIENCE_MS && seen().given + seen().seized < 10; i++) sleep_ms(1);
   CHECK(seen().given + seen().seized >= 10);
   goes_on(0, 3);
   goes_on(1, 3);
-  say(&all->stop);
+  text_append(&all->stop);
   ends(a);
   ends(b);
   CHECK(!seen().thread); /* all is given back */
@@ -241,7 +241,7 @@ void test_lease_realtime_wakes(void) {
   CHECK_EQ(is_holder(a), usable_cores());
   CHECK_EQ(kill(a, SIGCONT), 0);
   goes_on(0, 3);
-  say(&all->stop);
+  text_append(&all->stop);
   ends(a);
   ends(b);
   lvd_leases_end();
@@ -258,7 +258,7 @@ void test_lease_killed(void) {
   goes_on(1, 3);
   pid_t c = start(computes, 2);
   goes_on(2, 3); /* in the slot of the dead one */
-  say(&all->stop);
+  text_append(&all->stop);
   ends(b);
   ends(c);
   CHECK(!seen().thread);
@@ -281,7 +281,7 @@ void test_lease_stopped(void) {
   CHECK_EQ(kill(a, SIGCONT), 0);
   goes_on(0, 3);
   goes_on(1, 3);
-  say(&all->stop);
+  text_append(&all->stop);
   ends(a);
   ends(b);
   lvd_leases_end();
@@ -304,7 +304,7 @@ static void host_goes(int signal_or_end) {
   goes_on(1, 3);
   CHECK_EQ(lvd_leases_begin(), LVD_OK); /* with what the earlier one has left */
   all_are_held();                       /* they have found it */
-  say(&all->stop);
+  text_append(&all->stop);
   ends(a);
   ends(b);
   lvd_leases_end();

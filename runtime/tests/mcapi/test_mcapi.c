@@ -57,7 +57,7 @@ void node_is(mcapi_node_t node) {
   SAYS(status, MCAPI_SUCCESS);
   CHECK_EQ(info.mcapi_version, MCAPI_VERSION);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  /* The sanitizers do not bear a fork while a thread, here the bellman, begins. */
+  /* The sanitizers do not bear a fork while a thread, here the notifier, begins. */
   nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 #endif
 }

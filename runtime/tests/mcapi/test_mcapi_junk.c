@@ -92,7 +92,7 @@ void test_mcapi_junk(void) {
   done(&r);
   done(&q);
   lvd_os_queue mail = queue_of(e[1], false), packets = queue_of(e[3], true),
-                 scalars = queue_of(e[5], true);
+               scalars = queue_of(e[5], true);
   uint32_t messages = 0, numbers = 0;
   for (int round = 0; round < ROUNDS; round++) {
     for (int i = 0; i < 4; i++) {

@@ -134,7 +134,7 @@ static void wait_a_second(void *nothing) {
   node_ends();
 }
 
-/* Who waits uses no CPU time, and neither does his bellman. */
+/* Who waits uses no CPU time, and neither does his notifier. */
 void test_mcapi_idle(void) {
   pid_t id = child(wait_a_second, NULL);
   node_is(1);

@@ -8,7 +8,7 @@
 
 static int wire;
 
-static void say(const char *text) {
+static void text_append(const char *text) {
   if (write(wire, text, strlen(text)) != (ssize_t)strlen(text)) _exit(8);
 }
 
@@ -32,15 +32,16 @@ int main(int count, char **argv) {
   if (strcmp(argv[1], "shield") != 0 || wire < 3 || atoi(pid) != (int)getppid()) return 9;
   if (strcmp(what, "dies") == 0) return 0;
   if (strcmp(what, "refuses") == 0) {
-    say("{\"help\":\"\",\"is\":\"refused\",\"why\":\"core \\\"3\\\" is shielded already\"}\n");
+    text_append(
+        "{\"help\":\"\",\"is\":\"refused\",\"why\":\"core \\\"3\\\" is shielded already\"}\n");
     return 125;
   }
   if (strcmp(what, "endless") == 0) {
-    for (;;) say("{\"is\":\"");
+    for (;;) text_append("{\"is\":\"");
   }
   if (strcmp(what, "thread") == 0 && atoi(thread) != 7) return 9;
   char line[512], byte;
-  if (strcmp(what, "silent") != 0) say(up(0, line));
+  if (strcmp(what, "silent") != 0) text_append(up(0, line));
   if (strcmp(what, "killed") == 0) return 0;
   for (int n = 1; read(wire, &byte, 1) == 1; n++) {
     if (strcmp(what, "released") == 0) break;
@@ -49,12 +50,12 @@ int main(int count, char **argv) {
     const char *text = up(n, line);
     for (; *text; text++) {
       char one[2] = {*text, 0};
-      say(one);
+      text_append(one);
     }
   }
   if (strcmp(what, "silent") == 0) return 0;
-  say(strcmp(what, "fails") == 0
-          ? "{\"failed\":1,\"is\":\"over\",\"why\":\"thread 5: no such process\"}\n"
-          : "{\"failed\":0,\"is\":\"over\",\"why\":\"\"}\n");
+  text_append(strcmp(what, "fails") == 0
+                  ? "{\"failed\":1,\"is\":\"over\",\"why\":\"thread 5: no such process\"}\n"
+                  : "{\"failed\":0,\"is\":\"over\",\"why\":\"\"}\n");
   return 0;
 }

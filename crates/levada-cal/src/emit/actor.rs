@@ -116,7 +116,7 @@ impl<'a> Class<'a> {
         w.put(&format!("typedef struct {}_state {{", self.prefix));
         w.put("uint32_t lvd_state; /* of the schedule; before it, the initializers' */");
         if self.prints() {
-            w.put("levada_line lvd_line;");
+            w.put("levada_line lvd_wait_info;");
         }
         if self.texts() > 0 {
             w.put(&format!("levada_text lvd_text[{}];", self.texts()));
@@ -420,7 +420,7 @@ impl<'a> Class<'a> {
             ));
             w.put(&format!("{}_state *const S = self->state;", self.prefix));
             if self.prints() {
-                w.put("levada_print_last(&S->lvd_line);");
+                w.put("levada_print_last(&S->lvd_wait_info);");
             }
             for i in 0..self.texts() {
                 w.put(&format!("free(S->lvd_text[{i}].text);"));

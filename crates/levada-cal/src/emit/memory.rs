@@ -25,7 +25,7 @@ impl<'a> Class<'a> {
             ));
         };
         if self.prints() {
-            row(w, "lvd_line", "lvd_line", "line", false);
+            row(w, "lvd_wait_info", "lvd_wait_info", "line", false);
         }
         // What is computed once, perhaps of parameters, is computed anew.
         let all = self.homes.iter().zip(&self.actor.globals);

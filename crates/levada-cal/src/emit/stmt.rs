@@ -253,13 +253,13 @@ impl<'a, 'w> Code<'a, 'w> {
                 value = computed;
             }
             calls.push(match &e.ty {
-                Type::String => format!("levada_print_text(&S->lvd_line, {value});"),
+                Type::String => format!("levada_print_text(&S->lvd_wait_info, {value});"),
                 Type::Bool => {
-                    format!("levada_print_text(&S->lvd_line, ({value}) ? \"true\" : \"false\");")
+                    format!("levada_print_text(&S->lvd_wait_info, ({value}) ? \"true\" : \"false\");")
                 }
-                Type::Float { .. } => format!("levada_print_real(&S->lvd_line, {value});"),
-                _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_line, {value});"),
-                _ => format!("levada_print_int(&S->lvd_line, {value});"),
+                Type::Float { .. } => format!("levada_print_real(&S->lvd_wait_info, {value});"),
+                _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_wait_info, {value});"),
+                _ => format!("levada_print_int(&S->lvd_wait_info, {value});"),
             });
         }
         self.w
@@ -268,7 +268,7 @@ impl<'a, 'w> Code<'a, 'w> {
             self.w.put(call);
         }
         if newline {
-            self.w.put("levada_print_end(&S->lvd_line);");
+            self.w.put("levada_print_end(&S->lvd_wait_info);");
         }
         self.w.put("levada_in_native(self, levada_outer);");
         self.w.put("}");

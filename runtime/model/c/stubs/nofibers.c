@@ -20,23 +20,23 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   (void)f, (void)want, (void)count, (void)timeout_ns, (void)which;
   abort();
 }
-void lvd_fiber_interrupted(void) {}
+void lvd_fiber_preempted(void) {}
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
-uint64_t lvd_alarms_next(const lvd_worker *w) {
+uint64_t lvd_actor_timers_next(const lvd_worker *w) {
   (void)w;
   return 0;
 }
-void lvd_alarms_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
-void lvd_alarms_amid(lvd_worker *w, const lvd_entity *e, uint64_t now) {
+void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
+void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t now) {
   (void)w, (void)e, (void)now;
 }
 void lvd_fibers_end(lvd_app *app) { (void)app; }
-bool lvd_fibers_in_vain(lvd_app *app) {
+bool lvd_app_is_deadlocked(lvd_app *app) {
   (void)app;
   return false;
 }
-void lvd_fibers_story(lvd_app *app) { (void)app; }
-bool lvd_streams_await_threads(lvd_app *app) {
+void lvd_app_save_wait_report(lvd_app *app) { (void)app; }
+bool lvd_app_awaits_outside(lvd_app *app) {
   (void)app;
   return false;
 }
@@ -46,18 +46,18 @@ void lvd_streams_end(lvd_app *app, lvd_status outcome) { (void)app, (void)outcom
 void lvd_units_free(lvd_app *app) { (void)app; }
 void lvd_calls_free(lvd_runtime *rt) { (void)rt; }
 void lvd_blocking_end(lvd_runtime *rt) { (void)rt; }
-void lvd_call_is_back(lvd_entity *e) { (void)e; }
-void lvd_call_follows(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+void lvd_call_returned(lvd_entity *e) { (void)e; }
+void lvd_call_follow_actor(lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
 void lvd_calls_recall(lvd_app *app) { (void)app; }
 void lvd_inputs_end(lvd_app *app) { (void)app; }
-void lvd_questions_withdraw(lvd_entity *e) { (void)e; }
-void lvd_questions_keep_last(lvd_entity *e) { (void)e; }
-bool lvd_stack_take(lvd_worker *w, lvd_entity *e) {
+void lvd_fd_watches_withdraw(lvd_entity *e) { (void)e; }
+void lvd_fd_watches_keep_last(lvd_entity *e) { (void)e; }
+bool lvd_stack_borrow(lvd_worker *w, lvd_entity *e) {
   (void)w, (void)e;
   return false;
 }
 void lvd_stack_enter(void *worker) { (void)worker; }
-void lvd_stack_leave(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)e, (void)whole; }
+void lvd_stack_return(lvd_worker *w, lvd_entity *e, bool whole) { (void)w, (void)e, (void)whole; }
 void lvd_stacks_free(lvd_app *app) { (void)app; }
 void lvd_fiber_pool_init(lvd_runtime *rt) { (void)rt; }
 void lvd_fiber_pool_free(lvd_runtime *rt) { (void)rt; }

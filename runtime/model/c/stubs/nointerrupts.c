@@ -2,4 +2,4 @@
 /* Interrupting a fiber, for checks in which none computes for long. */
 #include "src/sched/sched.h"
 
-void lvd_interrupt_knock(lvd_worker *w) { (void)w; }
+void lvd_send_preempt(lvd_worker *w) { (void)w; }

@@ -2,5 +2,5 @@
 /* Reliefs, for checks without any: nobody is stuck. */
 #include "src/sched/sched.h"
 
-lvd_worker *lvd_relief(const lvd_worker *w) { return (void)w, NULL; }
-void lvd_relief_goes_home(const lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }
+lvd_worker *lvd_backup_worker(const lvd_worker *w) { return (void)w, NULL; }
+void lvd_backup_worker_goes_home(const lvd_worker *w, lvd_entity *e) { (void)w, (void)e; }

@@ -5,7 +5,7 @@
 void lvd_watchdog_begin(lvd_worker *w) { (void)w; }
 void lvd_watchdog_awake(lvd_worker *w) { (void)w; }
 void lvd_watchdog_asleep(lvd_worker *w) { (void)w; }
-void lvd_watchdog_hurry(lvd_app *app) { (void)app; }
-void lvd_watchdog_halt(lvd_worker *w, lvd_app *app) { (void)w, (void)app; }
+void lvd_watchdog_expect_exit(lvd_app *app) { (void)app; }
+void lvd_watchdog_expect_pause(lvd_worker *w, lvd_app *app) { (void)w, (void)app; }
 lvd_status lvd_watchdog_start(lvd_runtime *rt) { return rt ? LVD_OK : LVD_E_ARGUMENT; }
 void lvd_watchdog_end(lvd_runtime *rt) { (void)rt; }
