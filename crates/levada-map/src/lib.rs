@@ -38,7 +38,7 @@ pub use search::score::Score;
 pub use search::strategy::{Strategy, load_to_lower_bound, map, remap};
 #[cfg(test)]
 use sim::simulate_until_settled;
-pub use sim::{RATE_BURST_S, RATE_BURST_UNITS, Simulated, expected, simulate};
+pub use sim::{RATE_BURST_S, RATE_BURST_UNITS, Simulated, simulate, simulate_steady_state};
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use super::score::Score;
 use crate::model::graph::Placement;
 use crate::model::machine::Machine;
 use crate::model::mix::{Actor, App, Mix};
-use crate::sim::{Simulated, SteadyStateRun, WarmStart, expected, steady_state_steps};
+use crate::sim::{Simulated, SteadyStateRun, WarmStart, simulate_steady_state, steady_state_steps};
 use std::ops::Range;
 
 /// Limits on the number of actors, for local search by steady scores and for comparing all
@@ -75,15 +75,16 @@ fn outranked(mix: &Mix, machine: &Machine, placement: &[u32]) -> Vec<bool> {
 
 impl Confidence<'_> {
     /// Whether the simulated time was sufficient for a reliable rate of this application.
-    fn is(&self, app: usize) -> bool {
+    fn is_reliable(&self, app: usize) -> bool {
         let came_to_a_unit = self.result.rates[app] * self.result.seconds >= 1.0;
         self.result.firings[app] >= FIRINGS_MIN || came_to_a_unit && self.result.settled(app)
     }
 
     /// Whether all rates are reliable or had sufficient time, and all cost profiles were completed.
-    fn all(&self) -> bool {
+    fn is_complete(&self) -> bool {
         let had_time = |app: usize| self.targets[app] * self.result.seconds >= EXPECTED_UNITS_MIN;
-        self.result.whole && (0..self.targets.len()).all(|app| self.is(app) || had_time(app))
+        self.result.whole
+            && (0..self.targets.len()).all(|app| self.is_reliable(app) || had_time(app))
     }
 
     /// True if the application shares a core with one of higher priority and some actor of it never
@@ -101,7 +102,7 @@ impl Confidence<'_> {
     fn score(&self, mix: &Mix, machine: &Machine) -> Score {
         let rate = |app: usize| {
             let (rate, target) = (self.result.rates[app], self.targets[app]);
-            match self.is(app) {
+            match self.is_reliable(app) {
                 _ if self.starves(mix, app) => 0.0,
                 true => rate,
                 false => rate.max(target.min(0.5 / self.result.seconds.max(1e-9))),
@@ -122,7 +123,7 @@ pub(crate) fn score_after(mix: &Mix, machine: &Machine, placement: &[u32], steps
     let targets = mix.targets(machine);
     let mut run = Evaluation::begin(mix, machine, placement, &targets, 0);
     run.skip(steps / 3);
-    run.look(steps - steps / 3)
+    run.score_until_reliable(steps - steps / 3)
 }
 
 /// The score in the steady state.
@@ -136,7 +137,7 @@ pub(crate) fn steady_score(mix: &Mix, machine: &Machine, placement: &[u32]) -> S
             STEADY_STEPS_FACTOR * quick_steps(actors),
         );
     }
-    let result = expected(mix, machine, placement, machine.scheduling);
+    let result = simulate_steady_state(mix, machine, placement, machine.scheduling);
     Score::of(mix, machine, &result.rates)
 }
 
@@ -192,7 +193,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The score over the next `steps` steps, or more if the result is not reliable.
-    pub fn look(&mut self, mut steps: usize) -> Score {
+    pub fn score_until_reliable(&mut self, mut steps: usize) -> Score {
         loop {
             let (score, known) = self.score_next(steps);
             if known || self.steps >= EVALUATION_STEPS_MAX {
@@ -211,7 +212,7 @@ impl<'a> Evaluation<'a> {
             targets: self.targets,
             outranked: &self.outranked,
         };
-        (known.score(self.mix, self.machine), known.all())
+        (known.score(self.mix, self.machine), known.is_complete())
     }
 }
 
@@ -246,10 +247,10 @@ pub(crate) fn successive_elimination<'a>(
     let mut best = None;
     while !racing.is_empty() {
         let mut on = Vec::new();
-        let score_after = parallel_map(racing, |(mut run, placement): (SteadyStateRun, _)| {
+        let results = parallel_map(racing, |(mut run, placement): (SteadyStateRun, _)| {
             (run.try_result(), run, placement)
         });
-        for (result, run, placement) in score_after {
+        for (result, run, placement) in results {
             let Some(result) = result else {
                 on.push((run, placement));
                 continue;

@@ -88,7 +88,7 @@ pub fn map(mix: &Mix, machine: &Machine, strategy: Strategy) -> Result<Placement
 /// actors move only if the gain is sufficient, so an unchanged mix stays in place.
 pub fn remap(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Result<Placement, Problem> {
     solve_partitions(mix, machine, Some(current), |part, machine, current| {
-        best(part, machine, current.unwrap_or_default())
+        best_change(part, machine, current.unwrap_or_default())
     })
 }
 
@@ -172,7 +172,7 @@ fn core_partitions(mix: &Mix, machine: &Machine) -> Result<Vec<CorePartition>, P
             exclusive: Vec::new(),
         };
         for actor in part.apps.iter_mut().flat_map(|a| &mut a.actors) {
-            actor.pin = actor.pin.and_then(|core| inside(&cores, core));
+            actor.pin = actor.pin.and_then(|core| index_among(&cores, core));
         }
         Ok(CorePartition {
             actors: apps.iter().flat_map(|&a| ranges[a].clone()).collect(),
@@ -184,7 +184,7 @@ fn core_partitions(mix: &Mix, machine: &Machine) -> Result<Vec<CorePartition>, P
 }
 
 /// The index of a core in the list.
-fn inside(cores: &[u32], core: u32) -> Option<u32> {
+fn index_among(cores: &[u32], core: u32) -> Option<u32> {
     cores.iter().position(|&c| c == core).map(|c| c as u32)
 }
 
@@ -200,7 +200,7 @@ fn solve_partitions(
         let current: Option<Vec<Option<u32>>> = current.map(|c| {
             let at = |&n: &usize| {
                 let core = c.get(n).copied().flatten();
-                core.and_then(|core| inside(&cores, core))
+                core.and_then(|core| index_among(&cores, core))
             };
             actors.iter().map(at).collect()
         });
@@ -224,7 +224,7 @@ fn single_app(mix: &Mix, app: usize) -> Mix {
     }
 }
 
-fn balanced(graph: &Graph, machine: &Machine) -> Placement {
+fn longest_first(graph: &Graph, machine: &Machine) -> Placement {
     let alone: Vec<usize> = (0..graph.busy.len()).collect();
     heaviest_first(graph, machine, &alone)
 }
@@ -238,13 +238,13 @@ fn paper_strategy(mix: &Mix, machine: &Machine, strategy: Strategy) -> Placement
             pins.into_iter().enumerate().map(turn).collect()
         }
         Strategy::Lb => (0..mix.apps.len())
-            .flat_map(|a| balanced(&unit_graph(&single_app(mix, a)), machine))
+            .flat_map(|a| longest_first(&unit_graph(&single_app(mix, a)), machine))
             .collect(),
-        Strategy::Glb | Strategy::Levada => balanced(&unit_graph(mix), machine),
+        Strategy::Glb | Strategy::Levada => longest_first(&unit_graph(mix), machine),
         Strategy::Partition => {
             let apps = mix.apps.len();
             let core_counts = vec![cores / apps; apps];
-            place_per_app(mix, machine, &core_counts, false, balanced)
+            place_per_app(mix, machine, &core_counts, false, longest_first)
         }
     }
 }
@@ -260,7 +260,7 @@ fn place_per_app(
     inside: impl Fn(&Graph, &Machine) -> Placement + Sync,
 ) -> Placement {
     if mix.apps.len() > machine.workers() {
-        return whole(mix, machine, &vec![1.0; mix.apps.len()]);
+        return one_core_per_app(mix, machine, &vec![1.0; mix.apps.len()]);
     }
     let mut first = 0;
     let cores = core_counts.iter().map(|&share| {
@@ -280,13 +280,13 @@ fn place_per_app(
 }
 
 /// Each application on the least loaded core, at these rates.
-fn whole(mix: &Mix, machine: &Machine, rates: &[f64]) -> Placement {
+fn one_core_per_app(mix: &Mix, machine: &Machine, rates: &[f64]) -> Placement {
     let apps = mix.apps.iter().zip(rates);
     let work = Graph {
         busy: apps.map(|(a, rate)| a.work() * rate).collect(),
         ..Graph::default()
     };
-    let homes = balanced(&work, machine);
+    let homes = longest_first(&work, machine);
     let apps = mix.apps.iter().zip(homes);
     apps.flat_map(|(a, home)| with_pins(a, std::iter::repeat(home)))
         .collect()
@@ -329,20 +329,20 @@ fn candidates(
     let very_many = mix.actors() > ALL_STRATEGIES_MAX_ACTORS;
     // One application on all cores is no partition, and placing very many actors takes long.
     let apart = mix.apps.len() <= machine.workers() && (mix.apps.len() > 1 || !very_many);
-    type Way<'a> = Box<dyn Fn() -> Placement + Send + Sync + 'a>;
+    type Generator<'a> = Box<dyn Fn() -> Placement + Send + Sync + 'a>;
     let at_once = very_many && on_all_cores;
-    let mut ways: Vec<Way> = vec![Box::new(|| place(graph, machine))];
+    let mut generators: Vec<Generator> = vec![Box::new(|| place(graph, machine))];
     if !very_many {
-        ways.push(Box::new(|| place(&unit_graph(mix), machine)));
+        generators.push(Box::new(|| place(&unit_graph(mix), machine)));
     }
     for &strategy in &Strategy::ALL[..4] {
-        ways.push(Box::new(move || paper_strategy(mix, machine, strategy)));
+        generators.push(Box::new(move || paper_strategy(mix, machine, strategy)));
     }
     if machine.costs.wake >= SHARED_CORE_WAKE_NS {
-        ways.push(Box::new(|| whole(mix, machine, rates)));
+        generators.push(Box::new(|| one_core_per_app(mix, machine, rates)));
     }
-    let make = |ways: Vec<Way>| map_each(ways, at_once, |way| way());
-    let mut found = make(ways);
+    let make = |generators: Vec<Generator>| map_each(generators, at_once, |generate| generate());
+    let mut found = make(generators);
     if apart {
         let core_counts = core_counts(mix, machine, rates);
         found.insert(1, place_per_app(mix, machine, &core_counts, at_once, place));
@@ -355,7 +355,7 @@ fn candidates(
             ],
             false => vec![found[0].clone()],
         };
-        let evened = uneven.into_iter().map(|placement| -> Way {
+        let evened = uneven.into_iter().map(|placement| -> Generator {
             Box::new(move || {
                 let mut loads = Loads::new(graph, machine, placement.clone());
                 loads.even_out(EVEN_RATIO);
@@ -379,7 +379,7 @@ fn best_initial(mix: &Mix, machine: &Machine, whole: usize) -> Placement {
     select(mix, machine, &graph, found, whole)
 }
 
-fn best(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
+fn best_change(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placement {
     if machine.workers() == 1 {
         return vec![0; mix.actors()];
     }
@@ -434,7 +434,7 @@ fn keep_current(graph: &Graph, machine: &Machine, current: &[Option<u32>]) -> Pl
     for (pin, core) in kept.pins.iter_mut().zip(current) {
         *pin = pin.or(*core);
     }
-    balanced(&kept, machine)
+    longest_first(&kept, machine)
 }
 
 /// The best candidate: by successive elimination and local search if the entire mix is small,
@@ -469,11 +469,11 @@ fn required_advantage(mix: &Mix, machine: &Machine, graph: &Graph, placement: &[
     let very_many = mix.actors() > ALL_STRATEGIES_MAX_ACTORS;
     let uneven =
         || bottleneck(graph, machine, placement) > EVEN_RATIO * lower_bound(graph, machine);
-    let map_each = mix.actors() / machine.workers();
+    let per_core = mix.actors() / machine.workers();
     let alike = |a: &App| a.promise.is_none() && a.priority == mix.apps[0].priority;
     let asked = mix.apps.len() <= machine.workers() && mix.apps.iter().all(alike);
     match very_many && uneven() {
-        true if asked && FEW_ACTORS_PER_CORE.contains(&map_each) => UNEVEN_FEW_PENALTY,
+        true if asked && FEW_ACTORS_PER_CORE.contains(&per_core) => UNEVEN_FEW_PENALTY,
         true => UNEVEN_PENALTY,
         false => 0.0,
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Priority of light applications, as in the runtime (runtime/src/sched/ready_queue.h): the actors
-//! of an application that recently used less than 1/16 of a worker precede others there. Together
-//! they get at most as much extra time as a newly ready actor may. An actor of this kind that is
-//! woken by another worker preempts the running one, so turns are much shorter on cores with many
-//! small applications.
+//! of an application that recently used less than 1/16 of a worker precede others there. Their extra
+//! time relative to others is limited to `WAKE_CREDIT_NS`. A light actor that another worker wakes
+//! preempts the running one, so turns are much shorter on cores with many small applications.
 
 use super::ready_queue::{First, PLACE_PLAIN};
 use super::{Entity, OTHERS_DIVISOR, QueueClass, Simulator, WAKE_CREDIT_NS};

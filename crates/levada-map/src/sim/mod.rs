@@ -28,7 +28,7 @@ pub use rate_limit::{RATE_BURST_S, RATE_BURST_UNITS};
 #[cfg(test)]
 pub(crate) use steady_state::simulate_until_settled;
 pub(crate) use steady_state::{SteadyStateRun, WarmStart, steady_state_steps};
-pub use steady_state::{expected, simulate};
+pub use steady_state::{simulate, simulate_steady_state};
 
 use crate::model::machine::{Machine, Scheduling};
 use crate::model::mix::Mix;

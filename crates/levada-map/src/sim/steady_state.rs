@@ -140,7 +140,7 @@ pub(crate) fn steady_state_steps(mix: &Mix) -> usize {
 }
 
 /// The rates of a placement in the steady state.
-pub fn expected(
+pub fn simulate_steady_state(
     mix: &Mix,
     machine: &Machine,
     placement: &[u32],

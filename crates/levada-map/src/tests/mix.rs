@@ -356,7 +356,7 @@ fn applications_with_exclusive_cores_in_a_large_mix_are_mapped_well() {
         .collect();
     let rates = |strategy| {
         let placement = map(&mix, &machine, strategy).unwrap();
-        expected(&mix, &machine, &placement, Scheduling::EventDriven).rates
+        simulate_steady_state(&mix, &machine, &placement, Scheduling::EventDriven).rates
     };
     let ours = rates(Strategy::Levada);
     for strategy in Strategy::ALL {

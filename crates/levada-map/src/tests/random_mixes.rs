@@ -186,7 +186,7 @@ fn levada_is_never_two_percent_worse_than_the_best_other_strategy() {
     for seed in 0..mixes() {
         let (machine, mix) = scene(seed);
         let gains = gains(&mix, &machine, |placement| {
-            expected(&mix, &machine, placement, Scheduling::EventDriven).rates
+            simulate_steady_state(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
         least = gains.iter().copied().fold(least, f64::min);
         assert!(least > 0.98, "mix {seed}: {gains:.3?}");
@@ -209,7 +209,7 @@ fn nor_with_very_unequal_actors_and_channels() {
     for seed in once_failed(&[226, 237, 509, 534, 691, 1009]).chain(0..mixes() / 2) {
         let (machine, mix) = odd_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
-            expected(&mix, &machine, placement, Scheduling::EventDriven).rates
+            simulate_steady_state(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
         least = gains.iter().copied().fold(least, f64::min);
         assert!(least > 0.98, "mix {seed}: {gains:.3?}");
@@ -225,7 +225,7 @@ fn nor_with_narrow_channels() {
     for seed in 0..mixes() / 4 {
         let (machine, mix) = narrow_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
-            expected(&mix, &machine, placement, Scheduling::EventDriven).rates
+            simulate_steady_state(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
         least = gains.iter().copied().fold(least, f64::min);
         assert!(least > 0.98, "mix {seed}: {gains:.3?}");
@@ -245,7 +245,7 @@ fn nor_with_many_actors() {
     for seed in once_failed(&[7, 17]).chain(0..mixes() / 8) {
         let (machine, mix) = large_scene(seed);
         let gains = gains(&mix, &machine, |placement| {
-            expected(&mix, &machine, placement, Scheduling::EventDriven).rates
+            simulate_steady_state(&mix, &machine, placement, Scheduling::EventDriven).rates
         });
         let behind = gains.iter().copied().fold(f64::INFINITY, f64::min);
         least = least.min(behind);
@@ -343,7 +343,7 @@ fn nor_with_round_robin() {
     for (seed, (mut machine, mix)) in (0..).zip(std::iter::once(first).chain(others)) {
         machine.scheduling = Scheduling::RoundRobin;
         let gains = gains(&mix, &machine, |placement| {
-            expected(&mix, &machine, placement, Scheduling::RoundRobin).rates
+            simulate_steady_state(&mix, &machine, placement, Scheduling::RoundRobin).rates
         });
         least = gains.iter().copied().fold(least, f64::min);
         assert!(least > 0.98, "mix {seed}: {gains:.3?}");
@@ -450,7 +450,7 @@ fn nor_with_priorities_and_reserved_rates() {
         }
         let of = |strategy| {
             let placement = map(&mix, &machine, strategy).unwrap();
-            let made = expected(&mix, &machine, &placement, Scheduling::EventDriven);
+            let made = simulate_steady_state(&mix, &machine, &placement, Scheduling::EventDriven);
             (Score::of(&mix, &machine, &made.rates), made.rates)
         };
         let (own, rates) = of(Strategy::Levada);
@@ -483,7 +483,7 @@ fn no_candidate_is_eliminated_before_it_has_settled() {
         // By reserved rates as well.
         let of = |strategy| {
             let placement = map(mix, machine, strategy).unwrap();
-            let made = expected(mix, machine, &placement, machine.scheduling);
+            let made = simulate_steady_state(mix, machine, &placement, machine.scheduling);
             Score::of(mix, machine, &made.rates)
         };
         let own = of(Strategy::Levada);

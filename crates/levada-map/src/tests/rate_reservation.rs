@@ -375,7 +375,9 @@ fn pipelines_stay_together_if_workers_wait_for_the_cpu() {
     assert_eq!(remap(&mix, &machine, &current).unwrap(), apart);
     machine.costs.wake += 6e6;
     machine.costs.asleep += 6e6;
-    let rate = |placement: &[u32]| expected(&mix, &machine, placement, machine.scheduling).rates[0];
+    let rate = |placement: &[u32]| {
+        simulate_steady_state(&mix, &machine, placement, machine.scheduling).rates[0]
+    };
     assert!(rate(&apart) < 50.0, "{}", rate(&apart));
     let together = remap(&mix, &machine, &current).unwrap();
     assert!(

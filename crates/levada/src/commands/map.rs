@@ -9,7 +9,8 @@ use crate::common::output::{self, Failure, failure_with, table};
 use crate::record::text_of;
 use levada_map::io::{Description, placement_text, read_description, read_placement};
 use levada_map::{
-    App, Placement, Problem, Scheduling, Simulated, Strategy, expected, load_to_lower_bound, map,
+    App, Placement, Problem, Scheduling, Simulated, Strategy, load_to_lower_bound, map,
+    simulate_steady_state,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -103,7 +104,7 @@ fn judged(
         name,
         took,
         busiest: load_to_lower_bound(mix, machine, &placement)?,
-        simulated: expected(mix, machine, &placement, machine.scheduling),
+        simulated: simulate_steady_state(mix, machine, &placement, machine.scheduling),
         placement,
     })
 }
