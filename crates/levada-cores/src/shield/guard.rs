@@ -8,7 +8,7 @@
 //! if the log has reached its limit.
 
 use super::method::Method;
-use super::request::{Request, sweeper};
+use super::request::{Request, sweeper_for};
 use super::restore;
 use super::sweep::{SweepReport, Sweeper};
 use crate::cpu_set::CoreSet;
@@ -181,10 +181,10 @@ impl Guard {
 
 /// Real-time scheduling of this process while the value lives, if permitted: it does little work,
 /// but on a loaded machine it would wait long for the CPU. The drop restores the scheduling policy.
-pub struct RealtimeGuard(Option<(i32, libc::sched_param)>);
+pub struct RealtimeScope(Option<(i32, libc::sched_param)>);
 
-impl RealtimeGuard {
-    pub fn now() -> RealtimeGuard {
+impl RealtimeScope {
+    pub fn now() -> RealtimeScope {
         let own = libc::sched_param { sched_priority: 0 };
         let urgent = libc::sched_param { sched_priority: 1 };
         // SAFETY: the parameters are local variables.
@@ -193,11 +193,11 @@ impl RealtimeGuard {
         // SAFETY: as above.
         let done = plain.contains(&before)
             && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &urgent) } == 0;
-        RealtimeGuard(done.then_some((before, own)))
+        RealtimeScope(done.then_some((before, own)))
     }
 }
 
-impl Drop for RealtimeGuard {
+impl Drop for RealtimeScope {
     fn drop(&mut self) {
         if let Some((before, own)) = &self.0 {
             // SAFETY: the parameter lives.
@@ -249,7 +249,7 @@ fn termination_fd() -> RawFd {
 fn run(socket: OwnedFd, undo_log: &mut UndoLog, request: &Request, others: &CoreSet, tool: i32) {
     let machine = Machine::this();
     let asked = termination_fd();
-    let _urgent = RealtimeGuard::now();
+    let _urgent = RealtimeScope::now();
     let mut watch: Option<SweepWatch> = None;
     let mut stopped: Option<LogState> = None;
     loop {
@@ -283,7 +283,7 @@ fn run(socket: OwnedFd, undo_log: &mut UndoLog, request: &Request, others: &Core
                     let method = words.next().and_then(Method::from_name);
                     let is_program = words.next() == Some("true");
                     watch = method.filter(|r| r.is_watched()).map(|method| {
-                        let mut sweeper = sweeper(&machine, request, others, method, tool);
+                        let mut sweeper = sweeper_for(&machine, request, others, method, tool);
                         sweeper.guard = std::process::id() as i32;
                         if is_program {
                             sweeper.inside.push(tool);
@@ -296,7 +296,7 @@ fn run(socket: OwnedFd, undo_log: &mut UndoLog, request: &Request, others: &Core
             continue;
         }
         if let Some(watch) = &mut watch {
-            watch.look(&machine, undo_log, &socket);
+            watch.sweep(&machine, undo_log, &socket);
         }
     }
 }
@@ -330,7 +330,7 @@ impl SweepWatch {
         }
     }
 
-    fn look(&mut self, machine: &Machine, undo_log: &mut UndoLog, tool: &OwnedFd) {
+    fn sweep(&mut self, machine: &Machine, undo_log: &mut UndoLog, tool: &OwnedFd) {
         let before = self.evicted;
         // Repeated until no thread is moved: a thread may fork while it is moved, and the child
         // should not wait for the next sweep.

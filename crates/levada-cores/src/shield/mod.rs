@@ -23,13 +23,13 @@ use crate::cpu_set::CoreSet;
 use crate::machine::Machine;
 use crate::undo_log::UndoLog;
 use crate::undo_log::format::Entry;
-use guard::{Guard, GuardMessage, RealtimeGuard};
+use guard::{Guard, GuardMessage, RealtimeScope};
 pub use list::{check, list_shields, shielded_cores};
 pub use method::Method;
 pub use raise::{Raised, raise_with, take_in};
 use raise::{begin, check_process, check_thread, own_original_mask};
 pub use release::{check_available, release, restore_abandoned};
-pub use request::{Error, Request, cores, sweeper};
+pub use request::{Error, Request, cores, sweeper_for};
 use restore::Restored;
 use std::io;
 use std::os::fd::RawFd;
@@ -52,7 +52,7 @@ impl Shield {
     /// Raises a shield. The process must have only one thread, since the guard is forked from it.
     pub fn raise(request: Request) -> Result<Shield, Error> {
         let machine = Machine::this();
-        let _urgent = RealtimeGuard::now();
+        let _urgent = RealtimeScope::now();
         check_available(&machine, &request.cores)?;
         if let Some(pid) = request.pid {
             check_process(&machine, pid)?;
@@ -176,7 +176,7 @@ impl Shield {
 
     /// Lowers the shield: restores the state before it.
     pub fn lower(mut self) -> io::Result<Restored> {
-        let _urgent = RealtimeGuard::now();
+        let _urgent = RealtimeScope::now();
         let guard = self.guard.take();
         if let Some(guard) = &guard {
             guard.stop();

@@ -6,7 +6,7 @@ use super::granted_masks::GrantedMasks;
 use super::irq_affinity::{self, SteeredInterrupts};
 use super::list::{check, check_unshielded, list_shields, shielded_cores};
 use super::method::Method;
-use super::request::{Error, Request, cores, sweeper};
+use super::request::{Error, Request, cores, sweeper_for};
 use super::sweep::SweepReport;
 use crate::cpu_set::CoreSet;
 use crate::machine::{Kernel, Machine};
@@ -120,7 +120,7 @@ fn try_method<K: Kernel>(
     method: Method,
     on_them: &[ThreadMove],
 ) -> Result<MethodAttempt, String> {
-    let mut sweeper = sweeper(machine, request, others, method, std::process::id() as i32);
+    let mut sweeper = sweeper_for(machine, request, others, method, std::process::id() as i32);
     let own = std::process::id().to_string();
     let pid = request.pid.map_or(own, |p| p.to_string());
     let home = |controller: Option<&str>| -> Option<Entry> {
@@ -276,7 +276,7 @@ pub fn take_in<K: Kernel>(
 /// time, since each must find the complete state of the one before.
 pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, CoreSet), Error> {
     /// How long another shield may take to be raised.
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const RAISE_TIMEOUT: Duration = Duration::from_secs(5);
     let unkept = |e: io::Error| {
         let help = "the state before is written there, to be restored after a crash";
         Error::new(format!("cannot open the undo log: {e}"), help)
@@ -286,7 +286,7 @@ pub(super) fn begin(machine: &Machine, request: &Request) -> Result<(UndoLog, Co
     let start = machine.process(pid).map_or(0, |s| s.start);
     let me = ProcessId { pid, start };
     let number = request.cores.first().unwrap_or(0);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + RAISE_TIMEOUT;
     loop {
         let locked = LockedLog::open(&path).map_err(unkept)?;
         let record = locked.read().map_err(unkept)?.unwrap_or_default();

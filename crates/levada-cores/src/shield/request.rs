@@ -61,7 +61,7 @@ pub(super) fn are(set: &CoreSet) -> String {
 }
 
 /// The sweeper for a request; `holder` is the process that holds the shield.
-pub fn sweeper<K: Kernel>(
+pub fn sweeper_for<K: Kernel>(
     machine: &Machine<K>,
     request: &Request,
     others: &CoreSet,

@@ -181,7 +181,7 @@ impl<'a, K: Kernel> Restoration<'a, K> {
             };
             let is_forgotten = groups && last.new == self.online;
             let is_others =
-                self.remaining.have(&last.new) || self.remaining.have(&now) || is_forgotten;
+                self.remaining.owns(&last.new) || self.remaining.owns(&now) || is_forgotten;
             if is_others {
                 self.left.tasks.push((number, ThreadMove::clone(last)));
                 continue;
@@ -291,7 +291,7 @@ impl RemainingShields {
     }
 
     /// Whether a thread with this mask belongs to a remaining shield or was put there by one.
-    fn have(&self, mask: &CoreSet) -> bool {
+    fn owns(&self, mask: &CoreSet) -> bool {
         mask.intersects(&self.cores) && mask.is_subset(&self.cores) || self.pins.contains(mask)
     }
 }
@@ -315,7 +315,7 @@ pub fn widen_inherited<K: Kernel>(
             let Ok(mask) = machine.kernel.affinity(tid) else {
                 continue;
             };
-            if !masks.contains(&mask) || remaining.have(&mask) {
+            if !masks.contains(&mask) || remaining.owns(&mask) {
                 continue;
             }
             let stat = machine.thread(pid, tid);

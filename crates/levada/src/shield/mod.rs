@@ -11,7 +11,7 @@ mod wire;
 use crate::cli::{RaiseArgs, ShieldArgs, ShieldCommand};
 use crate::common::output::{self, Failure, failure_with, plural};
 use levada_cores::core_load::measure;
-use levada_cores::shield::guard::RealtimeGuard;
+use levada_cores::shield::guard::RealtimeScope;
 use levada_cores::shield::{self as shields, cores};
 use levada_cores::{CoreSet, Load, Machine, Method, Request, Topology};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ struct Plan<'a> {
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
-    let _urgent = RealtimeGuard::now();
+    let _urgent = RealtimeScope::now();
     /// A core that is named is emptied whatever is on it; to choose one, look longer.
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@
 use super::{Plan, class, report};
 use crate::common::output::{self, DIM, Failure, failure, paint, plain};
 use levada_cores::Shield;
-use levada_cores::shield::guard::{GuardMessage, RealtimeGuard, wait};
+use levada_cores::shield::guard::{GuardMessage, RealtimeScope, wait};
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
@@ -325,7 +325,7 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     };
     let mut released = false;
     // The core is free as soon as the program has ended: what waits for that must not wait for us.
-    let _urgent = RealtimeGuard::now();
+    let _urgent = RealtimeScope::now();
     let status = follow(plan, program.pid, &signals, &mut shield, &mut released);
     // What is not restored is an error of ours, and the status is the program's.
     if let Err(e) = lower(plan, shield, released) {
