@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a host remembers is what is so, at whatever moment it is killed: who was let go on does not stay paused, who has
+//! ended does not come again, who is replaced is there all the time, and who was taken away stays so.
+
+use crate::common::Place;
+use crate::common::host::{Host, TOP, compiled, sources};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps is
+/// finished when there is no file `lasts`. Where it returns from a sleep cannot be seen without SIGTRAP: no pause holds it there.
+const LASTS: &str = r#"
+#include <levada/fiber.h>
+#include <levada/native.h>
+#include <levada/program.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static const char key;
+static void finish(void *data, lvd_status outcome) {
+  (void)data, (void)outcome;
+  while (access("lasts", F_OK) == 0) usleep(1000);
+}
+__attribute__((constructor)) static void gate(void) {
+  while (access("shut", F_OK) == 0) usleep(1000);
+}
+int main(void) {
+  lvd_app_data(lvd_app_here(), &key, 1, finish);
+  sigset_t traps;
+  sigemptyset(&traps);
+  sigaddset(&traps, SIGTRAP);
+  pthread_sigmask(SIG_BLOCK, &traps, NULL);
+  fclose(fopen("begun", "w"));
+  while (access("go", F_OK) && !lvd_app_drains(lvd_app_here())) usleep(1000);
+  return 0;
+}
+"#;
+
+fn lasting() -> Host {
+    let place = sources();
+    compiled(&place, "lasts", LASTS);
+    Host::begin_in(place)
+}
+
+fn load(host: &Host, more: &[&str]) {
+    host.run(&[&["load", "lasts.so", "--name=a"][..], more].concat())
+        .succeeds();
+}
+
+/// Waits for a file, and takes it away.
+fn take(host: &Host, file: &str) {
+    while !host.place.exists(file) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::fs::remove_file(host.place.path(file)).unwrap();
+}
+
+fn killed(mut host: Host) -> Place {
+    host.child.kill().unwrap();
+    host.child.wait().unwrap();
+    std::mem::replace(&mut host.place, Place::new(&[]))
+}
+
+/// What the next host would read of `a`.
+fn remembered(host: &Host) -> Value {
+    let text = std::fs::read(host.place.path("state/a.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// It has come to its end while it was paused, and is told to go on while that end lasts.
+#[test]
+fn who_was_let_go_on_is_not_paused_for_the_next_host() {
+    for more in [&[][..], &["--isolate"]] {
+        let host = lasting();
+        load(&host, more);
+        take(&host, "begun");
+        host.place.write("lasts", "");
+        host.run(&["pause", "a", "--within=0.1"]).refuses(
+            8,
+            &["a is paused, but it has not come to where it can be held"],
+        );
+        assert_eq!(remembered(&host)["paused"], true);
+        host.place.write("go", "");
+        host.until("a", |a| a["state"] == "ending");
+        host.run(&["resume", "a"])
+            .refuses(5, &["a has ended, or is about to"]);
+        assert_eq!(remembered(&host)["paused"], false);
+        let place = killed(host);
+        std::fs::remove_file(place.path("lasts")).unwrap();
+        let host = Host::begin_with(place, &["--restore=all"]);
+        let ended = host.until("a", |a| a["state"] == "ended");
+        assert_eq!(ended["outcome"], "done");
+    }
+}
+
+/// As soon as anybody sees that one has ended, no other host loads it again.
+#[test]
+fn who_has_ended_does_not_come_again() {
+    let host = Host::begin();
+    for more in [&[][..], &["--isolate"]] {
+        for _ in 0..10 {
+            let args = ["load", TOP, "--name=a", "--out=/dev/null"];
+            host.run(&[&args[..], more].concat()).succeeds();
+            host.until("a", |a| a["state"] == "ended");
+            assert!(!host.place.exists("state/a.json"));
+        }
+    }
+}
+
+/// Between the end of the old version and the beginning of the new one the name is remembered.
+#[test]
+fn who_is_replaced_is_remembered_all_the_time() {
+    let host = Host::begin();
+    host.many("a");
+    let (file, over) = (host.place.path("state/a.json"), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let looks = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                assert!(file.exists());
+            }
+        });
+        for _ in 0..10 {
+            host.run(&["replace", "a", "src/p/Many.xdf"]).succeeds();
+        }
+        over.store(true, Ordering::Relaxed);
+        looks.join().unwrap();
+    });
+}
+
+/// A new version may end before anybody has written down that it is there.
+#[test]
+fn a_new_version_that_ends_at_once_does_not_come_again() {
+    let host = lasting();
+    host.place
+        .write("quick.c", "int main(void) { return 0; }\n");
+    host.place
+        .run(&["cc", "--hosted", "-O2", "quick.c", "-o", "quick.so"])
+        .succeeds();
+    for more in [&[][..], &["--isolate"]] {
+        for _ in 0..20 {
+            load(&host, more);
+            take(&host, "begun");
+            host.run(&["replace", "a", "quick.so"]).succeeds();
+            host.until("a", |a| a["state"] == "ended");
+            assert!(!host.place.exists("state/a.json"), "{more:?}");
+        }
+    }
+}
+
+/// The old version takes longer for its end than anybody waits: the new one is loaded, and is remembered as such.
+#[test]
+fn a_new_version_whose_turn_has_not_come_is_remembered() {
+    for more in [&[][..], &["--isolate"]] {
+        let host = lasting();
+        takes_long(&host, more);
+        assert_eq!(remembered(&host)["paused"], true);
+        // Its own turn has not come by that.
+        host.run(&["resume", "a"])
+            .refuses(5, &["a has ended, or is about to"]);
+        assert_eq!(remembered(&host)["paused"], true);
+        resumed_in_the_end(&host);
+        assert_eq!(remembered(&host)["paused"], false);
+        let network = remembered(&host)["network"].to_string();
+        assert!(network.contains("next.so"), "{network}");
+        let host = Host::begin_with(killed(host), &["--restore=all"]);
+        host.until("a", |a| a["state"] == "running");
+    }
+}
+
+/// A new version takes over from `a`, whose end lasts.
+fn takes_long(host: &Host, more: &[&str]) {
+    let copied = std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so"));
+    copied.unwrap();
+    load(host, more);
+    take(host, "begun");
+    host.place.write("lasts", "");
+    let args = ["replace", "a", "next.so", "--within=1"];
+    let why = "a has heard that it is to leave, and takes long";
+    host.run(&args).refuses(8, &[why, "resume it"]);
+}
+
+fn resumed_in_the_end(host: &Host) {
+    std::fs::remove_file(host.place.path("lasts")).unwrap();
+    while host.run(&["resume", "a"]).code != Some(0) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// A constructor of the new version does not return, and nobody waits for it any more: the end of the old one is the end.
+#[test]
+fn who_ends_while_its_new_version_is_stuck_has_ended() {
+    let host = lasting();
+    std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so")).unwrap();
+    load(&host, &["--isolate"]);
+    take(&host, "begun");
+    // What has told of an end once can do so again while the loader is held.
+    host.run(&["replace", "a", "lasts.so"]).succeeds();
+    take(&host, "begun");
+    host.place.write("shut", "");
+    host.run(&["replace", "a", "next.so", "--within=0.1"])
+        .refuses(8, &["a constructor of the new shared object"]);
+    host.place.write("go", "");
+    host.until("a", |a| a["state"] == "ended");
+    // It is forgotten with the new one, which ends as its process does.
+    let start = std::time::Instant::now();
+    while host.place.exists("state/a.json") {
+        assert!(start.elapsed().as_secs() < 300, "it is remembered");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// The end of the old version lasts, so the new one is unloaded before it has begun, or later: no version is left over.
+#[test]
+fn who_is_unloaded_leaves_no_version_behind() {
+    let host = lasting();
+    takes_long(&host, &[]);
+    host.run(&["unload", "a", "--now", "--within=0.05"])
+        .refuses(8, &["a is ending still"]);
+    // One that waits for that end, and one that comes after it.
+    for waits in [true, false] {
+        std::thread::scope(|scope| {
+            let unloads = waits.then(|| scope.spawn(|| host.run(&["unload", "a"])));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::remove_file(host.place.path("lasts")).unwrap();
+            match unloads {
+                Some(unloads) => drop(unloads.join().unwrap().succeeds()),
+                None => {
+                    host.until("a", |a| a["state"] == "ended");
+                    host.run(&["unload", "a"]).succeeds();
+                }
+            }
+        });
+        assert!(host.seen("a").is_null());
+        if waits {
+            takes_long(&host, &[]);
+            host.run(&["unload", "a", "--now", "--within=0.05"])
+                .refuses(8, &["a is ending still"]);
+        }
+    }
+    takes_long(&host, &[]);
+    resumed_in_the_end(&host);
+    host.run(&["unload", "a"]).succeeds();
+    assert!(host.seen("a").is_null());
+    // All that have ended are taken away, and with them what was before them.
+    takes_long(&host, &[]);
+    resumed_in_the_end(&host);
+    host.place.write("go", "");
+    host.until("a", |a| a["state"] == "ended");
+    let delete = "DELETE /applications HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    host.raw(delete.as_bytes());
+    assert!(host.seen("a").is_null());
+}
+
+/// The old version takes long for its end, and is to go at once with the new one, which nobody has written down yet.
+#[test]
+fn who_goes_while_it_is_replaced_does_not_come_again() {
+    let host = lasting();
+    for _ in 0..20 {
+        load(&host, &[]);
+        take(&host, "begun");
+        host.place.write("lasts", "");
+        std::thread::scope(|scope| {
+            let replaces = scope.spawn(|| host.run(&["replace", "a", "lasts.so"]));
+            host.until("a", |a| a["state"] == "ending");
+            host.run(&["unload", "a", "--now", "--within=0.05"])
+                .refuses(8, &["a is ending still"]);
+            std::fs::remove_file(host.place.path("lasts")).unwrap();
+            replaces
+                .join()
+                .unwrap()
+                .refuses(5, &["a has been unloaded before it began"]);
+        });
+        assert!(!host.place.exists("state/a.json"));
+        host.run(&["unload", "a"]).succeeds();
+        assert!(host.seen("a").is_null());
+    }
+}
+
+/// Its process is there, and has not been loaded yet: it is forgotten, and not held as one that could not be loaded.
+#[test]
+fn who_is_taken_away_amid_its_restore_stays_so() {
+    let mut host = lasting();
+    for _ in 0..5 {
+        load(&host, &["--isolate"]);
+        take(&host, "begun");
+        host.place.write("shut", "");
+        host = Host::begin_with(killed(host), &["--restore=all"]);
+        host.until("a", |a| !a["isolated"].is_null());
+        host.run(&["unload", "a", "--now"]).succeeds();
+        std::fs::remove_file(host.place.path("shut")).unwrap();
+        // Whatever its restore has to say of it has been said.
+        host.run(&["pause", "a"])
+            .refuses(4, &["no application a is loaded"]);
+        assert!(host.seen("a").is_null());
+        assert!(!host.place.exists("state/a.json"));
+        assert!(!host.said().contains("cannot be loaded again"));
+    }
+}
+
+/// Who is forgotten writes there no more, so what was half written goes with it, whichever process has left it.
+#[test]
+fn of_who_is_forgotten_no_half_of_an_output_stays() {
+    for more in [&[][..], &["--isolate"]] {
+        let host = Host::begin_in(sources());
+        let halves = |host: &Host| {
+            let names = host.place.list(".");
+            names.iter().filter(|n| n.contains(".part-")).count()
+        };
+        let args = ["load", "src/p/Many.xdf", "--name=a", "--out=a.txt"];
+        host.run(&[&args[..], more].concat()).succeeds();
+        host.until("a", |_| halves(&host) == 1);
+        let host = Host::begin_in(killed(host));
+        assert_eq!(halves(&host), 1);
+        host.run(&["unload", "a"]).succeeds();
+        let start = std::time::Instant::now();
+        while halves(&host) > 0 {
+            assert!(
+                start.elapsed().as_secs() < 300,
+                "{:?}",
+                host.place.list(".")
+            );
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+/// A child that an application has forked may live for longer than its host: it keeps nothing of that, also where it was not
+/// forked by the C library, and has everything that the host had open. The next host begins at once.
+#[test]
+fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
+    const FORKS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
+        #include <sys/syscall.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
+        int bare = argc > 1 && !strcmp(argv[1], \"bare\");\n  \
+        long child = bare ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();\n  if (child == 0) for (;;) pause();\n  \
+        FILE *file = fopen(\"child.new\", \"w\");\n  if (!file || child < 0) return 1;\n  \
+        fprintf(file, \"%ld\", child);\n  fclose(file);\n  return rename(\"child.new\", \"child\");\n}\n";
+    let place = sources();
+    compiled(&place, "forks", FORKS);
+    let mut host = Host::begin_in(place);
+    for how in ["fork", "bare"] {
+        // A connection that the child may have, too.
+        let socket = host.place.path("h.sock");
+        let mut client = UnixStream::connect(&socket).unwrap();
+        client
+            .write_all(b"GET /host HTTP/1.1\r\nhost: levada\r\n\r\n")
+            .unwrap();
+        client.read_exact(&mut [0; 16]).unwrap();
+        let load = ["load", "forks.so", "--name=f", "--socket=h.sock", "--", how];
+        host.place.run(&load).succeeds();
+        let start = Instant::now();
+        while !host.place.exists("child") {
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "nothing is forked"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let child: i32 = std::fs::read_to_string(host.place.path("child"))
+            .unwrap()
+            .parse()
+            .unwrap();
+        std::fs::remove_file(host.place.path("child")).unwrap();
+        let place = killed(host);
+        place
+            .run(&["list", "--socket=h.sock"])
+            .refuses(10, &["no host lives"]);
+        if how == "fork" {
+            // Whoever waits for an answer learns that there is none.
+            client
+                .set_read_timeout(Some(Duration::from_secs(60)))
+                .unwrap();
+            let end = client.read_to_end(&mut Vec::new());
+            assert!(!end.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock));
+        }
+        host = Host::begin_in(place);
+        // Until then the child that has all may take connections.
+        let start = Instant::now();
+        while host.run(&["list"]).code != Some(0) {
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "{}",
+                host.said()
+            );
+        }
+        // SAFETY: it was forked here, and lives.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+    }
+}

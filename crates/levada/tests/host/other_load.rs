@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where applications of a host are put beside others that have part of its cores: isolated ones, of which it is known
+//! before anybody is placed, programs that know nothing of leases, which are found out, and programs of which it has
+//! been told. Tried are one that is loaded, two of a manifest, and one that runs already; too many processes, none,
+//! what is no process, and the host's own.
+
+use crate::common::host::{Host, sources};
+use crate::common::{network, skipped};
+use levada_host::client::{Client, Method};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Of what takes most of the time in `Steps`, so many are equal.
+const STEPS: usize = 2;
+
+/// `Steps`: numbers, each after some work in each of these. `Three`: the same with one.
+fn steps() -> Host {
+    let place = sources();
+    place.write(
+        "src/p/Step.cal",
+        "package p;\nactor Step () int In ==> int Out :\n  action In:[y] ==> Out:[x] var int x := y do\n    \
+         foreach int i in 1 .. 4000 do x := (x * 75 + 74) mod 65537; end\n  end\nend\n",
+    );
+    for (name, steps) in [("Steps", STEPS), ("Three", 1)] {
+        let names: Vec<String> = (0..steps).map(|i| format!("step{i}")).collect();
+        let mut instances = vec![("source", "p.Source", &[("n", "2000000000")][..])];
+        instances.extend(names.iter().map(|name| (&**name, "p.Step", &[][..])));
+        instances.push(("write", "p.Write", &[]));
+        let ends = instances.windows(2).map(|two| {
+            let [(from, ..), (to, ..)] = two else {
+                unreachable!()
+            };
+            (format!("{from}.Out"), format!("{to}.In"))
+        });
+        let ends: Vec<(String, String)> = ends.collect();
+        let wires: Vec<(&str, &str)> = ends.iter().map(|(a, b)| (&**a, &**b)).collect();
+        let text = network(&instances, &wires);
+        let text = text.replace("\"Top\"", &format!("\"{name}\""));
+        let file = format!("src/p/{name}.xdf");
+        place.write(&file, &text);
+        // Beside what computes here, the compiler of a load would have next to nothing of the cores.
+        place
+            .run(&["build", &file, "--no-fuse", "-o", name])
+            .succeeds();
+    }
+    Host::begin_in(place)
+}
+
+fn load(host: &Host, file: &str, name: &str, more: &[&str]) {
+    let args = ["load", file, "--name", name, "--no-fuse", "--out=/dev/null"];
+    host.run(&[&args[..], more].concat()).succeeds();
+}
+
+/// How many of its actors whose names begin so are on each of the two workers.
+fn on_each(host: &Host, name: &str, begins: &str) -> [usize; 2] {
+    let shown = host.json(&["show", name]);
+    let mut on = [0; 2];
+    for actor in shown["actor"].as_array().unwrap() {
+        if actor["name"].as_str().unwrap().starts_with(begins) {
+            on[actor["worker"].as_u64().unwrap() as usize] += 1;
+        }
+    }
+    on
+}
+
+/// The core of the first worker, where there are two.
+fn first_core(what: &str, host: &Host) -> Option<i64> {
+    let enough = std::thread::available_parallelism().is_ok_and(|n| n.get() >= 2);
+    let cpu = host.json(&["map"])[0]["cpu"].as_i64();
+    let cpu = cpu.filter(|cpu| enough && *cpu >= 0);
+    if cpu.is_none() {
+        skipped(what, "there are no two cores to which workers are pinned");
+    }
+    cpu
+}
+
+/// Tries it until it is so: what isolated ones take has to be seen, and counts only while nobody else has the other core.
+fn until(what: &str, tried: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !tried() {
+        assert!(start.elapsed() < Duration::from_secs(300), "{what}");
+        std::thread::sleep(Duration::from_millis(600));
+    }
+}
+
+#[test]
+fn whoever_is_loaded_begins_where_isolated_ones_leave_more() {
+    let host = steps();
+    if first_core("who begins beside isolated ones", &host).is_none() {
+        return;
+    }
+    load(&host, "src/p/Three.xdf", "apart", &["--isolate"]);
+    for actor in ["source", "step0", "write"] {
+        host.run(&["move", "apart", actor, "0"]).succeeds();
+    }
+    // Of three actors two would begin on the first worker.
+    until("it begins there", || {
+        load(&host, "src/p/Three.xdf", "one", &["--paused"]);
+        let [busy, free] = on_each(&host, "one", "");
+        host.run(&["unload", "one", "--now"]).succeeds();
+        free > busy
+    });
+    // And each of two would have a worker for itself.
+    let one = |name: &str| {
+        format!(
+            "[[application]]\nnetwork = \"src/p/Three.xdf\"\nname = \"{name}\"\nout = \"/dev/null\"\nno_fuse = true\n\
+             paused = true\n"
+        )
+    };
+    host.place.write("two.toml", &(one("a") + &one("b")));
+    until("they begin there", || {
+        host.run(&["load", "two.toml"]).succeeds();
+        let [a, b] = ["a", "b"].map(|name| on_each(&host, name, ""));
+        for name in ["a", "b"] {
+            host.run(&["unload", name, "--now"]).succeeds();
+        }
+        a[1] + b[1] > a[0] + b[0]
+    });
+}
+
+/// A program that computes on one core for ever.
+struct Busy(Child);
+
+impl Busy {
+    /// It computes when this returns.
+    fn on(cpu: i64) -> Busy {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo; while :; do :; done"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let alone = move || {
+            // SAFETY: system calls that may be made between fork and exec, on memory of this function; a set of cores
+            // may be all zeros.
+            let done = unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu as usize, &mut set);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
+                    && libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+            };
+            match done {
+                true => Ok(()),
+                false => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: what it calls may be called there.
+        let mut child = unsafe { command.pre_exec(alone) }.spawn().unwrap();
+        let mut begins = child.stdout.take().unwrap();
+        begins.read_exact(&mut [0]).unwrap();
+        Busy(child)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// So many programs compute on the core. What they leave there is less than half of what another one leaves, as long as
+/// others have not most of that, too.
+const PROGRAMS: usize = 12;
+
+/// Two equal actors begin on one core, which others use: both leave it. Who knows only what actors take never sees a gain
+/// in that, however wrong he measures: on another core both together take no less than on this one, and more than one of
+/// them. How soon they leave is the machine's, on which others may compute, too.
+#[test]
+fn of_a_core_that_programs_use_an_application_has_less() {
+    let host = steps();
+    let Some(cpu) = first_core("an application beside programs", &host) else {
+        return;
+    };
+    load(&host, "src/p/Steps.xdf", "steps", &[]);
+    let steps: Vec<String> = (0..STEPS).map(|i| format!("step{i}")).collect();
+    for step in &steps {
+        host.run(&["move", "steps", step, "0"]).succeeds();
+    }
+    for other in ["source", "write"] {
+        host.run(&["move", "steps", other, "1"]).succeeds();
+    }
+    let _busy = [cpu; PROGRAMS].map(Busy::on);
+    for step in &steps {
+        host.run(&["move", "steps", step, "--free"]).succeeds();
+    }
+    let start = Instant::now();
+    // Once is enough: nobody else would take both away.
+    loop {
+        let [busy, free] = on_each(&host, "steps", "step");
+        assert_eq!(busy + free, STEPS);
+        if busy == 0 {
+            break;
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "{busy} on the core that is used, {free} on the other"
+        );
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    println!("after {:.1} s", start.elapsed().as_secs_f64());
+}
+
+/// What a host is told of who computes beside it, and what it has been told then.
+fn tell(socket: &Path, process: &Value) -> Value {
+    let body = json!({ "process": process });
+    let told = Client::new(socket).call(Method::PUT, "/beside", &body);
+    told.unwrap()
+}
+
+#[test]
+fn whoever_is_loaded_begins_where_programs_leave_more_of_which_it_is_told() {
+    let host = steps();
+    let Some(cpu) = first_core("who begins beside programs", &host) else {
+        return;
+    };
+    let busy = [cpu; 3].map(Busy::on);
+    let socket = host.place.path("h.sock");
+    let mut pids: Vec<u32> = busy.iter().map(|busy| busy.0.id()).collect();
+    pids.sort();
+    let own = host.child.id();
+    let all: Vec<u32> = pids.iter().copied().chain([own, own]).collect();
+    assert_eq!(tell(&socket, &json!(all)), json!({ "process": pids }));
+    // Of three actors two would begin on the first worker.
+    until("it begins there", || {
+        load(&host, "src/p/Three.xdf", "one", &["--paused"]);
+        let [busy, free] = on_each(&host, "one", "");
+        host.run(&["unload", "one", "--now"]).succeeds();
+        free > busy
+    });
+    for (wrong, why) in [
+        (
+            json!({ "process": (1..2000).collect::<Vec<u32>>() }),
+            "1999 processes are too many",
+        ),
+        (json!({ "process": [-1] }), "not what is expected here"),
+        (json!({ "process": ["sh"] }), "not what is expected here"),
+        (json!({}), "missing field `process`"),
+    ] {
+        let answer = Client::new(&socket).call::<Value>(Method::PUT, "/beside", &wrong);
+        let said = answer.unwrap_err().error;
+        assert!(said.contains(why), "{said}");
+    }
+    let told: Value = Client::new(&socket).get("/beside").unwrap();
+    assert_eq!(told, json!({ "process": pids }));
+    assert_eq!(tell(&socket, &json!([])), json!({ "process": [] }));
+}
+
+/// Of which processes that of an isolated application has been told, as it says itself.
+fn told(host: &Host, process: u64) -> Option<Value> {
+    let begins = format!("levada-isolated-{}-", host.child.id());
+    let folders = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    let own = folders.filter(|f| f.file_name().to_string_lossy().starts_with(&begins));
+    let sockets = own.map(|folder| Client::new(&folder.path().join("sock")));
+    let mut its = sockets.filter(|client| {
+        let host = client.get::<Value>("/host");
+        host.is_ok_and(|host| host["pid"] == process)
+    });
+    let told: Value = its.next()?.get("/beside").unwrap();
+    Some(told["process"].clone())
+}
+
+#[test]
+fn isolated_ones_are_told_who_comes_and_who_goes() {
+    let host = Host::begin();
+    let isolated = |name: &str| {
+        let args = ["load", "src/p/Many.xdf", "--name", name, "--isolate"];
+        host.run(&[&args[..], &["--out=/dev/null"]].concat())
+            .succeeds();
+        host.seen(name)["isolated"].as_u64().unwrap()
+    };
+    let until_told = |process: u64, beside: &[u64]| {
+        let mut all = vec![u64::from(host.child.id())];
+        all.extend(beside);
+        all.sort();
+        let what = format!("{process} is told of {all:?}");
+        until(&what, || told(&host, process) == Some(json!(all)));
+    };
+    let first = isolated("first");
+    until_told(first, &[]);
+    // What runs in the host itself is the host's.
+    host.many("here");
+    let [second, third] = ["second", "third"].map(isolated);
+    until_told(first, &[second, third]);
+    until_told(second, &[first, third]);
+    until_told(third, &[first, second]);
+    host.run(&["unload", "second", "--now"]).succeeds();
+    until_told(first, &[third]);
+    // Whoever ends by himself is missed as well.
+    // SAFETY: it is a process of this host's, which lives.
+    unsafe { libc::kill(third as i32, libc::SIGKILL) };
+    until_told(first, &[]);
+}
