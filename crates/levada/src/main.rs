@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada`: the command.
+//! The `levada` command: parses the command line and runs one command.
 //!
-//! Exit status: 0 when what was asked for was done; else that of the error (`levada_host::Kind` defines them, and
-//! docs/errors.md lists them). A program that runs in a shield has its own.
+//! Exit status: 0 on success, else the status of the error (`levada_host::Kind` defines the values,
+//! docs/errors.md lists them). A program in a shield passes its own status on.
 
 #[macro_use]
 mod common;

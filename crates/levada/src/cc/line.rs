@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line of a C compiler: what its inputs are, what is to become of them, and which words
-//! belong to the preprocessor.
+//! Parses the command line of a C compiler: its inputs, its outputs, and which arguments belong to the
+//! preprocessor.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada cc`: a C compiler that knows `!!`.
+//! `levada cc`: a C compiler driver that supports forks (`!!`).
 //!
-//! The system's compiler does the work. Each C file is preprocessed first; if there are forks in it, what
-//! they become is compiled in its place, else the compiler is run as it was called.
+//! The system's compiler does the work. Each C file is preprocessed first. If it contains forks, the translated
+//! text is compiled in its place; otherwise the compiler is run with the original arguments.
 
 pub mod line;
 pub mod toolchain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The headers and the library that translated programs are compiled and linked with: those that this
-//! command was built with, written once into the cache.
+//! Headers and library for translated programs. They are part of this executable and are written into the cache
+//! once.
 
 use crate::common::output::{Failure, failure_with};
 use levada_cal::{compile, headers};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada host`, its applications, and who asks it.
+//! Arguments of `levada host`, and of the commands that talk to a host.
 
 use super::network::{CompileArgs, GivenArgs, NetworkArgs, RuntimeArgs, ScheduleHow};
 use super::values::{amount, seconds, size};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada mcapi`.
+//! Arguments of `levada mcapi`.
 
 use super::values::{domain, seconds};
 use clap::{Args, Subcommand};

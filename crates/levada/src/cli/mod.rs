@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The command line: what can be typed, and what the help, the completions and the manual say of it.
+//! The command line: its grammar, and the texts of the help, the completions and the manual pages.
 
 mod host;
 mod mcapi;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which network a command is about, and how it is compiled and run.
+//! Arguments that select a network, and options for compiling and running it.
 
 use super::values::{amount, microseconds, setting, workers};
 use clap::{Args, ValueEnum, ValueHint};

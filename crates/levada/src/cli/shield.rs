@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada shield`: cores for one program alone.
+//! Arguments of `levada shield`.
 
 use super::values::workers;
 use clap::{Args, Subcommand};

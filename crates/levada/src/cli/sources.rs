@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CAL and C sources: check, build, format, draw, translate.
+//! Arguments of the commands on CAL and C sources: check, build, format, draw, translate.
 
 use super::network::{CompileArgs, NetworkArgs};
 use clap::{Args, ValueEnum, ValueHint};

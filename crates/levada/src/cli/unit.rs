@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada unit`: processors behind a window.
+//! Arguments of `levada unit`: processors behind a memory window.
 
 use super::values::seconds;
 use clap::{Args, Subcommand, ValueHint};

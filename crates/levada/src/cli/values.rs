@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values that several commands take, and what is said of those that are none.
+//! Parsers for argument values that several commands share, with their error messages.
 
 pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

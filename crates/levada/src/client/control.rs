@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is done to an application that is loaded: it pauses, goes on, has an actor moved, and goes.
+//! Commands that control a loaded application: pause, resume, move an actor, unload.
 
 use super::format::done;
 use super::{Done, client, client_of_waiting, given_within, one, say};

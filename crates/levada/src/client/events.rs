@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happens in a host, a line each.
+//! `levada events`: prints the events of a host, one per line.
 
 use super::{Done, client};
 use crate::cli::EventsArgs;

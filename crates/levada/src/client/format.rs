@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Words that more than one of these commands has.
+//! Formatting that several of these commands share.
 
 use crate::common::output::{Failure, grouped, plural, table, unit_of};
 use levada_host::protocol::{Application, Details, HostInfo, Progress, Worker};

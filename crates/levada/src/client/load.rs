@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What begins: an application, or a new version of one in its place.
+//! `levada load` and `levada replace`: start an application, or a new version of one in its place.
 
 use super::format::{as_text, loaded_all};
 use super::manifest::load_manifest;

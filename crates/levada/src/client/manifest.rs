@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several applications, from a file that says of each how it is loaded.
+//! `levada load FILE.toml`: loads the applications of a manifest, all or none.
 
 use super::format::{as_text, loaded_all};
 use super::{Done, client_of_load, compiled};

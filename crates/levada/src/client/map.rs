@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who sits where: as a table, and as a file that a load takes.
+//! `levada map` of a host: the placement of actors as a table, and as a file that `levada load` accepts.
 
 use super::format::{core, share};
 use super::{Done, client, say};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands that speak to a host: each is a request or two over its socket, and what was answered
-//! as a table. With `--json` it is what the host says, as it says it. Here is how they ask.
+//! Commands that talk to a host. Each sends one or two requests over the host's socket and prints the reply as a
+//! table, or unchanged with `--json`. This file has the request functions that they share.
 
 mod control;
 mod events;

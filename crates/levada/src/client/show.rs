@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is loaded, one application in full, and who waits for whom in it.
+//! `levada list`, `show` and `why`: all applications, one in detail, and what each of its actors waits for.
 
 use super::format::{applications, left_out, silent};
 use super::{Done, client, client_of_waiting, given_within, one, say};

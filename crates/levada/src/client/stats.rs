@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the workers have done since the host began, and what their leases cost.
+//! `levada stats`: the work of each worker since the host began, and the cost of its leases.
 
 use super::format::{applications, core, realtime, share};
 use super::{Done, client, say};

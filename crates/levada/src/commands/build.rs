@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada build`: a network as C, as a shared object, or as a program that holds the runtime too.
+//! `levada build`: compiles a network to C, to a shared object, or to a program that includes the runtime.
 
 use crate::cc::toolchain::LIBRARY;
 use crate::cli::{BuildArgs, Emit};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada fmt`: formats CAL files, each replaced as a whole or left as it was.
+//! `levada fmt`: formats CAL files. A file is either replaced as a whole or left unchanged.
 
 use crate::cli::FmtArgs;
 use crate::common::output::{self, Failure, failure_with, plural};

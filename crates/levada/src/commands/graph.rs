@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada graph`: a network as a picture (SVG) or as Graphviz text (DOT); and, for `levada run`, the
-//! picture of a run.
+//! `levada graph`: draws a network as SVG or as Graphviz text (DOT); also draws the measured run for `levada run
+//! --graph`.
 
 use crate::cli::GraphArgs;
 use crate::common::artifact::{self, Kind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada host`: holds applications until it is told to end, and listens to what they should do.
+//! `levada host`: runs a host until it is asked to end.
 
 use crate::cli::{HostArgs, RestoreWhat};
 use crate::common::output::{self, Failure, failure, plural};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Completions and manual pages, both made from the definition of the command line.
+//! `levada completions` and `levada man`: both are generated from the definition of the command line.
 
 use crate::cli::Cli;
 use crate::common::artifact;

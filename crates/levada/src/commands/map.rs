@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada map`: who sits where in the host; with --simulate it maps applications onto a machine, both
-//! described in a file, and says which rates are to be expected.
+//! `levada map`: shows the placement of actors in a host; with `--simulate`, maps applications onto a machine, both
+//! described in a file, and predicts their rates.
 
 use crate::cli::{MapArgs, SimulateArgs};
 use crate::client;

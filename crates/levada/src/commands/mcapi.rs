@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada mcapi`: the MCAPI domains of this machine. What is shown are two looks at each, a moment
-//! apart: the first tells what is there, the difference how fast it goes.
+//! `levada mcapi`: shows the MCAPI domains of this machine. Two snapshots of each domain are taken a moment apart:
+//! the first gives the state, the difference gives the rates.
 
 use crate::cli::{CleanArgs, LookArgs, McapiCommand, WatchArgs};
 use crate::common::output::{self, DIM, Failure, RED, failure, failure_with, paint, plain, plural};

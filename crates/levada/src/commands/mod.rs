@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The commands, one file each.
+//! The commands that need no folder of their own, one file each.
 
 pub mod build;
 pub mod check;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada run --play`: what the network writes goes through a pipe to a viewer.
+//! `levada run --play`: pipes the output of a network to a video viewer.
 
 use crate::common::output::{Failure, failure, failure_with};
 use std::fs::File;

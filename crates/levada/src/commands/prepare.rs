@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada prepare`: all that comes before an application is loaded into a host, in a process of its
-//! own (`levada-host`'s `prepare.rs` calls it). Prints one line of JSON.
+//! `levada prepare`: everything that precedes loading an application into a host, in a process of its own
+//! (`levada-host` starts it). Prints one line of JSON.
 
 use crate::cli::{GivenArgs, PrepareArgs};
 use crate::common::io_options::Where;

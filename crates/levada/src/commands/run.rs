@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada run`: compiles a network, or opens a C program, runs it on one worker per core, and says what
-//! it did.
+//! `levada run`: compiles a network or opens a C program, runs it on one worker per core, and prints a summary.
 //!
-//! It is a host with one application (`levada-host`), which ends with it.
+//! It creates a host (`levada-host`) with this one application; the host ends with it.
 
 use crate::cli::RunArgs;
 use crate::commands::graph;

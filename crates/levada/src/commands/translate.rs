@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada translate`: a C file with its forks written out, for those who want to see or ship it.
+//! `levada translate`: prints a C file with its forks translated to plain C, for reading or shipping.
 
 use crate::cc::{self, toolchain};
 use crate::cli::TranslateArgs;

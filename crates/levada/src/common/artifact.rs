@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files that commands make: where one may be written, and how.
+//! Files that commands produce: where one may be written, and how.
 //!
-//! A file that Levada did not make is never replaced. So that a command knows its own files again, each
-//! ends with a seal: a text with a comment that holds a hash of all before it, an object or a program
-//! with the hash alone (`levada_cal::compile::seal`). A file that was changed since has no valid seal. An
-//! empty file may be replaced; a device or a pipe is written to.
+//! A file that Levada did not produce is never replaced. Each produced file therefore ends with a seal: a text with
+//! a comment that holds a hash of everything before it, an object or a program with the hash alone
+//! (`levada_cal::compile::seal`). A file that was changed later has no valid seal. An empty file may be replaced;
+//! devices and pipes are written to without a seal.
 //!
-//! A file gets its name when it is complete. Where no file had the name before, the kernel is asked to
-//! give it only if that is so still.
+//! A file appears under its name only when it is complete. If no file had the name, it is renamed with
+//! RENAME_NOREPLACE, so that a file created meanwhile is not replaced.
 
 use crate::common::output::{self, Failure, failure, failure_with};
 use levada_cal::compile;

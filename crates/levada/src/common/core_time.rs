@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of each core's time went to other programs: what the kernel counts of the core (/proc/stat) less what the
-//! threads of this process ran there. Ticks of the kernel are 10 ms, so it says nothing of runs of less than
-//! [`SHORTEST`].
+//! CPU time that other programs used on each core: the kernel's busy time of the core (/proc/stat) minus the time
+//! that threads of this process ran there. Kernel ticks are 10 ms, so runs shorter than [`SHORTEST`] are not
+//! measured.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

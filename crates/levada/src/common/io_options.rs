@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an application's natives are given: what it reads (`--in`), where it writes (`--out`), and
-//! other options. What cannot be used is said before anything is compiled.
+//! Options for the natives of an application: input (`--in`), output (`--out`) and others (`--option`). Values that
+//! cannot be used are reported before anything is compiled.
 
 use crate::cli::GivenArgs;
 use crate::common::output::{self, Failure, failure, failure_with};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is said while a host checks and compiles what it is to load, where that takes its time: the compiler has no more of
-//! the cores than the workers leave, and where these are busy that is little.
+//! Progress messages while a host checks and compiles what it is to load. The compiler gets only the CPU time that
+//! the workers leave, so on a busy host this can take long.
 
 use crate::common::output::plain;
 use levada_host::client::Client;

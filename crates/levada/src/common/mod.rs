@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What several commands share.
+//! Code that several commands share.
 
 #[macro_use]
 pub mod output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What cannot be ended. Code that comes from CAL is left in the middle, when its time is over or its
-//! application ends. Native code is not, since it may hold a lock of the system's: who does not come
-//! back from there ends with the process alone.
+//! Detects native code that does not return. Code compiled from CAL is abandoned at any point when its time limit
+//! is over or its application ends. Native code is not, since it may hold a system lock: if it does not return,
+//! only the end of the process ends it.
 
 use levada_sys::App;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the command says, and where: results on the output, everything else on the error output, in
-//! colour only on a terminal that wants it.
+//! Output of the command: results go to standard output, everything else to standard error. Colours are used only
+//! on a terminal that supports them.
 
 use crate::common::std_streams;
 use levada_cal::diag::{Diagnostics, Severity, Sources, render, to_json};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `levada prepare` has found out before: kept in the cache, beside the object itself, under what was
-//! asked for and who asked it, together with all that was seen of the file system on the way. While that
-//! is as it was, nothing is read and analysed anew only to find that the object is there.
+//! Cache of the results of `levada prepare`, stored beside the compiled object. The key is the request and the
+//! identity of this executable; the entry lists each file and folder that was read on the way. While these are
+//! unchanged, a request is answered from the entry without reading or checking any source.
 
 use crate::cli::{CompileArgs, NetworkArgs};
 use crate::common::output;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C programs as applications: shared objects with a `main` (`levada/program.h`).
+//! C programs as applications: shared objects with a `main` function (`levada/program.h`).
 
 use crate::cli::{CompileArgs, GivenArgs, NetworkArgs, PrepareArgs, RunArgs};
 use crate::common::output::{self, Failure, failure, failure_with};

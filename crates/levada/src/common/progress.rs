@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One line that tells, while an application runs, how long, how much, and how busy the cores are.
+//! The progress line of a running application: elapsed time, work done, and how busy the cores are.
 
 use crate::common::output::{grouped, unit_of};
 use levada_sys::{App, Runtime};

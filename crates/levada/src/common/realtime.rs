@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--realtime`: a host whose workers go before all that is of the usual class on their cores.
+//! `--realtime`: a host whose workers run in a real-time class, before all threads of the usual class on their
+//! cores.
 
 use crate::common::output::{Failure, failure_with};
 use levada_cores::{Machine, realtime};

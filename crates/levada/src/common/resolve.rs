@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From what the user typed to an elaborated network.
+//! Resolves the network that the command line names: finds it, checks it, binds its parameters and compiles it.
 
 use crate::cli::{CompileArgs, NetworkArgs, Outside};
 use crate::common::output::{self, Failure, failure, failure_with};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run did: how it ended, how much was done, how each core and each actor was used.
+//! Summary of a run: its outcome, the work done, and the use of each core and each actor.
 
 use crate::common::output::{
     self, BLUE, BOLD, DIM, GREEN, RED, YELLOW, bytes, grouped, paint, plain, plural, table, unit_of,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What whoever has started a host is told of it, in the way of systemd's units of `Type=notify`: that it answers, and
-//! that it ends. So `systemctl start` comes back when there is a host, or says that there is none.
+//! Readiness notification of a host, by the protocol of systemd's `Type=notify` units (sd_notify(3)): READY when
+//! the host answers requests, STOPPING when it ends. `systemctl start` returns when the host is ready or has
+//! failed.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ctrl-C and its kin: the first one asks the application to stop, the second one ends the process.
-//! So does a reader of the output that has gone: what is half written beside it is removed, too.
+//! Signals that end a run (SIGINT and similar): the first one asks the application to stop, the second one ends the
+//! process. A closed reader of standard output counts as such a signal. Partial output files are removed.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU};
 use signal_hook::iterator::{Handle, Signals};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Source files that are named on the command line, by themselves or as folders of them.
+//! Source files that are named on the command line, either directly or as folders.
 
 use crate::common::output::{Failure, failure};
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The standard streams where some of them were closed when the process began. Their numbers are taken at once, so that
-//! no file of ours gets one; and by what fails, so that what is written or read there is no success: the standard library
-//! would put /dev/null there, and takes a bad descriptor for an empty one. (gnulib's stdopen does the same.)
+//! Standard streams that were closed when the process began. Their descriptors are occupied at once, so that no
+//! other file gets one of these numbers. The descriptors that occupy them fail on use, so that reading or writing
+//! reports an error: the Rust library would open /dev/null there, and treats EBADF as an empty stream. (Same method
+//! as gnulib's stdopen.)
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A C program is opened and closed by a process of its own first, before a host opens it that has others in it: the
-//! system's loader believes what is in the file, and constructors and destructors are the program's code. What ends that
-//! process, or never returns, would have ended the host, or held it up.
+//! Opens and closes a C program in a child process before a host with other applications opens it. The dynamic
+//! loader trusts the file's contents, and constructors and destructors are code of the program: a crash or an
+//! endless loop there ends or blocks the child instead of the host.
 
 use crate::common::output::{Failure, failure_with};
 use levada_sys::Network;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of files: each as `levada check` sees it, with the editor's texts for those on disk.
+//! Analysis of files: the results of `levada check`, with the editor's unsaved texts in place of the files.
 
 use super::text;
 use crate::common::projects::Projects;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada lsp`: a language server for CAL and XDF on the standard streams.
 //!
-//! It is thin: what it knows of a file is what `levada check` finds in it, with the editor's texts in
-//! the place of those on disk ([`analysis`]). Messages are taken as they come; when none is left to be
-//! read, what has changed is checked, so that quick typing is not checked letter by letter.
+//! It is thin: its knowledge of a file is the result of `levada check`, with the editor's unsaved texts in place of
+//! the files ([`analysis`]). Messages are handled in order of arrival. Changed files are checked when no message is
+//! pending, so that fast typing does not cause a check per letter.
 
 mod analysis;
 mod rename;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All uses of a name, and another name for it.
+//! Finds all uses of a name, and renames it.
 //!
-//! What is local is looked for in its file. Ports, parameters and what units declare may be used in
-//! any file of the project: those whose text has the name at all are checked, and tell. Some may be
-//! missing where a file has errors: that is no reason to show none, but one to rename none. A new name
-//! is tried before it is given: it must bring no error, and mean the same at every place.
+//! Local names are searched in their file only. Ports, parameters and names that units declare can be used in any
+//! file of the project: each file whose text contains the name is checked. If a file has errors, some uses may be
+//! missing; the found ones are listed, but a rename is refused. A rename is verified before it is returned: it must
+//! cause no error and must not change what any other name refers to.
 
 use super::analysis::{Analysis, World};
 use super::{At, Refusal, refuse, text};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Places and files as the protocol has them: lines from 0, columns in units of UTF-16, URIs.
+//! Positions and files as the protocol represents them: lines from 0, columns in UTF-16 units, URIs.
 
 use levada_cal::ir::Span;
 use lsp_types::{Position, Range, Uri};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Messages on the standard streams: `Content-Length: N`, an empty line, N bytes of JSON.
+//! Message framing on the standard streams: `Content-Length: N`, an empty line, N bytes of JSON.
 //!
-//! A message that is no JSON, or none of the protocol, is answered and passed over, for its end is
-//! known; after a header that cannot be read nothing is.
+//! A message whose JSON is invalid is answered with an error and skipped, as its length is known. After an invalid
+//! header the stream cannot be resynchronised, and reading ends.
 
 use crate::common::output::{Failure, failure};
 use lsp_server::Message;

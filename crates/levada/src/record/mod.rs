@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run measured, as a description for `levada map --simulate`; and placements given to a run.
+//! Converts the measurements of a run to a description for `levada map --simulate`, and reads the placement that a
+//! run is given.
 
 pub mod profile;
 pub mod sampler;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From looks at the counters to the course of an application: what each actor costs at each place of the stream.
+//! Cost profile of an application, from samples of its counters: the cost of each actor at each position in the
+//! stream.
 //!
-//! Where an actor is in the stream is told by what it has put and got, not by the clock: what it does at one moment another
-//! does later, when it has come through the channels, and how often an actor fires differs from place to place as well. The
-//! n-th element of a channel is at one place for both of its ends. What carries most elements counts the places, and from there
-//! they are known to the actors around it, by the largest channel that leads to each.
+//! The position of an actor is derived from the elements that it has put and got, not from the time: actors reach
+//! the same position at different times, as elements pass through channels, and the number of firings for a part of
+//! the stream varies. The n-th element of a channel is at the same position for both ends. The channel with the
+//! most elements defines the positions; from its actors they propagate to the others, for each through the largest
+//! channel that connects it.
 
 use crate::record::sampler::Look;
 use std::cmp::Reverse;

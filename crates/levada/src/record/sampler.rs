@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Looks at the counters of an application while it runs, so many at the most: when there are too many, every other is
-//! left out, and the time from one to the next doubles.
+//! Samples the counters of an application while it runs. The number of samples is bounded: at the limit, every
+//! second sample is dropped and the interval doubles.
 
 use levada_host::Hosted;
 use levada_sys::{Counters, Runtime};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Scheduling classes for the program in a shield, and what stands in their way: groups of sessions that
-//! make nice values void, groups that may not run real-time programs, deadlines that need cores apart.
+//! Scheduling classes for the program in a shield, and the settings of the system that prevent them: autogroups,
+//! which make nice values ineffective, control groups without real-time bandwidth, and deadline scheduling, which
+//! needs cores of an exclusive partition.
 
 use crate::cli::RaiseArgs;
 use crate::common::output::{DIM, Failure, failure_with, paint, plain};

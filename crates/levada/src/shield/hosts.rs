@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hosts that work on a core leave it to the shield: what runs there moves away within its longest firing,
-//! which no sweep of threads can do, and comes back with the core.
+//! Asks hosts that use a core to vacate it for the shield. A host moves its actors away within the longest firing,
+//! which a sweep over threads cannot do, and takes the core back when the shield is lowered.
 
 use crate::common::output;
 use levada_cores::CoreSet;

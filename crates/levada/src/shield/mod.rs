@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada shield`: a program alone on cores of its own.
+//! `levada shield`: runs a program alone on cores of its own.
 
 mod class;
 mod hosts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a shield says of itself: what was on the cores, how much work that was, where it went, and what
-//! stays; at the end, who came and was sent away.
+//! Report of a shield: which threads were on the cores, their load, where they were moved, and which could not be
+//! moved; at the end, which threads appeared later and were moved.
 
 use crate::common::output::{DIM, paint, plain, plural};
 use levada_cores::shield::cores;

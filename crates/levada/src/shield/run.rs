@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program in a shield, as if it had been started plainly: it is in the terminal's foreground with this
-//! process, gets the signals that this process gets, stops and goes on with it, and its end is this
-//! process's end.
+//! Runs the program in a shield as a shell would: it shares the terminal's foreground with this process, receives
+//! the signals that this process receives, stops and continues with it, and passes on its exit status.
 
 use super::{Plan, class, report};
 use crate::common::output::{self, DIM, Failure, failure, paint, plain};

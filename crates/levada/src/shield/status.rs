@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada shield status`: the cores, what is on them, what it would cost to empty them; and the shields.
+//! `levada shield status`: the cores, the threads on them, the load that would have to move, and the shields.
 
 use super::hosts::{self, Works};
 use super::report;

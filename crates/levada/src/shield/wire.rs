@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A shield that the C library holds: this process is its child and speaks with it over a descriptor, a
-//! line of JSON each time. The first says how the shield was raised, or why it was not; each byte that
-//! comes is answered with how it stands; the last says what was restored. The end of the wire, of the
-//! process or a signal ends the shield.
+//! A shield that the C library raises: this process is a child of the program and talks to it over a descriptor,
+//! one line of JSON per message. The first message reports how the shield was raised, or why it was not. Each byte
+//! received is answered with the current status. The last message reports what was restored. End of file, the end
+//! of either process, or a signal lowers the shield.
 
 use super::run::{Signals, descriptor_of};
 use super::{Plan, plan};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a key asks the host to do, and how that is told.
+//! Requests that a key sends to the host, and the messages that report their results.
 
 use crate::client::one;
 use levada_host::State;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada top`: the host on the whole screen. It asks the host now and then, and shows what changed
-//! between two answers; keys pause, move and unload. What is shown, and each key, waits for nobody's answer.
+//! `levada top`: a full-screen view of a host. It polls the host periodically and shows the differences between two
+//! replies; keys pause, move and unload applications. Neither the display nor the keys wait for a reply.
 
 mod action;
 mod poller;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is asked of the host: each question by a thread of its own, at most one of a kind at a time, so that
-//! neither the screen nor a key waits for who does not answer, nor one question for another.
+//! Requests to the host. Each kind of request has a thread of its own and at most one request in flight, so a slow
+//! reply delays neither the display, nor the keys, nor other requests.
 
 use super::Happening;
 use super::action::Wish;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sentences on a screen that may be narrower than they are: wrapped at words, and shortened at a word.
+//! Wraps and shortens text at word boundaries for narrow terminals.
 
 use ratatui::text::Line;
 

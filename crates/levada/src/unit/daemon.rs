@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The process that keeps a unit: it has the machine's memory and its bell, and does what commands ask
-//! it for over its socket, a line of JSON each way. One thread, which sleeps until somebody calls or the
-//! machine rings.
+//! The daemon of one unit. It holds the machine's memory and its doorbell, and serves commands over its socket (one
+//! line of JSON in each direction). It has one thread, which blocks until a command connects or the doorbell rings.
 
 use super::rundir::Place;
 use super::{protocol, values};

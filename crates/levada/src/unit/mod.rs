@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada unit`: processors behind a window, by hand.
+//! `levada unit`: loads and runs code on processors behind a memory window, by hand.
 
 mod daemon;
 mod protocol;

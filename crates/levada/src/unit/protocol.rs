@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What goes over a keeper's socket: a line of JSON each way, and with it the files that a command has
-//! opened. So the keeper reads and writes the very things that the command was given, whatever they
-//! are: a file that is appended to, a pipe, a socket.
+//! Protocol of the daemon's socket: one line of JSON in each direction, with file descriptors attached
+//! (SCM_RIGHTS). So the daemon reads and writes the files that the command was given, whether they are opened for
+//! append, pipes or sockets.
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,

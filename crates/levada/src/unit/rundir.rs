@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where units are found: for each a lock that its keeper holds as long as it lives, a socket, a log,
-//! and a note of which process the machine is, for when the keeper was killed.
+//! The run directory of units. For each unit: a lock that its daemon holds while it lives, a socket, a log, and a
+//! file with the process id of the machine, which is needed after the daemon was killed.
 
 use crate::common::output::{Failure, failure, failure_with};
 use levada_files::{create_private, make_private_folder, open_private, read_private};

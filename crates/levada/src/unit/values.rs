@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is given to a procedure on the command line, and what it has given back: little-endian bytes, as the
-//! processors behind windows have them.
+//! Arguments and results of a procedure on the command line, as little-endian bytes: the format of processors
+//! behind a window.
 
 use crate::common::output::{Failure, failure_with};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada check --explain`: what stands at a place, of which type, and by which rule of the language.
+//! `levada check --explain`: what a name or expression at a given place is, its type, and the rule of the language
+//! that gives it this type.
 
 use crate::cli::{CheckArgs, Place};
 use crate::common::output::{self, Failure, failure_with};

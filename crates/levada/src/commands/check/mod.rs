@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada check`: parses and type-checks files and folders, and says all that is wrong.
+//! `levada check`: parses and type-checks files and folders, and prints all diagnostics.
 
 mod explain;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The limits of this machine that MCAPI's transports meet: shared memory for one, POSIX message
-//! queues for the other.
+//! Limits of this machine that affect the transports of MCAPI: shared memory, and POSIX message queues.
 
 use super::finding::{Finding, State, not, ok};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada doctor`: what this machine offers, what is missing, and what to do about it; or what a
-//! process that runs is at.
+//! `levada doctor`: checks what this machine supports, what is missing, and how to fix it; with `--pid`, shows what
+//! a running process does.
 
 mod finding;
 mod mcapi_limits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada doctor --pid`: what the workers and the fibers of a process that runs are at. The runtime
-//! has nothing that listens for this, so that it costs nothing: gdb stops the process, looks, with the
-//! commands that are installed for it (runtime/gdb/levada.py), and lets it go on.
+//! `levada doctor --pid`: shows what the workers and fibers of a running process do. The runtime has no listener
+//! for this, so that it costs nothing: gdb stops the process, reads its state with the commands of
+//! runtime/gdb/levada.py, and lets it continue.
 
 use super::install_line;
 use crate::common::output::{self, Failure, failure_with};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The columns of a table: of a narrow terminal those that matter least are left out.
+//! Columns of a table. On a narrow terminal the least important columns are omitted.
 
 use ratatui::layout::Constraint;
 use ratatui::style::Style;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What keys mean: each chooses or reads, or is a wish for the host.
+//! Key bindings: each key selects, opens a page, or sends a request to the host.
 
 use super::{Page, View, Wish};
 use ratatui::crossterm::event::KeyCode;

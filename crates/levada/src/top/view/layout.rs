@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where all has its place on the screen: what is measured, or what is read instead of it; what came of the
-//! last key, and the keys.
+//! Layout of the screen: the tables, or a text page in their place; the result of the last key; and the list of
+//! keys.
 
 use super::keys::{KEYS, KEYS_READING, keys_in, what_keys_do};
 use super::{Page, View};

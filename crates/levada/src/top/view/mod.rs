@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `levada top` knows: two answers of the host, between which everything is measured, two of the application
-//! that is chosen, and what of them is read.
+//! The model of `levada top`: the last two replies of the host, two replies about the selected application, and the
+//! view's own state. All rates are differences between two replies.
 
 mod columns;
 mod keys;

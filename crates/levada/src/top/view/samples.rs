@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two answers to the same question, between which is measured.
+//! Two replies to the same request; rates are computed from their difference.
 
 pub(super) struct Looks<T> {
     pub now: T,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was measured between the two answers: workers, applications, and of the one that is chosen actors and
-//! channels.
+//! Tables of what was measured between two replies: workers, applications, and the actors and channels of the
+//! selected application.
 
 use super::View;
 use super::columns::Columns;

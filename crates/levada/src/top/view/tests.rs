@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of what is shown, and of what keys mean, on terminals that are not there.
+//! Tests of the display and the keys, on a terminal buffer in memory.
 
 use super::keys::KEYS;
 use super::*;
