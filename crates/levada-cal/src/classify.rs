@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Classification: what is known beforehand of how many elements an actor moves.
+//! Classification of actors by their rates, as far as these are known before they run:
 //!
-//! * *static*: each firing takes and gives the same numbers, whichever action it is;
+//! * *static*: each firing consumes and produces the same numbers of elements, whichever action fires;
 //! * *cyclo-static*: the numbers follow a fixed cycle;
 //! * *dynamic*: they depend on values or on state.
 //!
-//! Guards are not interpreted. An actor is static where one of its actions can always fire (the
-//! last candidate has no guard) and all candidates have the same rates.
+//! Guards are not interpreted. An actor is static if one of its actions can always fire (the last candidate has no
+//! guard) and all candidates have the same rates.
 
 use crate::ir::action::{consumed, produced};
 use crate::ir::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C++: which of a user's files are in it, what compiles them, and what their objects are linked with.
+//! C++ support: which of the given files are C++, the compiler for them, and the libraries that their objects need.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How the characters of a source file are stored. UTF-8 is usual; old files are in Latin-1, and some
-//! editors save UTF-16, which begins with a byte order mark.
+//! Character encodings of source files: UTF-8; Latin-1 in old files; UTF-16 with a byte order mark, as some editors
+//! write it.
 
 /// How the characters of a file are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

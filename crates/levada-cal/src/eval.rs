@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Evaluation at compile time: sizes, parameters, initial values, constants in expressions.
 //!
-//! It computes exactly what the compiled program would: in machine types, by [`crate::operators`].
+//! It computes exactly what the compiled program would, in machine types, by [`crate::operators`].
 
 use crate::hir::{Expr, ExprKind, Generator, Global, Place, Proc, ProcBody, Stop, Var};
 use crate::ir::{BinOp, Span, UnOp, Value};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The formatter: one way to indent and to space CAL.
+//! The formatter: normalises indentation and spacing of CAL.
 //!
-//! Where lines break is the writer's choice and stays as it is, as do comments. Each line is indented
-//! by what it lies in: two spaces for each construct around it that began on an earlier line. Between
-//! words stand single spaces, or none; between lines one empty line at the most. The tokens are the
-//! same before and after, and so the program is. Lines end as most of them did, and a byte order mark
-//! stays.
+//! Line breaks and comments stay as they are. Each line is indented by two spaces for each enclosing construct that
+//! began on an earlier line. Tokens are separated by one space or none, lines by at most one empty line. The
+//! sequence of tokens does not change, and so neither does the program. The file's prevailing line ending and its
+//! byte order mark are kept.
 
 use crate::diag::Diagnostic;
 use crate::encoding;

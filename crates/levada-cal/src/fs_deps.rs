@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a compilation has seen of the file system: files and folders that were read, names that were
-//! looked for (also in vain), links that were followed. While all of it is as it was, so is what came of
-//! it.
+//! Records the file-system dependencies of a compilation: files and folders that were read, paths that were looked
+//! up (including those that do not exist), and links that were followed. While none of them changes, the result of
+//! the compilation is valid.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

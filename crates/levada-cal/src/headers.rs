@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The runtime's public headers, as they were when this was built: what is emitted is compiled with
-//! these, so that it always fits the runtime it is loaded into.
+//! The runtime's public headers, embedded when this crate was built. Emitted code is compiled with them, so that it
+//! always fits the runtime that loads it.
 
 use std::io;
 use std::path::Path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The checked program: names resolved, types known, parameters bound.
+//! The checked program (high-level intermediate representation): names resolved, types known, parameters bound.
 //!
-//! Between the syntax and the representation ([`crate::ir`]): expressions may still be lists, and
-//! are not yet split into what is pure and what needs statements.
+//! It lies between the syntax tree and [`crate::ir`]: expressions may still be lists, and are not yet split into
+//! pure expressions and statements.
 
 use crate::ir::{self, BinOp, Span, UnOp, Value};
 use crate::types::Ty;

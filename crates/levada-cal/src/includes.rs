@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a user's C file includes of its own: it is made of that, too, so the name in the cache of what is
-//! made of it depends on it.
+//! The user's headers that a C file includes. They are inputs of its compilation, so the name of the cached object
+//! depends on them.
 
 use crate::fs_deps;
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The index: what the checker knows of places in the text, kept for who asks about one (an editor,
-//! `levada check --explain`). Nothing is noted unless [`crate::workspace::Workspace::index`] is set.
+//! The index: what the checker found at each place of the text, for editors and `levada check --explain`. It is
+//! filled only if [`crate::workspace::Workspace::index`] is set.
 
 use crate::ir::{Span, Value};
 use crate::types::Ty;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tokens: the file cut into pieces, nothing left out.
-//!
-//! Spaces and comments are tokens too, so that all tokens in a row are the file again.
+//! The lexer. Spaces and comments are tokens too, so the concatenation of all tokens is the file.
 
 use logos::Logos;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The units that come with the compiler. They are found after those of all source roots.
+//! The units that come with the compiler. They are searched after all source roots.
 
 use std::path::{Path, PathBuf};
 

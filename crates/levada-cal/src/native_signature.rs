@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What CAL takes a native function for, held against its definition in C: a list in the place of a
-//! number, or a parameter too few, would spoil memory, and an integer that is narrower in C loses a part
-//! of each value. One of up to 32 bits may be wider there, and signed or not, as C converts them; a type that
-//! the file names itself may be any.
+//! Compares the CAL declaration of a native function with its definition in C: a list for a number, or a missing
+//! parameter, would corrupt memory, and an integer that is narrower in C loses a part of each value. An integer of
+//! up to 32 bits may be wider in C, and of any sign, since C converts it; a type that the file itself names is not
+//! checked.
 //!
-//! The text is read, not compiled: what the preprocessor decides is not known here. So where there are
-//! several definitions, or one in an `#if`, nothing is said of any.
+//! The text is read, not compiled, so the effect of the preprocessor is unknown. If there are several definitions,
+//! or one in an `#if`, nothing is reported.
 
 use crate::c_types::c_type;
 use crate::ir::{Proc, Type};

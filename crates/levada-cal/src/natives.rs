@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The native functions that come with Levada, as C text that is compiled into the networks which
-//! use them.
+//! The native functions that come with Levada, as C text that is compiled into the networks that use them.
 
 use std::collections::BTreeSet;
 use std::io;

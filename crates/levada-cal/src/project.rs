@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Project folders, as Eclipse (and so Orcc) keeps them: `.project` names a project, `.classpath`
-//! says where its sources begin and which other projects it needs.
+//! Eclipse projects, as Orcc uses them: `.project` names a project, `.classpath` lists its source folders and the
+//! projects that it depends on.
 //!
-//! Packages clash between projects, so the order counts: a project's own source folders as they are
-//! listed, then those of the projects that it needs, as they are listed, each followed by what it
-//! needs itself. A project that is needed is looked for near the one that needs it: it is a folder
-//! beside it, or at most two levels away.
+//! Packages of different projects may clash, so the order matters: the project's own source folders as listed, then
+//! those of its dependencies as listed, each followed by its own dependencies. A dependency is searched near the
+//! project that needs it: in a folder beside it, or at most two levels away.
 
 use crate::diag::Diagnostic;
 use crate::fs_deps;

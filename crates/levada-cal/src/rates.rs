@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rates that cannot meet: warnings of channels on which, as far as can be told before a network runs,
-//! elements will be left over or will be missing.
+//! Warnings for inconsistent rates: channels in which elements will accumulate or be missing, as far as this can be
+//! determined before a network runs.
 //!
-//! * *Balance* (Lee and Messerschmitt 1987): actors of constant rates that are connected fire in constant
-//!   proportions. Where two ways from one actor to another ask for different proportions, the channels of
-//!   one way fill up until they hold up the other one.
-//! * *Totals*: a source that ends after a known number of elements, and static and cyclo-static actors
-//!   behind it, take and put known numbers in all. What the last firing does not take is lost.
-//! * *Capacity*: a channel that is asked to hold less than one firing moves.
+//! * *Balance* (Lee and Messerschmitt 1987): connected actors of constant rates fire in constant proportions. If
+//!   two paths between two actors require different proportions, the channels of one path fill up until they block
+//!   the other.
+//! * *Totals*: a source that ends after a known number of elements, and static and cyclo-static actors behind it,
+//!   consume and produce known totals. What the last firing does not consume is lost.
+//! * *Capacity*: a channel whose requested capacity is less than what one firing moves.
 //!
-//! Only what is certain is told. An actor whose firings depend on the values of elements, one in C, and one
-//! with a guard and inputs is none of which anything is known, and neither is what comes behind it.
+//! Only certain faults are reported. Nothing is assumed about actors whose firings depend on values of elements,
+//! actors in C, actors with guards and inputs, and what follows them.
 
 use crate::classify::{Steps, most_firings, moved, rates, steps};
 use crate::diag::Diagnostic;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The lossless syntax tree: every byte of the file is in it, errors included.
+//! The lossless syntax tree: it contains every byte of the file, including errors.
 
 pub use crate::lex::SyntaxKind;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The types of the language. What operators make of them is in [`crate::operators`].
+//! The types of the language. [`crate::operators`] defines the results of operators on them.
 
 use crate::ir;
 use std::fmt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The workspace: where classes are found, and what has been read, checked and specialised.
+//! The workspace: finds classes, and holds what has been read, checked and specialised.
 
 use crate::ast;
 use crate::check::{Checker, Library, Params};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From the lossless tree to the plain one.
+//! Builds the syntax tree ([`super`]) from the lossless tree.
 
 use super::*;
 use crate::diag::Diagnostic;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The program as the checker sees it: a plain tree, spaces and comments gone, spans kept.
+//! The abstract syntax tree: what the checker works on, without spaces and comments, with source spans.
 //!
-//! It is built from the lossless tree ([`build`]) and holds whatever of it makes sense: what the
-//! parser could not read is left out, or is an `Error` that no later stage complains about again.
+//! It is built from the lossless tree ([`build`]). Parts that the parser could not read are omitted, or are an
+//! `Error` node, about which later stages report nothing.
 
 mod build;
 

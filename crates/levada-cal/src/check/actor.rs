@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Actors: ports, actions, patterns and guards.
+//! Checks actors: ports, actions, patterns and guards.
 
 use super::{Body, Checker, EntityId, stmt};
 use crate::ast;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What functions and procedures do beyond giving a value: which of their list parameters they
-//! write, and whether they touch anything that outlives the call.
+//! Side effects of functions and procedures: which of their list parameters they write, and whether they change
+//! anything that outlives the call.
 
 use crate::hir::{
     Expr, ExprKind, Global, LocalId, Place, Proc, ProcBody, ProcId, Stmt, StmtKind, Var,

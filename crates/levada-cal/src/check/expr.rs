@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions: names, types, and constants folded on the way.
+//! Checks expressions: resolves names, assigns types, folds constants.
 
 use super::scope::{Found, Item};
 use super::{Body, Checker};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checking: from syntax trees to one checked actor or unit ([`hir`]).
+//! The checker: from syntax trees to a checked actor or unit ([`crate::hir`]).
 //!
-//! Whatever an actor names is checked when it is first needed, so that a size may use a constant
-//! that is declared further down, or a function of another unit. Everything is checked once, every
-//! error is reported, and what is wrong becomes `Unknown` and raises no second complaint.
+//! A declaration is checked when it is first needed, so that a size may use a constant that is declared later, or a
+//! function of another unit. Everything is checked once and every error is reported. An erroneous expression gets
+//! the type `Unknown`, which causes no further errors.
 
 mod actor;
 pub mod effects;

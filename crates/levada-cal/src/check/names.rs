@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The names of variables that are visible at a place of a body.
+//! The variables that are visible at a point of a body.
 
 use crate::hir::LocalId;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is noted for the [`Index`] while checking: expressions with their rules, and names with their
-//! declarations.
+//! Records for the [`Index`] what the checker finds: expressions with the rules that gave their types, and names
+//! with their declarations.
 
 use super::scope::Found;
 use super::{Body, Checker, EntityId};

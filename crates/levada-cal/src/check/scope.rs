@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names: what an actor or unit declares, and what it imports.
+//! Scopes: the names that an actor or unit declares, and those that it imports.
 
 use super::{Body, Checker, EntityId};
 use crate::ast;

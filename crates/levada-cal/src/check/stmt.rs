@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements.
+//! Checks statements.
 
 use super::scope::{Found, Item};
 use super::{Body, Checker};

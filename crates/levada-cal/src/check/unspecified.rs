@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the language leaves open, and Levada has chosen: notes for whoever asks. Programs that were
-//! tested elsewhere may rely on another choice.
+//! Notes on behaviour that the language does not specify and Levada defines. Programs that were tested with another
+//! compiler may rely on a different choice.
 
 use super::{Checker, order};
 use crate::diag::Diagnostic;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an actor declares and never uses: worth a warning, never an error.
+//! Warnings for declarations of an actor that are never used.
 
 use super::scope::Item;
 use super::{Body, Checker, EntityId};

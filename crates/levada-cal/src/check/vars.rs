@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Types, sizes, variables, functions and procedures: what is declared, and its values.
+//! Checks declarations: types, sizes, variables, functions and procedures, and their initial values.
 
 use super::scope::Item;
 use super::{Body, Checker, EntityId};

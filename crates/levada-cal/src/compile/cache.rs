@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where what was compiled is kept: files that are named for all that they were made from, and end with the
-//! hash of their content.
+//! The cache of compiled objects. The name of a file is the hash of all its inputs, and the file ends with the hash
+//! of its content.
 
 use super::CompileError;
 use levada_files::{make_private_folder, read_private};

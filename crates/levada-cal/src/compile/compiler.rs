@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The C compiler: which one, with which flags, and what it has against a file.
+//! Runs the C compiler: selects it, passes the flags, and turns its messages into diagnostics.
 
 use super::cache::{Scratch, is_sound, keep, touch};
 use super::{CompileError, Options, jobs_of, read, run_paths};

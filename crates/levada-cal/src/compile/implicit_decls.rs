@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions that a native file calls and nothing declares: many C compilers take them for functions of any parameters
-//! that give back an `int`, with no more than a warning. What one gives back that is wider, or no integer, is spoilt then.
+//! Functions that a native file calls without a declaration. Many C compilers accept this with a warning and assume
+//! that the function returns `int`, so that a wider or non-integer result is corrupted.
 //!
-//! The compiler's own words are kept beside the object, so that who finds it in the cache is told, too.
+//! The compiler's messages are stored beside the object, so that the warning is also given when the object is found
+//! in the cache.
 
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From a network to a shared object: emits C, runs the system's C compiler, keeps what it makes.
+//! Compiles a network to a shared object: emits C, runs the system's C compiler, and caches the result.
 //!
-//! Every object is kept in a cache under a name that is the hash of all that went into it: the C
-//! text, the flags, the C compiler's version, the processor (code is made for this machine), the
-//! runtime's headers. A file appears in the cache under its name by a rename, so that
-//! processes may share it without locks; what has not been used for longest goes when it is full.
-//! It ends with the hash of its content (linkers and loaders do not look behind an object's end): what
-//! a full disk or a crash has damaged is made again, never loaded.
+//! The name of a cached object is the hash of all its inputs: the C text, the flags, the version of the C compiler,
+//! the processor (code is optimised for this machine), and the runtime's headers. A file gets its name in the cache
+//! by a rename, so processes share the cache without locks; when it is full, the least recently used files are
+//! removed. A file ends with the hash of its content (linkers and loaders ignore what follows the end of an
+//! object). A file that a full disk or a crash has damaged is therefore rebuilt and never loaded.
 
 mod cache;
 mod compiler;

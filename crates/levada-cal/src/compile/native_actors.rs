@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Actors that are written in C or C++: which files have them, and what becomes of those that none has.
+//! Actors that are written in C or C++: finds the files that define them, and reports those that none defines.
 
 use crate::diag::Diagnostic;
 use crate::{compile, ir};

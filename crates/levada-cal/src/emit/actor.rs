@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An actor class as C: its state, tables, procedures, actions, `init` and class record. The
-//! scheduling of its actions is in `schedule`.
+//! Emits an actor class: its state, tables, procedures, actions, `init` and class record. `schedule.rs` emits the
+//! scheduling of its actions.
 
 use super::class::{Class, Home};
 use super::expr::Code;

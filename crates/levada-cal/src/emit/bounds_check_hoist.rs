@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loops whose indices are looked at once, before they begin.
+//! Loops whose index checks are hoisted in front of them.
 //!
-//! `while i < end do l[i] := m[k]; i := i + 1; k := k + 1; end` cannot be proven to stay within its
-//! lists: `i`, `k` and `end` come from elsewhere. But how often it turns, and how far each of them
-//! gets, is known when it begins. If all of it is within the lists, a copy of the loop runs that has
-//! no checks, which the C compiler can vectorise; or else the loop as it is, which tells where it
-//! leaves a list.
+//! `while i < end do l[i] := m[k]; i := i + 1; k := k + 1; end` cannot be proven to stay within its lists, since
+//! `i`, `k` and `end` come from elsewhere. But when the loop begins, the number of iterations and the final value
+//! of each index are known. If all accesses are within bounds, a copy of the loop without checks runs, which the C
+//! compiler can vectorise. Otherwise the original loop runs, which reports the access that is out of bounds.
 //!
-//! Where such a loop only copies, a move is written: rows of pictures are a few elements long, for
-//! which a call of `memmove`, that the C compiler makes of the loop, takes longer than what it does.
+//! If such a loop only copies, a loop of moves is emitted: rows of pictures are a few elements long, for which the
+//! call of `memmove` that the C compiler would generate takes longer than the copy.
 
 use super::expr::Code;
 use super::value::lie_alike;

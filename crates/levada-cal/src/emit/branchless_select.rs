@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Choices without branches. In a loop that computes the elements of a list one by one, the C compiler
-//! makes a vector of `if a then b else c` where the choice is plain. Where choices lie in one another,
-//! it has made paths of them before it looks for loops, and the loop stays as it is: a branch or two
-//! for each element, which samples decide by chance. There both sides are computed, and a mask takes
-//! one of them.
+//! Conditional expressions without branches. In a loop that computes the elements of a list one by one, the C
+//! compiler vectorises a simple `if a then b else c`. Nested conditionals it turns into control flow before it
+//! looks for loops, so the loop remains scalar, with unpredictable branches for each element. For these, both sides
+//! are computed and a mask selects one.
 //!
-//! Both must be harmless where they are not taken: no check in them, no division, no call but of what
-//! is written out. And nothing may be known of their variables only where they are taken, since then
-//! the C for them may be of narrower types.
+//! Both sides must be free of effects when not selected: no checks, no division, no calls except of inlined
+//! procedures. Nothing may be known about the ranges of their variables only because a side is selected, since the
+//! C code for it might then use narrower types.
 
 use super::expr::Code;
 use crate::ir::visit::{any_stmt, exprs_of, walk};

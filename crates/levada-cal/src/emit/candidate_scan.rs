@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One search through the actions that may fire next.
+//! One scan over the actions that may fire next.
 //!
-//! The other sides of channels go on meanwhile. If each action looked for itself, elements that come
-//! between two looks would let an action fire although one that goes first could, too; how often
-//! would depend on the workers. So what a first look has found counts until something fires. It
-//! looks for as many as any action needs, since at most half a channel is taken otherwise, and one
-//! that needs more than that would never see them.
+//! The other ends of the channels continue to run meanwhile. If each action read the channel state itself, elements
+//! that arrive between two reads could let an action fire although an action of higher priority could fire too; how
+//! often that happens would depend on the timing of the workers. So the first read of a port counts for the whole
+//! scan, until something fires. It asks for as many elements as any action needs, since otherwise at most half a
+//! channel is taken, and an action that needs more would never fire.
 
 use crate::ir::action::{consumed, produced};
 use crate::ir::{ActionId, Actor};

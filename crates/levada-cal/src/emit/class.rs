@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An actor class in C: where its variables live, what its parts are called.
+//! The data of an actor class in C: where its variables live, the names of its parts, and the results of the
+//! passes.
 
 use super::candidate_scan::Round;
 use crate::c_types::{c_type, const_type};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Builds a [`Class`]: gives its parts names, decides where each variable lives, and runs the passes that choose
-//! inlined procedures, registers, firing sequences and walks.
+//! Builds a [`Class`]: assigns names and homes of variables, and runs the passes that select inlined procedures,
+//! registers, firing sequences and table walks.
 
 use super::class::{Class, Home, prints};
 use super::inline::inlined;

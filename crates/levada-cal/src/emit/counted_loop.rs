@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counted guards: where a guard compares a variable with a constant, and the action adds a constant
-//! to it, how often the action fires is known beforehand. Its loop then needs no guard, and the C
-//! compiler can vectorise it.
+//! Counted loops: if the guard compares a variable with a constant and the action adds a constant to this variable,
+//! the number of firings is known beforehand. The loop then needs no guard, and the C compiler can vectorise it.
 
 use super::class::{Class, Home};
 use crate::ir::visit::mentions;

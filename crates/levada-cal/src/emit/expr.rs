@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions as C.
+//! Emits expressions.
 //!
-//! Every integer expression can be asked for in two ways:
+//! An integer expression can be emitted in two forms:
 //! * *full*: a C expression of the same value;
-//! * *low k*: a C expression that agrees in its lowest k bits, for what is cut to k bits anyway.
+//! * *low k*: a C expression whose lowest k bits are equal, if the result is truncated to k bits anyway.
 //!
-//! Arithmetic is done in `int32_t` where the ranges of operands and result allow, in 64 bits where
-//! they do not. Where a result may wrap it is done in unsigned, so that nothing relies on what C
-//! leaves undefined and no flag of the C compiler is needed.
+//! Arithmetic uses `int32_t` where the ranges of operands and result allow it, else 64 bits. If a result may wrap,
+//! unsigned types are used, so that the code has no undefined behaviour and needs no compiler flag.
 
 use super::class::{Class, Home, is_sum};
 use super::value::{

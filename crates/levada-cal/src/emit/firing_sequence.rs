@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Courses: firings whose order is known beforehand, done as one.
+//! Firing sequences: firings whose order is known beforehand, emitted as one function (static scheduling of a part
+//! of the state space).
 //!
-//! Many actors count: nine rows of nine samples, 63 coefficients, the bits of a byte. Their guards
-//! look at the counters alone, and the action that begins sets these to constants. So when it fires
-//! it is known who fires next, and who after that, until a guard asks for an element or the first
-//! action's turn comes again. If the elements and the room are there for all of it, all of it is one
-//! function: no guard is asked, no cursor moved between. The C compiler then knows the counters at
-//! each firing, and what a firing leaves to the next ones stays where it is instead of being moved
-//! on from variable to variable.
+//! Many actors count: nine rows of nine samples, 63 coefficients, the bits of a byte. Their guards depend only on
+//! the counters, and the action that begins a sequence sets these to constants. So when it fires, all following
+//! firings are known, until a guard reads an element or the first action is next again. If elements and room
+//! suffice for the whole sequence, it runs as one function: no guard is evaluated and no cursor moved in between.
+//! The C compiler then knows the counters at each firing, and values pass from firing to firing in registers.
 //!
-//! It does what the search would do: in each state the actions are gone through in their order, and
-//! one fires if its guard says yes whatever comes, those before it no whatever comes. Where elements
-//! or room are missing the firings are done one by one, as ever.
+//! The sequence equals what the scheduler would choose: in each state the actions are tried in order, and one fires
+//! if its guard is true for any input and the guards of those before it are false for any input. If elements or
+//! room are missing, the firings are done one by one as usual.
 
 use super::class::{Class, Course, Home};
 use super::refire_loop::AHEAD;

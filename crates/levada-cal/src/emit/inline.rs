@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Small procedures are part of what calls them. The C compiler would put most of them there by
-//! itself; but what it is told to put there may use the registers of the actor, too, and so variables
-//! that only actions and such procedures use need not live in memory.
+//! Selects small procedures to inline into the actions that call them. The C compiler would inline most of them
+//! itself; but only a procedure that is known to be inlined may use the actor's registers, so that variables which
+//! only actions and such procedures use need not live in memory.
 
 use crate::ir::visit::{any_stmt, calls, exprs_of};
 use crate::ir::*;

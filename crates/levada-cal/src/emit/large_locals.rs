@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Large lists among the variables of a body: they lie in the instance's state, for no stack has room
-//! for them. What is not touched there is no memory, and an action begins only when the one before it
-//! is over, so each has its list for itself. In a procedure that calls itself they stay on the stack,
-//! since each of its calls has its own.
+//! Large local lists: they are placed in the state of the instance, since they would overflow the stack. Pages that
+//! are not touched use no memory. Actions of an instance do not overlap, so each list exists once. In a recursive
+//! procedure they stay on the stack, since each of its activations needs its own.
 
 use super::class::{Class, Large};
 use super::writer::{Names, Writer};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a new version of an actor takes over of the old one: the table of its variables and of its
-//! schedule's states, and whether a firing that waits for input may be begun anew.
+//! The description of an actor's state for live upgrades: the table of its variables and of its schedule's states,
+//! and whether a firing that waits for input can be restarted.
 
 use super::class::{Class, Home};
 use super::writer::{Writer, string_literal};

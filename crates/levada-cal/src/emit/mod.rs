@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The emitter: a network as readable C.
+//! The emitter: translates a network to readable C.
 //!
-//! Each actor class becomes one section: the state of an instance in one struct, constant tables,
-//! procedures, a guard and a function for each action, and `run`. The network follows as constant
-//! tables that end in `levada_network`, which is all that is visible from outside.
+//! Each actor class becomes one section: a struct with the state of an instance, constant tables, procedures, a
+//! guard and a function for each action, and `run`. The network follows as constant tables; the last one,
+//! `levada_network`, is the only exported symbol.
 //!
-//! The C is plain C17 with a few attributes of gcc and clang. It relies on no flag for its meaning,
-//! except that floating-point operations must not be contracted (`-ffp-contract=off`).
+//! The code is C17 with a few attributes of gcc and clang. Its meaning depends on no flag, except that
+//! floating-point operations must not be contracted (`-ffp-contract=off`).
 
 mod actor;
 mod bounds_check_hoist;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Actors that are written in C or C++: what stands for one in the C of a network.
+//! Declares actors that are written in C or C++ in the C code of a network.
 
 use super::value::flatten;
 use super::writer::Names;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Firing again at once. An action that has fired and left the state as it is often is the next one,
-//! too: the rest of a row, zeros up to the next coefficient. As long as elements and room that were
-//! seen suffice, and the guards choose it again, it fires in a loop that moves one counter, where a
-//! search would move every port's cursor and count, and the firings, in memory each time.
+//! Loops that fire the same action repeatedly. After a firing that leaves the state unchanged, the same action is
+//! often next: the rest of a row, zeros up to the next coefficient. While the known elements and room suffice and
+//! the guards choose it again, it fires in a loop with one counter; the general scheduler would update the cursors
+//! of all ports and the firing count in memory each time.
 //!
-//! The choice is the one of a search. Actions that go first are asked in the loop; so they may need
-//! no elements but those that this action needs, which are there, unless their guards look at the
-//! state alone: one that says no does so whatever comes. Where one could fire, the loop ends and the
-//! search goes on to it.
+//! The loop chooses the same actions as the scheduler. The guards of actions with higher priority are evaluated in
+//! the loop, so these actions may need only elements that the looping action needs too, unless their guards depend
+//! on the state alone: such a guard that is false stays false whatever arrives. If one of these actions can fire,
+//! the loop ends and the scheduler fires it.
 
 use super::class::Class;
 use super::writer::Writer;

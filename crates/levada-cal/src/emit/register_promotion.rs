@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which state variables are in registers while an actor runs. There are not enough for all of a
-//! large actor's, so those get them that its actions mention most. An action that comes again and
-//! again (outside of the schedule, or one that leaves the state as it is) counts for several.
+//! Selects the state variables that are kept in registers while an actor runs. A large actor has more variables
+//! than there are registers, so the most used variables are chosen. Actions that fire often (those outside of the
+//! schedule, and those that leave the state unchanged) have a higher weight.
 
 use crate::ir::visit::{any_stmt, expr_mentions, exprs_of, mentions, walk};
 use crate::ir::*;

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `run`: which action fires next, as C.
+//! Emits `run`, which selects the next action to fire.
 //!
-//! Ports live in local variables (see the prelude). In a state the candidates are tried in order:
-//! enough elements, then the guard, then room. What is missing is awaited: elements on one port for
-//! each action that lacks some, or room for the action that would fire but for it, which stops the
-//! search (unless it is marked `@schedule_outputs`). A guard that is false with all its elements
-//! there can change only by a firing, so it awaits nothing. In one search each port is looked at
-//! once (`round`): what arrives between two looks would let an action fire that comes after one
-//! which could.
+//! Ports live in local variables (see the prelude). In a state the candidates are tried in order: enough elements,
+//! then the guard, then room. What is missing is awaited: elements on one port for each action that lacks some, or
+//! room for the action that could fire otherwise. Lack of room ends the scan, unless the action is marked
+//! `@schedule_outputs`. A guard that is false with all its elements available can change only by a firing, so
+//! nothing is awaited for it. In one scan each port is read once (`candidate_scan.rs`): otherwise an element that
+//! arrives between two reads could let an action fire although one of higher priority could.
 //!
-//! An actor whose guards are all false with all their elements there will never fire again, nor one
-//! whose consumers have all left and that does nothing else: it says so (`LVD_DONE`).
+//! An actor whose guards are all false with all their elements available will never fire again, nor will one whose
+//! consumers have all closed and that has no other effect: it returns `LVD_DONE`.
 //!
-//! Where one small action is the only candidate again and again, it fires in a loop of its own
-//! (`P_name_many`), as often as elements and room allow, which the C compiler can vectorise. The loop
-//! goes in slices, and asks before each for the lines that the one after the next will write: with
-//! the consumer on a far core that is a fifth more elements a second, and on one worker
-//! it costs nothing. A guard that counts is no part of the loop (`counted`). An action that calls a
-//! native, which may take its time, asks after each firing whether others want the worker.
+//! If one small action is the only candidate repeatedly, it fires in a loop of its own (`P_name_many`), as often as
+//! elements and room allow, which the C compiler can vectorise. The loop runs in slices and prefetches for each
+//! slice the cache lines that the slice after the next will write: with the consumer on a distant core this
+//! increases throughput by a fifth, and on one worker it costs nothing. A counting guard is not evaluated in the
+//! loop (`counted_loop.rs`). An action that calls a native, which may take long, checks after each firing whether
+//! other actors want the worker.
 
 use super::candidate_scan::Round;
 use super::class::{Class, Home};

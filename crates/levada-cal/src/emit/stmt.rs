@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements as C, one source statement a row.
+//! Emits statements, one source statement per line.
 
 use super::expr::{Code, LocalHome};
 use super::value::{Ct, lie_alike, rounds};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C expressions as values: text, how tightly it binds, its C type and the numbers it can be, and
-//! the few ways to combine them without relying on what C leaves undefined.
+//! C expressions as values: their text, precedence, C type and value range, and operations that combine them
+//! without undefined behaviour.
 
 use super::writer::string_literal;
 use crate::c_types::c_type;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Walks: an action that goes from bit to bit through a code table, several bits at a time.
+//! Table-driven decoding of variable-length codes (VLC): an action that walks through a code table bit by bit is
+//! executed for several bits at a time.
 //!
-//! A parser of variable-length codes has an action that takes one bit, looks up `table[place + bit]`,
-//! and fires again until the code is complete. Each firing waits for what the one before has loaded.
-//! But where one is after so many bits depends on the place and these bits alone: that is a table, too,
-//! which is made here. So a few loads take the place of a chain of firings; how many there were, and
-//! whether it goes on, stands beside what the variables hold then.
+//! A parser of variable-length codes has an action that consumes one bit, looks up `table[place + bit]`, and fires
+//! again until the code is complete. Each firing depends on the load of the previous one. But the place after k
+//! bits depends only on the place before and on these bits: this function is tabulated here at compile time. A few
+//! loads then replace a chain of firings. An entry holds the number of firings, whether the walk continues, and the
+//! values of the variables afterwards.
 //!
-//! Such an action takes one Boolean, gives nothing, and computes all that it assigns from the element,
-//! constants and one variable, the *key*; but it may count. Its guard looks at what it has assigned.
-//! Where the table has nothing (a key that leads out of a list, too few elements) it fires as ever.
+//! Such an action consumes one Boolean, produces nothing, and computes all that it assigns from the element,
+//! constants and one variable, the *key*; it may also increment counters. Its guard depends on what it has
+//! assigned. Where the table has no entry (a key beyond the end of a list, too few elements), it fires in the usual
+//! way.
 
 use super::class::{Class, Walk, WalkEntry};
 use super::counted_loop::state_variable;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text of a C file as it grows: indentation, `#line`, and names that C accepts.
+//! Writes the text of a C file: indentation, `#line` directives, and valid C identifiers.
 
 use crate::ir::{SourceFile, Span};
 use std::collections::{HashMap, HashSet};

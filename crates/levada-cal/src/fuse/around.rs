@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What fusion needs to know of a network and its actors, found once for all chains: every part of it in
-//! time that is proportional to the network's size.
+//! Facts about a network and its actors that fusion needs, computed once for all chains in time linear in the
+//! network's size.
 //!
 //! * Cycles: a chain is on a cycle if its two ends are in one strongly connected component.
-//! * Separation: the bridges of the undirected graph of instances and channels (Tarjan 1974). What is
-//!   before a chain is separate from what is behind it if the link behind the chain's first member is a
-//!   bridge.
+//! * Separation: the bridges of the undirected graph of instances and channels (Tarjan 1974). What is before a
+//!   chain is separate from what is behind it if the link behind the chain's first member is a bridge.
 
 use super::{Link, capacity_of, is_noisy, successors};
 use crate::classify::{Step, Steps, rates, steps};

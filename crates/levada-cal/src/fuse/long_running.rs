@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which actions call what may compute for long, or without an end. What is merged is small, and such a
-//! function is not seen in what calls it: if it does not end, it is one action that is to be named.
+//! Actions that call functions which may run long or without end. These are not merged: if such a function does not
+//! return, the report must name the one action that called it.
 
 use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One actor made of a chain and its schedule.
+//! Builds one actor from a chain and its schedule.
 //!
-//! Each phase becomes an action, and the phases a schedule of states. Where there is more than one,
-//! an action of a whole *round* is tried first: it fires each member as often as a round needs, one
-//! after the other in a loop, with local buffers between them. It fires only if all its elements and
-//! all its room are there; if not, the phases go on one by one.
+//! Each phase becomes an action, and the sequence of phases a schedule of states. If there are several phases, an
+//! action for a whole *round* is tried first: it fires each member as often as a round needs, in a loop per member,
+//! with local buffers between them. It fires only if all its elements and all its room are available; otherwise the
+//! phases run one by one.
 
 use super::long_running::lasts;
 use super::renumber::Moves;

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Fusion: chains of small static and cyclo-static actors become one actor each, and the channels
-//! between them variables. Five actors that do one operation on each element become one loop;
-//! actors of unequal rates become loops of a schedule that is known beforehand (`schedule`).
+//! Fusion: merges chains of small static and cyclo-static actors to one actor each; the channels between them
+//! become variables. Five actors that apply one operation to each element become one loop; actors of unequal rates
+//! become loops of a static schedule (`schedule.rs`).
 //!
-//! A chain is a row of actors of which each feeds the next one alone and is fed by the one before
-//! alone. It is merged where this changes nothing but speed:
-//! * the rates of all are known (`classify::steps`); only the first may have a guard that can be
-//!   false, if it is a single action's;
-//! * no channel in it begins with elements, and each is large enough for the schedule (where one is
-//!   too small the chain comes to a standstill, and has to);
-//! * what the network has room for does not change where it matters: either nothing but the chain
-//!   connects what is before it with what is behind it, so that neither side can tell how much room
-//!   is between them (but for how far the first runs ahead of a standstill of the second), or the
-//!   room that goes is given to the channel before the chain, element by element;
-//! * it is on no loop;
-//! * none prints or calls native functions;
-//! * the result is still small: a large one gains nothing, and two large actors are better off on
-//!   two workers.
+//! A chain is a sequence of actors, each of which feeds only the next one and is fed only by the previous one. It
+//! is merged if this changes nothing but speed:
+//! * the rates of all members are known (`classify::steps`); only the first may have a guard that can be false, and
+//!   only if it has a single action;
+//! * no channel in it has initial elements, and each is large enough for the schedule (if one is too small, the
+//!   chain deadlocks, and has to);
+//! * the room that is removed from the network does not matter: either the chain is the only connection between the
+//!   parts before and behind it, so that neither part can observe how much room lies between them (except by how
+//!   far the first part runs ahead when the second stops), or the removed room is added to the channel before the
+//!   chain;
+//! * it is on no cycle;
+//! * no member prints or calls native functions;
+//! * the result is small: merging large actors gains nothing, and two large actors can run on two workers.
 //!
-//! So a network prints the same, and ends or comes to a standstill the same, merged or not. An
-//! actor that takes part only in some other way (it has a second consumer, or a second input that
-//! another feeds) stays by itself: its waiting for room in a channel that is gone could not be seen.
+//! So a network has the same output and ends or deadlocks in the same way, merged or not. An actor that is
+//! connected in any other way (a second consumer, or a second input with another source) is not merged: the effect
+//! of its waiting for room in a removed channel could not be reproduced.
 //!
-//! The merged instance is called `a+b`, its action `a.x+b.y`.
+//! The merged instance is named `a+b`, its action `a.x+b.y`.
 
 mod around;
 mod long_running;

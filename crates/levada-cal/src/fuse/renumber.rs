@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Code of one actor as part of another: its variables and procedures get other numbers.
+//! Renumbers the variables and procedures of an actor whose code becomes a part of another actor.
 
 use crate::ir::*;
 

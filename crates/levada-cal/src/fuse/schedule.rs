@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The schedule of a chain of static and cyclo-static actors, as numbers alone.
+//! The schedule of a chain of static and cyclo-static actors, computed from rates alone.
 //!
-//! A chain is a row of members; each feeds the next one alone, through one or more links. Who fires
-//! when is known beforehand: the firings fall into *phases*, which repeat. In a phase the first
-//! member fires at most once, then all in between as often as they can, then the last one at most
-//! once. So a phase takes no more from outside than one firing, gives no more than one firing, and
-//! nothing that can be done without more input is left undone: where the input ends, the chain has
-//! given exactly what its members would have given on their own.
+//! A chain is a sequence of members; each feeds only the next one, through one or more links. The firings are known
+//! beforehand: they form *phases*, which repeat. In a phase the first member fires at most once, then those in
+//! between as often as they can, then the last one at most once. So a phase consumes at most the elements of one
+//! firing and produces at most those of one firing, and no firing that is possible without more input is left out:
+//! when the input ends, the chain has produced exactly what its members would have produced separately.
 
 use crate::classify::{most_firings, moved};
 

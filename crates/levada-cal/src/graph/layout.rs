@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A layered layout with ports.
+//! A layered layout with ports (Sugiyama, Tagawa and Toda 1981).
 //!
-//! The usual steps: turn feedback round, give each actor a layer, put a dummy wherever a line passes
-//! through a layer, order each layer so that few lines cross, and move everything up and down until
-//! lines are as level as the order allows. Dummies take room like actors do, so no line runs over an
-//! actor. A line of feedback has dummies in the layers of both its ends, too, and so leaves and
-//! arrives like every other.
+//! The usual steps: reverse feedback edges, assign each actor to a layer, insert a dummy wherever a line crosses a
+//! layer, order each layer to reduce crossings, and move everything vertically until lines are as level as the
+//! order allows. Dummies take space like actors, so no line crosses an actor. A feedback line has dummies in the
+//! layers of both ends as well, so it leaves and arrives on the same sides as every other line.
 
 use super::Graph;
 use std::collections::HashSet;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pictures of networks: Graphviz text, and an SVG of our own.
+//! Drawings of networks: Graphviz text, and SVG.
 //!
-//! The SVG shows the stream from left to right: [`layout`] puts actors into layers, orders them so
-//! that few lines cross, and finds a way for every channel that touches no actor; [`svg`] draws.
+//! In the SVG the stream runs from left to right. [`layout`] assigns actors to layers, orders them to reduce
+//! crossings, and routes each channel around the actors; [`svg`] draws the result.
 
 mod layout;
 mod svg;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The drawing of a laid-out network.
+//! Draws a network that has been laid out.
 
 use super::layout::{HEAD, Layout, Point, Wire, layout, port_dy};
 use super::{Graph, Net};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Layouts that can be judged by rules: nothing overlaps, nothing runs over an actor, the stream
-//! runs to the right, and the text is well-formed.
+//! Tests of layouts by rules: nothing overlaps, no line crosses an actor, the stream runs to the right, and the SVG
+//! is well-formed.
 
 use super::layout::{Layout, layout};
 use super::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements and expressions, one after the other as they are written.
+//! Executes statements and expressions.
 
 use super::{Fault, FaultKind, Instance, Native, NativeArg, Slot, fresh};
 use crate::ir::*;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interpreter: runs a network from its representation, slowly and by the book.
+//! The interpreter: executes a network from its intermediate representation. It is the reference for compiled code,
+//! and tests compare the two.
 //!
-//! It says what the compiled code must do, and the tests compare the two. So it takes no short cut:
-//! integers are exact and wrapped as the representation's rules say, every index and divisor is
-//! checked, actors fire one after the other in turn, channels are queues with or without a bound.
+//! It takes no shortcuts: integers are exact and wrap by the rules of the representation, every index and divisor
+//! is checked, actors fire in turn, and channels are queues with or without a bound.
 
 mod eval;
 mod trial;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Single firings of one action, to see what becomes of the state variables.
+//! Single firings of one action, to find its effect on the state variables.
 
 use super::eval::Frame;
 use super::{Instance, Native, Scalar, fill, fresh};

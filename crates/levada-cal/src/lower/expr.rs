@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Scalar expressions.
+//! Lowers scalar expressions.
 
 use super::{Build, Lowerer};
 use crate::eval;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lists: where they are, and the statements that fill them.
+//! Lowers lists: decides where they are stored, and generates the statements that fill them.
 
 use super::expr::{coerce, int, load, same_storage};
 use super::{Build, Lowerer};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lowering: from a checked actor to the representation that code is made from.
+//! Lowering: from a checked actor to the intermediate representation.
 //!
-//! Lists in expressions become variables and the statements that fill them; calls that do more
-//! than give a value become statements of their own, in the order in which they are written; what
-//! is never used is left out.
+//! Lists in expressions become variables and statements that fill them. Calls with side effects become statements
+//! of their own, in source order. Unused declarations are omitted.
 
 mod expr;
 mod list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements.
+//! Lowers statements.
 
 use super::expr::{coerce, int, load};
 use super::{Build, Lowerer};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lists as text: `[1, 2, 3]`, printed or put into a string.
+//! Lists as text: `[1, 2, 3]`, printed or concatenated to a string.
 
 use super::expr::{int, load, printable, string};
 use super::list::{element, for_each_index, len};

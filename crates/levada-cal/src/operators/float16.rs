@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers of CAL's `half`: IEEE's of 16 bits, each of which a `float` holds exactly. So nothing is
-//! stored but floats; what makes one a `half` is that it is rounded when it is stored.
+//! CAL's `half`: IEEE 754 binary16. A `float` represents each of its values exactly, so a `half` is stored as a
+//! `float`, and rounded to binary16 when it is stored.
 
 /// The nearest number of 16 bits; of two that are as near, the one whose last bit is 0.
 pub fn nearest(x: f32) -> f32 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Intervals of integers, and what operations make of them: for all values in the operands' intervals
-//! the result of [`super::value`] lies in the result's.
+//! Intervals of integers and operations on them: for all values in the operands' intervals, the result of
+//! [`super::value`] lies in the resulting interval.
 
 use super::value::Scalar;
 use crate::ir::*;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The types of operations. They depend on the types of the operands alone, never on their values.
+//! The types of operations. They depend only on the types of the operands, never on their values.
 //!
-//! Two types belong to an expression. Its *rule type* is what the language says: `a + b` has a bit
-//! more than the wider of `a` and `b`, `a mod b` has the type of `b`. Its *machine type* is what it is
-//! computed in and held in: no fewer bits than the rule type has, no fewer than its operands are held
-//! in, and no fewer than 32. So no bit is lost that the rules keep, and programs which count on C's
-//! promotions, as many do that were written for compilers to C, get them.
+//! An expression has two types. Its *rule type* is defined by the language: `a + b` has one bit more than the wider
+//! of `a` and `b`, `a mod b` has the type of `b`. Its *machine type* is what it is computed and held in: at least
+//! as wide as the rule type, as the operands' machine types, and 32 bits. So no bit is lost that the rules keep,
+//! and programs that rely on C's promotions, as many do that were written for compilers to C, get them.
 //!
-//! A literal, a constant, a variable and a call have the type they are declared with as both. So does
-//! a literal with a point, but for its value: its rule type is `float`, and its machine type `double`,
-//! so that no digit is lost where a `double` is wanted.
+//! For a literal, a constant, a variable and a call, both types are the declared type. The exception is a literal
+//! with a decimal point: its rule type is `float` and its machine type `double`, so that no digit is lost where a
+//! `double` is wanted.
 
 use crate::ir;
 use crate::types::{INT32, Ty, int, uint};

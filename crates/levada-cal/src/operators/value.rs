@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The values of operations: integers exactly, then wrapped in the container of their type; floating
-//! point rounded to its type after each operation.
+//! The values of operations: integers are computed exactly and then wrapped to the container of their type;
+//! floating point is rounded to its type after each operation.
 
 use super::float16;
 use crate::ir::{BinOp, Type, UnOp, Value};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files, actors, units and what is declared in them.
+//! Parses files, actors, units and their declarations.
 
 use super::{K, Parser};
 use crate::diag::Diagnostic;

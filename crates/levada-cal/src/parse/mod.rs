@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The parser: tokens to a lossless tree, by recursive descent.
+//! The parser: from tokens to a lossless tree, by recursive descent.
 //!
-//! It never gives up: what does not fit becomes an [`SyntaxKind::Error`] node, is reported once,
-//! and the parser goes on at the next statement, action or declaration. Until then it reports nothing
-//! else ("panic mode"), since that would follow from the first error.
+//! It recovers from every error: unexpected tokens become a [`SyntaxKind::Error`] node, one error is reported, and
+//! the parser resumes at the next statement, action or declaration. Until then it reports nothing ("panic mode"),
+//! since further errors would be consequences of the first.
 
 mod decl;
 mod expr;

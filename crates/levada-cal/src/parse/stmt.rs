@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Statements.
+//! Parses statements.
 
 use super::{K, Parser};
 use crate::diag::Diagnostic;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of an actor at each state of its schedule, and which guards that decides.
+//! Constant values of variables at each state of an actor's schedule, and the guards that they decide.
 //!
-//! [`Facts`](super::Ranges) hold whatever fires when. What has fired before a state is reached says
-//! more: an action that ends a loop has set its counter back, and the next one begins there.
+//! [`Facts`](super::Ranges) hold at any time. The firings that lead to a state imply more: an action that ends a
+//! loop has reset its counter, and the next action starts from there.
 
 use super::slots::Slots;
 use super::{Env, Range, Ranges, is_int};

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Value ranges: which integers each variable and expression of an actor can hold.
+//! Range analysis: which integers each variable and expression of an actor can hold.
 //!
-//! The emitter asks so that it can leave out checks that cannot fail and do arithmetic in fewer
-//! bits. The analysis has two levels:
-//! * [`Facts`] hold for ever: what a state variable, a parameter, the elements stored through a
-//!   list parameter and a function's result can be, whatever fires when. They are a fixed point
-//!   over all actions and procedures (widened so that it ends, then narrowed twice).
-//! * An [`Env`] holds at one point of one body: assignments replace, branches join, conditions and
-//!   checked indices narrow. Loops find their own fixed point.
+//! The emitter uses it to omit checks that cannot fail and to compute in fewer bits. The analysis has two levels:
+//! * [`Facts`] hold at any time: the ranges of state variables, of parameters, of elements stored through a list
+//!   parameter, and of function results, for any order of firings. They are a fixed point over all actions and
+//!   procedures (with widening to terminate, then two narrowing steps).
+//! * An [`Env`] holds at one point of one body: assignments replace ranges, branches join, conditions and checked
+//!   indices narrow. Loops compute their own fixed point.
 //!
-//! Lists have one range for all their elements. Floats and strings have none that matters.
+//! A list has one range for all its elements. Floats and strings have none.
 
 mod known;
 mod slots;

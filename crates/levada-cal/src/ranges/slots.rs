@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The ranges of many variables, as a persistent vector: a tree of wide nodes, of which copies share what
-//! neither has changed. The analysis copies all that it knows at each branch and loop, and joins the copies
-//! behind it; so a copy takes constant time, and a join as long as there are differences.
+//! The ranges of many variables as a persistent vector: a tree of wide nodes, in which copies share unchanged
+//! nodes. The analysis copies the environment at each branch and loop and joins the copies afterwards. A copy takes
+//! constant time, and a join time proportional to the differences.
 
 use super::Range;
 use std::ops::{Index, IndexMut};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Expressions of networks: what `<Expr>` elements say, and their values.
+//! Expressions of networks: `<Expr>` elements and their values.
 //!
-//! Networks compute little (a width, a capacity, a parameter handed down). Operators mean what they do
-//! in CAL ([`crate::operators`]), on numbers that have no width of their own: integers are exact, and
-//! one that needs more than 64 bits is an error, not a wrap; floating point is `double`.
+//! Networks compute little (a width, a capacity, a parameter passed down). Operators have the meaning that they
+//! have in CAL ([`crate::operators`]), on numbers without a declared width: integers are exact, and a result beyond
+//! 64 bits is an error instead of wrapping; floating point is `double`.
 
 use crate::ir::{BinOp, Span, Type, UnOp, Value};
 use crate::operators::value::{self, Scalar, is_comparison};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Flattening: a hierarchy of networks becomes one [`ir::Network`] of specialised actors.
 //!
-//! Every port of every actor, and every port of a nested network, is a node; every connection an
-//! edge. Once all is expanded, each output port of an actor becomes a channel to all input ports of
-//! actors that it reaches through ports of networks. What fails is reported and left out, so that
-//! one run finds all.
+//! Every port of an actor or of a nested network is a node, every connection an edge. After expansion, each output
+//! port of an actor becomes a channel to all input ports of actors that it reaches through ports of networks.
+//! Errors are reported and the part is left out, so that one run finds all errors.
 
 use super::expr::{Env, EvalError};
 use super::interface::Face;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The interface of a class: what its users see of an actor or a network.
+//! The interface of a class: the ports and parameters of an actor or network.
 
 use super::read::Xdf;
 use crate::ir::Span;

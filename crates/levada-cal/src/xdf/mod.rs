@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Networks: XDF files read, checked and flattened into one [`ir::Network`].
+//! Networks: XDF files are read, checked and flattened to one [`ir::Network`].
 //!
-//! [`read`] makes a tree of one file, [`structure`] checks it against the classes that it names, and
-//! [`flatten`] elaborates it: parameters get values and are handed down, nested networks dissolve,
-//! and every output port becomes one channel to all input ports that it reaches.
+//! [`read`] parses one file to a tree, [`structure`] checks it against the classes that it uses, and [`flatten`]
+//! elaborates it: parameters get values and are passed down, nested networks are expanded, and every output port
+//! becomes one channel to all input ports that it reaches.
 
 pub mod expr;
 mod flatten;

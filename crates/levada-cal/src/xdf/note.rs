@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is noted of a network for the index: classes, ports, parameters and instances, and where they
-//! are declared.
+//! Records a network in the index: classes, ports, parameters and instances, with their declarations.
 
 use super::expr::Expr;
 use super::interface::Face;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One XDF file as a tree of what it says, every part with its place in the text.
+//! Parses one XDF file to a tree; every part has its place in the text.
 //!
-//! The reader reports everything that is wrong with the file alone and goes on; what it cannot make
-//! sense of it leaves out. It takes files from anywhere: sizes and depths are bounded, entities are
-//! not expanded.
+//! The parser reports all errors of the file itself and continues; it omits what it cannot interpret. Files may
+//! come from anywhere: sizes and depths are bounded, and entities are not expanded.
 
 use super::expr::{Expr, Op, by_precedence};
 use crate::diag::{Diagnostic, Diagnostics, Sources};

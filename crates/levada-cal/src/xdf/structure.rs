@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a network says against what there is: classes, ports, parameters, connections.
+//! Checks a network against the classes that it uses: ports, parameters, connections.
 //!
-//! All of this can be told from one file and the interfaces of the classes in it, before any
-//! parameter has a value; types are checked when the network is flattened.
+//! This needs only the file and the interfaces of its classes, before any parameter has a value. Types are checked
+//! when the network is flattened.
 
 use super::expr::Expr;
 use super::interface::{Face, Table};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Types of networks: from what a file says to [`ir::Type`], and which elements may travel as which.
+//! Types of networks: conversion from the file to [`ir::Type`], and which element types are compatible.
 
 use super::expr::{DOUBLE, Env, EvalError, INT64, kind_of};
 use super::read::{Type, TypeKind};
