@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// What was asked of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Asked {
+enum Query {
     /// Whether there is a file or a folder.
     Kind,
     /// What is in it.
@@ -25,41 +25,41 @@ enum Asked {
     Program,
 }
 
-const ASKED: [(Asked, &str); 4] = [
-    (Asked::Kind, "kind"),
-    (Asked::Content, "content"),
-    (Asked::Place, "place"),
-    (Asked::Program, "program"),
+const QUERIES: [(Query, &str); 4] = [
+    (Query::Kind, "kind"),
+    (Query::Content, "content"),
+    (Query::Place, "place"),
+    (Query::Program, "program"),
 ];
 
 /// The clock of the file system is this coarse at most: what was written so shortly before it was read
 /// may be written again without another time.
-const COARSE: Duration = Duration::from_millis(50);
+const CLOCK_RESOLUTION: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
-struct Notes {
-    seen: BTreeMap<(Asked, PathBuf), String>,
+struct Dependencies {
+    seen: BTreeMap<(Query, PathBuf), String>,
     unsure: bool,
 }
 
 thread_local! {
-    static NOTES: RefCell<Option<Notes>> = const { RefCell::new(None) };
+    static DEPENDENCIES: RefCell<Option<Dependencies>> = const { RefCell::new(None) };
 }
 
 /// From now on this thread notes what it sees, until [`taken`].
 pub fn begin() {
-    NOTES.set(Some(Notes::default()));
+    DEPENDENCIES.set(Some(Dependencies::default()));
 }
 
 /// What was seen, each as what was asked, the path, and the answer. `None` where it can not be told later
 /// whether that is as it was: something was written while it was read.
 pub fn taken() -> Option<Vec<[String; 3]>> {
-    let notes = NOTES.take()?;
+    let notes = DEPENDENCIES.take()?;
     if notes.unsure {
         return None;
     }
-    let text = |((asked, path), answer): ((Asked, PathBuf), String)| {
-        let name = ASKED.iter().find(|a| a.0 == asked)?.1;
+    let text = |((query, path), answer): ((Query, PathBuf), String)| {
+        let name = QUERIES.iter().find(|a| a.0 == query)?.1;
         Some([name.to_string(), path.to_str()?.to_string(), answer])
     };
     notes.seen.into_iter().map(text).collect()
@@ -68,23 +68,23 @@ pub fn taken() -> Option<Vec<[String; 3]>> {
 /// Is all of it as it was?
 pub fn holds(seen: &[[String; 3]]) -> bool {
     seen.iter().all(|[name, path, answer]| {
-        let asked = ASKED.iter().find(|a| a.1 == name);
-        asked.is_some_and(|(asked, _)| look(*asked, Path::new(path)).0 == *answer)
+        let query = QUERIES.iter().find(|a| a.1 == name);
+        query.is_some_and(|(query, _)| read_state(*query, Path::new(path)).0 == *answer)
     })
 }
 
 /// What there is now, and whether it could change and look the same.
-fn look(asked: Asked, path: &Path) -> (String, bool) {
+fn read_state(query: Query, path: &Path) -> (String, bool) {
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
         // Not there, or not for us.
         Err(e) => return (format!("no {:?}", e.kind()), false),
     };
-    match asked {
-        Asked::Kind if meta.is_file() => ("file".to_string(), false),
-        Asked::Kind if meta.is_dir() => ("folder".to_string(), false),
-        Asked::Kind => ("other".to_string(), false),
-        Asked::Place => match fs::canonicalize(path) {
+    match query {
+        Query::Kind if meta.is_file() => ("file".to_string(), false),
+        Query::Kind if meta.is_dir() => ("folder".to_string(), false),
+        Query::Kind => ("other".to_string(), false),
+        Query::Place => match fs::canonicalize(path) {
             Ok(full) => {
                 // Not as text: names need not be any.
                 let bytes = full.as_os_str().as_bytes();
@@ -92,7 +92,7 @@ fn look(asked: Asked, path: &Path) -> (String, bool) {
             }
             Err(e) => (format!("no {:?}", e.kind()), false),
         },
-        Asked::Content | Asked::Program => {
+        Query::Content | Query::Program => {
             // The time of the change cannot be set: a file that is as old as it was is not taken for it.
             let stamp = format!(
                 "{} {} {} {} {}.{:09} {}.{:09}",
@@ -107,17 +107,17 @@ fn look(asked: Asked, path: &Path) -> (String, bool) {
             );
             let since = Duration::new(meta.ctime().max(0) as u64, meta.ctime_nsec() as u32);
             let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since);
-            (stamp, age.map_or(true, |age| age < COARSE))
+            (stamp, age.map_or(true, |age| age < CLOCK_RESOLUTION))
         }
     }
 }
 
-fn note(asked: Asked, path: &Path) -> Option<String> {
-    NOTES.with_borrow_mut(|notes| {
+fn record(query: Query, path: &Path) -> Option<String> {
+    DEPENDENCIES.with_borrow_mut(|notes| {
         let notes = notes.as_mut()?;
-        let (answer, fresh) = look(asked, path);
+        let (answer, fresh) = read_state(query, path);
         notes.unsure |= fresh;
-        let key = (asked, path.to_path_buf());
+        let key = (query, path.to_path_buf());
         if let Some(before) = notes.seen.insert(key, answer.clone()) {
             notes.unsure |= before != answer;
         }
@@ -127,30 +127,30 @@ fn note(asked: Asked, path: &Path) -> Option<String> {
 
 /// To be called before a file or folder is read.
 pub fn content(path: &Path) {
-    note(Asked::Content, path);
+    record(Query::Content, path);
 }
 
 pub fn is_file(path: &Path) -> bool {
-    note(Asked::Kind, path).map_or_else(|| path.is_file(), |is| is == "file")
+    record(Query::Kind, path).map_or_else(|| path.is_file(), |is| is == "file")
 }
 
 pub fn is_dir(path: &Path) -> bool {
-    note(Asked::Kind, path).map_or_else(|| path.is_dir(), |is| is == "folder")
+    record(Query::Kind, path).map_or_else(|| path.is_dir(), |is| is == "folder")
 }
 
 pub fn exists(path: &Path) -> bool {
-    note(Asked::Kind, path).map_or_else(|| path.exists(), |is| !is.starts_with("no "))
+    record(Query::Kind, path).map_or_else(|| path.exists(), |is| !is.starts_with("no "))
 }
 
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
-    note(Asked::Place, path);
+    record(Query::Place, path);
     path.canonicalize()
 }
 
 /// Notes what the word of a command may mean: all programs of that name in `$PATH`, as the first may be
 /// one that calls the next. A script may call anything, so it is not known what comes of it.
 pub fn program(word: &str) {
-    if NOTES.with_borrow(Option::is_none) {
+    if DEPENDENCIES.with_borrow(Option::is_none) {
         return;
     }
     let candidates: Vec<PathBuf> = match word.contains('/') {
@@ -161,21 +161,21 @@ pub fn program(word: &str) {
         }
     };
     for file in candidates {
-        note(Asked::Program, &file);
+        record(Query::Program, &file);
         let is_script = || -> io::Result<bool> {
             let mut begin = [0; 4];
             io::Read::read_exact(&mut fs::File::open(&file)?, &mut begin)?;
             Ok(begin != *b"\x7fELF")
         };
         if file.is_file() && is_script().unwrap_or(true) {
-            doubt();
+            mark_unreliable();
         }
     }
 }
 
 /// What comes now depends on more than can be noted.
-fn doubt() {
-    NOTES.with_borrow_mut(|notes| {
+fn mark_unreliable() {
+    DEPENDENCIES.with_borrow_mut(|notes| {
         if let Some(notes) = notes {
             notes.unsure = true;
         }
@@ -214,7 +214,7 @@ mod tests {
         let folder = Folder::new("seen");
         let (a, b) = (folder.write("a", "one"), folder.0.join("b"));
         std::os::unix::fs::symlink(&a, folder.0.join("link")).unwrap();
-        std::thread::sleep(2 * COARSE);
+        std::thread::sleep(2 * CLOCK_RESOLUTION);
         begin();
         content(&a);
         assert!(!is_file(&b) && is_dir(&folder.0) && exists(&a));
@@ -250,7 +250,7 @@ mod tests {
         assert!(is_file(&folder.0.join("b")));
         assert_eq!(taken(), None);
         let script = folder.write("cc", "#!/bin/sh\n");
-        std::thread::sleep(2 * COARSE);
+        std::thread::sleep(2 * CLOCK_RESOLUTION);
         begin();
         program(script.to_str().unwrap());
         assert_eq!(taken(), None);

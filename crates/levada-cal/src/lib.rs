@@ -38,11 +38,11 @@ pub mod xdf;
 
 /// Bytes of stack for what nests as deeply as the parser allows; they are taken from the system as they
 /// are touched.
-const STACK: usize = 128 << 20;
+const STACK_BYTES: usize = 128 << 20;
 
 /// Runs `work` with a stack that holds the recursion over the deepest program that the parser accepts.
 pub(crate) fn on_large_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(STACK / 2, STACK, work)
+    stacker::maybe_grow(STACK_BYTES / 2, STACK_BYTES, work)
 }
 
 pub use levada_diag as diag;

@@ -13,7 +13,7 @@ use crate::natives;
 
 /// A native function as CAL declares it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Signature {
+pub struct NativeSignature {
     pub name: String,
     params: Vec<Type>,
     result: Option<Type>,
@@ -30,8 +30,8 @@ enum C {
     Unknown,
 }
 
-impl Signature {
-    pub fn of(proc: &Proc) -> Signature {
+impl NativeSignature {
+    pub fn of(proc: &Proc) -> NativeSignature {
         let locals = proc.body.locals.iter().map(|l| l.ty.clone());
         let mut params: Vec<Type> = locals.take(proc.params).collect();
         let (list, result) = match proc.result.clone() {
@@ -40,7 +40,7 @@ impl Signature {
         };
         // A list is given back in a last parameter.
         params.extend(list);
-        Signature {
+        NativeSignature {
             name: proc.name.clone(),
             params,
             result,
@@ -303,7 +303,7 @@ mod tests {
     fn wrong(params: &[Type], result: Option<Type>, text: &str) -> Option<String> {
         let name = "f".to_string();
         let params = params.to_vec();
-        let is = Signature {
+        let is = NativeSignature {
             name,
             params,
             result,
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_line_and_the_declaration_are_told() {
-        let is = Signature {
+        let is = NativeSignature {
             name: "f".to_string(),
             params: vec![list(int(8)), Type::String],
             result: Some(Type::Bool),

@@ -12,9 +12,9 @@ use crate::workspace::read_source;
 use std::path::{Path, PathBuf};
 
 /// How far up and down a needed project may lie.
-const LEVELS: usize = 2;
+const PARENT_LEVELS_MAX: usize = 2;
 /// So many folders are looked at for one project, at most.
-const MOST_FOLDERS: usize = 4096;
+const FOLDERS_MAX: usize = 4096;
 
 /// The sources that a project sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub fn below(folder: &Path) -> Vec<PathBuf> {
         if is_project(&folder) {
             found.push(folder.clone());
         }
-        if depth <= LEVELS && looked < MOST_FOLDERS {
+        if depth <= PARENT_LEVELS_MAX && looked < FOLDERS_MAX {
             ahead.extend(folders_in(&folder).into_iter().map(|f| (f, depth + 1)));
         }
     }
@@ -190,19 +190,19 @@ fn is_called(folder: &Path, name: &str) -> bool {
 
 /// The project `name`, as near to `folder` as there is one.
 fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
-    for above in folder.ancestors().skip(1).take(LEVELS) {
+    for above in folder.ancestors().skip(1).take(PARENT_LEVELS_MAX) {
         let beside = above.join(name);
         if is_called(&beside, name) {
             return Some(beside);
         }
         let mut level = folders_in(above);
-        for depth in 0..LEVELS {
+        for depth in 0..PARENT_LEVELS_MAX {
             if let Some(found) = level.iter().find(|f| is_called(f, name)) {
                 return Some(found.clone());
             }
-            if depth + 1 < LEVELS {
+            if depth + 1 < PARENT_LEVELS_MAX {
                 level = level.iter().flat_map(|f| folders_in(f)).collect();
-                level.truncate(MOST_FOLDERS);
+                level.truncate(FOLDERS_MAX);
             }
         }
     }
@@ -219,7 +219,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
         .map(|e| e.path())
         .collect();
     found.sort();
-    found.truncate(MOST_FOLDERS);
+    found.truncate(FOLDERS_MAX);
     found
 }
 

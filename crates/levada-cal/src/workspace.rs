@@ -406,12 +406,12 @@ impl Workspace {
 }
 
 /// A source file has at most this many bytes. Real ones have a thousandth of that.
-const MAX_FILE: u64 = 64 << 20;
+const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 fn too_large() -> io::Error {
     io::Error::other(format!(
         "it is too large: a source file has at most {} MiB",
-        MAX_FILE >> 20
+        SOURCE_BYTES_MAX >> 20
     ))
 }
 
@@ -419,7 +419,7 @@ fn too_large() -> io::Error {
 pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     fs_deps::content(path);
     let file = fs::File::open(path)?;
-    match file.metadata()?.len() > MAX_FILE {
+    match file.metadata()?.len() > SOURCE_BYTES_MAX {
         true => Err(too_large()),
         // It may grow meanwhile.
         false => read_all(file),
@@ -429,8 +429,8 @@ pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
 /// The bytes of a source that comes from anywhere.
 pub fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAX_FILE {
+    from.take(SOURCE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > SOURCE_BYTES_MAX {
         true => Err(too_large()),
         false => Ok(bytes),
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A call of such a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undeclared {
+pub struct ImplicitDecl {
     pub name: String,
     pub path: PathBuf,
     /// From 1 on.
@@ -20,7 +20,7 @@ pub struct Undeclared {
 const FLAG: &str = "[-Wimplicit-function-declaration]";
 
 /// What a compiler has said of one, if that is what it says in this line.
-fn read(line: &str) -> Option<Undeclared> {
+fn read(line: &str) -> Option<ImplicitDecl> {
     let (place, what) = line
         .trim_end()
         .strip_suffix(FLAG)?
@@ -32,7 +32,7 @@ fn read(line: &str) -> Option<Undeclared> {
     );
     // ‘name’ or 'name', whatever language it speaks.
     let quote = |c| matches!(c, '\'' | '\u{2018}' | '\u{2019}');
-    Some(Undeclared {
+    Some(ImplicitDecl {
         name: what.split(quote).nth(1)?.to_string(),
         path: PathBuf::from(place.next()?),
         line,
@@ -40,8 +40,8 @@ fn read(line: &str) -> Option<Undeclared> {
 }
 
 /// All that a compiler has said of them.
-pub fn all(said: &str) -> Vec<Undeclared> {
-    let mut all: Vec<Undeclared> = said.lines().filter_map(read).collect();
+pub fn all(said: &str) -> Vec<ImplicitDecl> {
+    let mut all: Vec<ImplicitDecl> = said.lines().filter_map(read).collect();
     all.dedup();
     all
 }
@@ -61,7 +61,7 @@ pub fn keep(object: &Path, said: &str) {
 }
 
 /// What was kept of this object.
-pub fn again(object: &Path) -> Vec<Undeclared> {
+pub fn again(object: &Path) -> Vec<ImplicitDecl> {
     let said = std::fs::read(kept(object)).unwrap_or_default();
     all(&String::from_utf8_lossy(&said))
 }
@@ -79,7 +79,7 @@ mod tests {
             declarations [-Wimplicit-function-declaration]\n\
             y.c:3:1: warning: unused variable \u{2018}z\u{2019} [-Wunused-variable]\n\
             y.c:3: warning: [-Wimplicit-function-declaration]\n[-Wimplicit-function-declaration]\n";
-        let is = |name: &str, path: &str, line| Undeclared {
+        let is = |name: &str, path: &str, line| ImplicitDecl {
             name: name.to_string(),
             path: PathBuf::from(path),
             line,

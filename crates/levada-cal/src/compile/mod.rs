@@ -20,7 +20,7 @@ use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, has_seal, is_kept, make_private, seal};
 use compiler::hex;
 pub use compiler::{Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped};
-pub use implicit_decls::Undeclared;
+pub use implicit_decls::ImplicitDecl;
 use sha2::Digest;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -98,7 +98,7 @@ pub enum CompileError {
     /// The C compiler refuses a user's native file.
     Native { path: PathBuf, output: String },
     /// A native function is not what it is declared as in CAL.
-    Signature {
+    NativeSignature {
         path: PathBuf,
         line: usize,
         why: String,
@@ -146,7 +146,7 @@ impl fmt::Display for CompileError {
                     path.display()
                 )
             }
-            CompileError::Signature {
+            CompileError::NativeSignature {
                 path,
                 line,
                 why,
@@ -196,7 +196,7 @@ pub struct Compiled {
     pub object: PathBuf,
     pub warnings: Vec<Diagnostic>,
     /// What its natives call, and nothing declares.
-    pub undeclared: Vec<Undeclared>,
+    pub implicit_decls: Vec<ImplicitDecl>,
     /// It was there already.
     pub cached: bool,
     /// The options that its natives ask for, and whether they count.
@@ -267,7 +267,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     if is_kept(&object) {
         return Ok(Compiled {
             warnings: emitted.warnings,
-            undeclared: implicit_decls::again(&object),
+            implicit_decls: implicit_decls::again(&object),
             object,
             cached: true,
             options: names,
@@ -329,7 +329,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     keep(&out, &object)?;
     prune(&cache);
     Ok(Compiled {
-        undeclared: implicit_decls::all(&said),
+        implicit_decls: implicit_decls::all(&said),
         object,
         warnings: emitted.warnings,
         cached: false,
@@ -476,7 +476,7 @@ pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<
         let text = read(path)?;
         for is in &emitted.signatures {
             if let Some((line, why)) = is.wrong_in(&text) {
-                return Err(CompileError::Signature {
+                return Err(CompileError::NativeSignature {
                     path: path.clone(),
                     line,
                     why,

@@ -8,7 +8,7 @@ use super::stmt::{convert_text, locals_of, used_locals};
 use super::value::{flatten, lie_alike, scalar, zero_of};
 use super::writer::{Names, Writer, comment, string_literal};
 use crate::c_types::{c_type, const_type, size_of};
-use crate::ir::action::{MUCH, consumed, light, produced, size, weigh};
+use crate::ir::action::{UNKNOWN_WEIGHT, consumed, is_light_with, produced, size, weight_with};
 use crate::ir::visit::walk;
 use crate::ir::*;
 use crate::ranges::{Range, dimensions, hidden_param, innermost};
@@ -37,17 +37,23 @@ impl<'a> Class<'a> {
 
     /// The same of an action whose natives are called now and then.
     pub fn is_light(&self, a: &Action) -> bool {
-        light(a, &|p| self.cost(p))
+        is_light_with(a, &|p| self.cost(p))
     }
 
     /// How much an action does with what is written out in it.
     pub fn weight(&self, a: &Action) -> usize {
-        weigh(a, &|p| self.cost(p))
+        weight_with(a, &|p| self.cost(p))
     }
 
     fn cost(&self, p: usize) -> usize {
         // What is written out calls no other that is.
-        let inner = |p: usize| if self.actor.procs[p].native { 1 } else { MUCH };
+        let inner = |p: usize| {
+            if self.actor.procs[p].native {
+                1
+            } else {
+                UNKNOWN_WEIGHT
+            }
+        };
         match self.inlined[p] {
             true => size(&self.actor.procs[p].body.stmts, &inner),
             false => inner(p),
@@ -121,7 +127,7 @@ impl<'a> Class<'a> {
         if self.texts() > 0 {
             w.put(&format!("levada_text lvd_text[{}];", self.texts()));
         }
-        if self.sums() {
+        if self.has_concatenations() {
             w.put("levada_kept lvd_kept;");
         }
         for (h, g) in self.homes.iter().zip(&self.actor.globals) {
@@ -139,7 +145,7 @@ impl<'a> Class<'a> {
                 w.put(&format!("{} {name}{size};", c_type(&g.ty)));
             }
         }
-        self.emit_large(w);
+        self.emit_large_locals(w);
         w.put(&format!("}} {}_state;", self.prefix));
         if self.has_registers() {
             w.put("/* The part of the state that is kept in registers while the actor runs. */");
@@ -425,7 +431,7 @@ impl<'a> Class<'a> {
             for i in 0..self.texts() {
                 w.put(&format!("free(S->lvd_text[{i}].text);"));
             }
-            if self.sums() {
+            if self.has_concatenations() {
                 w.put("levada_keep_end(&S->lvd_kept);");
             }
             w.put("}");

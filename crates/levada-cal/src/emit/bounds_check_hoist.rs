@@ -17,7 +17,7 @@ use crate::ir::*;
 use crate::ranges::{Range, dimensions, is_int};
 
 /// What must hold when the loop begins, as C, and which locals are below what all the time.
-pub struct Within {
+pub struct HoistedCheck {
     pub holds: String,
     pub limits: Vec<(usize, Range)>,
     /// What does the same as the loop then, where all that it does is to copy.
@@ -26,7 +26,7 @@ pub struct Within {
 
 impl Code<'_, '_> {
     /// None if not all of the loop is of such a kind, or if nothing is gained.
-    pub fn within(&self, condition: &Expr, body: &[Stmt]) -> Option<Within> {
+    pub fn within(&self, condition: &Expr, body: &[Stmt]) -> Option<HoistedCheck> {
         if !self.class.checks {
             return None;
         }
@@ -83,7 +83,7 @@ impl Code<'_, '_> {
             };
             format!("{x} >= 0 && {x} + {last} < {n}")
         });
-        Some(Within {
+        Some(HoistedCheck {
             holds: holds.collect::<Vec<_>>().join(" && "),
             limits: (limits.iter())
                 .map(|(x, n, _)| (*x, Range::new(0, i128::from(*n) - 1)))

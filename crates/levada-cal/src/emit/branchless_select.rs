@@ -14,10 +14,10 @@ use crate::ir::*;
 use crate::ranges::{Env, is_int};
 
 /// Fewer turns are not worth a vector.
-const TURNS: i128 = 8;
+const ITERATIONS_MIN: i128 = 8;
 
 /// A side that is larger costs more than a branch.
-const LARGE: usize = 40;
+const SIDE_WEIGHT_MAX: usize = 40;
 
 impl Code<'_, '_> {
     /// Is this a loop that does nothing but to compute elements?
@@ -31,12 +31,12 @@ impl Code<'_, '_> {
             _ => return false,
         };
         let element = |s: &Stmt| matches!(&s.kind, StmtKind::Assign(to, _) if !to.indices.is_empty() && is_int(&to.ty));
-        turns >= TURNS && body.iter().all(element)
+        turns >= ITERATIONS_MIN && body.iter().all(element)
     }
 
     /// May a mask choose between these, in place of a branch on `c`? Here `env` holds, there `yes` and
     /// `no`.
-    pub fn maskable(&self, e: &Expr, (env, yes, no): (&Env, &Env, &Env)) -> bool {
+    pub fn can_select_branchless(&self, e: &Expr, (env, yes, no): (&Env, &Env, &Env)) -> bool {
         let ExprKind::If(_, a, b) = &e.kind else {
             return false;
         };
@@ -49,7 +49,7 @@ impl Code<'_, '_> {
                     fine &= self.harmless(e)
                         && self.class.ranges.eval(env, e) == self.class.ranges.eval(there, e);
                 });
-                fine && size <= LARGE
+                fine && size <= SIDE_WEIGHT_MAX
             };
             harmless(a, yes) && harmless(b, no)
         }

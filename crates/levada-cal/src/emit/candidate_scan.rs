@@ -10,15 +10,15 @@
 use crate::ir::action::{consumed, produced};
 use crate::ir::{ActionId, Actor};
 
-pub struct Round {
+pub struct CandidateScan {
     /// For each port that several may look at, what the first looks for.
     pub inputs: Vec<Option<u32>>,
     pub outputs: Vec<Option<u32>>,
 }
 
-impl Round {
+impl CandidateScan {
     /// A search through these, in this order, after a look for what all of them need.
-    pub fn new(actor: &Actor, ids: &[ActionId], common: &[(usize, u32)]) -> Round {
+    pub fn new(actor: &Actor, ids: &[ActionId], common: &[(usize, u32)]) -> CandidateScan {
         let mut looks = vec![0; actor.inputs.len()];
         let mut shared = vec![None; actor.inputs.len()];
         for (port, n) in common {
@@ -44,7 +44,7 @@ impl Round {
         }
         let inputs = looks.iter().zip(takes);
         let outputs = again.iter().zip(puts);
-        Round {
+        CandidateScan {
             inputs: inputs
                 .map(|(looks, most)| (*looks > 1).then_some(most))
                 .collect(),

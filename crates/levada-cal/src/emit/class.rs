@@ -2,7 +2,7 @@
 //! The data of an actor class in C: where its variables live, the names of its parts, and the results of the
 //! passes.
 
-use super::candidate_scan::Round;
+use super::candidate_scan::CandidateScan;
 use crate::c_types::{c_type, const_type};
 use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
@@ -35,7 +35,7 @@ impl Home {
 }
 
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct FiringSequence {
     /// Where it begins: the state, and the first of these actions has been found to fire.
     pub state: usize,
     pub steps: Vec<ActionId>,
@@ -49,7 +49,7 @@ pub struct Course {
 }
 
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct VlcWalk {
     pub action: ActionId,
     pub key: usize,
     /// What it assigns, but for what it counts, and by how much.
@@ -57,19 +57,19 @@ pub struct Walk {
     pub counts: Vec<(usize, i64)>,
     pub bits: u32,
     /// For each key and so many bits, the first one highest.
-    pub entries: Vec<WalkEntry>,
+    pub entries: Vec<VlcEntry>,
 }
 
 /// Where the walk is after `firings`; does the guard hold then?
 #[derive(Clone, Debug)]
-pub struct WalkEntry {
+pub struct VlcEntry {
     pub values: Vec<i64>,
     pub firings: u32,
     pub more: bool,
 }
 
 #[derive(Clone)]
-pub struct Large<'a> {
+pub struct LargeLocal<'a> {
     pub body: *const Body,
     pub local: usize,
     pub member: String,
@@ -93,18 +93,18 @@ pub struct Class<'a> {
     /// Which procedures are written out in the actions that call them.
     pub inlined: Vec<bool>,
     /// Firings that are done as one.
-    pub courses: Rc<Vec<Course>>,
+    pub sequences: Rc<Vec<FiringSequence>>,
     /// Actions that go through a table of codes.
-    pub walks: Rc<Vec<Walk>>,
+    pub walks: Rc<Vec<VlcWalk>>,
     /// Which list parameters each procedure writes.
     pub written: Vec<Vec<bool>>,
     pub prints: bool,
     /// The search through all states of an actor with actions outside of the schedule.
-    pub(super) whole: Rc<OnceCell<Round>>,
+    pub(super) whole_scan: Rc<OnceCell<CandidateScan>>,
     /// Which actions have a loop of their own, for a schedule.
     pub(super) own_loops: Rc<OnceCell<Vec<bool>>>,
     /// Lists among the variables of bodies that are too large for a stack.
-    pub large: Rc<Vec<Large<'a>>>,
+    pub large_locals: Rc<Vec<LargeLocal<'a>>>,
     pub temporaries: Rc<Cell<u32>>,
     pub checked: Rc<Cell<u32>>,
 }
@@ -152,7 +152,7 @@ impl<'a> Class<'a> {
 
     /// At so many places among their parameters natives may be given strings that are put together.
     pub fn texts(&self) -> usize {
-        if !self.sums() {
+        if !self.has_concatenations() {
             return 0;
         }
         let natives = self.actor.procs.iter().filter(|p| p.native);
@@ -164,13 +164,13 @@ impl<'a> Class<'a> {
     }
 
     /// Does it put strings together, other than to print them?
-    pub fn sums(&self) -> bool {
-        sums(self.actor)
+    pub fn has_concatenations(&self) -> bool {
+        has_concatenations(self.actor)
     }
 
     /// Has it something to do at the end?
     pub fn ends(&self) -> bool {
-        self.prints() || self.sums()
+        self.prints() || self.has_concatenations()
     }
 
     /// Does procedure `p` write the list it is given as parameter `i`?
@@ -245,21 +245,21 @@ pub fn prints(a: &Actor) -> bool {
 }
 
 /// Strings put together?
-pub fn is_sum(e: &Expr) -> bool {
+pub fn is_concatenation(e: &Expr) -> bool {
     e.ty == Type::String && matches!(e.kind, ExprKind::Binary(BinOp::Add, ..))
 }
 
 /// Does any part of an actor put strings together?
-fn sums(a: &Actor) -> bool {
+fn has_concatenations(a: &Actor) -> bool {
     let sum = |e: &Expr| {
         let mut found = false;
-        walk(e, &mut |e| found |= is_sum(e));
+        walk(e, &mut |e| found |= is_concatenation(e));
         found
     };
     let in_body = |b: &Body| {
         any_stmt(&b.stmts, &mut |s| {
             let mut found = false;
-            exprs_of(s, &mut |e| found |= is_sum(e));
+            exprs_of(s, &mut |e| found |= is_concatenation(e));
             found
         })
     };

@@ -4,7 +4,7 @@
 
 use super::class::{Class, Home, prints};
 use super::inline::inlined;
-use super::large_locals::large;
+use super::large_locals::large_locals;
 use super::writer::Names;
 use super::{Options, register_promotion};
 use crate::ir::visit::mentions;
@@ -91,18 +91,18 @@ impl<'a> Class<'a> {
             outputs,
             ranges: Rc::new(Ranges::new(actor, options.checks, options.lenient)),
             inlined,
-            courses: Rc::default(),
+            sequences: Rc::default(),
             walks: Rc::default(),
             written: written_params(actor),
-            large: Rc::new(large(actor, &mut members)),
+            large_locals: Rc::new(large_locals(actor, &mut members)),
             temporaries: Rc::default(),
             checked: Rc::default(),
             prints: prints(actor),
-            whole: Rc::default(),
+            whole_scan: Rc::default(),
             own_loops: Rc::default(),
             prefix,
         };
-        class.courses = Rc::new(class.plan());
+        class.sequences = Rc::new(class.plan_sequences());
         class.walks = Rc::new(class.plan_walks());
         class
     }

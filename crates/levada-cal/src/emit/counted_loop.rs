@@ -9,14 +9,14 @@ use crate::operators::types::compared_in;
 use crate::ranges::Range;
 
 /// It fires as long as `var` is below `limit`, and each time `var` becomes `step` more.
-pub struct Counted {
+pub struct CountedLoop {
     pub var: usize,
     pub limit: i64,
     pub step: i64,
 }
 
 impl Class<'_> {
-    pub fn counted(&self, a: &Action) -> Option<Counted> {
+    pub fn counted_loop(&self, a: &Action) -> Option<CountedLoop> {
         let ([condition], true) = (&a.guard.conditions[..], a.guard.body.stmts.is_empty()) else {
             return None;
         };
@@ -39,7 +39,7 @@ impl Class<'_> {
             return None;
         }
         let last = i128::from(limit) + i128::from(step) - 1;
-        (limit >= 0 && last <= range.hi).then_some(Counted { var, limit, step })
+        (limit >= 0 && last <= range.hi).then_some(CountedLoop { var, limit, step })
     }
 
     fn known(&self, e: &Expr) -> Option<i64> {

@@ -8,7 +8,7 @@
 //! Arithmetic uses `int32_t` where the ranges of operands and result allow it, else 64 bits. If a result may wrap,
 //! unsigned types are used, so that the code has no undefined behaviour and needs no compiler flag.
 
-use super::class::{Class, Home, is_sum};
+use super::class::{Class, Home, is_concatenation};
 use super::value::{
     Ct, X, cut, infix, narrow, negated, operator, pick, prec, rounds, scalar, shift, wide,
 };
@@ -52,7 +52,7 @@ pub struct Code<'a, 'w> {
 
 impl<'a, 'w> Code<'a, 'w> {
     pub fn full(&mut self, e: &Expr) -> X {
-        if is_sum(e) {
+        if is_concatenation(e) {
             let text = format!("levada_keep(&S->lvd_kept, {})", self.addends(e));
             return X::primary(text, Ct::Str, Range::exactly(0));
         }
@@ -95,7 +95,7 @@ impl<'a, 'w> Code<'a, 'w> {
                 } else {
                     yes.ct
                 };
-                let masked = self.maskable(e, (&self.env, &if_so, &if_not));
+                let masked = self.can_select_branchless(e, (&self.env, &if_so, &if_not));
                 let (yes, no) = (yes.cast(ct), no.cast(ct));
                 if masked {
                     let (c, y, n) = (cond.text, yes.text, no.text);
@@ -623,7 +623,7 @@ impl<'a, 'w> Code<'a, 'w> {
             let want = &proc.body.locals[i].ty;
             texts.push(match a {
                 // Nobody needs it after the call.
-                Arg::Value(e) if proc.native && is_sum(e) => {
+                Arg::Value(e) if proc.native && is_concatenation(e) => {
                     let parts = self.addends(e);
                     format!("levada_put_together(&S->lvd_text[{i}], {parts})")
                 }
@@ -811,7 +811,7 @@ enum Outside {
 /// What a string is put together of.
 fn addends<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
     match &e.kind {
-        ExprKind::Binary(BinOp::Add, a, b) if is_sum(e) => {
+        ExprKind::Binary(BinOp::Add, a, b) if is_concatenation(e) => {
             addends(a, out);
             addends(b, out);
         }

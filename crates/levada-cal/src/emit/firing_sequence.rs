@@ -12,8 +12,8 @@
 //! if its guard is true for any input and the guards of those before it are false for any input. If elements or
 //! room are missing, the firings are done one by one as usual.
 
-use super::class::{Class, Course, Home};
-use super::refire_loop::AHEAD;
+use super::class::{Class, FiringSequence, Home};
+use super::refire_loop::PREFETCH_ELEMENTS_MIN;
 use super::value::scalar;
 use super::writer::{Writer, comment};
 use crate::c_types::{c_type, const_type};
@@ -22,31 +22,31 @@ use crate::ir::*;
 use crate::ranges::{Globals, ways};
 
 /// No course is longer than this.
-const LONGEST: usize = 256;
+const FIRINGS_MAX: usize = 256;
 
 /// So much is written out firing by firing; of more, runs of the same action are loops.
-const STRAIGHT: usize = 12_000;
+const UNROLLED_WEIGHT_MAX: usize = 12_000;
 
 /// What an actor does at most in courses, so that its C does not become too long.
-const MUCH: usize = 40_000;
+const ACTOR_WEIGHT_MAX: usize = 40_000;
 
 /// A course that comes again at once does so at most so many times before others are asked.
-const TURNS: u32 = 64;
+const REPEATS_MAX: u32 = 64;
 
 /// Shorter runs are written out.
-const RUN: usize = 4;
+const LOOP_FIRINGS_MIN: usize = 4;
 
 /// Parsers with more actions go by what they read: to look for courses there takes long.
-const LARGE: usize = 64;
+const ACTOR_ACTIONS_MAX: usize = 64;
 
 /// One that does not come again has to save something.
-const SHORT: usize = 4;
+const FIRINGS_MIN: usize = 4;
 
 impl<'a> Class<'a> {
     /// The courses of this actor, the longest first. None begins with a firing that is part of another.
-    pub fn plan(&self) -> Vec<Course> {
+    pub fn plan_sequences(&self) -> Vec<FiringSequence> {
         let a = self.actor;
-        if self.may_wait() || a.native.is_some() || a.actions.len() > LARGE {
+        if self.may_wait() || a.native.is_some() || a.actions.len() > ACTOR_ACTIONS_MAX {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -55,30 +55,30 @@ impl<'a> Class<'a> {
             for (id, to) in ways(a, s) {
                 // With a schedule, what is outside of it fires whatever the state is.
                 if a.fsm.is_none() || !a.outside.contains(&id) {
-                    found.extend(self.course(globals, (s, id), to));
+                    found.extend(self.sequence(globals, (s, id), to));
                 }
             }
         }
-        let takes = |c: &Course| !a.actions[c.steps[0]].inputs.is_empty();
+        let takes = |c: &FiringSequence| !a.actions[c.steps[0]].inputs.is_empty();
         found.sort_by_key(|(c, _)| std::cmp::Reverse((c.steps.len(), takes(c))));
         let (mut chosen, mut parts, mut weight) = (Vec::new(), Vec::new(), 0);
-        for (course, firings) in found {
-            if weight + course.weight <= MUCH && !parts.contains(&firings[0]) {
-                weight += course.weight;
+        for (sequence, firings) in found {
+            if weight + sequence.weight <= ACTOR_WEIGHT_MAX && !parts.contains(&firings[0]) {
+                weight += sequence.weight;
                 parts.extend(firings);
-                chosen.push(course);
+                chosen.push(sequence);
             }
         }
         chosen
     }
 
     /// What follows where this action fires in this state; with each firing, in which state it is.
-    fn course(
+    fn sequence(
         &self,
         globals: &Globals,
         head: (usize, ActionId),
         to: usize,
-    ) -> Option<(Course, Vec<(usize, ActionId)>)> {
+    ) -> Option<(FiringSequence, Vec<(usize, ActionId)>)> {
         let a = self.actor;
         let (first, mut state) = (&a.actions[head.1], to);
         let held = self.ranges.holding(globals, first)?;
@@ -87,7 +87,7 @@ impl<'a> Class<'a> {
         if !self.is_light(first) {
             return None;
         }
-        while firings.len() < LONGEST {
+        while firings.len() < FIRINGS_MAX {
             let Some((id, next)) = self.next(&now, state) else {
                 break;
             };
@@ -101,7 +101,7 @@ impl<'a> Class<'a> {
             firings.push((state, id));
             (now, state) = (after, next);
         }
-        let least = if again { 2 } else { SHORT };
+        let least = if again { 2 } else { FIRINGS_MIN };
         if firings.len() < least {
             return None;
         }
@@ -109,7 +109,7 @@ impl<'a> Class<'a> {
             .filter(|g| matches!(self.homes[*g], Home::Register(_)))
             .filter_map(|g| Some((g, self.ranges.value(&held, g)?)));
         let steps: Vec<ActionId> = firings.iter().map(|f| f.1).collect();
-        let course = Course {
+        let sequence = FiringSequence {
             state: head.0,
             to: state,
             again,
@@ -117,7 +117,7 @@ impl<'a> Class<'a> {
             weight: steps.iter().map(|id| self.weight(&a.actions[*id])).sum(),
             steps,
         };
-        Some((course, firings))
+        Some((sequence, firings))
     }
 
     /// Who fires next whatever elements there are, and the state that follows; `None`: it depends.
@@ -137,20 +137,20 @@ impl<'a> Class<'a> {
     }
 
     /// The course that begins with this action in this state.
-    pub fn course_of(&self, state: usize, id: ActionId) -> Option<usize> {
-        let begins = |c: &Course| c.state == state && c.steps[0] == id;
-        self.courses.iter().position(begins)
+    pub fn sequence_of(&self, state: usize, id: ActionId) -> Option<usize> {
+        let begins = |c: &FiringSequence| c.state == state && c.steps[0] == id;
+        self.sequences.iter().position(begins)
     }
 
     /// The elements that all of a course takes from each input, or gives to each output.
     fn total(
         &self,
-        course: &Course,
+        sequence: &FiringSequence,
         of: fn(&Action) -> Vec<(usize, u32)>,
         ports: usize,
     ) -> Vec<(usize, u32)> {
         let mut sums = vec![0; ports];
-        for id in &course.steps {
+        for id in &sequence.steps {
             for (port, n) in of(&self.actor.actions[*id]) {
                 sums[port] += n;
             }
@@ -159,17 +159,17 @@ impl<'a> Class<'a> {
         used.collect()
     }
 
-    /// `P_course_K`: does all of it `n` times.
-    pub fn emit_courses(&self, w: &mut Writer<'a>) {
-        for (k, course) in self.courses.iter().enumerate() {
-            self.emit_course(w, k, course);
+    /// `P_sequence_K`: does all of it `n` times.
+    pub fn emit_sequences(&self, w: &mut Writer<'a>) {
+        for (k, sequence) in self.sequences.iter().enumerate() {
+            self.emit_sequence(w, k, sequence);
         }
     }
 
-    fn emit_course(&self, w: &mut Writer<'a>, k: usize, course: &Course) {
+    fn emit_sequence(&self, w: &mut Writer<'a>, k: usize, sequence: &FiringSequence) {
         let a = self.actor;
-        let takes = self.total(course, consumed, a.inputs.len());
-        let gives = self.total(course, produced, a.outputs.len());
+        let takes = self.total(sequence, consumed, a.inputs.len());
+        let gives = self.total(sequence, produced, a.outputs.len());
         let mut params = vec![
             "lvd_actor *self LEVADA_UNUSED".into(),
             format!("{}_state *S LEVADA_UNUSED", self.prefix),
@@ -187,15 +187,15 @@ impl<'a> Class<'a> {
             params.push(format!("{c} *restrict {}", self.outputs[*port]));
         }
         w.own();
-        w.put(&format!("\n/* Fires {}. */", self.told(course)));
+        w.put(&format!("\n/* Fires {}. */", self.description(sequence)));
         w.put("static __attribute__((noinline))");
-        let name = format!("{}_course_{k}", self.prefix);
+        let name = format!("{}_sequence_{k}", self.prefix);
         w.put(&format!("void {name}({}) {{", params.join(", ")));
         if self.has_registers() {
             w.put(&format!("{}_registers r = *R;", self.prefix));
         }
         w.put("for (; n > 0; n--) {");
-        for (g, value) in &course.known {
+        for (g, value) in &sequence.known {
             if let Home::Register(name) = &self.homes[*g] {
                 let ty = &a.globals[*g].ty;
                 let value = match ty {
@@ -206,16 +206,16 @@ impl<'a> Class<'a> {
             }
         }
         let mut at = (vec![0u32; a.inputs.len()], vec![0u32; a.outputs.len()]);
-        let mut rest = &course.steps[..];
+        let mut rest = &sequence.steps[..];
         let mut last = None;
         while let Some(id) = rest.first() {
             let run = rest.iter().take_while(|x| *x == id).count();
             let (action, name) = (&a.actions[*id], &self.actions[*id]);
-            if last.is_some_and(|last| last != *id) || course.again {
+            if last.is_some_and(|last| last != *id) || sequence.again {
                 w.put(&format!("LEVADA_FIRES({id});"));
             }
             last = Some(*id);
-            let turn = if course.weight > STRAIGHT && run >= RUN {
+            let turn = if sequence.weight > UNROLLED_WEIGHT_MAX && run >= LOOP_FIRINGS_MIN {
                 w.put(&format!("for (uint32_t k = 0; k < {run}; k++)"));
                 run
             } else {
@@ -265,9 +265,9 @@ impl<'a> Class<'a> {
     }
 
     /// The actions of a course, for readers of the C.
-    fn told(&self, course: &Course) -> String {
+    fn description(&self, sequence: &FiringSequence) -> String {
         let mut parts = Vec::new();
-        let mut rest = &course.steps[..];
+        let mut rest = &sequence.steps[..];
         while let Some(id) = rest.first() {
             let run = rest.iter().take_while(|x| *x == id).count();
             let name = comment(&self.actor.actions[*id].name);
@@ -277,25 +277,25 @@ impl<'a> Class<'a> {
             });
             rest = &rest[run..];
         }
-        const SOME: usize = 6;
-        if parts.len() > SOME {
-            parts.truncate(SOME);
-            parts.push(format!("and so on, {} in all", course.steps.len()));
+        const RUNS_SHOWN_MAX: usize = 6;
+        if parts.len() > RUNS_SHOWN_MAX {
+            parts.truncate(RUNS_SHOWN_MAX);
+            parts.push(format!("and so on, {} in all", sequence.steps.len()));
         }
         parts.join(", ")
     }
 
     /// Does all of a course at once if there is enough for it, where its first action can fire.
-    pub fn call_course(&self, w: &mut Writer<'a>, k: usize, fired: &dyn Fn(&mut Writer<'a>)) {
-        let (a, course) = (self.actor, &self.courses[k]);
-        let takes = self.total(course, consumed, a.inputs.len());
-        let gives = self.total(course, produced, a.outputs.len());
+    pub fn call_sequence(&self, w: &mut Writer<'a>, k: usize, fired: &dyn Fn(&mut Writer<'a>)) {
+        let (a, sequence) = (self.actor, &self.sequences[k]);
+        let takes = self.total(sequence, consumed, a.inputs.len());
+        let gives = self.total(sequence, produced, a.outputs.len());
         let sides = [
             (&takes, &self.inputs, "LEVADA_ELEMENTS"),
             (&gives, &self.outputs, "LEVADA_ROOM"),
         ];
-        w.put(&format!("{{ /* {}, as one */", self.told(course)));
-        let most = if course.again { TURNS } else { 1 };
+        w.put(&format!("{{ /* {}, as one */", self.description(sequence)));
+        let most = if sequence.again { REPEATS_MAX } else { 1 };
         w.put(&format!("uint32_t lvd_n = {most};"));
         for (rates, names, look) in sides {
             for (port, n) in rates {
@@ -303,7 +303,7 @@ impl<'a> Class<'a> {
                 w.put(&format!(
                     "if (lvd_n > 0 && {name}_n < {n}) {look}({name}, {port}, {n});"
                 ));
-                match course.again {
+                match sequence.again {
                     true => w.put(&format!(
                         "if ({name}_n / {n} < lvd_n) lvd_n = {name}_n / {n};"
                     )),
@@ -312,8 +312,8 @@ impl<'a> Class<'a> {
             }
         }
         w.put("if (lvd_n > 0) {");
-        w.put(&format!("LEVADA_FIRES({});", course.steps[0]));
-        for (port, n) in gives.iter().filter(|g| g.1 >= AHEAD) {
+        w.put(&format!("LEVADA_FIRES({});", sequence.steps[0]));
+        for (port, n) in gives.iter().filter(|g| g.1 >= PREFETCH_ELEMENTS_MIN) {
             let name = &self.outputs[*port];
             w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
         }
@@ -327,7 +327,7 @@ impl<'a> Class<'a> {
         for (rates, names, _) in sides {
             args.extend(rates.iter().map(|(port, _)| names[*port].clone()));
         }
-        w.put(&format!("{}_course_{k}({});", self.prefix, args.join(", ")));
+        w.put(&format!("{}_sequence_{k}({});", self.prefix, args.join(", ")));
         if self.has_registers() {
             w.put("*R = lvd_held;");
         }
@@ -338,7 +338,7 @@ impl<'a> Class<'a> {
             }
         }
         let mut counts: Vec<(ActionId, usize)> = Vec::new();
-        for id in &course.steps {
+        for id in &sequence.steps {
             match counts.iter_mut().find(|c| c.0 == *id) {
                 Some(c) => c.1 += 1,
                 None => counts.push((*id, 1)),

@@ -7,7 +7,7 @@ use crate::ir::visit::{any_stmt, calls, exprs_of};
 use crate::ir::*;
 
 /// So many statements and expressions are small.
-const SMALL: usize = 60;
+const INLINED_NODES_MAX: usize = 60;
 
 /// For each procedure, whether it is written out in the actions that call it.
 pub fn inlined(actor: &Actor) -> Vec<bool> {
@@ -48,5 +48,5 @@ fn small(p: &Proc) -> bool {
             StmtKind::While(..) | StmtKind::For { .. } | StmtKind::Print { .. }
         )
     });
-    !p.native && !long && size <= SMALL
+    !p.native && !long && size <= INLINED_NODES_MAX
 }

@@ -3,7 +3,7 @@
 //! are not touched use no memory. Actions of an instance do not overlap, so each list exists once. In a recursive
 //! procedure they stay on the stack, since each of its activations needs its own.
 
-use super::class::{Class, Large};
+use super::class::{Class, LargeLocal};
 use super::writer::{Names, Writer};
 use crate::c_types::{c_type, size_of};
 use crate::components::components;
@@ -12,17 +12,17 @@ use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param};
 
 /// Lists of more bytes than this leave the stack;
-const LARGE: u64 = 64 << 10;
+const ONE_LIST_BYTES_MAX: u64 = 64 << 10;
 /// and where a body has more bytes of lists in all, these.
-const ALL: u64 = 256 << 10;
-const SMALL: u64 = 4 << 10;
+const BODY_LISTS_BYTES_MAX: u64 = 256 << 10;
+const LIST_IN_LARGE_BODY_BYTES_MAX: u64 = 4 << 10;
 
 fn elements(ty: &Type) -> u64 {
     dimensions(ty).iter().map(|n| u64::from(*n)).product()
 }
 
 /// Those of an actor. `members` gives each a name in its state.
-pub fn large<'a>(actor: &'a Actor, members: &mut Names) -> Vec<Large<'a>> {
+pub fn large_locals<'a>(actor: &'a Actor, members: &mut Names) -> Vec<LargeLocal<'a>> {
     let mut found = Vec::new();
     let mut look = |body: &'a Body, first: usize| {
         let lists = || {
@@ -30,14 +30,14 @@ pub fn large<'a>(actor: &'a Actor, members: &mut Names) -> Vec<Large<'a>> {
             all.filter(|(_, l)| matches!(l.ty, Type::List { .. }))
                 .map(|(i, l)| (i, l, elements(&l.ty) * u64::from(size_of(&l.ty))))
         };
-        let most = match lists().map(|(_, _, bytes)| bytes).sum::<u64>() > ALL {
-            true => SMALL,
-            false => LARGE,
+        let most = match lists().map(|(_, _, bytes)| bytes).sum::<u64>() > BODY_LISTS_BYTES_MAX {
+            true => LIST_IN_LARGE_BODY_BYTES_MAX,
+            false => ONE_LIST_BYTES_MAX,
         };
         for (local, l, _) in lists().filter(|(_, _, bytes)| *bytes > most) {
             let member = members.fresh(&format!("lvd_local_{}", l.name));
             let ty = &l.ty;
-            found.push(Large {
+            found.push(LargeLocal {
                 body,
                 local,
                 member,
@@ -76,12 +76,15 @@ pub fn large<'a>(actor: &'a Actor, members: &mut Names) -> Vec<Large<'a>> {
 impl<'a> Class<'a> {
     /// The member of the state that a local list has for its place, if it is large.
     pub fn member_of(&self, body: &Body, local: usize) -> Option<&str> {
-        let mine = |l: &&Large| std::ptr::eq(l.body, body) && l.local == local;
-        self.large.iter().find(mine).map(|l| l.member.as_str())
+        let mine = |l: &&LargeLocal| std::ptr::eq(l.body, body) && l.local == local;
+        self.large_locals
+            .iter()
+            .find(mine)
+            .map(|l| l.member.as_str())
     }
 
-    pub fn emit_large(&self, w: &mut Writer<'a>) {
-        for l in self.large.iter() {
+    pub fn emit_large_locals(&self, w: &mut Writer<'a>) {
+        for l in self.large_locals.iter() {
             let n = elements(l.ty).max(1);
             w.put(&format!("{} {}[{n}];", c_type(l.ty), l.member));
         }

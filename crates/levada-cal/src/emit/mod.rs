@@ -36,7 +36,7 @@ use crate::c_types::size_of;
 use crate::diag::Diagnostic;
 use crate::ir::action::{consumed, produced};
 use crate::ir::*;
-use crate::native_signature::Signature;
+use crate::native_signature::NativeSignature;
 use class::Class;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub struct Emitted {
     /// Actor classes (`lvd_actor_class`) of the same kind.
     pub native_actors: Vec<String>,
     /// What the actors take them for; two may see one in two ways.
-    pub signatures: Vec<Signature>,
+    pub signatures: Vec<NativeSignature>,
     pub warnings: Vec<Diagnostic>,
     /// Index checks that could not be proven needless.
     pub checks: u32,
@@ -94,7 +94,7 @@ const PRELUDE: &str = include_str!("prelude.h");
 
 /// The default size of a channel in bytes, and the least in elements.
 const CHANNEL_BYTES: u32 = 16 * 1024;
-const CHANNEL_LEAST: u32 = 512;
+const CHANNEL_ELEMENTS_MIN: u32 = 512;
 
 pub fn emit(net: &Network, options: &Options) -> Emitted {
     let lines = Lines::new(&net.files);
@@ -122,9 +122,9 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         .collect();
     native_actors.sort();
     native_actors.dedup();
-    let mut signatures: Vec<Signature> = Vec::new();
+    let mut signatures: Vec<NativeSignature> = Vec::new();
     for proc in procs() {
-        let is = Signature::of(proc);
+        let is = NativeSignature::of(proc);
         if proc.native && !signatures.contains(&is) {
             signatures.push(is);
         }
@@ -245,7 +245,7 @@ fn renumber(text: String) -> String {
 /// moves `most`.
 pub fn default_capacity(size: u32, most: u32) -> u32 {
     (CHANNEL_BYTES / size)
-        .max(CHANNEL_LEAST)
+        .max(CHANNEL_ELEMENTS_MIN)
         .max(most.saturating_mul(4))
 }
 
@@ -254,7 +254,7 @@ fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let least = asked.unwrap_or(CHANNEL_LEAST).max(most).max(1);
+    let least = asked.unwrap_or(CHANNEL_ELEMENTS_MIN).max(most).max(1);
     let span = u64::from(usual.max(least) - least) + u64::from(least.min(4096)) + 1;
     least + ((x ^ (x >> 31)) % span) as u32
 }

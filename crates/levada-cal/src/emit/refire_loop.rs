@@ -16,19 +16,19 @@ use crate::ir::visit::{expr_mentions, walk};
 use crate::ir::*;
 
 /// A firing that puts more on a port asks for the lines first.
-pub const AHEAD: u32 = 16;
+pub const PREFETCH_ELEMENTS_MIN: u32 = 16;
 /// Behind more than so many the way from the top is no longer than theirs, and code would grow with the square.
-const BEFORE: usize = 16;
+const PRIOR_ACTIONS_MAX: usize = 16;
 
 impl<'a> Class<'a> {
     /// Can the action fire in a loop where these are tried before it?
-    pub fn fires_again(&self, id: ActionId, before: &[ActionId]) -> bool {
+    pub fn can_refire(&self, id: ActionId, before: &[ActionId]) -> bool {
         let a = self.actor;
         let action = &a.actions[id];
         let (has, puts) = (consumed(action), produced(action));
         let there = |h: &Action| {
             let needs = consumed(h);
-            looks_at_state_only(h)
+            guard_reads_state_only(h)
                 || (needs.iter()).all(|(port, n)| has.iter().any(|(p, m)| p == port && m >= n))
         };
         let mut before = before.iter().map(|id| &a.actions[*id]);
@@ -36,8 +36,8 @@ impl<'a> Class<'a> {
         let waits = self.may_wait() || calls_native(a, action);
         let simple = self.is_light(action) && some && !waits;
         simple
-            && before.len() <= BEFORE
-            && puts.iter().all(|(_, n)| *n < AHEAD)
+            && before.len() <= PRIOR_ACTIONS_MAX
+            && puts.iter().all(|(_, n)| *n < PREFETCH_ELEMENTS_MIN)
             && !self.may_fault(action)
             && before.all(|h| {
                 // Without a guard it has no elements, and some may come.
@@ -49,7 +49,7 @@ impl<'a> Class<'a> {
     }
 
     /// Fires the action, which can, as often as it comes next.
-    pub fn fire_again(&self, w: &mut Writer<'a>, id: ActionId, before: &[ActionId]) {
+    pub fn emit_refire_loop(&self, w: &mut Writer<'a>, id: ActionId, before: &[ActionId]) {
         let action = &self.actor.actions[id];
         let rates = consumed(action);
         let sides = [(&rates, &self.inputs), (&produced(action), &self.outputs)];
@@ -80,7 +80,7 @@ impl<'a> Class<'a> {
             chosen.push(format!("{}_guard({args})", self.actions[id]));
         }
         match self.walk_of(id, before) {
-            Some(walk) => self.fire_walk(w, walk, &fire, &chosen.join(" && ")),
+            Some(walk) => self.emit_vlc_walk(w, walk, &fire, &chosen.join(" && ")),
             None => {
                 chosen.insert(0, "++lvd_k < lvd_n".to_string());
                 w.put("do {");
@@ -122,7 +122,7 @@ impl<'a> Class<'a> {
 }
 
 /// Has it a guard, and does that look at no element?
-pub fn looks_at_state_only(h: &Action) -> bool {
+pub fn guard_reads_state_only(h: &Action) -> bool {
     let mut only = h.guard.body.stmts.is_empty() && !h.guard.conditions.is_empty();
     for c in &h.guard.conditions {
         walk(c, &mut |e| {

@@ -8,10 +8,10 @@ use crate::ir::*;
 use std::collections::BTreeMap;
 
 /// More scalars than this gain nothing from being copied in and out.
-const REGISTERS: usize = 16;
+const REGISTERS_MAX: usize = 16;
 
 /// An action that is likely to come again counts as so many.
-const OFTEN: usize = 8;
+const REFIRING_ACTION_FACTOR: usize = 8;
 
 /// For each variable, whether it gets a register: the most mentioned of those that may.
 pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
@@ -20,7 +20,7 @@ pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
     // The sort keeps the order of declaration among equals.
     order.sort_by_key(|g| std::cmp::Reverse(uses[*g]));
     let mut chosen = vec![false; may.len()];
-    for g in order.into_iter().take(REGISTERS) {
+    for g in order.into_iter().take(REGISTERS_MAX) {
         chosen[g] = true;
     }
     chosen
@@ -41,7 +41,7 @@ fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
     let calls: Vec<Option<&Uses>> = (in_procs.iter().zip(inlined))
         .map(|(uses, inlined)| inlined.then_some(uses))
         .collect();
-    let again = come_again(actor);
+    let again = refiring_actions(actor);
     let mut all = vec![0; actor.globals.len()];
     for (id, action) in actor.actions.iter().enumerate() {
         let mut own = Uses::new();
@@ -55,7 +55,7 @@ fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
         for e in scalars.chain(&action.guard.conditions) {
             walk(e, &mut |e| in_expr(e, &mut own, &calls));
         }
-        let times = if again[id] { OFTEN } else { 1 };
+        let times = if again[id] { REFIRING_ACTION_FACTOR } else { 1 };
         for (g, own) in own {
             all[g] += own * times;
         }
@@ -64,7 +64,7 @@ fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
 }
 
 /// The actions that are outside of the schedule, or leave a state as it is.
-fn come_again(actor: &Actor) -> Vec<bool> {
+fn refiring_actions(actor: &Actor) -> Vec<bool> {
     let mut again = vec![false; actor.actions.len()];
     for id in &actor.outside {
         again[*id] = true;

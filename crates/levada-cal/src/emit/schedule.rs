@@ -18,9 +18,9 @@
 //! loop (`counted_loop.rs`). An action that calls a native, which may take long, checks after each firing whether
 //! other actors want the worker.
 
-use super::candidate_scan::Round;
+use super::candidate_scan::CandidateScan;
 use super::class::{Class, Home};
-use super::refire_loop::{AHEAD, looks_at_state_only};
+use super::refire_loop::{PREFETCH_ELEMENTS_MIN, guard_reads_state_only};
 use super::writer::{Writer, comment};
 use crate::c_types::{c_type, const_type, size_of};
 use crate::ir::action::{asks_native, calls_native, consumed, produced};
@@ -29,10 +29,10 @@ use crate::ir::*;
 use std::collections::HashMap;
 
 /// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
-const SLICE: u32 = 256;
+const SLICE_BYTES: u32 = 256;
 
 /// With more actions outside of the schedule it is no shortcut to ask them before going on to a state.
-const PAST: usize = 4;
+const OUTSIDE_ACTIONS_MAX: usize = 4;
 
 /// Where control goes after a firing.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ enum Next {
 
 /// What is known where an action is tried.
 type Known<'k> = (
-    &'k Round,
+    &'k CandidateScan,
     // The elements that are there, by port.
     &'k HashMap<usize, u32>,
     // If it may fire again at once: what is tried before it.
@@ -60,8 +60,8 @@ impl<'a> Class<'a> {
         let a = self.actor;
         let starts = a.initializers.len();
         self.emit_loops(w);
-        self.emit_courses(w);
-        self.emit_walks(w);
+        self.emit_sequences(w);
+        self.emit_vlc_tables(w);
         w.own();
         w.put(&format!(
             "\nstatic lvd_verdict {}_run(lvd_actor *self) {{",
@@ -104,13 +104,13 @@ impl<'a> Class<'a> {
         let dispatch = a.fsm.is_some() && !a.outside.is_empty();
         let state_number = |s: usize| starts + s;
         let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
-        let (whole, none) = (self.whole_round(), HashMap::new());
+        let (whole_scan, none) = (self.whole_scan(), HashMap::new());
 
         if starts > 0 || states > 1 || dispatch {
             w.put("");
             if dispatch {
                 w.put("lvd_again: ;");
-                self.begin(w, whole);
+                self.begin(w, whole_scan);
             }
             w.put("switch (S->lvd_state) {");
             for i in 0..starts {
@@ -175,10 +175,15 @@ impl<'a> Class<'a> {
                 let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
                 // What comes after it in a state has no say: the next round begins here, too.
                 let before = &a.outside[..k];
-                let again = self.fires_again(*id, before).then_some(before);
-                self.attempt(w, *id, (whole, &none, again, None), &skip, &wait, &|w| {
-                    self.fired(w, *id, &Next::Again(None))
-                });
+                let again = self.can_refire(*id, before).then_some(before);
+                self.attempt(
+                    w,
+                    *id,
+                    (whole_scan, &none, again, None),
+                    &skip,
+                    &wait,
+                    &|w| self.fired(w, *id, &Next::Again(None)),
+                );
                 w.put(&format!("{skip}: ;"));
             }
             w.put("switch (S->lvd_state) {");
@@ -196,7 +201,7 @@ impl<'a> Class<'a> {
                     .iter()
                     .map(|t| (t.action, Next::Again(Some(t.to))))
                     .collect();
-                self.emit_state_of(w, s, state_number(s), &list, Some(whole));
+                self.emit_state_of(w, s, state_number(s), &list, Some(whole_scan));
             }
         } else if let Some(fsm) = &a.fsm {
             for s in 0..states {
@@ -276,7 +281,7 @@ impl<'a> Class<'a> {
         number: usize,
         list: &[(ActionId, Next)],
         // The round that this state goes on with, if it does not begin one.
-        begun: Option<&Round>,
+        begun: Option<&CandidateScan>,
     ) {
         let a = self.actor;
         w.put("");
@@ -340,7 +345,7 @@ impl<'a> Class<'a> {
         let round = match begun {
             Some(round) => round,
             None => {
-                own = Round::new(a, &ids, &common);
+                own = CandidateScan::new(a, &ids, &common);
                 self.begin(w, &own);
                 &own
             }
@@ -353,16 +358,16 @@ impl<'a> Class<'a> {
             let before = &ids[..k];
             let again = matches!(next, Next::State(to) if *to == s)
                 && !(k == 0 && looped)
-                && self.fires_again(*id, before);
-            let course = self.course_of(s, *id).map(|k| {
-                let to = self.courses[k].to;
+                && self.can_refire(*id, before);
+            let sequence = self.sequence_of(s, *id).map(|k| {
+                let to = self.sequences[k].to;
                 let end = match next {
                     Next::State(_) => Next::State(to),
                     Next::Again(_) => Next::Again(Some(to)),
                 };
                 (k, end)
             });
-            let known = (round, &there, again.then_some(before), course);
+            let known = (round, &there, again.then_some(before), sequence);
             self.attempt(w, *id, known, &skip, &wait, &|w| self.fired(w, *id, next));
             w.put(&format!("{skip}: LEVADA_UNUSED;"));
         }
@@ -370,7 +375,7 @@ impl<'a> Class<'a> {
     }
 
     /// A new search: nothing has been looked at.
-    fn begin(&self, w: &mut Writer<'a>, round: &Round) {
+    fn begin(&self, w: &mut Writer<'a>, round: &CandidateScan) {
         let sides = [
             (&round.inputs, &self.inputs),
             (&round.outputs, &self.outputs),
@@ -401,7 +406,7 @@ impl<'a> Class<'a> {
     fn look_for_elements(
         &self,
         w: &mut Writer<'a>,
-        round: &Round,
+        round: &CandidateScan,
         port: usize,
         n: u32,
         otherwise: &dyn Fn(&mut Writer<'a>),
@@ -427,7 +432,7 @@ impl<'a> Class<'a> {
     ) {
         let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
         let action = self.all_actions().nth(id).expect("an action");
-        let round = Round::new(self.actor, &[], &[]);
+        let round = CandidateScan::new(self.actor, &[], &[]);
         for (port, n) in consumed(action) {
             self.look_for_elements(w, &round, port, n, &wait);
         }
@@ -442,7 +447,7 @@ impl<'a> Class<'a> {
         w: &mut Writer<'a>,
         id: usize,
         // The search that it is part of, and the elements that are known to be there.
-        (round, known, before, course): Known,
+        (round, known, before, sequence): Known,
         skip: &str,
         wait: &dyn Fn(&mut Writer<'a>),
         fired: &dyn Fn(&mut Writer<'a>),
@@ -483,19 +488,19 @@ impl<'a> Class<'a> {
             w.put("}");
             w.put("}");
         }
-        if let Some((k, end)) = course {
-            self.call_course(w, k, &|w| self.fired(w, id, &end));
+        if let Some((k, end)) = sequence {
+            self.call_sequence(w, k, &|w| self.fired(w, id, &end));
         }
         w.put(&format!("LEVADA_FIRES({id});"));
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
             // Fewer are not worth the asking.
-            if n >= AHEAD {
+            if n >= PREFETCH_ELEMENTS_MIN {
                 w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
             }
         }
         match before {
-            Some(before) => self.fire_again(w, id, before),
+            Some(before) => self.emit_refire_loop(w, id, before),
             None => self.fire_once(w, id),
         }
         fired(w);
@@ -566,12 +571,12 @@ impl<'a> Class<'a> {
             // Without a guard it fires as soon as its elements are there.
             !x.guard.conditions.is_empty() && self.is_light(x) && !self.may_fault(x)
         };
-        if a.outside.len() > PAST || !outside().all(seen) {
+        if a.outside.len() > OUTSIDE_ACTIONS_MAX || !outside().all(seen) {
             return;
         }
         let mut rates: Vec<(usize, u32)> = Vec::new();
         // Guards that look at no element say the same whatever comes.
-        let looking = outside().filter(|x| !looks_at_state_only(x));
+        let looking = outside().filter(|x| !guard_reads_state_only(x));
         for (port, n) in looking.flat_map(consumed) {
             match rates.iter_mut().find(|r| r.0 == port) {
                 Some(r) => r.1 = r.1.max(n),
@@ -589,20 +594,20 @@ impl<'a> Class<'a> {
         w.put("/* Nothing outside of the schedule wants to fire. */");
         w.put(&format!("if ({}) {{", asked.join(" && ")));
         // This is a round of its own.
-        self.begin(w, self.whole_round());
+        self.begin(w, self.whole_scan());
         w.put(&format!("goto {};", self.label(s)));
         w.put("}");
     }
 
     /// With actions outside of the schedule a search goes through these and on through a state's.
-    fn whole_round(&self) -> &Round {
-        self.whole.get_or_init(|| {
+    fn whole_scan(&self) -> &CandidateScan {
+        self.whole_scan.get_or_init(|| {
             let a = self.actor;
             let transitions = a.fsm.iter().flat_map(|f| f.transitions.iter().flatten());
             let ids: Vec<_> = (a.outside.iter().copied())
                 .chain(transitions.map(|t| t.action))
                 .collect();
-            Round::new(a, &ids, &[])
+            CandidateScan::new(a, &ids, &[])
         })
     }
 
@@ -676,7 +681,7 @@ impl<'a> Class<'a> {
     fn slice(&self, action: &Action) -> Option<u32> {
         let bytes = |(port, n): (usize, u32)| n * size_of(&self.actor.outputs[port].ty);
         let most = produced(action).into_iter().map(bytes).max()?;
-        Some((SLICE / most.max(1)).max(1))
+        Some((SLICE_BYTES / most.max(1)).max(1))
     }
 
     fn emit_loop(&self, w: &mut Writer<'a>, id: ActionId) {
@@ -709,9 +714,9 @@ impl<'a> Class<'a> {
             w.put(&format!("{}_registers r = *R;", self.prefix));
         }
         w.put("uint32_t k = 0;");
-        let counted = self.counted(action);
-        let guarded = counted.is_none() && !action.guard.conditions.is_empty();
-        if let Some(c) = &counted {
+        let counted_loop = self.counted_loop(action);
+        let guarded = counted_loop.is_none() && !action.guard.conditions.is_empty();
+        if let Some(c) = &counted_loop {
             let var = match &self.homes[c.var] {
                 Home::Register(name) => format!("r.{name}"),
                 home => home.text(),

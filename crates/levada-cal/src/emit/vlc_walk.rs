@@ -13,9 +13,9 @@
 //! assigned. Where the table has no entry (a key beyond the end of a list, too few elements), it fires in the usual
 //! way.
 
-use super::class::{Class, Walk, WalkEntry};
+use super::class::{Class, VlcEntry, VlcWalk};
 use super::counted_loop::state_variable;
-use super::refire_loop::looks_at_state_only;
+use super::refire_loop::guard_reads_state_only;
 use super::value::scalar;
 use super::writer::Writer;
 use crate::c_types::{c_type, size_of};
@@ -26,21 +26,21 @@ use crate::ir::*;
 use crate::ranges::is_int;
 
 /// More keys than this are not tried.
-const KEYS: usize = 4096;
+const KEYS_MAX: usize = 4096;
 
 /// No table has more entries than this.
-const ENTRIES: usize = 1 << 14;
+const ENTRIES_MAX: usize = 1 << 14;
 
 /// So many bits at a time, where that is not too much.
-const BITS: u32 = 4;
+const BITS_PER_STEP: u32 = 4;
 
 impl<'a> Class<'a> {
-    pub fn plan_walks(&self) -> Vec<Walk> {
+    pub fn plan_walks(&self) -> Vec<VlcWalk> {
         let ids = 0..self.actor.actions.len();
         ids.filter_map(|id| self.walk(id)).collect()
     }
 
-    fn walk(&self, id: ActionId) -> Option<Walk> {
+    fn walk(&self, id: ActionId) -> Option<VlcWalk> {
         let a = self.actor;
         let action = &a.actions[id];
         let [(port, 1)] = consumed(action)[..] else {
@@ -48,7 +48,7 @@ impl<'a> Class<'a> {
         };
         let lists = action.inputs.iter().any(|i| i.is_list);
         let plain = a.inputs[port].ty == Type::Bool && !lists && produced(action).is_empty();
-        if !plain || !looks_at_state_only(action) || !self.is_light(action) {
+        if !plain || !guard_reads_state_only(action) || !self.is_light(action) {
             return None;
         }
         let (key, vars, counts) = self.computes(action)?;
@@ -72,10 +72,12 @@ impl<'a> Class<'a> {
             let values = values.collect::<Option<Vec<i64>>>()?;
             Some((values, trial.holds(action)?))
         };
-        let steps: Vec<[_; 2]> = (0..KEYS as i64)
+        let steps: Vec<[_; 2]> = (0..KEYS_MAX as i64)
             .map_while(|at| Some([step(at, false)?, step(at, true)?]))
             .collect();
-        let bits = (2..=BITS).rev().find(|b| steps.len() << b <= ENTRIES)?;
+        let bits = (2..=BITS_PER_STEP)
+            .rev()
+            .find(|b| steps.len() << b <= ENTRIES_MAX)?;
         if steps.is_empty() {
             return None;
         }
@@ -90,7 +92,7 @@ impl<'a> Class<'a> {
                 match usize::try_from(next) {
                     Ok(next) if *more && n < bits && next < steps.len() => at = next,
                     _ => {
-                        return WalkEntry {
+                        return VlcEntry {
                             values: values.clone(),
                             firings: n,
                             more: *more,
@@ -101,7 +103,7 @@ impl<'a> Class<'a> {
         };
         let all = (0..steps.len()).flat_map(|at| (0..1usize << bits).map(move |path| (at, path)));
         let entries = all.map(|(at, path)| entry(at, path)).collect();
-        Some(Walk {
+        Some(VlcWalk {
             action: id,
             key,
             vars,
@@ -166,12 +168,12 @@ impl<'a> Class<'a> {
     }
 
     /// The walk that fires this action where these are asked before it.
-    pub fn walk_of(&self, id: ActionId, before: &[ActionId]) -> Option<&Walk> {
+    pub fn walk_of(&self, id: ActionId, before: &[ActionId]) -> Option<&VlcWalk> {
         let walk = self.walks.iter().find(|w| w.action == id)?;
         // They say the same all the time.
         let still = |h: &ActionId| {
             let h = &self.actor.actions[*h];
-            let mut apart = looks_at_state_only(h);
+            let mut apart = guard_reads_state_only(h);
             for c in &h.guard.conditions {
                 let found = reads(c, &mut |v| {
                     let moved =
@@ -186,7 +188,7 @@ impl<'a> Class<'a> {
     }
 
     /// May a function that is called here look at what the walk moves?
-    fn calls_mention(&self, e: &Expr, moved: &Walk) -> bool {
+    fn calls_mention(&self, e: &Expr, moved: &VlcWalk) -> bool {
         let mut found = false;
         walk(e, &mut |e| {
             if let ExprKind::Call(p, _) = &e.kind {
@@ -208,7 +210,7 @@ impl<'a> Class<'a> {
         found
     }
 
-    pub fn emit_walks(&self, w: &mut Writer<'a>) {
+    pub fn emit_vlc_tables(&self, w: &mut Writer<'a>) {
         for k in self.walks.iter() {
             let name = &self.actions[k.action];
             w.own();
@@ -251,7 +253,7 @@ impl<'a> Class<'a> {
 
     /// Fires the action, which can, until its guard says no or `lvd_n` elements are taken: so often
     /// is `lvd_k` then.
-    pub fn fire_walk(&self, w: &mut Writer<'a>, k: &Walk, fire: &str, chosen: &str) {
+    pub fn emit_vlc_walk(&self, w: &mut Writer<'a>, k: &VlcWalk, fire: &str, chosen: &str) {
         let port = &self.inputs[consumed(&self.actor.actions[k.action])[0].0];
         let (name, key, bits) = (&self.actions[k.action], self.homes[k.key].text(), k.bits);
         let keys = k.entries.len() >> bits;

@@ -6,10 +6,10 @@ use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
 
 /// A loop with more turns lasts.
-const TURNS: i128 = 1 << 16;
+const ITERATIONS_MAX: i128 = 1 << 16;
 
 /// Does a firing of this action perhaps last?
-pub fn lasts(actor: &Actor, action: &Action) -> bool {
+pub fn is_long_running(actor: &Actor, action: &Action) -> bool {
     let mut called = Vec::new();
     for body in [&action.body, &action.guard.body] {
         calls(&body.stmts, &mut called);
@@ -23,7 +23,9 @@ pub fn lasts(actor: &Actor, action: &Action) -> bool {
         calls_in(e, &mut called);
     }
     let mut known = vec![None; actor.procs.len()];
-    called.into_iter().any(|p| proc_lasts(actor, p, &mut known))
+    called
+        .into_iter()
+        .any(|p| proc_is_long_running(actor, p, &mut known))
 }
 
 fn calls_in(e: &Expr, called: &mut Vec<usize>) {
@@ -49,18 +51,20 @@ fn calls(stmts: &[Stmt], called: &mut Vec<usize>) {
 }
 
 /// What is `known` of each: one that is being looked at lasts, since it calls itself.
-fn proc_lasts(actor: &Actor, p: usize, known: &mut [Option<bool>]) -> bool {
-    if let Some(lasts) = known[p] {
-        return lasts;
+fn proc_is_long_running(actor: &Actor, p: usize, known: &mut [Option<bool>]) -> bool {
+    if let Some(is_long_running) = known[p] {
+        return is_long_running;
     }
     known[p] = Some(true);
     let body = &actor.procs[p].body.stmts;
     let mut called = Vec::new();
     calls(body, &mut called);
-    let lasts = any_stmt(body, &mut |s| loops(s))
-        || called.into_iter().any(|p| proc_lasts(actor, p, known));
-    known[p] = Some(lasts);
-    lasts
+    let is_long_running = any_stmt(body, &mut |s| loops(s))
+        || called
+            .into_iter()
+            .any(|p| proc_is_long_running(actor, p, known));
+    known[p] = Some(is_long_running);
+    is_long_running
 }
 
 fn loops(s: &Stmt) -> bool {
@@ -68,7 +72,7 @@ fn loops(s: &Stmt) -> bool {
         StmtKind::While(..) => true,
         StmtKind::For { from, to, .. } => match (&from.kind, &to.kind) {
             (ExprKind::Const(Value::Int(a)), ExprKind::Const(Value::Int(b))) => {
-                i128::from(*b) - i128::from(*a) >= TURNS
+                i128::from(*b) - i128::from(*a) >= ITERATIONS_MAX
             }
             _ => true,
         },

@@ -6,10 +6,12 @@
 //! with local buffers between them. It fires only if all its elements and all its room are available; otherwise the
 //! phases run one by one.
 
-use super::long_running::lasts;
-use super::renumber::Moves;
+use super::long_running::is_long_running;
+use super::renumber::Renumbering;
 use super::schedule::{Firing, Schedule};
-use super::{ELEMENTS, Member, ONCE, ROUND, WEIGHT};
+use super::{
+    MERGED_WEIGHT_MAX, Member, ROUND_ELEMENTS_MAX, ROUND_ELEMENTS_MIN, SINGLE_RATE_WEIGHT_MAX,
+};
 use crate::classify::Step;
 use crate::emit::needs_zero;
 use crate::ir::action::{body_weight, is_light, weight};
@@ -25,7 +27,7 @@ pub fn merge(members: &[Member], schedule: &Schedule, enough: u32) -> Option<Act
     let mut actions: Vec<Action> = schedule.phases.iter().map(|p| merger.phase(p)).collect();
     let mut fsm = None;
     if actions.len() == 1 {
-        if !is_light(&actions[0]) && weight(&actions[0]) > ONCE {
+        if !is_light(&actions[0]) && weight(&actions[0]) > SINGLE_RATE_WEIGHT_MAX {
             return None;
         }
     } else {
@@ -71,7 +73,7 @@ enum Turn {
 }
 
 /// Loops of elements that are no longer than this are written out.
-const SHORT: u32 = 8;
+const UNROLLED_ELEMENTS_MAX: u32 = 8;
 
 /// The code of an action while it is put together.
 #[derive(Default)]
@@ -328,11 +330,11 @@ impl<'a> Merger<'a> {
                     let step = self.step(f).candidates.iter();
                     step.map(|id| &self.members[f.member].actor.actions[*id])
                 });
-                fired.map(body_weight).sum::<usize>() > ONCE
+                fired.map(body_weight).sum::<usize>() > SINGLE_RATE_WEIGHT_MAX
             }
             _ => {
                 let all = self.members.iter().flat_map(used);
-                all.map(weight).sum::<usize>() > WEIGHT
+                all.map(weight).sum::<usize>() > MERGED_WEIGHT_MAX
             }
         }
     }
@@ -421,7 +423,7 @@ impl<'a> Merger<'a> {
         for f in firings {
             let (m, id) = (&self.members[f.member], self.step(f).candidates[0]);
             // The last of those that may last, usually the only one, is where it is when its time is over.
-            if names.is_empty() || lasts(m.actor, &m.actor.actions[id]) {
+            if names.is_empty() || is_long_running(m.actor, &m.actor.actions[id]) {
                 span = m.actor.actions[id].span;
             }
             let name = qualified(m.name, &m.actor.actions[id]);
@@ -522,7 +524,7 @@ impl<'a> Merger<'a> {
         let member = &self.members[m];
         let y = &member.actor.actions[candidates[0]];
         let bound: usize = y.inputs.iter().map(|i| i.vars.len()).sum();
-        let mut moves = Moves {
+        let mut moves = Renumbering {
             locals: Vec::new(),
             globals: self.globals[m],
             procs: self.procs[m],
@@ -557,7 +559,7 @@ impl<'a> Merger<'a> {
         }
         // The guard's variables: those of the patterns, and its own.
         let guard = &y.guard;
-        let mut in_guard = Moves {
+        let mut in_guard = Renumbering {
             locals: moves.locals[..bound.min(guard.body.locals.len())].to_vec(),
             ..moves
         };
@@ -619,12 +621,15 @@ impl<'a> Merger<'a> {
         let takes = sum(&first, head.inputs.len(), |s| &s.rates.inputs);
         let gives = sum(&last, tail.outputs.len(), |s| &s.rates.outputs);
         let most = *takes.iter().chain(&gives).max()?;
-        if most == 0 || most > enough.min(ELEMENTS) || self.members[0].guarded && first.len() > 1 {
+        if most == 0
+            || most > enough.min(ROUND_ELEMENTS_MAX)
+            || self.members[0].guarded && first.len() > 1
+        {
             return None;
         }
         let rounds = match self.members[0].guarded {
             true => 1,
-            false => (ROUND / most).min(enough / 2 / most).max(1),
+            false => (ROUND_ELEMENTS_MIN / most).min(enough / 2 / most).max(1),
         };
         let all: Vec<Firing> = firings.iter().map(|f| (*f).clone()).collect();
         let mut action = self.empty(&all);
@@ -737,7 +742,7 @@ impl<'a> Merger<'a> {
         let mut procs = Vec::new();
         let mut initializers = Vec::new();
         for (m, member) in self.members.iter().enumerate() {
-            let moves = |locals: usize| Moves {
+            let moves = |locals: usize| Renumbering {
                 locals: (0..locals).collect(),
                 globals: self.globals[m],
                 procs: self.procs[m],
@@ -834,7 +839,13 @@ fn qualified(instance: &str, action: &Action) -> String {
 }
 
 /// Gives the variables of an action's input patterns the elements of the windows.
-fn hand_over(code: &mut Code, y: &Action, actor: &Actor, from: &[Option<Window>], moves: &Moves) {
+fn hand_over(
+    code: &mut Code,
+    y: &Action,
+    actor: &Actor,
+    from: &[Option<Window>],
+    moves: &Renumbering,
+) {
     let mut offset = vec![0u32; from.len()];
     for input in &y.inputs {
         let (Some(window), stride) = (&from[input.port], input.vars.len() as u32) else {
@@ -846,15 +857,20 @@ fn hand_over(code: &mut Code, y: &Action, actor: &Actor, from: &[Option<Window>]
             let at = offset[input.port] + j as u32;
             let elem = innermost(&code.locals[to].ty).clone();
             let target = Window::new(VarRef::Local(to), &elem, 0);
-            code.times(input.repeat, SHORT, input.span, &mut |code, turn| {
-                let value = window.moved(at, turn, stride);
-                let value = cast(value.value(input.span), port);
-                let mut place = target.moved(0, turn, 1).place(input.span);
-                if !input.is_list {
-                    place.indices.clear();
-                }
-                code.put(StmtKind::Assign(place, value), input.span);
-            });
+            code.times(
+                input.repeat,
+                UNROLLED_ELEMENTS_MAX,
+                input.span,
+                &mut |code, turn| {
+                    let value = window.moved(at, turn, stride);
+                    let value = cast(value.value(input.span), port);
+                    let mut place = target.moved(0, turn, 1).place(input.span);
+                    if !input.is_list {
+                        place.indices.clear();
+                    }
+                    code.put(StmtKind::Assign(place, value), input.span);
+                },
+            );
         }
         offset[input.port] += input.count();
     }
@@ -866,7 +882,7 @@ fn leave(
     y: &Action,
     actor: &Actor,
     to: &[Option<Window>],
-    moves: &Moves,
+    moves: &Renumbering,
 ) -> Vec<Output> {
     let mut outside = Vec::new();
     let mut offset = vec![0u32; actor.outputs.len()];
@@ -898,11 +914,16 @@ fn leave(
                         VarRef::Global(g) => &actor.globals[*g].ty,
                     };
                     let from = Window::new(moves.var(*v), innermost(list), 0);
-                    code.times(o.repeat, SHORT, o.span, &mut |code, turn| {
-                        let value = from.moved(0, turn, 1).value(o.span);
-                        let place = window.moved(at, turn, stride).place(o.span);
-                        code.put(StmtKind::Assign(place, cast(value, port)), o.span);
-                    });
+                    code.times(
+                        o.repeat,
+                        UNROLLED_ELEMENTS_MAX,
+                        o.span,
+                        &mut |code, turn| {
+                            let value = from.moved(0, turn, 1).value(o.span);
+                            let place = window.moved(at, turn, stride).place(o.span);
+                            code.put(StmtKind::Assign(place, cast(value, port)), o.span);
+                        },
+                    );
                 }
             }
         }

@@ -60,7 +60,7 @@ pub fn fuse(net: &Network) -> Network {
 }
 
 /// No chain is longer than this.
-const LONGEST: usize = 16;
+const CHAIN_MEMBERS_MAX: usize = 16;
 
 /// The chains of a row that leave the fewest actors.
 fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
@@ -69,9 +69,9 @@ fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
     for at in (0..row.len()).rev() {
         let left = |n: usize| best[row.len() - at - n].0 + 1;
         // The best first, and of equals the longest: the first one that can be is taken.
-        let mut lengths: Vec<usize> = (2..=(row.len() - at).min(LONGEST)).collect();
+        let mut lengths: Vec<usize> = (2..=(row.len() - at).min(CHAIN_MEMBERS_MAX)).collect();
         lengths.retain(|n| left(*n) <= left(1));
-        lengths.sort_by_key(|n| (left(*n), LONGEST - n));
+        lengths.sort_by_key(|n| (left(*n), CHAIN_MEMBERS_MAX - n));
         let mut plans = lengths.iter().map(|n| plan(around, &row[at..at + n]));
         let first = plans.find_map(|plan| plan);
         let n = first.as_ref().map_or(1, |plan| plan.chain.len());
@@ -89,13 +89,13 @@ fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
 
 /// What merged actors of unequal rates may weigh together, each counted once, and how many elements
 /// one round of theirs may move on a port.
-const WEIGHT: usize = 160;
-const ELEMENTS: u32 = 256;
+const MERGED_WEIGHT_MAX: usize = 160;
+const ROUND_ELEMENTS_MAX: u32 = 256;
 /// What actors may weigh together that each fire once in a round: what they save at each firing is
 /// little beside more.
-const ONCE: usize = 2 * WEIGHT;
+const SINGLE_RATE_WEIGHT_MAX: usize = 2 * MERGED_WEIGHT_MAX;
 /// So many elements a round should take or give, so that its loops are worth it.
-const ROUND: u32 = 64;
+const ROUND_ELEMENTS_MIN: u32 = 64;
 
 /// The channel behind each member of a chain, by link.
 struct Link {
@@ -220,7 +220,7 @@ fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
         .iter()
         .flatten()
         .zip(capacities.iter().flatten());
-    if !{ fits }.all(|(link, c)| link.most <= *c && link.length <= ELEMENTS) {
+    if !{ fits }.all(|(link, c)| link.most <= *c && link.length <= ROUND_ELEMENTS_MAX) {
         return None;
     }
     let room = room(around, chain, &members, &numbers, &schedule, &capacities)?;

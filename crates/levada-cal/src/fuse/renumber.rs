@@ -4,13 +4,13 @@
 use crate::ir::*;
 
 /// How one actor's indices change in the merged one.
-pub struct Moves {
+pub struct Renumbering {
     pub locals: Vec<usize>,
     pub globals: usize,
     pub procs: usize,
 }
 
-impl Moves {
+impl Renumbering {
     pub fn var(&self, v: VarRef) -> VarRef {
         match v {
             VarRef::Local(l) => VarRef::Local(self.locals[l]),
@@ -92,7 +92,7 @@ impl Moves {
     }
 
     pub fn body_of_its_own(&self, b: &Body) -> Body {
-        Moves {
+        Renumbering {
             locals: (0..b.locals.len()).collect(),
             ..*self
         }

@@ -56,10 +56,10 @@ pub struct Schedule {
 }
 
 /// More phases or firings than this make no small actor.
-const PHASES: usize = 32;
-const FIRINGS: usize = 64;
+const PHASES_MAX: usize = 32;
+const FIRINGS_MAX: usize = 64;
 /// The room of a larger channel is not given to another one.
-const FAR: u32 = 1 << 16;
+const MOVED_ROOM_MAX: u32 = 1 << 16;
 
 /// Where a chain stands.
 struct State<'a> {
@@ -177,7 +177,7 @@ pub fn schedule(members: &[Member]) -> Option<Schedule> {
                 link.most = link.most.max(state.held[m][l]);
             }
             firings += 1;
-            if firings > FIRINGS {
+            if firings > FIRINGS_MAX {
                 return None;
             }
             if m == last {
@@ -188,7 +188,7 @@ pub fn schedule(members: &[Member]) -> Option<Schedule> {
             link.crosses |= *held > 0;
         }
         phases.push(phase);
-        if phases.len() > PHASES {
+        if phases.len() > PHASES_MAX {
             return None;
         }
     }
@@ -197,7 +197,7 @@ pub fn schedule(members: &[Member]) -> Option<Schedule> {
 /// How much further the first member of the chain gets on its own than in the merged one while the
 /// last one is held up, in firings; `None` if that depends on where the last one stands.
 pub fn lead(members: &[Member], schedule: &Schedule, capacities: &[Vec<u32>]) -> Option<u32> {
-    if capacities.iter().flatten().any(|c| *c > FAR) {
+    if capacities.iter().flatten().any(|c| *c > MOVED_ROOM_MAX) {
         return None;
     }
     let last = members.len() - 1;

@@ -29,34 +29,34 @@ pub fn produced(a: &Action) -> Vec<(usize, u32)> {
 
 /// Small enough to be written out wherever it is used.
 pub fn is_light(a: &Action) -> bool {
-    light(a, &|_| MUCH)
+    is_light_with(a, &|_| UNKNOWN_WEIGHT)
 }
 
-pub fn light(a: &Action, call: &dyn Fn(usize) -> usize) -> bool {
+pub fn is_light_with(a: &Action, call: &dyn Fn(usize) -> usize) -> bool {
     let loops = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::For { .. }));
     let tokens: u32 = a.inputs.iter().map(Input::count).sum::<u32>()
         + a.outputs.iter().map(Output::count).sum::<u32>();
-    !loops(&a.body) && !loops(&a.guard.body) && weigh(a, call) < 120 && tokens <= 16
+    !loops(&a.body) && !loops(&a.guard.body) && weight_with(a, call) < 120 && tokens <= 16
 }
 
 /// What calls count, and loops whose turns are not known.
-pub const MUCH: usize = 1000;
+pub const UNKNOWN_WEIGHT: usize = 1000;
 
 /// The C compiler does so many turns at once of a loop that does nothing but to compute elements.
-const LANES: usize = 8;
+const VECTOR_LANES: usize = 8;
 
 /// How much an action does, roughly: a loop as much as it has turns. Calls count as a lot, and so
 /// does a loop whose turns are not known.
 pub fn weight(a: &Action) -> usize {
-    weigh(a, &|_| MUCH)
+    weight_with(a, &|_| UNKNOWN_WEIGHT)
 }
 
 /// The part of the weight that the statements of the body have.
 pub fn body_weight(a: &Action) -> usize {
-    size(&a.body.stmts, &|_| MUCH)
+    size(&a.body.stmts, &|_| UNKNOWN_WEIGHT)
 }
 
-pub fn weigh(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
+pub fn weight_with(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
     let body = |b: &Body| size(&b.stmts, call);
     let mut n = body(&a.body) + body(&a.guard.body);
     let scalars = a
@@ -95,12 +95,12 @@ pub fn size(stmts: &[Stmt], call: &dyn Fn(usize) -> usize) -> usize {
         exprs_of(s, &mut |_| n += 1);
         n += match &s.kind {
             StmtKind::If(_, a, b) => size(a, call) + size(b, call),
-            StmtKind::For { from, to, body, .. } => turns(from, to).map_or(MUCH, |t| {
-                let lanes = if computes(body) { LANES } else { 1 };
-                (t * size(body, call)).div_ceil(lanes).min(MUCH)
+            StmtKind::For { from, to, body, .. } => turns(from, to).map_or(UNKNOWN_WEIGHT, |t| {
+                let lanes = if computes(body) { VECTOR_LANES } else { 1 };
+                (t * size(body, call)).div_ceil(lanes).min(UNKNOWN_WEIGHT)
             }),
             StmtKind::Call(p, _) => call(*p),
-            StmtKind::While(..) | StmtKind::Print { .. } => MUCH,
+            StmtKind::While(..) | StmtKind::Print { .. } => UNKNOWN_WEIGHT,
             _ => 1,
         };
     }

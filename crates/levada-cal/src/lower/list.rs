@@ -11,7 +11,7 @@ use crate::operators::types::held;
 use crate::types::Ty;
 
 /// A constant list up to this size is stored element by element rather than copied from a table.
-const FEW: usize = 4;
+const UNROLLED_ELEMENTS_MAX: usize = 4;
 
 pub(super) fn whole(var: VarRef, ty: Type, span: Span) -> Place {
     Place {
@@ -177,7 +177,7 @@ impl<'a> Lowerer<'a> {
                 let from = self.place(build, from);
                 build.push(StmtKind::Copy { to, from }, span);
             }
-            ExprKind::Const(Value::List(items)) if items.len() > FEW => {
+            ExprKind::Const(Value::List(items)) if items.len() > UNROLLED_ELEMENTS_MAX => {
                 let var = self.table(
                     "table",
                     held(&value.machine).to_ir(),
@@ -194,7 +194,10 @@ impl<'a> Lowerer<'a> {
             }
             ExprKind::Const(constant) => fill_constant(build, to, constant, &value.machine, span),
             ExprKind::List { items, generators } => {
-                let long = value.ty.scalars().is_some_and(|n| n > FEW as u64);
+                let long = value
+                    .ty
+                    .scalars()
+                    .is_some_and(|n| n > UNROLLED_ELEMENTS_MAX as u64);
                 if long && let Some(constant) = self.constant_list(value) {
                     let ty = held(&value.machine).to_ir();
                     let var = self.table("table", ty.clone(), constant, span);

@@ -14,8 +14,8 @@ use crate::operators::types::compared_in;
 pub type Globals = Slots;
 
 /// Rounds over all states before what grows is widened, and the bound on all.
-const PATIENCE: usize = 3;
-const ROUNDS: usize = 16;
+const JOINS_BEFORE_WIDENING: usize = 3;
+const ROUNDS_MAX: usize = 16;
 
 impl Ranges<'_> {
     /// What holds at each state whenever it is reached; `None`: it never is.
@@ -36,7 +36,7 @@ impl Ranges<'_> {
                         continue;
                     };
                     next[to] = Some(match &next[to] {
-                        Some(known) => self.grown(known, &after, round >= PATIENCE),
+                        Some(known) => self.grown(known, &after, round >= JOINS_BEFORE_WIDENING),
                         None => after,
                     });
                 }
@@ -45,7 +45,7 @@ impl Ranges<'_> {
                 return at;
             }
             at = next;
-            if round == ROUNDS {
+            if round == ROUNDS_MAX {
                 let always = |g: Option<Globals>| g.map(|_| self.facts.globals.clone());
                 return at.into_iter().map(always).collect();
             }

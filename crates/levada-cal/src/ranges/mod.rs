@@ -98,8 +98,8 @@ pub struct Ranges<'a> {
 }
 
 /// Rounds with plain joins before widening, and the bound on all.
-const PATIENCE: usize = 3;
-const ROUNDS: usize = 24;
+const JOINS_BEFORE_WIDENING: usize = 3;
+const ROUNDS_MAX: usize = 24;
 
 impl<'a> Ranges<'a> {
     pub fn new(actor: &'a Actor, checks: bool, lenient: bool) -> Ranges<'a> {
@@ -111,9 +111,9 @@ impl<'a> Ranges<'a> {
             lenient,
         };
         let mut stable = false;
-        for round in 0..ROUNDS {
+        for round in 0..ROUNDS_MAX {
             let seen = this.round();
-            let next = this.grow(&seen, round >= PATIENCE);
+            let next = this.grow(&seen, round >= JOINS_BEFORE_WIDENING);
             if next == this.facts {
                 stable = true;
                 break;

@@ -6,7 +6,7 @@
 //! Errors are reported and the part is left out, so that one run finds all errors.
 
 use super::expr::{Env, EvalError};
-use super::interface::Face;
+use super::interface::ClassInterface;
 use super::read::{self, End, Instance, Name, Xdf};
 use super::structure::Loader;
 use super::types::{convert, converter, convertible, fits, same_element, type_of};
@@ -384,7 +384,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             inputs: boundary(&xdf.inputs),
             outputs: boundary(&xdf.outputs),
         };
-        let mut instances: HashMap<&str, (Rc<Face>, Ports)> = HashMap::new();
+        let mut instances: HashMap<&str, (Rc<ClassInterface>, Ports)> = HashMap::new();
         for instance in &xdf.instances {
             if let Some(ports) = self.instance(instance, prefix, &env) {
                 instances.entry(&instance.id.text).or_insert(ports);
@@ -421,10 +421,10 @@ impl<'l, 'a> Flattener<'l, 'a> {
                         Some(nodes[index])
                     }
                     Some(instance) => {
-                        let (face, ports) = instances.get(instance.text.as_str())?;
+                        let (interface, ports) = instances.get(instance.text.as_str())?;
                         match source {
-                            true => ports.outputs.get(face.output(port)?).copied(),
-                            false => ports.inputs.get(face.input(port)?).copied(),
+                            true => ports.outputs.get(interface.output(port)?).copied(),
+                            false => ports.inputs.get(interface.input(port)?).copied(),
                         }
                     }
                 }
@@ -448,13 +448,13 @@ impl<'l, 'a> Flattener<'l, 'a> {
         instance: &Instance,
         prefix: &str,
         env: &Env,
-    ) -> Option<(Rc<Face>, Ports)> {
-        let face = self.loader.face(&instance.class)?;
+    ) -> Option<(Rc<ClassInterface>, Ports)> {
+        let interface = self.loader.interface(&instance.class)?;
         let mut values = Vec::new();
         let mut whole = true;
         for (name, value) in &instance.params {
             match value.eval(env) {
-                Ok(value) if face.params.contains(&name.text) => {
+                Ok(value) if interface.params.contains(&name.text) => {
                     values.push((name.text.clone(), value));
                 }
                 // Reported by the check of the structure.
@@ -466,19 +466,19 @@ impl<'l, 'a> Flattener<'l, 'a> {
             }
         }
         let name = format!("{prefix}{}", instance.id.text);
-        if let Some((path, xdf)) = face.network.clone() {
+        if let Some((path, xdf)) = interface.network.clone() {
             if !self.may_nest(&path, &instance.class) {
                 return None;
             }
             let given: Env = values.into_iter().collect();
             let ports = self.expand(&path, &xdf, &format!("{name}."), given);
-            return Some((face, ports));
+            return Some((interface, ports));
         }
-        if !whole || !self.zero_missing(instance, &face, &mut values) {
+        if !whole || !self.zero_missing(instance, &interface, &mut values) {
             return None;
         }
-        let ports = self.actor(instance, &face, name, &values)?;
-        Some((face, ports))
+        let ports = self.actor(instance, &interface, name, &values)?;
+        Some((interface, ports))
     }
 
     /// A parameter of an actor that nobody gives a value is 0, as a variable of C would be; false if
@@ -486,12 +486,12 @@ impl<'l, 'a> Flattener<'l, 'a> {
     fn zero_missing(
         &mut self,
         instance: &Instance,
-        face: &Face,
+        interface: &ClassInterface,
         values: &mut Vec<(String, Value)>,
     ) -> bool {
         let given: HashSet<&str> = values.iter().map(|v| v.0.as_str()).collect();
         let open = |p: &&(String, bool, ir::Span)| !p.1 && !given.contains(p.0.as_str());
-        let missing: Vec<String> = face
+        let missing: Vec<String> = interface
             .params
             .iter()
             .filter(open)
@@ -500,7 +500,11 @@ impl<'l, 'a> Flattener<'l, 'a> {
         if missing.is_empty() {
             return true;
         }
-        let Some(actor) = self.loader.ws.interface(&face.class, self.loader.diags) else {
+        let Some(actor) = self
+            .loader
+            .ws
+            .interface(&interface.class, self.loader.diags)
+        else {
             return false;
         };
         let types = actor
@@ -517,7 +521,10 @@ impl<'l, 'a> Flattener<'l, 'a> {
                 _ => {
                     let diag = Diagnostic::error(
                         "missing-parameter",
-                        format!("the parameter `{name}` of {} needs a value", face.class),
+                        format!(
+                            "the parameter `{name}` of {} needs a value",
+                            interface.class
+                        ),
                     );
                     self.loader.diags.push(diag.label(instance.id.span, ""));
                     return false;
@@ -571,7 +578,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
     fn actor(
         &mut self,
         instance: &Instance,
-        face: &Face,
+        interface: &ClassInterface,
         name: String,
         values: &[(String, Value)],
     ) -> Option<Ports> {
@@ -579,7 +586,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             return None;
         }
         let actor = self.loader.ws.instantiate(
-            &face.class,
+            &interface.class,
             values,
             instance.class.span,
             self.loader.diags,

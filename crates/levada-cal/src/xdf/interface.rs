@@ -9,21 +9,21 @@ use std::rc::Rc;
 
 /// An actor or a network as its users see it.
 #[derive(Debug)]
-pub struct Face {
+pub struct ClassInterface {
     pub class: String,
     /// Of its name, where it is declared.
     pub span: Span,
     /// Where it is, for networks.
     pub network: Option<(PathBuf, Rc<Xdf>)>,
-    pub inputs: Table<(String, Span)>,
-    pub outputs: Table<(String, Span)>,
+    pub inputs: NameTable<(String, Span)>,
+    pub outputs: NameTable<(String, Span)>,
     /// Name, whether it may be left out, place.
-    pub params: Table<(String, bool, Span)>,
+    pub params: NameTable<(String, bool, Span)>,
     /// Ports and parameters may be missing, for errors that have been reported.
     pub broken: bool,
 }
 
-impl Face {
+impl ClassInterface {
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.position(name)
     }
@@ -35,18 +35,18 @@ impl Face {
 
 /// A list whose items are found by name in constant time; of two of one name the first.
 #[derive(Debug)]
-pub struct Table<T> {
+pub struct NameTable<T> {
     list: Vec<T>,
     at: HashMap<String, usize>,
 }
 
-impl<T> Table<T> {
-    pub fn new(list: Vec<T>, name: impl Fn(&T) -> &String) -> Table<T> {
+impl<T> NameTable<T> {
+    pub fn new(list: Vec<T>, name: impl Fn(&T) -> &String) -> NameTable<T> {
         let mut at = HashMap::new();
         for (i, item) in list.iter().enumerate() {
             at.entry(name(item).clone()).or_insert(i);
         }
-        Table { list, at }
+        NameTable { list, at }
     }
 
     pub fn position(&self, name: &str) -> Option<usize> {
@@ -62,7 +62,7 @@ impl<T> Table<T> {
     }
 }
 
-impl<T> std::ops::Deref for Table<T> {
+impl<T> std::ops::Deref for NameTable<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {

@@ -2,16 +2,16 @@
 //! Records a network in the index: classes, ports, parameters and instances, with their declarations.
 
 use super::expr::Expr;
-use super::interface::Face;
+use super::interface::ClassInterface;
 use super::read::{Decl, End, Name, Xdf};
 use crate::index::{Index, Kind, Named};
 use crate::ir::Span;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-type Faces<'x> = HashMap<&'x str, Option<Rc<Face>>>;
+type Interfaces<'x> = HashMap<&'x str, Option<Rc<ClassInterface>>>;
 
-pub fn network(index: &mut Index, xdf: &Xdf, faces: &Faces) {
+pub fn network(index: &mut Index, xdf: &Xdf, interfaces: &Interfaces) {
     let mut notes = Notes { index, xdf };
     notes.name(&xdf.name, xdf.name.span, Kind::Class, || {
         format!("`{}`: this network", xdf.name.text)
@@ -30,33 +30,33 @@ pub fn network(index: &mut Index, xdf: &Xdf, faces: &Faces) {
     for instance in &xdf.instances {
         notes.instance(&instance.id, &instance.id);
         notes.values(instance.params.iter().map(|(_, value)| value));
-        let Some(Some(face)) = faces.get(instance.id.text.as_str()) else {
+        let Some(Some(interface)) = interfaces.get(instance.id.text.as_str()) else {
             continue;
         };
-        notes.name(&instance.class, face.span, Kind::Class, || {
-            about_class(face)
+        notes.name(&instance.class, interface.span, Kind::Class, || {
+            about_class(interface)
         });
         for (name, _) in &instance.params {
-            if let Some((_, _, declared)) = face.params.find(&name.text) {
+            if let Some((_, _, declared)) = interface.params.find(&name.text) {
                 notes.name(name, *declared, Kind::Parameter, || {
-                    format!("`{}`: a parameter of `{}`", name.text, face.class)
+                    format!("`{}`: a parameter of `{}`", name.text, interface.class)
                 });
             }
         }
     }
     for connection in &xdf.connections {
         notes.values(connection.buffer_size.iter());
-        notes.end(&connection.from, faces, true);
-        notes.end(&connection.to, faces, false);
+        notes.end(&connection.from, interfaces, true);
+        notes.end(&connection.to, interfaces, false);
     }
 }
 
-fn about_class(face: &Face) -> String {
-    let what = match face.network {
+fn about_class(interface: &ClassInterface) -> String {
+    let what = match interface.network {
         Some(_) => "a network",
         None => "an actor",
     };
-    format!("`{}`: {what}", face.class)
+    format!("`{}`: {what}", interface.class)
 }
 
 struct Notes<'n> {
@@ -100,7 +100,7 @@ impl Notes<'_> {
         }
     }
 
-    fn end(&mut self, end: &End, faces: &Faces, source: bool) {
+    fn end(&mut self, end: &End, interfaces: &Interfaces, source: bool) {
         let Some(instance) = &end.instance else {
             let ports = match source {
                 true => &self.xdf.inputs,
@@ -121,16 +121,16 @@ impl Notes<'_> {
         {
             self.instance(&found.id, instance);
         }
-        let Some(Some(face)) = faces.get(instance.text.as_str()) else {
+        let Some(Some(interface)) = interfaces.get(instance.text.as_str()) else {
             return;
         };
         let ports = match source {
-            true => &face.outputs,
-            false => &face.inputs,
+            true => &interface.outputs,
+            false => &interface.inputs,
         };
         if let Some((name, declared)) = ports.iter().find(|(n, _)| *n == end.port.text) {
             self.name(&end.port, *declared, Kind::Port, || {
-                format!("`{name}`: a port of `{}`", face.class)
+                format!("`{name}`: a port of `{}`", interface.class)
             });
         }
     }

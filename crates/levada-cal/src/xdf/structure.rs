@@ -5,7 +5,7 @@
 //! when the network is flattened.
 
 use super::expr::Expr;
-use super::interface::{Face, Table};
+use super::interface::{ClassInterface, NameTable};
 use super::note;
 use super::read::{self, Connection, End, Instance, Name, Port, Xdf};
 use crate::diag::{Diagnostic, Diagnostics};
@@ -20,7 +20,7 @@ pub struct Loader<'a> {
     pub ws: &'a mut Workspace,
     pub diags: &'a mut Diagnostics,
     files: HashMap<PathBuf, Option<Rc<Xdf>>>,
-    faces: HashMap<String, Option<Rc<Face>>>,
+    interfaces: HashMap<String, Option<Rc<ClassInterface>>>,
     checked: HashSet<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Loader<'a> {
             ws,
             diags,
             files: HashMap::new(),
-            faces: HashMap::new(),
+            interfaces: HashMap::new(),
             checked: HashSet::new(),
         }
     }
@@ -49,45 +49,47 @@ impl<'a> Loader<'a> {
     }
 
     /// The class that `name` names; an unknown one is reported at each place.
-    pub fn face(&mut self, name: &Name) -> Option<Rc<Face>> {
-        if let Some(Some(known)) = self.faces.get(&name.text) {
+    pub fn interface(&mut self, name: &Name) -> Option<Rc<ClassInterface>> {
+        if let Some(Some(known)) = self.interfaces.get(&name.text) {
             return Some(known.clone());
         }
         if let Some(rivals) = self.ws.rivals(&name.text) {
             self.diags.push(rivals.label(name.span, "which of them?"));
             return None;
         }
-        let face = match self.ws.find(&name.text) {
+        let interface = match self.ws.find(&name.text) {
             None => {
                 self.unknown_class(name);
                 None
             }
-            Some(ClassFile::Cal(_)) => match self.faces.contains_key(&name.text) {
+            Some(ClassFile::Cal(_)) => match self.interfaces.contains_key(&name.text) {
                 true => None,
-                false => self.actor_face(&name.text),
+                false => self.actor_interface(&name.text),
             },
-            Some(ClassFile::Xdf(path)) => self.file(&path).map(|xdf| network_face(name, path, xdf)),
+            Some(ClassFile::Xdf(path)) => self
+                .file(&path)
+                .map(|xdf| network_interface(name, path, xdf)),
         };
-        let face = face.map(Rc::new);
-        self.faces.insert(name.text.clone(), face.clone());
-        face
+        let interface = interface.map(Rc::new);
+        self.interfaces.insert(name.text.clone(), interface.clone());
+        interface
     }
 
-    fn actor_face(&mut self, class: &str) -> Option<Face> {
+    fn actor_interface(&mut self, class: &str) -> Option<ClassInterface> {
         let interface = self.ws.interface(class, self.diags)?;
         let ports = |list: &[crate::workspace::PortDecl]| {
             let list = list.iter().map(|p| (p.name.clone(), p.span));
-            Table::new(list.collect(), |p| &p.0)
+            NameTable::new(list.collect(), |p| &p.0)
         };
         let params = interface.params.iter();
         let params = params.map(|p| (p.name.clone(), p.has_default, p.span));
-        Some(Face {
+        Some(ClassInterface {
             class: class.to_string(),
             span: interface.span,
             network: None,
             inputs: ports(&interface.inputs),
             outputs: ports(&interface.outputs),
-            params: Table::new(params.collect(), |p| &p.0),
+            params: NameTable::new(params.collect(), |p| &p.0),
             broken: interface.broken,
         })
     }
@@ -147,26 +149,26 @@ impl<'a> Loader<'a> {
         {
             self.names(size, &known);
         }
-        let mut faces: HashMap<&str, Option<Rc<Face>>> = HashMap::new();
+        let mut interfaces: HashMap<&str, Option<Rc<ClassInterface>>> = HashMap::new();
         for instance in &xdf.instances {
-            let face = self.face(&instance.class);
-            if let Some(face) = &face {
-                self.parameters(instance, face);
+            let interface = self.interface(&instance.class);
+            if let Some(interface) = &interface {
+                self.parameters(instance, interface);
             }
             for (_, value) in &instance.params {
                 self.names(value, &known);
             }
             let id = instance.id.text.as_str();
             // Which of two with one name is meant is not known; that has been reported.
-            let face = match faces.contains_key(id) {
+            let interface = match interfaces.contains_key(id) {
                 true => None,
-                false => face,
+                false => interface,
             };
-            faces.insert(id, face);
+            interfaces.insert(id, interface);
         }
-        self.connections(xdf, &faces);
+        self.connections(xdf, &interfaces);
         if let Some(index) = &mut self.ws.index {
-            note::network(index, xdf, &faces);
+            note::network(index, xdf, &interfaces);
         }
     }
 
@@ -205,17 +207,17 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn parameters(&mut self, instance: &Instance, face: &Face) {
-        if face.broken {
+    fn parameters(&mut self, instance: &Instance, interface: &ClassInterface) {
+        if interface.broken {
             return;
         }
         let mut given: HashSet<&str> = HashSet::new();
         for (name, _) in &instance.params {
-            if !face.params.contains(&name.text) {
-                let help = closest(&name.text, face.params.iter().map(|p| p.0.as_str()));
+            if !interface.params.contains(&name.text) {
+                let help = closest(&name.text, interface.params.iter().map(|p| p.0.as_str()));
                 let diag = Diagnostic::warning(
                     "unknown-parameter",
-                    format!("{} has no parameter `{}`", face.class, name.text),
+                    format!("{} has no parameter `{}`", interface.class, name.text),
                 )
                 .label(name.span, "this is left out");
                 self.diags.push(match help {
@@ -232,9 +234,9 @@ impl<'a> Loader<'a> {
                 );
             }
         }
-        for (name, optional, place) in face.params.iter() {
+        for (name, optional, place) in interface.params.iter() {
             if !optional && !given.contains(name.as_str()) {
-                let then = match face.network {
+                let then = match interface.network {
                     Some(_) => "",
                     None => ": it is 0",
                 };
@@ -243,7 +245,7 @@ impl<'a> Loader<'a> {
                         "missing-parameter",
                         format!(
                             "the instance {} gives no value to the parameter `{name}` of {}{then}",
-                            instance.id.text, face.class
+                            instance.id.text, interface.class
                         ),
                     )
                     .label(instance.id.span, "")
@@ -260,7 +262,7 @@ impl<'a> Loader<'a> {
     fn end(
         &mut self,
         xdf: &Xdf,
-        faces: &HashMap<&str, Option<Rc<Face>>>,
+        interfaces: &HashMap<&str, Option<Rc<ClassInterface>>>,
         end: &End,
         source: bool,
     ) -> bool {
@@ -280,9 +282,9 @@ impl<'a> Loader<'a> {
             );
             return false;
         };
-        match faces.get(instance.text.as_str()) {
+        match interfaces.get(instance.text.as_str()) {
             None => {
-                let help = closest(&instance.text, faces.keys().copied());
+                let help = closest(&instance.text, interfaces.keys().copied());
                 self.error(
                     "unknown-instance",
                     instance.span,
@@ -293,11 +295,11 @@ impl<'a> Loader<'a> {
             }
             // Its class has been reported.
             Some(None) => false,
-            Some(Some(face)) if face.broken => true,
-            Some(Some(face)) => {
+            Some(Some(interface)) if interface.broken => true,
+            Some(Some(interface)) => {
                 let (ports, others, kind, other) = match source {
-                    true => (&face.outputs, &face.inputs, "output", "input"),
-                    false => (&face.inputs, &face.outputs, "input", "output"),
+                    true => (&interface.outputs, &interface.inputs, "output", "input"),
+                    false => (&interface.inputs, &interface.outputs, "input", "output"),
                 };
                 if ports.contains(&end.port.text) {
                     return true;
@@ -309,7 +311,7 @@ impl<'a> Loader<'a> {
                 self.error(
                     "unknown-port",
                     end.port.span,
-                    format!("{} has no {kind} port {}", face.class, end.port.text),
+                    format!("{} has no {kind} port {}", interface.class, end.port.text),
                     help,
                 );
                 false
@@ -317,7 +319,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn connections(&mut self, xdf: &Xdf, faces: &HashMap<&str, Option<Rc<Face>>>) {
+    fn connections(&mut self, xdf: &Xdf, interfaces: &HashMap<&str, Option<Rc<ClassInterface>>>) {
         type Key<'k> = (Option<&'k str>, &'k str);
         fn key(end: &End) -> Key<'_> {
             (
@@ -329,8 +331,8 @@ impl<'a> Loader<'a> {
         let mut read: HashSet<Key> = HashSet::new();
         let mut wrong = false;
         for connection in &xdf.connections {
-            let from = self.end(xdf, faces, &connection.from, true);
-            let to = self.end(xdf, faces, &connection.to, false);
+            let from = self.end(xdf, interfaces, &connection.from, true);
+            let to = self.end(xdf, interfaces, &connection.to, false);
             if from {
                 read.insert(key(&connection.from));
             }
@@ -355,12 +357,16 @@ impl<'a> Loader<'a> {
             return;
         }
         for instance in &xdf.instances {
-            let face = faces.get(instance.id.text.as_str());
-            let Some(face) = face.into_iter().flatten().find(|face| !face.broken) else {
+            let interface = interfaces.get(instance.id.text.as_str());
+            let Some(interface) = interface
+                .into_iter()
+                .flatten()
+                .find(|interface| !interface.broken)
+            else {
                 continue;
             };
             let id = instance.id.text.as_str();
-            for (port, _) in face.inputs.iter() {
+            for (port, _) in interface.inputs.iter() {
                 if !written.contains_key(&(Some(id), port.as_str())) {
                     self.warn(
                         "unconnected-input",
@@ -369,7 +375,7 @@ impl<'a> Loader<'a> {
                     );
                 }
             }
-            for (port, _) in face.outputs.iter() {
+            for (port, _) in interface.outputs.iter() {
                 if !read.contains(&(Some(id), port.as_str())) {
                     self.warn(
                         "unconnected-output",
@@ -405,19 +411,19 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn network_face(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> Face {
+fn network_interface(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> ClassInterface {
     let ports = |list: &[Port]| {
         let list = list.iter().map(|p| (p.name.text.clone(), p.name.span));
-        Table::new(list.collect(), |p| &p.0)
+        NameTable::new(list.collect(), |p| &p.0)
     };
     let params = xdf.params.iter();
     let params = params.map(|p| (p.name.text.clone(), p.value.is_some(), p.name.span));
-    Face {
+    ClassInterface {
         class: name.text.clone(),
         span: xdf.name.span,
         inputs: ports(&xdf.inputs),
         outputs: ports(&xdf.outputs),
-        params: Table::new(params.collect(), |p| &p.0),
+        params: NameTable::new(params.collect(), |p| &p.0),
         broken: false,
         network: Some((path, xdf)),
     }

@@ -297,8 +297,8 @@ pub fn compile(
         Ok(mut made) => {
             let mut diags = Diagnostics::new();
             diags.extend(std::mem::take(&mut made.warnings));
-            let undeclared = std::mem::take(&mut made.undeclared).into_iter();
-            diags.extend(undeclared.map(|one| call_of(&mut loaded.sources, &one)));
+            let implicit_decls = std::mem::take(&mut made.implicit_decls).into_iter();
+            diags.extend(implicit_decls.map(|one| call_of(&mut loaded.sources, &one)));
             loaded.shown += &output::diagnostics(&loaded.sources, &diags);
             let found = output::list(&loaded.sources, &diags);
             loaded.diagnostics.extend(found);
@@ -308,7 +308,7 @@ pub fn compile(
 }
 
 /// A warning of a call in a native file, of a function that nothing declares.
-fn call_of(sources: &mut Sources, one: &compile::Undeclared) -> Diagnostic {
+fn call_of(sources: &mut Sources, one: &compile::ImplicitDecl) -> Diagnostic {
     let name = &one.name;
     let shown = Sources::display_path(&one.path);
     let file = sources.find(&shown).or_else(|| {
