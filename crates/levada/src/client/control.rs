@@ -2,7 +2,7 @@
 //! Commands that control a loaded application: pause, resume, move an actor, unload.
 
 use super::format::done;
-use super::{Done, client, client_of_waiting, given_within, one, say};
+use super::{CommandResult, application_path, client, client_for_wait, request, timeout_query};
 use crate::cli::{AtArgs, MoveArgs, OneArgs, UnloadArgs};
 use crate::common::output::grouped;
 use levada_host::client::Method;
@@ -13,7 +13,7 @@ fn within(at: &AtArgs) -> String {
     format!("?within={}", at.within.unwrap_or(WITHIN))
 }
 
-pub fn unload(args: &UnloadArgs) -> Done {
+pub fn unload(args: &UnloadArgs) -> CommandResult {
     let Some(name) = &args.name else {
         return unload_ended(&args.at);
     };
@@ -21,10 +21,10 @@ pub fn unload(args: &UnloadArgs) -> Done {
         true => within(&args.at) + "&now=true",
         false => within(&args.at),
     };
-    let address = one(name, &how);
-    say(
+    let address = application_path(name, &how);
+    request(
         &args.at,
-        client_of_waiting(&args.at)?,
+        client_for_wait(&args.at)?,
         Method::DELETE,
         &address,
         &Value::Null,
@@ -32,12 +32,12 @@ pub fn unload(args: &UnloadArgs) -> Done {
     )
 }
 
-fn unload_ended(at: &AtArgs) -> Done {
+fn unload_ended(at: &AtArgs) -> CommandResult {
     let words = |all: &Vec<Unloaded>| match all.is_empty() {
         true => "no application has ended".to_string(),
         false => all.iter().map(unloaded).collect::<Vec<_>>().join("\n"),
     };
-    say(
+    request(
         at,
         client(at)?,
         Method::DELETE,
@@ -62,41 +62,41 @@ fn unloaded(u: &Unloaded) -> String {
     )
 }
 
-pub fn pause(args: &OneArgs) -> Done {
+pub fn pause(args: &OneArgs) -> CommandResult {
     let words = |a: &Application| format!("paused {}", a.name);
-    say(
+    request(
         &args.at,
-        client_of_waiting(&args.at)?,
+        client_for_wait(&args.at)?,
         Method::POST,
-        &one(&args.name, &format!("/pause{}", within(&args.at))),
+        &application_path(&args.name, &format!("/pause{}", within(&args.at))),
         &Value::Null,
         words,
     )
 }
 
-pub fn resume(args: &OneArgs) -> Done {
+pub fn resume(args: &OneArgs) -> CommandResult {
     let words = |a: &Application| format!("resumed {}", a.name);
-    say(
+    request(
         &args.at,
-        client_of_waiting(&args.at)?,
+        client_for_wait(&args.at)?,
         Method::POST,
-        &one(&args.name, &format!("/resume{}", within(&args.at))),
+        &application_path(&args.name, &format!("/resume{}", within(&args.at))),
         &Value::Null,
         words,
     )
 }
 
-pub fn move_actor(args: &MoveArgs) -> Done {
+pub fn move_actor(args: &MoveArgs) -> CommandResult {
     let request = MoveRequest {
         actor: args.actor.clone(),
         worker: args.worker,
         free: args.free,
     };
-    say(
+    request(
         &args.at,
-        client_of_waiting(&args.at)?,
+        client_for_wait(&args.at)?,
         Method::POST,
-        &one(&args.name, &format!("/move{}", given_within(&args.at))),
+        &application_path(&args.name, &format!("/move{}", timeout_query(&args.at))),
         &json!(request),
         |a: &Application| {
             let of = format!("{} of {}", args.actor, a.name);

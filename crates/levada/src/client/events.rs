@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada events`: prints the events of a host, one per line.
 
-use super::{Done, client};
+use super::{CommandResult, client};
 use crate::cli::EventsArgs;
 use crate::common::output::{self, plural};
 use serde_json::Value;
 use std::process::ExitCode;
 
-pub fn events(args: &EventsArgs) -> Done {
+pub fn events(args: &EventsArgs) -> CommandResult {
     let since = args.since.map(|n| format!("&since={n}"));
     let address = format!(
         "/events?follow={}{}",

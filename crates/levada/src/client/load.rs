@@ -3,20 +3,20 @@
 
 use super::format::{as_text, loaded_all};
 use super::manifest::load_manifest;
-use super::{Done, client_of_load, compiled, one};
+use super::{CommandResult, application_path, client_for_load, request_load};
 use crate::cli::{LoadArgs, ReplaceArgs};
 use crate::common::output::{self, Failure};
 use levada_host::protocol::{COMPILES_WITHIN, Details, LoadRequest, ReplaceRequest, WITHIN};
 use serde_json::json;
 use std::path::PathBuf;
 
-pub fn load(args: &LoadArgs) -> Done {
+pub fn load(args: &LoadArgs) -> CommandResult {
     if args.network.network.ends_with(".toml") {
         return load_manifest(args);
     }
     let request = request(args)?;
-    let client = client_of_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
-    compiled(&args.at, client, "/applications", &json!(request), loaded)
+    let client = client_for_load(&args.at, request.within.unwrap_or(COMPILES_WITHIN))?;
+    request_load(&args.at, client, "/applications", &json!(request), loaded)
 }
 
 /// What the host is asked to load.
@@ -55,7 +55,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     })
 }
 
-pub fn replace(args: &ReplaceArgs) -> Done {
+pub fn replace(args: &ReplaceArgs) -> CommandResult {
     if args.load.name.is_some() || args.load.paused {
         return output::failure_with(
             "a new version has the name of the old one, and runs",
@@ -78,10 +78,10 @@ pub fn replace(args: &ReplaceArgs) -> Done {
         load,
         within: Some(drains),
     };
-    let address = one(&args.old, "/replace");
-    compiled(
+    let address = application_path(&args.old, "/replace");
+    request_load(
         &args.load.at,
-        client_of_load(&args.load.at, COMPILES_WITHIN + drains)?,
+        client_for_load(&args.load.at, COMPILES_WITHIN + drains)?,
         &address,
         &json!(request),
         |made: &Details| {

@@ -2,7 +2,7 @@
 //! `levada load FILE.toml`: loads the applications of a manifest, all or none.
 
 use super::format::{as_text, loaded_all};
-use super::{Done, client_of_load, compiled};
+use super::{CommandResult, client_for_load, request_load};
 use crate::cli::LoadArgs;
 use crate::common::output::{self, Failure};
 use levada_host::http::body::LARGEST_REQUEST;
@@ -41,7 +41,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
 }
 
 /// Loads all or none. Paths in it are relative to where it lies.
-pub(super) fn load_manifest(args: &LoadArgs) -> Done {
+pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
     if let Some(option) = beside_manifest(args) {
         return output::failure_with(
             format!("--{option}: a manifest says itself how its applications are loaded"),
@@ -95,9 +95,9 @@ pub(super) fn load_manifest(args: &LoadArgs) -> Done {
     let all = each
         .map(|one| one.within.unwrap_or(COMPILES_WITHIN))
         .sum::<f64>();
-    compiled(
+    request_load(
         &args.at,
-        client_of_load(&args.at, all.clamp(0.0, 1e9))?,
+        client_for_load(&args.at, all.clamp(0.0, 1e9))?,
         "/manifest",
         &request,
         |all: &Vec<Details>| loaded_all(all),

@@ -2,7 +2,7 @@
 //! `levada map` of a host: the placement of actors as a table, and as a file that `levada load` accepts.
 
 use super::format::{core, share};
-use super::{Done, client, say};
+use super::{CommandResult, client, request};
 use crate::cli::AtArgs;
 use crate::common::artifact::{self, Kind};
 use crate::common::output::{Failure, plural, table};
@@ -50,14 +50,14 @@ fn placement(all: &[Worker]) -> String {
     placement_text(&mix, &workers)
 }
 
-pub fn map(at: &AtArgs, write: Option<&Path>) -> Done {
+pub fn map(at: &AtArgs, write: Option<&Path>) -> CommandResult {
     if let Some(file) = write {
         let all = client(at)?.text(Method::GET, "/map", &Value::Null)?;
         let all: Vec<Worker> = serde_json::from_str(&all)
             .map_err(|e| Failure::new(format!("the host says what is not understood: {e}")))?;
         artifact::write(file, placement(&all).as_bytes(), Kind::Toml)?;
     }
-    say(
+    request(
         at,
         client(at)?,
         Method::GET,

@@ -20,7 +20,7 @@ pub use show::{list, show, why};
 pub use stats::stats;
 
 use crate::cli::AtArgs;
-use crate::common::load_progress::Waiting;
+use crate::common::load_progress::LoadProgress;
 use crate::common::output::{self, Failure};
 use levada_host::Kind;
 use levada_host::client::{Client, Method, encoded};
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-type Done = Result<ExitCode, Failure>;
+type CommandResult = Result<ExitCode, Failure>;
 
 impl From<Failed> for Failure {
     /// What was found in the sources is shown where it was found, before the rest is told.
@@ -49,25 +49,25 @@ impl From<Failed> for Failure {
 
 /// So long a host takes to say that something has taken too long, at most; and where something is loaded or replaced, of which
 /// something may have to end first.
-const GRACE: f64 = 5.0;
-const ENDS: f64 = 15.0;
+const REPLY_GRACE_S: f64 = 5.0;
+const LOAD_GRACE_S: f64 = 15.0;
 
 /// A client of what the host answers at once.
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
-    client_within(at, at.within.unwrap_or(WITHIN))
+    client_with_timeout(at, at.within.unwrap_or(WITHIN))
 }
 
 /// Of what the host waits for itself, as long as it is told, and says then whom it has waited for.
-fn client_of_waiting(at: &AtArgs) -> Result<Client, Failure> {
-    client_within(at, at.within.unwrap_or(WITHIN) + GRACE)
+fn client_for_wait(at: &AtArgs) -> Result<Client, Failure> {
+    client_with_timeout(at, at.within.unwrap_or(WITHIN) + REPLY_GRACE_S)
 }
 
 /// Of what is loaded first, which may last so many seconds by itself.
-fn client_of_load(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
-    client_within(at, seconds + ENDS)
+fn client_for_load(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+    client_with_timeout(at, seconds + LOAD_GRACE_S)
 }
 
-fn client_within(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
+fn client_with_timeout(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
     let client = match &at.socket {
         Some(path) => Client::new(path),
         None => Client::new(&socket::usual_path()?),
@@ -83,8 +83,8 @@ fn say<T: Serialize + DeserializeOwned>(
     address: &str,
     body: &Value,
     words: impl FnOnce(&T) -> String,
-) -> Done {
-    told(at, &client.text(method, address, body)?, words)
+) -> CommandResult {
+    print_reply(at, &client.text(method, address, body)?, words)
 }
 
 /// Asks for what the host compiles first, and says so where that takes long.
@@ -94,18 +94,18 @@ fn compiled<T: Serialize + DeserializeOwned>(
     address: &str,
     body: &Value,
     words: impl FnOnce(&T) -> String,
-) -> Done {
-    let waiting = Waiting::for_a_load(&client);
+) -> CommandResult {
+    let progress = LoadProgress::start(&client);
     let text = client.text(Method::POST, address, body);
-    drop(waiting);
-    told(at, &text?, words)
+    drop(progress);
+    print_reply(at, &text?, words)
 }
 
 fn told<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     text: &str,
     words: impl FnOnce(&T) -> String,
-) -> Done {
+) -> CommandResult {
     if at.json {
         output::line(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
@@ -119,12 +119,12 @@ fn told<T: Serialize + DeserializeOwned>(
 }
 
 /// What stands behind an address whose host knows best how long it waits, if nothing is said.
-fn given_within(at: &AtArgs) -> String {
+fn timeout_query(at: &AtArgs) -> String {
     let within = at.within.map(|within| format!("?within={within}"));
     within.unwrap_or_default()
 }
 
 /// The address of one application, and what stands behind its name.
-pub fn one(name: &str, rest: &str) -> String {
+pub fn application_path(name: &str, rest: &str) -> String {
     format!("/applications/{}{rest}", encoded(name))
 }

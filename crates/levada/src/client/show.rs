@@ -2,7 +2,7 @@
 //! `levada list`, `show` and `why`: all applications, one in detail, and what each of its actors waits for.
 
 use super::format::{applications, left_out, silent};
-use super::{Done, client, client_of_waiting, given_within, one, say};
+use super::{CommandResult, application_path, client, client_for_wait, request, timeout_query};
 use crate::cli::{AllArgs, OneArgs};
 use crate::common::output::{grouped, plural, table};
 use levada_host::State;
@@ -10,13 +10,13 @@ use levada_host::client::Method;
 use levada_host::protocol::{Application, Details, HostInfo, Why};
 use serde_json::Value;
 
-pub fn list(args: &AllArgs) -> Done {
+pub fn list(args: &AllArgs) -> CommandResult {
     // Before: who is loaded again meanwhile is told as loaded.
     let left = match args.at.json {
         true => Vec::new(),
         false => client(&args.at)?.get::<HostInfo>("/host")?.left,
     };
-    say(
+    request(
         &args.at,
         client(&args.at)?,
         Method::GET,
@@ -33,7 +33,7 @@ pub fn list(args: &AllArgs) -> Done {
 }
 
 /// So many are named.
-const NAMED: usize = 8;
+const NAMES_SHOWN_MAX: usize = 8;
 
 /// What the last host had loaded, and this one, which restores nothing, has left alone.
 fn not_restored(all: &[Application], left: &[String]) -> String {
@@ -42,7 +42,7 @@ fn not_restored(all: &[Application], left: &[String]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let more = match names.len().saturating_sub(NAMED) {
+    let more = match names.len().saturating_sub(NAMES_SHOWN_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -50,27 +50,27 @@ fn not_restored(all: &[Application], left: &[String]) -> String {
         "\n  {} of the last host not loaded again: {}{more} (levada resume NAME loads it, levada unload NAME \
          forgets it)\n",
         plural(names.len(), "application"),
-        names[..names.len().min(NAMED)].join(", "),
+        names[..names.len().min(NAMES_SHOWN_MAX)].join(", "),
     )
 }
 
-pub fn why(args: &OneArgs) -> Done {
-    say(
+pub fn why(args: &OneArgs) -> CommandResult {
+    request(
         &args.at,
-        client_of_waiting(&args.at)?,
+        client_for_wait(&args.at)?,
         Method::GET,
-        &one(&args.name, &format!("/why{}", given_within(&args.at))),
+        &application_path(&args.name, &format!("/why{}", timeout_query(&args.at))),
         &Value::Null,
         |why: &Why| why.text.clone(),
     )
 }
 
-pub fn show(args: &OneArgs) -> Done {
-    say(
+pub fn show(args: &OneArgs) -> CommandResult {
+    request(
         &args.at,
         client(&args.at)?,
         Method::GET,
-        &one(&args.name, ""),
+        &application_path(&args.name, ""),
         &Value::Null,
         |d: &Details| {
             let mut out = applications(std::slice::from_ref(&d.application));

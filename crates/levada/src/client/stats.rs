@@ -2,15 +2,15 @@
 //! `levada stats`: the work of each worker since the host began, and the cost of its leases.
 
 use super::format::{applications, core, realtime, share};
-use super::{Done, client, say};
+use super::{CommandResult, client, request};
 use crate::cli::AtArgs;
 use crate::common::output::{grouped, plural, table};
 use levada_host::client::Method;
 use levada_host::protocol::{Stats, Worker};
 use serde_json::Value;
 
-pub fn stats(at: &AtArgs) -> Done {
-    say(
+pub fn stats(at: &AtArgs) -> CommandResult {
+    request(
         at,
         client(at)?,
         Method::GET,

@@ -136,7 +136,7 @@ fn program(
     output: &Path,
 ) -> Result<(), Failure> {
     let cannot = |e| Failure::new(format!("cannot make {}: {e}", output.display()));
-    let scratch = artifact::Work::beside(&output::followed(output)).map_err(cannot)?;
+    let scratch = artifact::ScratchFolder::next_to(&output::followed(output)).map_err(cannot)?;
     let (work, partial) = (&scratch.0, scratch.0.join("program"));
     let made = (|| {
         headers::write(&work.join("include"))?;

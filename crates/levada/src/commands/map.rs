@@ -6,7 +6,7 @@ use crate::cli::{MapArgs, SimulateArgs};
 use crate::client;
 use crate::common::artifact::{self, Kind};
 use crate::common::output::{self, Failure, failure_with, table};
-use crate::record::text_of;
+use crate::record::read_text;
 use levada_map::io::{Description, placement_text, read_description, read_placement};
 use levada_map::{
     App, Placement, Problem, Scheduling, Simulated, Strategy, load_to_lower_bound, map,
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// So many applications are listed one by one.
-const LISTED: usize = 24;
+const APPLICATIONS_LISTED_MAX: usize = 24;
 
 struct Mapped {
     name: &'static str,
@@ -37,13 +37,13 @@ pub fn map_of(args: &MapArgs) -> Result<ExitCode, Failure> {
 }
 
 fn simulated(file: &Path, args: &SimulateArgs, json: bool) -> Result<ExitCode, Failure> {
-    let text = text_of("--simulate", file)?;
+    let text = read_text("--simulate", file)?;
     let mut read = read_description(&text)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))?;
     if let Some(file) = &args.placement {
         let wrong =
             |p: Problem| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help);
-        let named = read_placement(&text_of("--placement", file)?).map_err(wrong)?;
+        let named = read_placement(&read_text("--placement", file)?).map_err(wrong)?;
         let pinned = read.mix.pin(&named, read.machine.workers());
         pinned.map_err(wrong)?;
     }
@@ -147,7 +147,7 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
     let mut head = vec!["application", "unit", "promised", "recorded"];
     head.extend(mapped.iter().map(|m| m.name));
     let mut rows = Vec::new();
-    for (i, app) in mix.apps.iter().enumerate().take(LISTED) {
+    for (i, app) in mix.apps.iter().enumerate().take(APPLICATIONS_LISTED_MAX) {
         let shown = |x: Option<f64>| x.map_or("-".to_string(), |x| format!("{x:.2}"));
         let mut row = vec![
             app.name.clone(),
@@ -167,10 +167,10 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
         rows.push(row);
     }
     out += &table(&head, &rows);
-    if mix.apps.len() > LISTED {
+    if mix.apps.len() > APPLICATIONS_LISTED_MAX {
         out += &format!(
             "  ... and {} more; --json lists all\n",
-            mix.apps.len() - LISTED
+            mix.apps.len() - APPLICATIONS_LISTED_MAX
         );
     }
     out

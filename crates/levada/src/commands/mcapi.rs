@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// How long `list` looks.
-const MOMENT: Duration = Duration::from_millis(200);
+const SAMPLE_TIME: Duration = Duration::from_millis(200);
 
 pub fn mcapi(command: &McapiCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -31,14 +31,14 @@ struct Seen {
 }
 
 /// All that were asked for, at one moment.
-struct Look {
+struct Snapshot {
     at: Instant,
     domains: Vec<Seen>,
 }
 
-impl Look {
+impl Snapshot {
     /// What is gone by the time we look is not there.
-    fn now(wanted: &[u32]) -> Result<Look, Failure> {
+    fn now(wanted: &[u32]) -> Result<Snapshot, Failure> {
         let numbers = match mcapi::domains() {
             Ok(numbers) => numbers,
             Err(e) => {
@@ -62,7 +62,7 @@ impl Look {
             })
             .filter(|s| !matches!(&s.domain, Err(e) if e.status == Status::UNKNOWN))
             .collect();
-        Ok(Look { at, domains })
+        Ok(Snapshot { at, domains })
     }
 
     fn is_busy(&self) -> bool {
@@ -77,7 +77,7 @@ impl Look {
     }
 
     /// The same endpoint earlier, and how many seconds ago.
-    fn earlier(&self, before: &Look, number: u32, handle: u32) -> Option<(Endpoint, f64)> {
+    fn earlier(&self, before: &Snapshot, number: u32, handle: u32) -> Option<(Endpoint, f64)> {
         let seconds = (self.at - before.at).as_secs_f64();
         let seen = before.domains.iter().find(|s| s.number == number)?;
         let domain = seen.domain.as_ref().ok()?;
@@ -86,7 +86,7 @@ impl Look {
     }
 
     /// Receptions and bytes per second.
-    fn rates(&self, before: &Look, number: u32, endpoint: &Endpoint) -> (f64, f64) {
+    fn rates(&self, before: &Snapshot, number: u32, endpoint: &Endpoint) -> (f64, f64) {
         match self.earlier(before, number, endpoint.handle) {
             Some((old, seconds)) => (
                 endpoint.received.saturating_sub(old.received) as f64 / seconds,
@@ -99,7 +99,7 @@ impl Look {
 
 /// A node that was there at an earlier look. What the dead leave is taken away by those who meet it, often
 /// between two looks.
-struct Left {
+struct Departed {
     at: Instant,
     domain: u32,
     node: u32,
@@ -110,18 +110,18 @@ struct Left {
 
 /// Those who have left within the last ten seconds.
 #[derive(Default)]
-struct Leavers(Vec<Left>);
+struct DepartedList(Vec<Departed>);
 
-impl Leavers {
-    const SHOWN: Duration = Duration::from_secs(10);
+impl DepartedList {
+    const DEPARTED_SHOWN: Duration = Duration::from_secs(10);
 
-    fn note(&mut self, before: &Look, now: &Look) {
+    fn note(&mut self, before: &Snapshot, now: &Snapshot) {
         for (number, nodes) in before.nodes() {
             for n in nodes {
                 let mut still = now.nodes().filter(|(d, _)| *d == number);
                 let same = |m: &mcapi::Node| (m.id, m.process) == (n.id, n.process);
                 if !still.any(|(_, nodes)| nodes.iter().any(same)) {
-                    self.0.push(Left {
+                    self.0.push(Departed {
                         at: now.at,
                         domain: number,
                         node: n.id,
@@ -131,11 +131,11 @@ impl Leavers {
                 }
             }
         }
-        self.0.retain(|l| now.at - l.at < Self::SHOWN);
+        self.0.retain(|l| now.at - l.at < Self::DEPARTED_SHOWN);
     }
 
     fn text(&self) -> String {
-        let line = |l: &Left| {
+        let line = |l: &Departed| {
             let (domain, node, process) = (l.domain, l.node, l.process);
             let what = format!("node {node} of domain {domain} has left: process {process}");
             match l.ended {
@@ -151,13 +151,13 @@ impl Leavers {
     }
 
     fn json(&self) -> Value {
-        let one = |l: &Left| json!({"domain": l.domain, "node": l.node, "process": l.process, "ended": l.ended});
+        let one = |l: &Departed| json!({"domain": l.domain, "node": l.node, "process": l.process, "ended": l.ended});
         self.0.iter().map(one).collect()
     }
 }
 
 /// Those that were asked for by number must be there.
-fn all_there(wanted: &[u32], look: &Look) -> Result<(), Failure> {
+fn all_there(wanted: &[u32], look: &Snapshot) -> Result<(), Failure> {
     let missing = |n: &&u32| !look.domains.iter().any(|s| s.number == **n);
     match wanted.iter().find(missing) {
         None => Ok(()),
@@ -169,12 +169,12 @@ fn all_there(wanted: &[u32], look: &Look) -> Result<(), Failure> {
 }
 
 fn list(args: &LookArgs) -> Result<ExitCode, Failure> {
-    let before = Look::now(&args.domains)?;
+    let before = Snapshot::now(&args.domains)?;
     all_there(&args.domains, &before)?;
     if before.is_busy() {
-        std::thread::sleep(MOMENT);
+        std::thread::sleep(SAMPLE_TIME);
     }
-    let now = Look::now(&args.domains)?;
+    let now = Snapshot::now(&args.domains)?;
     match args.json {
         true => output::line(&to_json(&before, &now).to_string())?,
         false => output::raw_line(to_text(&before, &now).trim_end())?,
@@ -183,18 +183,18 @@ fn list(args: &LookArgs) -> Result<ExitCode, Failure> {
 }
 
 fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
-    let mut before = Look::now(&args.look.domains)?;
+    let mut before = Snapshot::now(&args.look.domains)?;
     let terminal = std::io::stdout().is_terminal() && !args.look.json;
     if terminal {
         output::raw(b"\x1b[2J")?;
     }
     // What is there is shown at once; its rates come with the next look.
     let mut pause = Duration::ZERO;
-    let mut leavers = Leavers::default();
+    let mut leavers = DepartedList::default();
     loop {
         std::thread::sleep(pause);
         pause = Duration::from_secs_f64(args.every);
-        let now = Look::now(&args.look.domains)?;
+        let now = Snapshot::now(&args.look.domains)?;
         leavers.note(&before, &now);
         if args.look.json {
             let mut said = to_json(&before, &now);
@@ -307,7 +307,7 @@ fn table(head: &[&str], rows: &[(bool, Vec<String>)]) -> String {
     out
 }
 
-fn to_text(before: &Look, now: &Look) -> String {
+fn to_text(before: &Snapshot, now: &Snapshot) -> String {
     if now.domains.is_empty() {
         return "no domains\n".to_string();
     }
@@ -331,7 +331,7 @@ fn problem(e: &Error) -> String {
     }
 }
 
-fn domain_text(before: &Look, now: &Look, domain: &Domain) -> String {
+fn domain_text(before: &Snapshot, now: &Snapshot, domain: &Domain) -> String {
     let mut out = format!("domain {}: ", domain.number);
     out += &match domain.processes {
         1 => "1 process".to_string(),
@@ -387,7 +387,7 @@ fn domain_text(before: &Look, now: &Look, domain: &Domain) -> String {
     out
 }
 
-fn to_json(before: &Look, now: &Look) -> Value {
+fn to_json(before: &Snapshot, now: &Snapshot) -> Value {
     let domains: Vec<Value> = now
         .domains
         .iter()
@@ -399,7 +399,7 @@ fn to_json(before: &Look, now: &Look) -> Value {
     json!({ "domains": domains })
 }
 
-fn domain_json(before: &Look, now: &Look, domain: &Domain) -> Value {
+fn domain_json(before: &Snapshot, now: &Snapshot, domain: &Domain) -> Value {
     let node = |n: &mcapi::Node| json!({"node": n.id, "process": n.process, "alive": n.alive});
     let endpoint = |e: &Endpoint| {
         let (rate, bytes) = now.rates(before, domain.number, e);
@@ -547,7 +547,7 @@ mod tests {
         }
     }
 
-    fn look(at: Instant, endpoint: Endpoint) -> Look {
+    fn look(at: Instant, endpoint: Endpoint) -> Snapshot {
         let domain = Domain {
             number: 7,
             transport: "shm",
@@ -560,7 +560,7 @@ mod tests {
             number: 7,
             domain: Ok(domain),
         };
-        Look {
+        Snapshot {
             at,
             domains: vec![seen],
         }

@@ -25,7 +25,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
             );
         }
     }
-    if program::is_one(&args.network.network) {
+    if program::is_program(&args.network.network) {
         return program::prepare(args);
     }
     io_options::check(&args.given, Where::Host)?;
@@ -74,7 +74,7 @@ fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failur
     };
     if let (Some(seen), Some(entry)) = (fs_deps::taken(), entry) {
         answer.seen = seen;
-        entry.keep(&answer);
+        entry.store(&answer);
     }
     Ok(answer)
 }

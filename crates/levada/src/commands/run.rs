@@ -10,7 +10,7 @@ use crate::common::artifact::{self, Kind};
 use crate::common::core_time;
 use crate::common::io_options;
 use crate::common::io_options::Where;
-use crate::common::native_hang::Endless;
+use crate::common::native_hang::NativeHang;
 use crate::common::output::{self, Failure, failure, failure_with};
 use crate::common::program;
 use crate::common::progress::Progress;
@@ -20,7 +20,7 @@ use crate::common::run_summary::{Outcome, Summary, Written};
 use crate::common::runnable::Runnable;
 use crate::common::signals::Interrupt;
 use crate::record;
-use crate::record::sampler::Looks;
+use crate::record::sampler::Sampler;
 use levada_host::{Host, Hosted, Limits, Load};
 use levada_sys::{App, Counters, Network, Status};
 use std::io::IsTerminal;
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     check(args)?;
-    let made = match program::is_one(&args.network.network) {
+    let made = match program::is_program(&args.network.network) {
         true => program::open(args)?,
         false => compiled(args)?,
     };
@@ -62,15 +62,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     {
         return Err(e.into());
     }
-    let looks = args
+    let samples = args
         .record
         .as_ref()
-        .and_then(|_| Looks::begin(&hosted, host.runtime()));
+        .and_then(|_| Sampler::begin(&hosted, host.runtime()));
     let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
-    let endless = Endless::new(limit.map(|ms| Duration::from_millis(ms.into())));
+    let hang = NativeHang::new(limit.map(|ms| Duration::from_millis(ms.into())));
     // Signals are handled on it, too, and it says how far all is.
     host.runtime().serve();
-    let ended = until_end(app, progress.as_mut(), endless, &interrupt);
+    let ended = until_end(app, progress.as_mut(), hang, &interrupt);
     let elapsed = start.elapsed();
     drop(progress);
     let status = match ended {
@@ -112,7 +112,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             &host,
             &hosted,
             &made.network,
-            looks,
+            samples,
             &summary.counters,
             (start, elapsed),
         );
@@ -237,16 +237,16 @@ fn recorded(
     host: &Host,
     hosted: &Hosted,
     network: &Network,
-    looks: Option<Looks>,
+    samples: Option<Sampler>,
     counters: &Counters,
     times: (Instant, Duration),
 ) -> String {
-    let seen = looks.map(|looks| looks.end(counters));
+    let seen = samples.map(|samples| samples.end(counters));
     let course = record::course(network, counters, &seen.unwrap_or_default());
     let runtime = host.runtime();
     let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
-    let machine = record::as_it_was(host.machine(), &ran.collect::<Vec<_>>());
-    record::described(hosted, &machine, counters, course, times)
+    let machine = record::measured_machine(host.machine(), &ran.collect::<Vec<_>>());
+    record::description(hosted, &machine, counters, course, times)
 }
 
 /// What of `output` is there since then, or that nothing is.
@@ -305,7 +305,7 @@ fn all_printed() -> bool {
 fn until_end(
     app: &App,
     mut progress: Option<&mut Progress>,
-    mut endless: Endless,
+    mut hang: NativeHang,
     interrupt: &Interrupt,
 ) -> Result<Status, String> {
     let step = Duration::from_millis(if progress.is_some() { 50 } else { 250 });
@@ -317,7 +317,7 @@ fn until_end(
         if let Some(progress) = &mut progress {
             progress.tick(app);
         }
-        if let Some(why) = endless.look(app, interrupt.signal().is_some()) {
+        if let Some(why) = hang.check(app, interrupt.signal().is_some()) {
             return Err(why);
         }
     }

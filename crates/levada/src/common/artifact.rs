@@ -65,15 +65,15 @@ impl Kind {
 }
 
 /// What is there under a name.
-enum There {
+enum Existing {
     Nothing,
     /// A file that may be replaced.
-    Ours,
+    Replaceable,
     /// A device or a pipe.
     Special,
 }
 
-fn there(path: &Path, kind: Kind) -> Result<There, Failure> {
+fn existing(path: &Path, kind: Kind) -> Result<Existing, Failure> {
     let cannot = |e: io::Error| Failure::new(format!("cannot write {}: {e}", path.display()));
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
@@ -83,17 +83,17 @@ fn there(path: &Path, kind: Kind) -> Result<There, Failure> {
                 "name the file that is to be written",
             );
         }
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Existing::Nothing),
         Err(e) => return Err(cannot(e)),
     };
     if meta.is_dir() {
         return failure(format!("cannot write {}: it is a folder", path.display()));
     }
     if !meta.is_file() {
-        return Ok(There::Special);
+        return Ok(Existing::Special);
     }
     if meta.len() == 0 || kind.made(&fs::read(path).map_err(cannot)?) {
-        return Ok(There::Ours);
+        return Ok(Existing::Replaceable);
     }
     Err(not_ours(path))
 }
@@ -107,7 +107,7 @@ fn not_ours(path: &Path) -> Failure {
 pub fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
     match output::is_standard(path) {
         true => Ok(()),
-        false => there(path, kind).map(drop),
+        false => existing(path, kind).map(drop),
     }
 }
 
@@ -116,8 +116,8 @@ pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
     if output::is_standard(path) {
         return output::line(String::from_utf8_lossy(text).trim_end());
     }
-    let there = there(path, kind)?;
-    if matches!(there, There::Special) {
+    let there = existing(path, kind)?;
+    if matches!(there, Existing::Special) {
         return output::write_file(path, text);
     }
     let mut sealed = text.to_vec();
@@ -126,26 +126,26 @@ pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
     }
     let seal = kind.seal(&sealed);
     sealed.extend_from_slice(seal.as_bytes());
-    put(path, &there, |mut file, _| file.write_all(&sealed))
+    write_atomically(path, &there, |mut file, _| file.write_all(&sealed))
 }
 
 /// Copies an object that has its seal; its permissions come along.
 pub fn copy_object(from: &Path, to: &Path) -> Result<(), Failure> {
-    let there = there(to, Kind::Object)?;
-    put(to, &there, |_, partial| fs::copy(from, partial).map(drop))
+    let there = existing(to, Kind::Object)?;
+    write_atomically(to, &there, |_, partial| fs::copy(from, partial).map(drop))
 }
 
 /// Moves a file that was just made, on the same file system, to its name, with a seal.
 pub fn move_object(from: &Path, to: &Path) -> Result<(), Failure> {
-    let there = there(to, Kind::Object)?;
+    let there = existing(to, Kind::Object)?;
     let moved = compile::seal(from).and_then(|()| rename(from, &output::followed(to), &there));
-    moved.map_err(|e| cannot_put(to, &e))
+    moved.map_err(|e| cannot_write(to, &e))
 }
 
 /// Fills a file beside `path`, and gives it that name.
-fn put(
+fn write_atomically(
     path: &Path,
-    there: &There,
+    there: &Existing,
     fill: impl FnOnce(File, &Path) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let to = output::followed(path);
@@ -153,10 +153,10 @@ fn put(
         let done = fill(file, &partial).and_then(|()| rename(&partial, &to, there));
         done.inspect_err(|_| drop(fs::remove_file(&partial)))
     });
-    written.map_err(|e| cannot_put(path, &e))
+    written.map_err(|e| cannot_write(path, &e))
 }
 
-fn cannot_put(path: &Path, e: &io::Error) -> Failure {
+fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     match e.kind() {
         // It came since this was looked at.
         ErrorKind::AlreadyExists => not_ours(path),
@@ -164,8 +164,8 @@ fn cannot_put(path: &Path, e: &io::Error) -> Failure {
     }
 }
 
-fn rename(from: &Path, to: &Path, there: &There) -> io::Result<()> {
-    if matches!(there, There::Nothing) {
+fn rename(from: &Path, to: &Path, there: &Existing) -> io::Result<()> {
+    if matches!(there, Existing::Nothing) {
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
             // Not every file system can do that.
             Err(Errno::NOSYS | Errno::INVAL) => {}
@@ -176,23 +176,25 @@ fn rename(from: &Path, to: &Path, there: &There) -> io::Result<()> {
 }
 
 /// A folder that no other process has, beside `path`, for what leads to it; removed at the end.
-pub struct Work(pub PathBuf);
+pub struct ScratchFolder(pub PathBuf);
 
-impl Work {
-    pub fn beside(path: &Path) -> io::Result<Work> {
+impl ScratchFolder {
+    pub fn next_to(path: &Path) -> io::Result<ScratchFolder> {
         let mut n = 0;
         loop {
             let folder = output::partial_name(path, n).with_extension("d");
             match DirBuilder::new().create(&folder) {
-                Ok(()) => return Ok(Work(folder)),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && n < output::NAMES => n += 1,
+                Ok(()) => return Ok(ScratchFolder(folder)),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && n < output::NAMES_TRIED_MAX => {
+                    n += 1
+                }
                 Err(e) => return Err(e),
             }
         }
     }
 }
 
-impl Drop for Work {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

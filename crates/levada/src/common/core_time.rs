@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! CPU time that other programs used on each core: the kernel's busy time of the core (/proc/stat) minus the time
-//! that threads of this process ran there. Kernel ticks are 10 ms, so runs shorter than [`SHORTEST`] are not
+//! that threads of this process ran there. Kernel ticks are 10 ms, so runs shorter than [`ELAPSED_MIN`] are not
 //! measured.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Of a run that is shorter the ticks of the kernel say too little.
-const SHORTEST: Duration = Duration::from_millis(200);
+const ELAPSED_MIN: Duration = Duration::from_millis(200);
 
 /// What was counted at one moment.
 pub struct Sample {
@@ -30,7 +30,7 @@ impl Sample {
     /// From 0 to 1 for each core; empty if too little time has passed since `first`.
     pub fn others_since(&self, first: &Sample) -> HashMap<i32, f64> {
         let elapsed = self.at - first.at;
-        if elapsed < SHORTEST {
+        if elapsed < ELAPSED_MIN {
             return HashMap::new();
         }
         let mut own: HashMap<i32, Duration> = HashMap::new();

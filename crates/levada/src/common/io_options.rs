@@ -46,7 +46,7 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
             format!("--in {typed:?} names no file"),
             match place {
                 Where::Here => "- is standard input",
-                Where::Host => A_FILE,
+                Where::Host => NAME_A_FILE,
             },
         );
     }
@@ -64,7 +64,7 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
 }
 
 /// What somebody names who has no input or output there.
-const A_FILE: &str = "name a file, or a pipe made with mkfifo";
+const NAME_A_FILE: &str = "name a file, or a pipe made with mkfifo";
 
 pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> {
     let folder = match path.parent() {
@@ -76,7 +76,7 @@ pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> 
             format!("{option} names no file"),
             match place {
                 Where::Here => "name one, or - for the output",
-                Where::Host => A_FILE,
+                Where::Host => NAME_A_FILE,
             },
         );
     }
@@ -98,7 +98,7 @@ pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
     if files.reads && args.input.is_none() {
         return failure_with(
             "this network reads what --in names, and that is not given",
-            format!("{A_FILE}, with --in; /dev/null, if what would read is never called"),
+            format!("{NAME_A_FILE}, with --in; /dev/null, if what would read is never called"),
         );
     }
     let folder = args.output.as_ref().filter(|p| p.is_dir());

@@ -11,28 +11,28 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Nothing is said of what takes no longer than this.
-const SOON: Duration = Duration::from_secs(3);
+const SILENT_FIRST: Duration = Duration::from_secs(3);
 /// On a terminal the line is written anew so often, elsewhere another one.
-const ON_TERMINAL: Duration = Duration::from_secs(1);
-const ELSEWHERE: Duration = Duration::from_secs(30);
+const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 /// So long the host may take to say what it does.
-const ANSWERS: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Until it is dropped.
-pub struct Waiting {
-    over: Option<Sender<()>>,
-    says: Option<JoinHandle<()>>,
+pub struct LoadProgress {
+    end: Option<Sender<()>>,
+    printer: Option<JoinHandle<()>>,
 }
 
-impl Waiting {
-    pub fn for_a_load(client: &Client) -> Waiting {
-        let client = client.clone().within(ANSWERS);
-        let (over, is_over) = mpsc::channel();
-        let says = std::thread::Builder::new().spawn(move || {
+impl LoadProgress {
+    pub fn start(client: &Client) -> LoadProgress {
+        let client = client.clone().within(REPLY_TIMEOUT);
+        let (end, ended) = mpsc::channel();
+        let printer = std::thread::Builder::new().spawn(move || {
             let (began, mut err) = (Instant::now(), std::io::stderr());
             let terminal = err.is_terminal();
-            let mut pause = SOON;
-            while is_over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            let mut pause = SILENT_FIRST;
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let line = line(&client, began.elapsed());
                 let line = plain(&line);
                 let _ = match terminal {
@@ -40,26 +40,30 @@ impl Waiting {
                     false => writeln!(err, "{line}"),
                 };
                 let _ = err.flush();
-                pause = if terminal { ON_TERMINAL } else { ELSEWHERE };
+                pause = if terminal {
+                    TERMINAL_INTERVAL
+                } else {
+                    LOG_INTERVAL
+                };
             }
-            if terminal && began.elapsed() >= SOON {
+            if terminal && began.elapsed() >= SILENT_FIRST {
                 let _ = write!(err, "\r\x1b[K");
                 let _ = err.flush();
             }
         });
-        Waiting {
-            over: Some(over),
+        LoadProgress {
+            end: Some(end),
             // Who has no thread for it waits in silence.
-            says: says.ok(),
+            printer: printer.ok(),
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for LoadProgress {
     fn drop(&mut self) {
-        drop(self.over.take());
-        if let Some(says) = self.says.take() {
-            let _ = says.join();
+        drop(self.end.take());
+        if let Some(printer) = self.printer.take() {
+            let _ = printer.join();
         }
     }
 }

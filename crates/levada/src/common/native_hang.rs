@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Endless {
+pub struct NativeHang {
     limit: Option<Duration>,
     asked: Option<Instant>,
     /// For each actor its activations, and how long the longest of them was when it was last looked at.
     seen: Vec<(u64, Duration)>,
 }
 
-impl Endless {
+impl NativeHang {
     /// `limit` is that of one action.
-    pub fn new(limit: Option<Duration>) -> Endless {
-        Endless {
+    pub fn new(limit: Option<Duration>) -> NativeHang {
+        NativeHang {
             limit,
             asked: None,
             seen: Vec::new(),
@@ -28,7 +28,7 @@ impl Endless {
     }
 
     /// The actor that does not end although it should; `stopped`: all of them should.
-    pub fn look(&mut self, app: &App, stopped: bool) -> Option<String> {
+    pub fn check(&mut self, app: &App, stopped: bool) -> Option<String> {
         if stopped && self.asked.is_none() {
             self.asked = Some(Instant::now());
         }

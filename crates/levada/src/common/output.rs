@@ -33,7 +33,7 @@ macro_rules! say_painted {
 }
 
 /// The status of a command that failed, whose status is otherwise a program's.
-pub const OURS: u8 = 125;
+pub const FAILURE_STATUS: u8 = 125;
 
 /// Why a command failed, and what to do about it.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Failure {
     /// Of a command whose status is otherwise a program's: as `env` and its kin have it for what is
     /// their own fault.
     pub fn of_ours(self) -> Failure {
-        let status = self.status.unwrap_or(OURS);
+        let status = self.status.unwrap_or(FAILURE_STATUS);
         self.status(status)
     }
 
@@ -118,11 +118,11 @@ impl Failure {
 
 /// No line is longer than a screen: what is quoted may be a file of one line.
 fn shortened(text: String) -> String {
-    const LONGEST: usize = 1000;
-    if text.lines().all(|line| line.len() <= LONGEST) {
+    const LINE_CHARS_MAX: usize = 1000;
+    if text.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
         return text;
     }
-    let line = |line: &str| match line.char_indices().nth(LONGEST) {
+    let line = |line: &str| match line.char_indices().nth(LINE_CHARS_MAX) {
         Some((end, _)) => format!("{} ...", &line[..end]),
         None => line.to_string(),
     };
@@ -350,7 +350,7 @@ pub fn followed(path: &Path) -> PathBuf {
 }
 
 /// The number of names that are tried for a new file.
-pub const NAMES: u32 = 1000;
+pub const NAMES_TRIED_MAX: u32 = 1000;
 
 /// Name number `n` of this process for what becomes `path`.
 pub fn partial_name(path: &Path, n: u32) -> PathBuf {
@@ -366,7 +366,7 @@ pub fn partial(path: &Path) -> io::Result<(File, PathBuf)> {
         let partial = partial_name(path, n);
         match File::options().write(true).create_new(true).open(&partial) {
             Ok(file) => return Ok((file, partial)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < NAMES => n += 1,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < NAMES_TRIED_MAX => n += 1,
             Err(e) => return Err(e),
         }
     }

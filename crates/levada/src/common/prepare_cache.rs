@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// No answer is longer: what a compiler finds in the largest networks is a hundredth of it.
-const MAX_BYTES: u64 = 64 << 20;
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
@@ -70,9 +70,9 @@ impl Entry {
     }
 
     /// The answer, if it holds still.
-    pub fn kept(&self) -> Option<Answer> {
+    pub fn load(&self) -> Option<Answer> {
         compile::make_private(self.file.parent()?).ok()?;
-        let text = String::from_utf8(read_private(&self.file, MAX_BYTES).ok()?).ok()?;
+        let text = String::from_utf8(read_private(&self.file, ANSWER_BYTES_MAX).ok()?).ok()?;
         // The hash tells what a full disk or a crash has damaged.
         let (hash, answer) = text.split_once('\n')?;
         if hash != hex(&Sha256::digest(answer)) {
@@ -84,7 +84,7 @@ impl Entry {
     }
 
     /// Keeps it; without it the way is only longer.
-    pub fn keep(&self, answer: &Answer) {
+    pub fn store(&self, answer: &Answer) {
         let Ok(answer) = serde_json::to_string(answer) else {
             return;
         };

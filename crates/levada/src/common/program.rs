@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// A network's file is never called so.
-pub fn is_one(network: &str) -> bool {
+pub fn is_program(network: &str) -> bool {
     let name = Path::new(network).file_name().unwrap_or_default();
     let name = name.to_string_lossy();
     name.ends_with(".so") || name.contains(".so.")

@@ -28,7 +28,7 @@ pub struct Loaded {
 
 /// Elaborates the network that the arguments name; diagnostics go to the error output.
 pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
-    if program::is_one(&args.network) {
+    if program::is_program(&args.network) {
         return failure_with(
             format!("{} is a shared object, not a network", args.network),
             "a C program is run as it is, by levada run, or in a host, by levada load",

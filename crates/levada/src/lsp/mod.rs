@@ -56,11 +56,11 @@ pub fn lsp() -> Result<ExitCode, Failure> {
             // The editor has gone.
             None => Some(server.state == State::Down),
             Some(Ok(message)) => server.take(message)?,
-            Some(Err(wire::Bad::Message(why))) => {
+            Some(Err(wire::FrameError::Message(why))) => {
                 server.bad_message(&why)?;
                 None
             }
-            Some(Err(wire::Bad::Stream(why))) => {
+            Some(Err(wire::FrameError::Stream(why))) => {
                 return failure(format!(
                     "what comes in is no message of the protocol: {why}"
                 ));
@@ -243,7 +243,7 @@ impl Server {
     }
 
     /// What is known of the file that a request speaks of, and the place in it.
-    fn at(&mut self, at: &TextDocumentPositionParams) -> Result<(At, u32), Refusal> {
+    fn at(&mut self, at: &TextDocumentPositionParams) -> Result<(Cursor, u32), Refusal> {
         let uri = &at.text_document.uri;
         let Some(path) = text::path_of(uri) else {
             return refuse(format!("{} is no file", uri.as_str()));
@@ -254,7 +254,7 @@ impl Server {
         };
         let offset = text::offset(&analysis.text(file), at.position);
         Ok((
-            At {
+            Cursor {
                 analysis,
                 path,
                 file,
@@ -319,7 +319,7 @@ impl Server {
 }
 
 /// The file that a request speaks of.
-struct At {
+struct Cursor {
     analysis: std::rc::Rc<Analysis>,
     path: PathBuf,
     file: u32,

@@ -7,7 +7,7 @@
 //! cause no error and must not change what any other name refers to.
 
 use super::analysis::{Analysis, World};
-use super::{At, Refusal, refuse, text};
+use super::{Cursor, Refusal, refuse, text};
 use levada_cal::diag::{Diagnostic, Severity};
 use levada_cal::index::{Kind, Named};
 use levada_cal::ir::Span;
@@ -32,9 +32,9 @@ pub struct Found {
 type Places = BTreeSet<(u32, u32)>;
 
 /// No more files than this are looked at.
-const MOST_FILES: usize = 20_000;
+const FILES_MAX: usize = 20_000;
 
-fn name_at(at: &At, offset: u32) -> Result<&Named, Refusal> {
+fn name_at(at: &Cursor, offset: u32) -> Result<&Named, Refusal> {
     match at.analysis.index.named(at.file, offset).first() {
         Some(named) => Ok(named),
         None => refuse("no name stands here"),
@@ -62,7 +62,7 @@ fn part_span(tag: &str, span: Span, part: usize) -> Span {
 }
 
 /// What would be renamed at a place; an error where that cannot be.
-pub fn target(at: &At, offset: u32) -> Result<Span, Refusal> {
+pub fn target(at: &Cursor, offset: u32) -> Result<Span, Refusal> {
     let named = name_at(at, offset)?;
     let about = at
         .analysis
@@ -87,7 +87,7 @@ pub fn target(at: &At, offset: u32) -> Result<Span, Refusal> {
 }
 
 /// All places of the name at a place.
-pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Found, Refusal> {
+pub fn uses(world: &mut World, at: &Cursor, offset: u32) -> Result<Found, Refusal> {
     let named = name_at(at, offset)?;
     if named.kind == Kind::Tag {
         let tag = at.analysis.text_at(named.span);
@@ -140,7 +140,7 @@ pub fn uses(world: &mut World, at: &At, offset: u32) -> Result<Found, Refusal> {
 }
 
 /// The uses of a name that no other file can have.
-fn in_its_file(at: &At, name: &str, spans: Vec<Span>) -> Found {
+fn in_its_file(at: &Cursor, name: &str, spans: Vec<Span>) -> Found {
     Found {
         uses: vec![(at.path.clone(), at.analysis.text(at.file), spans)],
         doubt: not_understood(&at.analysis, &at.path, name),
@@ -220,8 +220,8 @@ fn candidates(
     files.extend(world.opened().map(Path::to_owned));
     let (mut seen, mut doubt) = (BTreeSet::new(), None);
     while let Some(folder) = folders.pop() {
-        if seen.len().max(files.len()) > MOST_FILES {
-            doubt = Some(format!("there are more than {MOST_FILES} files or folders"));
+        if seen.len().max(files.len()) > FILES_MAX {
+            doubt = Some(format!("there are more than {FILES_MAX} files or folders"));
             break;
         }
         if !seen.insert(folder.clone()) {
@@ -255,7 +255,7 @@ fn candidates(
 /// The edits that give what is named at a place another name.
 pub fn rename(
     world: &mut World,
-    at: &At,
+    at: &Cursor,
     offset: u32,
     new: &str,
 ) -> Result<WorkspaceEdit, Refusal> {
@@ -300,7 +300,7 @@ pub fn rename(
 
 /// Whether tags and states may have that name: two actions of one tag are no error, but another
 /// program.
-fn free(at: &At, kind: Kind, new: &str) -> Result<(), Refusal> {
+fn free(at: &Cursor, kind: Kind, new: &str) -> Result<(), Refusal> {
     let taken = at
         .analysis
         .index
@@ -317,7 +317,7 @@ fn free(at: &At, kind: Kind, new: &str) -> Result<(), Refusal> {
 /// Checks what was changed: no error may have come, and each place must still mean the same.
 fn same_meaning(
     world: &mut World,
-    at: &At,
+    at: &Cursor,
     offset: u32,
     uses: &[Uses],
     changed: &HashMap<PathBuf, Arc<str>>,

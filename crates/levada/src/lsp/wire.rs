@@ -10,31 +10,31 @@ use serde_json::Value;
 use std::io::{BufRead, Write};
 use std::sync::mpsc::SyncSender;
 
-pub enum Bad {
+pub enum FrameError {
     Message(String),
     Stream(String),
 }
 
 /// No editor sends more at once.
-const MAX_MESSAGE: usize = 256 << 20;
+const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
 /// Reads until the input ends, or is of no use any more.
-pub fn read_all(from: &mut impl BufRead, to: &SyncSender<Result<Message, Bad>>) {
+pub fn read_all(from: &mut impl BufRead, to: &SyncSender<Result<Message, FrameError>>) {
     loop {
         let message = match read(from) {
             Ok(None) => return,
             Ok(Some(message)) => Ok(message),
             Err(bad) => Err(bad),
         };
-        let over = matches!(message, Err(Bad::Stream(_)));
+        let over = matches!(message, Err(FrameError::Stream(_)));
         if to.send(message).is_err() || over {
             return;
         }
     }
 }
 
-fn read(from: &mut impl BufRead) -> Result<Option<Message>, Bad> {
-    let stream = |e: std::io::Error| Bad::Stream(e.to_string());
+fn read(from: &mut impl BufRead) -> Result<Option<Message>, FrameError> {
+    let stream = |e: std::io::Error| FrameError::Stream(e.to_string());
     let mut length = None;
     loop {
         let mut line = Vec::new();
@@ -51,20 +51,24 @@ fn read(from: &mut impl BufRead) -> Result<Option<Message>, Bad> {
             break;
         }
         let Some((name, value)) = line.split_once(':') else {
-            return Err(Bad::Stream(format!("{line:?} is no header")));
+            return Err(FrameError::Stream(format!("{line:?} is no header")));
         };
         if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok().filter(|n| *n <= MAX_MESSAGE);
+            length = value
+                .trim()
+                .parse()
+                .ok()
+                .filter(|n| *n <= MESSAGE_BYTES_MAX);
         }
     }
     let Some(length) = length else {
-        return Err(Bad::Stream("a message has no Content-Length".into()));
+        return Err(FrameError::Stream("a message has no Content-Length".into()));
     };
     let mut bytes = vec![0; length];
     from.read_exact(&mut bytes).map_err(stream)?;
     match serde_json::from_slice(&bytes) {
         Ok(message) => Ok(Some(message)),
-        Err(e) => Err(Bad::Message(e.to_string())),
+        Err(e) => Err(FrameError::Message(e.to_string())),
     }
 }
 

@@ -11,14 +11,14 @@ use levada_host::mapping::weights;
 use levada_map::io::{Description, description_text};
 use levada_map::{CostProfile, Machine, Mix, Problem};
 use levada_sys::{Counters, Network, WorkerCounters};
-use sampler::Look;
+use sampler::Sample;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The share of what it has done that a rate must be measured by.
-const MOST: f64 = 0.5;
+const RATE_WINDOW_SHARE_MIN: f64 = 0.5;
 /// Others have always something: a core that has lost less than this share to them is taken to be as fast as ever.
-const LEAST: f64 = 0.002;
+const LOST_SHARE_MIN: f64 = 0.002;
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Failure {
@@ -27,25 +27,25 @@ impl From<Problem> for Failure {
 }
 
 /// What a file holds, or why it cannot be read.
-pub fn text_of(option: &str, file: &Path) -> Result<String, Failure> {
+pub fn read_text(option: &str, file: &Path) -> Result<String, Failure> {
     levada_host::util::text_file::read(file)
         .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
 }
 
 /// How what each actor cost varied along the way, in per cent of its mean; none if that cannot be told.
-pub fn course(network: &Network, counters: &Counters, looks: &[Look]) -> Option<Vec<Vec<f64>>> {
+pub fn course(network: &Network, counters: &Counters, samples: &[Sample]) -> Option<Vec<Vec<f64>>> {
     let links = network.links().into_iter();
     let links: Vec<(usize, usize)> = links.map(|l| (l.0 as usize, l.1 as usize)).collect();
-    profile::costs(counters.actors.len(), &links, looks)
+    profile::costs(counters.actors.len(), &links, samples)
 }
 
 /// The machine as it was while that ran: each core as fast as what other programs left of it. What actors cost is told
 /// without what these took, and the rate that they had is not.
-pub fn as_it_was(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
+pub fn measured_machine(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
     let mut machine = machine.clone();
     for (core, ran) in machine.cores.iter_mut().zip(ran) {
         let (busy, lost) = (ran.busy_ns as f64, ran.lost_ns as f64);
-        if lost > LEAST * (busy + lost) {
+        if lost > LOST_SHARE_MIN * (busy + lost) {
             core.speed *= busy / (busy + lost);
         }
     }
@@ -55,10 +55,10 @@ pub fn as_it_was(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
 /// So much costs vary from step to step within a part of a course. From turn to turn of a decoder's actors a trace has a standard
 /// deviation of 17 to 26 per cent; this has 35, and with it three placements of that decoder, which have 0.99 to 1.25
 /// times their live rates without, have 1.02 to 1.08.
-const SCATTER: f64 = 0.6;
+const STEP_STDDEV: f64 = 0.6;
 
 /// A description of what ran, as these counters have it.
-pub fn described(
+pub fn description(
     hosted: &Hosted,
     machine: &Machine,
     counters: &Counters,
@@ -73,8 +73,8 @@ pub fn described(
     app.actors.iter_mut().for_each(|actor| actor.pin = None);
     app.cost_profile = course.and_then(|costs| {
         let names = app.actors.iter().map(|a| a.name.as_str());
-        let course = CostProfile::new(done, names.zip(costs).collect()).ok()?;
-        Some(course.with_spread(SCATTER))
+        let profile = CostProfile::new(done, names.zip(costs).collect()).ok()?;
+        Some(profile.with_spread(STEP_STDDEV))
     });
     let text = description_text(&Description {
         machine,
@@ -98,7 +98,7 @@ fn steady(
     let (since, before) = moved.unwrap_or((start, 0.0));
     let time = (start + elapsed).saturating_duration_since(since);
     let rest = done - before;
-    (rest >= MOST * done).then(|| rest / time.as_secs_f64().max(1e-9))
+    (rest >= RATE_WINDOW_SHARE_MIN * done).then(|| rest / time.as_secs_f64().max(1e-9))
 }
 
 /// The cores that a placement file gives to the actors of a network.
@@ -108,7 +108,7 @@ pub fn pins(
     network: &Network,
     workers: usize,
 ) -> Result<Vec<Option<u32>>, Failure> {
-    let text = text_of("--placement", file)?;
+    let text = read_text("--placement", file)?;
     levada_host::mapping::placement_file::pins(&text, name, name, network, workers, false)
         .map_err(|p| Failure::new(format!("{}: {}", file.display(), p.what)).help(p.help))
 }
@@ -126,7 +126,7 @@ mod tests {
             ..WorkerCounters::default()
         };
         let speeds = |ran: &[WorkerCounters]| -> Vec<f64> {
-            let was = as_it_was(&Machine::new(3), ran);
+            let was = measured_machine(&Machine::new(3), ran);
             was.cores.iter().map(|c| c.speed).collect()
         };
         let some = [ran(750, 250), ran(1000, 0), ran(0, 0)];

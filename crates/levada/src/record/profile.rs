@@ -8,31 +8,33 @@
 //! most elements defines the positions; from its actors they propagate to the others, for each through the largest
 //! channel that connects it.
 
-use crate::record::sampler::Look;
+use crate::record::sampler::Sample;
 use std::cmp::Reverse;
 
 /// So many parts of all actors together, and of each, are enough; with fewer of each than that nothing is told.
-const NUMBERS: usize = 20_000;
-const MOST: usize = 2048;
-const LEAST: usize = 8;
+const PARTS_TOTAL_MAX: usize = 20_000;
+const PARTS_PER_ACTOR_MAX: usize = 2048;
+const PARTS_PER_ACTOR_MIN: usize = 8;
 /// Per cent: a part that costs more than a hundred times the mean is taken for an accident.
-const MEAN: f64 = 100.0;
-const LARGEST: f64 = 100.0 * MEAN;
+const MEAN_PERCENT: f64 = 100.0;
+const COST_PERCENT_MAX: f64 = 100.0 * MEAN_PERCENT;
 /// One activation more or less is no matter with so many.
-const SOME: u64 = 8;
+const ACTIVATIONS_MIN: u64 = 8;
 
 /// Of each actor what its parts cost, in per cent of its mean; nothing of who was never seen to do anything. `links` are
 /// the ends of each channel. None where there are too few looks, or nothing that says where in the stream anybody is.
-pub fn costs(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Option<Vec<Vec<f64>>> {
-    let parts = MOST.min(NUMBERS / actors.max(1)).min(looks.len());
-    if parts < LEAST {
+pub fn costs(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Option<Vec<Vec<f64>>> {
+    let parts = PARTS_PER_ACTOR_MAX
+        .min(PARTS_TOTAL_MAX / actors.max(1))
+        .min(samples.len());
+    if parts < PARTS_PER_ACTOR_MIN {
         return None;
     }
-    let places = places(actors, links, looks);
+    let places = places(actors, links, samples);
     let costs = places.iter().enumerate();
     let costs: Vec<Vec<f64>> = costs
         .map(|(actor, places)| match places {
-            Some(places) => in_parts(&taken(actor, places, looks), parts),
+            Some(places) => cost_of_parts(&busy_at(actor, places, samples), parts),
             None => Vec::new(),
         })
         .collect();
@@ -40,9 +42,9 @@ pub fn costs(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Option<
 }
 
 /// Where each actor was at each look, as a share of the whole way.
-fn places(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Vec<Option<Vec<f64>>> {
+fn places(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Vec<Option<Vec<f64>>> {
     let mut places: Vec<Option<Vec<f64>>> = vec![None; actors];
-    let Some(last) = looks.last() else {
+    let Some(last) = samples.last() else {
         return places;
     };
     let got = |channel: usize| last.got.get(channel).copied().unwrap_or(0);
@@ -59,26 +61,29 @@ fn places(actors: usize, links: &[(usize, usize)], looks: &[Look]) -> Vec<Option
             .find(|&&c| known(links[c].0) != known(links[c].1));
         let (actor, found) = if let Some(&channel) = next {
             let (from, to) = links[channel];
-            let put: Vec<u64> = looks.iter().map(|l| l.put[channel]).collect();
-            let got: Vec<u64> = looks.iter().map(|l| l.got[channel]).collect();
+            let put: Vec<u64> = samples.iter().map(|l| l.put[channel]).collect();
+            let got: Vec<u64> = samples.iter().map(|l| l.got[channel]).collect();
             match (&places[from], &places[to]) {
-                (Some(there), _) => (to, along(&put, there, &got)),
-                (_, there) => (from, along(&got, there.as_deref().unwrap_or(&[]), &put)),
+                (Some(there), _) => (to, positions_at(&put, there, &got)),
+                (_, there) => (
+                    from,
+                    positions_at(&got, there.as_deref().unwrap_or(&[]), &put),
+                ),
             }
         } else {
             // One that leads to nobody known, since there are others for them.
             let Some(&channel) = channels.iter().find(|&&c| !known(links[c].1)) else {
                 return places;
             };
-            let share = |l: &Look| l.got[channel] as f64 / got(channel) as f64;
-            (links[channel].1, looks.iter().map(share).collect())
+            let share = |l: &Sample| l.got[channel] as f64 / got(channel) as f64;
+            (links[channel].1, samples.iter().map(share).collect())
         };
         places[actor] = Some(found);
     }
 }
 
 /// Where so many elements are in the stream, by how many one end of their channel had counted at places that are known.
-fn along(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
+fn positions_at(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
     let mut known = vec![(0.0, 0.0)];
     for (&counted, &place) in counted.iter().zip(places) {
         let last: (f64, f64) = known[known.len() - 1];
@@ -86,23 +91,27 @@ fn along(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
             known.push((counted as f64, place.max(last.1)));
         }
     }
-    elements.iter().map(|&n| at(&known, n as f64)).collect()
+    elements
+        .iter()
+        .map(|&n| interpolated(&known, n as f64))
+        .collect()
 }
 
 /// What an actor had taken at the places where it was seen. What it has put and got is counted as it goes, and its time when
 /// an activation ends, or when the runtime's clock meets it: so what it has taken there is known where it waits, and about
 /// where it has been activated some times since.
-fn taken(actor: usize, places: &[f64], looks: &[Look]) -> Vec<(f64, f64)> {
+fn busy_at(actor: usize, places: &[f64], samples: &[Sample]) -> Vec<(f64, f64)> {
     let (mut taken, mut activations) = (vec![(0.0, 0.0)], 0);
-    for (&place, look) in places.iter().zip(looks) {
+    for (&place, sample) in places.iter().zip(samples) {
         let last: (f64, f64) = taken[taken.len() - 1];
-        let is_known = look.waits[actor] || look.activations[actor] >= activations + SOME;
+        let is_known =
+            sample.waits[actor] || sample.activations[actor] >= activations + ACTIVATIONS_MIN;
         if place > last.0 && is_known {
-            taken.push((place, (look.busy[actor] as f64).max(last.1)));
-            activations = look.activations[actor];
+            taken.push((place, (sample.busy[actor] as f64).max(last.1)));
+            activations = sample.activations[actor];
         }
     }
-    let all = looks.last().map_or(0.0, |l| l.busy[actor] as f64);
+    let all = samples.last().map_or(0.0, |l| l.busy[actor] as f64);
     // All of it, wherever the last look but one was.
     match taken.last_mut() {
         Some(last) if last.0 >= 1.0 => last.1 = all.max(last.1),
@@ -112,20 +121,20 @@ fn taken(actor: usize, places: &[f64], looks: &[Look]) -> Vec<(f64, f64)> {
 }
 
 /// The difference from part to part, in per cent of the mean.
-fn in_parts(taken: &[(f64, f64)], parts: usize) -> Vec<f64> {
-    let until = |part: usize| at(taken, part as f64 / parts as f64);
+fn cost_of_parts(taken: &[(f64, f64)], parts: usize) -> Vec<f64> {
+    let until = |part: usize| interpolated(taken, part as f64 / parts as f64);
     let mean = (until(parts) - until(0)) / parts as f64;
     if mean <= 0.0 {
         return Vec::new();
     }
-    let cost = |part: usize| (until(part + 1) - until(part)) / mean * MEAN;
+    let cost = |part: usize| (until(part + 1) - until(part)) / mean * MEAN_PERCENT;
     (0..parts)
-        .map(|p| cost(p).round().clamp(0.0, LARGEST))
+        .map(|p| cost(p).round().clamp(0.0, COST_PERCENT_MAX))
         .collect()
 }
 
 /// The value there of a line through these points, which rise.
-fn at(points: &[(f64, f64)], x: f64) -> f64 {
+fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
     let next = points.partition_point(|p| p.0 < x);
     match (next.checked_sub(1).map(|i| points[i]), points.get(next)) {
         (Some((x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
@@ -148,11 +157,11 @@ mod tests {
         behind: u64,
         channels: &[(usize, usize, Cost)],
         every: usize,
-    ) -> (Vec<(usize, usize)>, Vec<Look>) {
+    ) -> (Vec<(usize, usize)>, Vec<Sample>) {
         let place = |actor: usize, time: u64| time.saturating_sub(behind * actor as u64).min(1000);
         let until = |cost: Cost, place: u64| (0..place).map(cost).sum();
         let end = 1000 + behind * costs.len() as u64;
-        let look = |time: u64| Look {
+        let sample = |time: u64| Sample {
             busy: (0..costs.len())
                 .map(|a| until(costs[a], place(a, time)))
                 .collect(),
@@ -169,7 +178,7 @@ mod tests {
         };
         let times = (0..end).step_by(every).chain([end]);
         let links = channels.iter().map(|c| (c.0, c.1)).collect();
-        (links, times.map(look).collect())
+        (links, times.map(sample).collect())
     }
 
     /// The mean of the cost from one thousandth to another, in per cent of that of all.
@@ -210,14 +219,14 @@ mod tests {
             (1, 1, &pixels),
         ];
         let costs_of: [Cost; 3] = [&heavy_first, &heavy_last, &even];
-        let (links, looks) = seen(&costs_of, 100, &channels, 5);
-        let costs = costs(3, &links, &looks).unwrap();
+        let (links, samples) = seen(&costs_of, 100, &channels, 5);
+        let costs = costs(3, &links, &samples).unwrap();
         for (costs, (first, second)) in
             costs
                 .iter()
                 .zip([(150.0, 50.0), (50.0, 150.0), (100.0, 100.0)])
         {
-            assert_eq!(costs.len(), looks.len());
+            assert_eq!(costs.len(), samples.len());
             for (from, to) in [(0, 200), (200, 480)] {
                 near(mean(costs, from, to), first);
                 near(mean(costs, 1000 - to, 1000 - from), second);
@@ -237,17 +246,17 @@ mod tests {
             (7, 9, &some),
         ];
         let costs_of: [Cost; 4] = [&heavy_first, &heavy_last, &even, &nothing];
-        let (mut links, looks) = seen(&costs_of, 0, &channels[..3], 10);
+        let (mut links, samples) = seen(&costs_of, 0, &channels[..3], 10);
         links.push((7, 9));
-        let costs = costs(4, &links, &looks).unwrap();
+        let costs = costs(4, &links, &samples).unwrap();
         near(mean(&costs[0], 0, 500), 150.0);
         near(mean(&costs[1], 0, 500), 50.0);
         assert!(costs[2].is_empty() && costs[3].is_empty());
         // Two that have nothing to do with each other.
         let channels: [(usize, usize, Cost); 2] = [(0, 1, &some), (2, 3, &back)];
         let costs_of: [Cost; 4] = [&heavy_first, &heavy_last, &heavy_last, &heavy_first];
-        let (links, looks) = seen(&costs_of, 30, &channels, 10);
-        let costs = super::costs(4, &links, &looks).unwrap();
+        let (links, samples) = seen(&costs_of, 30, &channels, 10);
+        let costs = super::costs(4, &links, &samples).unwrap();
         for (costs, first) in costs.iter().zip([150.0, 50.0, 50.0, 150.0]) {
             near(mean(costs, 0, 480), first);
         }
@@ -257,14 +266,14 @@ mod tests {
     fn what_is_counted_late_is_not_put_where_it_was_not() {
         // It goes on all the time, and its time is counted with each activation, or a part of it now and then before;
         // the other one waits at each end.
-        let looks = |activation: u64| -> Vec<Look> {
-            let look = |t: u64| {
+        let samples = |activation: u64| -> Vec<Sample> {
+            let sample = |t: u64| {
                 let ended = match t {
                     1000 => t,
                     _ => t / activation * activation,
                 };
                 let met = if t.is_multiple_of(7) { t } else { ended };
-                Look {
+                Sample {
                     busy: vec![met * 10, ended * 5],
                     activations: vec![t / activation; 2],
                     waits: vec![t == 1000, t == ended],
@@ -272,10 +281,10 @@ mod tests {
                     got: vec![t],
                 }
             };
-            (0..=1000).map(look).collect()
+            (0..=1000).map(sample).collect()
         };
         for activation in [1, 3, 100, 400, 1000] {
-            for costs in costs(2, &[(0, 1)], &looks(activation)).unwrap() {
+            for costs in costs(2, &[(0, 1)], &samples(activation)).unwrap() {
                 costs
                     .iter()
                     .for_each(|&c| assert!((c - 100.0).abs() < 15.0, "{c}"));
@@ -288,20 +297,24 @@ mod tests {
         let some = |_: u64| 3;
         let channels: [(usize, usize, Cost); 1] = [(0, 1, &some)];
         let two: [Cost; 2] = [&even, &even];
-        let (links, looks) = seen(&two, 0, &channels, 200);
-        assert_eq!(costs(2, &links, &looks), None);
-        let (links, looks) = seen(&two, 0, &channels, 2);
-        assert!(costs(2, &links, &looks).is_some());
-        assert_eq!(costs(2, &[], &looks), None);
-        assert_eq!(costs(0, &[], &looks), None);
+        let (links, samples) = seen(&two, 0, &channels, 200);
+        assert_eq!(costs(2, &links, &samples), None);
+        let (links, samples) = seen(&two, 0, &channels, 2);
+        assert!(costs(2, &links, &samples).is_some());
+        assert_eq!(costs(2, &[], &samples), None);
+        assert_eq!(costs(0, &[], &samples), None);
         // With so many actors none would have parts enough.
         let many: Vec<Cost> = vec![&even; 2600];
-        let (links, looks) = seen(&many, 0, &channels, 100);
-        assert_eq!(costs(2600, &links, &looks), None);
+        let (links, samples) = seen(&many, 0, &channels, 100);
+        assert_eq!(costs(2600, &links, &samples), None);
         // All the time in one moment is an accident.
         let wild = |place: u64| if place == 500 { 1_000_000 } else { 1 };
-        let (links, looks) = seen(&[&wild, &even], 0, &channels, 1);
-        let costs = costs(2, &links, &looks).unwrap();
-        assert!(costs[0].iter().all(|c| (0.0..=LARGEST).contains(c)));
+        let (links, samples) = seen(&[&wild, &even], 0, &channels, 1);
+        let costs = costs(2, &links, &samples).unwrap();
+        assert!(
+            costs[0]
+                .iter()
+                .all(|c| (0.0..=COST_PERCENT_MAX).contains(c))
+        );
     }
 }

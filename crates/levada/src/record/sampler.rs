@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What the counters said at one moment; of each actor and channel in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct Sample {
     /// Nanoseconds; of the activations that have ended, and maybe some of one that has not.
     pub busy: Vec<u64>,
     pub activations: Vec<u64>,
@@ -21,10 +21,10 @@ pub struct Look {
     pub got: Vec<u64>,
 }
 
-impl Look {
-    fn of(counters: &Counters) -> Look {
+impl Sample {
+    fn of(counters: &Counters) -> Sample {
         let busy = |a: &levada_sys::ActorCounters| a.busy.as_nanos() as u64;
-        Look {
+        Sample {
             busy: counters.actors.iter().map(busy).collect(),
             activations: counters.actors.iter().map(|a| a.activations).collect(),
             waits: counters.actors.iter().map(|a| a.waits).collect(),
@@ -33,58 +33,58 @@ impl Look {
         }
     }
 
-    fn numbers(&self) -> usize {
+    fn values(&self) -> usize {
         2 * self.busy.len() + self.put.len() + self.got.len()
     }
 }
 
 /// To look takes lines from the workers' caches, for each number a part of one: a hundredth of a core or so. A picture of
 /// twenty milliseconds is seen well enough with one in each.
-const EVERY: Duration = Duration::from_millis(1);
-const EACH: Duration = Duration::from_micros(8);
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+const INTERVAL_PER_VALUE: Duration = Duration::from_micros(8);
 /// Looks at the most, and numbers in all of them.
-const MOST: usize = 1 << 14;
-const NUMBERS: usize = 1 << 22;
+const SAMPLES_MAX: usize = 1 << 14;
+const VALUES_MAX: usize = 1 << 22;
 
 /// Who looks, until it is asked what was seen.
-pub struct Looks {
+pub struct Sampler {
     looking: JoinHandle<Series>,
     ends: Sender<()>,
 }
 
-impl Looks {
+impl Sampler {
     /// None where there is no thread for it.
-    pub fn begin(hosted: &Arc<Hosted>, runtime: &Runtime) -> Option<Looks> {
+    pub fn begin(hosted: &Arc<Hosted>, runtime: &Runtime) -> Option<Sampler> {
         let (ends, ended) = mpsc::channel::<()>();
         let (hosted, runtime) = (hosted.clone(), runtime.clone());
-        let look = move || hosted.app.counters().map(|c| Look::of(&c));
+        let sample = move || hosted.app.counters().map(|c| Sample::of(&c));
         let watch = move || {
-            go_before_workers(&runtime);
+            raise_priority(&runtime);
             let mut seen = Series::default();
-            while let (Ok(look), Err(RecvTimeoutError::Timeout)) =
-                (look(), ended.recv_timeout(seen.every()))
+            while let (Ok(sample), Err(RecvTimeoutError::Timeout)) =
+                (sample(), ended.recv_timeout(seen.interval()))
             {
-                seen.add(look);
+                seen.add(sample);
             }
             seen
         };
         let thread = std::thread::Builder::new().name("looks".to_string());
         let looking = thread.spawn(watch).ok()?;
-        Some(Looks { looking, ends })
+        Some(Sampler { looking, ends })
     }
 
     /// What was seen from the beginning, when there was nothing, to the end, when the counters are these.
-    pub fn end(self, counters: &Counters) -> Vec<Look> {
+    pub fn end(self, counters: &Counters) -> Vec<Sample> {
         drop(self.ends);
-        let mut seen = self.looking.join().unwrap_or_default().looks;
-        seen.push(Look::of(counters));
+        let mut seen = self.looking.join().unwrap_or_default().samples;
+        seen.push(Sample::of(counters));
         seen
     }
 }
 
 /// Workers have all cores, maybe in a real-time class, in which nobody else would have a turn to look: their own, or that
 /// of the whole process. Where that may not be, there are fewer looks.
-fn go_before_workers(runtime: &Runtime) {
+fn raise_priority(runtime: &Runtime) {
     if runtime.realtime().is_some() {
         return runtime.serve();
     }
@@ -99,7 +99,7 @@ fn go_before_workers(runtime: &Runtime) {
 
 /// As many looks as there may be, at even intervals.
 struct Series {
-    looks: Vec<Look>,
+    samples: Vec<Sample>,
     /// How many intervals of the first kind are one now.
     wide: u32,
 }
@@ -107,28 +107,28 @@ struct Series {
 impl Default for Series {
     fn default() -> Series {
         Series {
-            looks: Vec::new(),
+            samples: Vec::new(),
             wide: 1,
         }
     }
 }
 
 impl Series {
-    fn numbers(&self) -> usize {
-        self.looks.first().map_or(1, Look::numbers).max(1)
+    fn values(&self) -> usize {
+        self.samples.first().map_or(1, Sample::numbers).max(1)
     }
 
-    fn every(&self) -> Duration {
-        EVERY.max(EACH * self.numbers() as u32) * self.wide
+    fn interval(&self) -> Duration {
+        INTERVAL_MIN.max(INTERVAL_PER_VALUE * self.values() as u32) * self.wide
     }
 
-    fn add(&mut self, look: Look) {
-        self.looks.push(look);
+    fn add(&mut self, sample: Sample) {
+        self.samples.push(sample);
         // An even number: of one more the last is kept.
-        let most = (MOST.min(NUMBERS / self.numbers()) & !1).max(2);
-        if self.looks.len() > most {
+        let most = (SAMPLES_MAX.min(VALUES_MAX / self.values()) & !1).max(2);
+        if self.samples.len() > most {
             let mut at = 0;
-            self.looks.retain(|_| {
+            self.samples.retain(|_| {
                 at += 1;
                 at % 2 == 1
             });
@@ -143,28 +143,31 @@ mod tests {
 
     #[test]
     fn of_many_looks_every_other_is_kept() {
-        let look = |n: u64, numbers: usize| Look {
+        let sample = |n: u64, numbers: usize| Sample {
             busy: vec![n; numbers],
-            ..Look::default()
+            ..Sample::default()
         };
         let mut few = Series::default();
-        (0..100).for_each(|n| few.add(look(n, 3)));
-        assert_eq!((few.looks.len(), few.every()), (100, EVERY));
+        (0..100).for_each(|n| few.add(sample(n, 3)));
+        assert_eq!((few.samples.len(), few.interval()), (100, INTERVAL_MIN));
         // Of large applications fewer, and less often.
         for numbers in [1, 1000] {
             let mut seen = Series::default();
-            let most = (MOST.min(NUMBERS / (2 * numbers)) & !1) as u64;
+            let most = (SAMPLES_MAX.min(VALUES_MAX / (2 * numbers)) & !1) as u64;
             let mut at = 0;
             while seen.wide < 8 {
-                seen.add(look(at, numbers));
+                seen.add(sample(at, numbers));
                 at += u64::from(seen.wide);
-                assert!(seen.looks.len() as u64 <= most);
+                assert!(seen.samples.len() as u64 <= most);
             }
-            assert!(seen.looks.len() as u64 >= most / 2);
-            for (i, look) in seen.looks.iter().enumerate() {
-                assert_eq!(look.busy[0], 8 * i as u64, "look {i}");
+            assert!(seen.samples.len() as u64 >= most / 2);
+            for (i, sample) in seen.samples.iter().enumerate() {
+                assert_eq!(sample.busy[0], 8 * i as u64, "look {i}");
             }
-            assert_eq!(seen.every(), EVERY.max(EACH * 2 * numbers as u32) * 8);
+            assert_eq!(
+                seen.interval(),
+                INTERVAL_MIN.max(INTERVAL_PER_VALUE * 2 * numbers as u32) * 8
+            );
         }
     }
 }

@@ -15,17 +15,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// So long a host may take to leave: what it has there may be in a firing.
-const PATIENCE: Duration = Duration::from_secs(2);
+const VACATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// And to say who keeps the core then, or who works where.
-const SOON: Duration = Duration::from_millis(500);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Until this goes, or the process ends.
-pub struct Left {
+pub struct VacatedCores {
     cores: Vec<(Client, u32)>,
     said: Vec<String>,
 }
 
-impl Left {
+impl VacatedCores {
     /// Which hosts have left which cores, a sentence for each.
     pub fn said(&self) -> &[String] {
         &self.said
@@ -34,17 +34,17 @@ impl Left {
 
 /// A host with a worker on a core.
 #[derive(Clone, Debug)]
-pub struct Works {
+pub struct CoreUse {
     pub process: u32,
     /// Actors that it has there.
     pub actors: usize,
 }
 
 /// By core: the hosts that have a worker there, and have not left it.
-pub fn at_work() -> BTreeMap<u32, Works> {
+pub fn at_work() -> BTreeMap<u32, CoreUse> {
     let mut all = BTreeMap::new();
     for socket in sockets() {
-        let client = Client::new(&socket).within(SOON);
+        let client = Client::new(&socket).within(REPLY_TIMEOUT);
         let (Ok(host), Ok(workers)) = (
             client.get::<HostInfo>("/host"),
             client.get::<Vec<Worker>>("/map"),
@@ -52,7 +52,7 @@ pub fn at_work() -> BTreeMap<u32, Works> {
             continue;
         };
         for worker in workers.iter().filter(|w| w.open || !w.actor.is_empty()) {
-            let works = Works {
+            let works = CoreUse {
                 process: host.pid,
                 actors: worker.actor.len(),
             };
@@ -84,13 +84,14 @@ fn sockets() -> Vec<PathBuf> {
     all
 }
 
-pub fn leave(cores: &CoreSet) -> Left {
+pub fn leave(cores: &CoreSet) -> VacatedCores {
     let mut left = Vec::new();
     let mut said = Vec::new();
     for socket in sockets() {
-        let client = Client::new(&socket).within(PATIENCE + SOON);
+        let client = Client::new(&socket).within(VACATE_TIMEOUT + REPLY_TIMEOUT);
         for core in cores.iter() {
-            let asked = json!({ "process": std::process::id(), "within": PATIENCE.as_secs_f64() });
+            let asked =
+                json!({ "process": std::process::id(), "within": VACATE_TIMEOUT.as_secs_f64() });
             match client.call::<Away>(Method::POST, &at(core), &asked) {
                 Ok(away) => {
                     left.push((client.clone(), core));
@@ -113,10 +114,10 @@ pub fn leave(cores: &CoreSet) -> Left {
             }
         }
     }
-    Left { cores: left, said }
+    VacatedCores { cores: left, said }
 }
 
-impl Drop for Left {
+impl Drop for VacatedCores {
     fn drop(&mut self) {
         for (client, core) in &self.cores {
             // Gone, or somebody else has asked for it: then there is nothing to be taken back.

@@ -60,14 +60,14 @@ struct Plan<'a> {
     load: Load,
     topology: Topology,
     /// Last: they come back when the shield has gone.
-    left: hosts::Left,
+    left: hosts::VacatedCores,
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let _urgent = RealtimeScope::now();
     /// A core that is named is emptied whatever is on it; to choose one, look longer.
-    const SHORT: Duration = Duration::from_millis(20);
-    const LONG: Duration = Duration::from_millis(200);
+    const SAMPLE_SHORT: Duration = Duration::from_millis(20);
+    const SAMPLE_LONG: Duration = Duration::from_millis(200);
     if args.program.is_empty() && args.pid.is_none() {
         return failure_with(
             "what is to run there?",
@@ -111,8 +111,8 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let is_silent = args.quiet || args.wire.is_some();
     let load = match &wanted {
         Some(_) if is_silent && !args.pin_lightest => Load::default(),
-        Some(_) => measure(SHORT),
-        None => measure(LONG),
+        Some(_) => measure(SAMPLE_SHORT),
+        None => measure(SAMPLE_LONG),
     };
     let wanted = wanted
         .unwrap_or_else(|| load.cheapest(args.count.unwrap_or(1) as usize, &topology, &shielded));

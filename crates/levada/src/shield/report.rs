@@ -25,15 +25,15 @@ pub fn work(load: &Load, on: &CoreSet) -> f64 {
 }
 
 fn some(list: &[String]) -> String {
-    const SHOWN: usize = 4;
+    const NAMES_SHOWN_MAX: usize = 4;
     let shown = list
         .iter()
-        .take(SHOWN)
+        .take(NAMES_SHOWN_MAX)
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
-    match list.len() > SHOWN {
-        true => format!("{shown} and {} more", list.len() - SHOWN),
+    match list.len() > NAMES_SHOWN_MAX {
+        true => format!("{shown} and {} more", list.len() - NAMES_SHOWN_MAX),
         false => shown,
     }
 }

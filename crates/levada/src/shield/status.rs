@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `levada shield status`: the cores, the threads on them, the load that would have to move, and the shields.
 
-use super::hosts::{self, Works};
+use super::hosts::{self, CoreUse};
 use super::report;
 use crate::cli::ShieldStatusArgs;
 use crate::common::output::{self, Failure, plural, table};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const MOMENT: Duration = Duration::from_millis(200);
+const SAMPLE_TIME: Duration = Duration::from_millis(200);
 
 pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
     let machine = Machine::this();
@@ -29,7 +29,7 @@ pub fn status(args: &ShieldStatusArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    let load = measure(MOMENT);
+    let load = measure(SAMPLE_TIME);
     let there: Vec<ShieldRecord> = shields::list_shields()
         .into_iter()
         .map(|(_, r)| r)
@@ -66,7 +66,7 @@ fn print(
     topology: &Topology,
     load: &Load,
     there: &[ShieldRecord],
-    hosts: &BTreeMap<u32, Works>,
+    hosts: &BTreeMap<u32, CoreUse>,
 ) -> Result<(), Failure> {
     let shielded = cores_of(there);
     let cheapest = load.cheapest(1, topology, &shielded);

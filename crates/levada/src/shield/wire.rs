@@ -51,7 +51,7 @@ pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
                 &mut wire,
                 &json!({"is": "refused", "why": e.what, "help": help}),
             );
-            return Ok(ExitCode::from(output::OURS));
+            return Ok(ExitCode::from(output::FAILURE_STATUS));
         }
     };
     let (restored, released) = hold(&plan, &mut wire, &process, &signals, shield)?;

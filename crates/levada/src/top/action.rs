@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Requests that a key sends to the host, and the messages that report their results.
 
-use crate::client::one;
+use crate::client::application_path;
 use levada_host::State;
 use levada_host::client::{Client, Method};
 use levada_host::protocol::{Application, Failed, MoveRequest, Unloaded};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What a key asks for.
 #[derive(Debug, PartialEq)]
-pub enum Wish {
+pub enum Action {
     /// Pause it, or let it go on.
     Turn(String, State),
     /// To a worker, where it stays; or to none: the mapper may move it again.
@@ -18,17 +18,17 @@ pub enum Wish {
     Unload(String, bool),
 }
 
-impl Wish {
+impl Action {
     /// Until it is answered.
     pub fn words(&self) -> String {
         match self {
-            Wish::Turn(name, state) if goes_on(*state) => format!("{name} is to go on"),
-            Wish::Turn(name, _) => format!("{name} is to be paused"),
-            Wish::Move(name, actor, Some(worker)) => {
+            Action::Turn(name, state) if goes_on(*state) => format!("{name} is to go on"),
+            Action::Turn(name, _) => format!("{name} is to be paused"),
+            Action::Move(name, actor, Some(worker)) => {
                 format!("{name}.{actor} is to be on worker {worker}")
             }
-            Wish::Move(name, actor, None) => format!("{name}.{actor} is to be free"),
-            Wish::Unload(name, _) => format!("{name} is to be unloaded"),
+            Action::Move(name, actor, None) => format!("{name}.{actor} is to be free"),
+            Action::Unload(name, _) => format!("{name} is to be unloaded"),
         }
     }
 
@@ -48,21 +48,21 @@ impl Wish {
             client.call(Method::POST, &address, body)
         };
         Ok(match self {
-            Wish::Turn(name, state) if goes_on(*state) => {
-                post(one(name, "/resume?within=1"), &Value::Null)?;
+            Action::Turn(name, state) if goes_on(*state) => {
+                post(application_path(name, "/resume?within=1"), &Value::Null)?;
                 format!("{name} goes on")
             }
-            Wish::Turn(name, _) => {
-                post(one(name, "/pause?within=1"), &Value::Null)?;
+            Action::Turn(name, _) => {
+                post(application_path(name, "/pause?within=1"), &Value::Null)?;
                 format!("{name} is paused")
             }
-            Wish::Move(name, actor, worker) => {
+            Action::Move(name, actor, worker) => {
                 let to = MoveRequest {
                     actor: actor.clone(),
                     worker: *worker,
                     free: worker.is_none(),
                 };
-                post(one(name, "/move"), &json!(to))?;
+                post(application_path(name, "/move"), &json!(to))?;
                 match worker {
                     Some(worker) => {
                         format!("{name}.{actor} is on worker {worker}, and stays there")
@@ -70,14 +70,15 @@ impl Wish {
                     None => format!("{name}.{actor} is where the mapper puts it"),
                 }
             }
-            Wish::Unload(name, now) => {
+            Action::Unload(name, now) => {
                 // What takes longer goes on by itself.
                 let how = if *now {
                     "?now=true&within=1"
                 } else {
                     "?within=0.2"
                 };
-                let gone: Unloaded = client.call(Method::DELETE, &one(name, how), &Value::Null)?;
+                let gone: Unloaded =
+                    client.call(Method::DELETE, &application_path(name, how), &Value::Null)?;
                 format!("{} is unloaded: {}", gone.name, gone.outcome)
             }
         })

@@ -10,7 +10,7 @@ mod wrap;
 use crate::cli::TopArgs;
 use crate::client::client;
 use crate::common::output::{Failure, failure_with};
-use poller::{Asks, Told, stats};
+use poller::{Poller, Reply, stats};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 use view::View;
 
 /// The screen is drawn at least so often: it says for how long something has not been answered.
-const DRAWN: Duration = Duration::from_secs(1);
+const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the screen is drawn anew for.
-enum Happening {
+enum Input {
     Key(KeyEvent),
     Resized,
     /// There is no terminal any more.
     Lost(std::io::Error),
-    Told(Told),
+    Reply(Reply),
 }
 
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
@@ -48,25 +48,25 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         None => client.clone().within(Duration::MAX),
     };
     let (happens, happenings) = channel();
-    let asks = Asks::new(client, patient, happens.clone());
+    let poller = Poller::new(client, patient, happens.clone());
     let mut terminal = ratatui::try_init()?;
     std::thread::spawn(move || hear_terminal(&happens));
     let every = Duration::from_secs_f64(args.every);
-    let done = show(&mut terminal, asks, &happenings, &mut view, every);
+    let done = show(&mut terminal, poller, &happenings, &mut view, every);
     ratatui::restore();
     done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Keys come by the same way as answers: so that one can wait for both.
-fn hear_terminal(happens: &Sender<Happening>) {
+fn hear_terminal(happens: &Sender<Input>) {
     loop {
         let happening = match event::read() {
-            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => Happening::Key(key),
-            Ok(Event::Resize(..)) => Happening::Resized,
+            Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => Input::Key(key),
+            Ok(Event::Resize(..)) => Input::Resized,
             Ok(_) => continue,
-            Err(e) => Happening::Lost(e),
+            Err(e) => Input::Lost(e),
         };
-        let lost = matches!(happening, Happening::Lost(_));
+        let lost = matches!(happening, Input::Lost(_));
         if happens.send(happening).is_err() || lost {
             return;
         }
@@ -75,8 +75,8 @@ fn hear_terminal(happens: &Sender<Happening>) {
 
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
-    mut asks: Asks,
-    happenings: &Receiver<Happening>,
+    mut poller: Poller,
+    happenings: &Receiver<Input>,
     view: &mut View,
     every: Duration,
 ) -> Result<(), Failure> {
@@ -84,39 +84,41 @@ fn show(
     let mut next = Instant::now() + every;
     let mut wants_more = true;
     loop {
-        if Instant::now() >= next && !asks.waits() {
-            asks.stats();
+        if Instant::now() >= next && !poller.waits() {
+            poller.stats();
             next = Instant::now() + every;
             wants_more = true;
         }
         if wants_more {
-            wants_more = !asks.more(view.chosen());
+            wants_more = !poller.more(view.chosen());
         }
-        view.host_is_silent_for(asks.silent_for());
+        view.host_is_silent_for(poller.silent_for());
         terminal.draw(|frame| view.draw(frame))?;
-        let due = match asks.waits() {
-            true => DRAWN,
-            false => next.saturating_duration_since(Instant::now()).min(DRAWN),
+        let due = match poller.waits() {
+            true => REDRAW_INTERVAL,
+            false => next
+                .saturating_duration_since(Instant::now())
+                .min(REDRAW_INTERVAL),
         };
         let Ok(happening) = happenings.recv_timeout(due) else {
             continue;
         };
         let chosen = view.chosen().to_string();
         match happening {
-            Happening::Key(key) if is_end(&key) && view.keys_are_free() => return Ok(()),
-            Happening::Key(key) => {
-                if let Some(wish) = view.key(key.code) {
-                    view.said = asks.wish(wish);
+            Input::Key(key) if is_end(&key) && view.keys_are_free() => return Ok(()),
+            Input::Key(key) => {
+                if let Some(action) = view.key(key.code) {
+                    view.said = poller.action(action);
                 }
             }
-            Happening::Resized => {}
-            Happening::Lost(e) => return Err(e.into()),
-            Happening::Told(told) => {
-                asks.answered(&told);
-                match told {
-                    Told::Stats(stats) => view.take(stats?),
-                    Told::More(more) => more.into_iter().for_each(|more| view.learn(*more)),
-                    Told::Done(words) => {
+            Input::Resized => {}
+            Input::Lost(e) => return Err(e.into()),
+            Input::Reply(reply) => {
+                poller.answered(&reply);
+                match reply {
+                    Reply::Stats(stats) => view.take(stats?),
+                    Reply::More(more) => more.into_iter().for_each(|more| view.learn(*more)),
+                    Reply::Done(words) => {
                         view.said = words;
                         next = Instant::now();
                     }

@@ -2,9 +2,9 @@
 //! Requests to the host. Each kind of request has a thread of its own and at most one request in flight, so a slow
 //! reply delays neither the display, nor the keys, nor other requests.
 
-use super::Happening;
-use super::action::Wish;
-use crate::client::one;
+use super::Input;
+use super::action::Action;
+use crate::client::application_path;
 use levada_host::State;
 use levada_host::client::Client;
 use levada_host::protocol::{Application, Details, Failed, Stats, Why};
@@ -12,9 +12,9 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// So long one application may take to say more: another one may be chosen meanwhile.
-const PATIENCE: Duration = Duration::from_secs(2);
+const DETAILS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Who has not answered for so long is told of.
-const SILENT: Duration = Duration::from_secs(1);
+const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// What one application says of itself.
 pub struct More {
@@ -26,7 +26,7 @@ pub struct More {
 }
 
 /// An answer.
-pub enum Told {
+pub enum Reply {
     Stats(Result<Stats, Failed>),
     /// None: no answer.
     More(Option<Box<More>>),
@@ -46,7 +46,7 @@ pub fn stats(client: &Client) -> Result<Stats, Failed> {
 }
 
 fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
-    let details: Option<Details> = match client.get(&one(&name, "")) {
+    let details: Option<Details> = match client.get(&application_path(&name, "")) {
         Ok(details) => Some(details),
         Err(failed) if failed.unanswered => return None,
         // It may go between two questions.
@@ -56,7 +56,7 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
     // Where its process does not answer, the host says what it said last, but waits long for this.
     let answers = |d: &Details| d.application.silent_for().is_none();
     let why: Option<Why> = match details.as_ref().is_some_and(answers) {
-        true => client.get(&one(&name, "/why")).ok(),
+        true => client.get(&application_path(&name, "/why")).ok(),
         false => None,
     };
     Some(More {
@@ -68,42 +68,42 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
 }
 
 /// Who asks, and what has not been answered.
-pub struct Asks {
+pub struct Poller {
     client: Client,
     /// That of what is looked at: it is waited for, and the screen says so.
     patient: Client,
-    heard: Sender<Happening>,
+    heard: Sender<Input>,
     begun: Instant,
     stats: Option<Instant>,
     more: bool,
-    wish: Option<String>,
+    action: Option<String>,
 }
 
-impl Asks {
-    pub fn new(client: Client, patient: Client, heard: Sender<Happening>) -> Asks {
-        Asks {
+impl Poller {
+    pub fn new(client: Client, patient: Client, heard: Sender<Input>) -> Poller {
+        Poller {
             client,
             patient,
             heard,
             begun: Instant::now(),
             stats: None,
             more: false,
-            wish: None,
+            action: None,
         }
     }
 
-    fn ask(&self, client: &Client, question: impl FnOnce(&Client) -> Told + Send + 'static) {
+    fn ask(&self, client: &Client, question: impl FnOnce(&Client) -> Reply + Send + 'static) {
         let (client, heard) = (client.clone(), self.heard.clone());
         // Who has ended meanwhile does not hear it, and waits for no thread.
         std::thread::spawn(move || {
-            let _ = heard.send(Happening::Told(question(&client)));
+            let _ = heard.send(Input::Reply(question(&client)));
         });
     }
 
     pub fn stats(&mut self) {
         if !self.waits() {
             self.stats = Some(Instant::now());
-            self.ask(&self.patient, |client| Told::Stats(stats(client)));
+            self.ask(&self.patient, |client| Reply::Stats(stats(client)));
         }
     }
 
@@ -116,9 +116,9 @@ impl Asks {
         if self.more {
             let name = name.to_string();
             let begun = self.begun;
-            let client = self.client.clone().within(PATIENCE);
+            let client = self.client.clone().within(DETAILS_TIMEOUT);
             self.ask(&client, move |client| {
-                Told::More(more(client, begun, name).map(Box::new))
+                Reply::More(more(client, begun, name).map(Box::new))
             });
         }
         true
@@ -126,21 +126,21 @@ impl Asks {
 
     /// What is said of it until it is answered. What is asked for when the one before is not answered would
     /// come as a surprise later.
-    pub fn wish(&mut self, wish: Wish) -> String {
-        if let Some(words) = &self.wish {
+    pub fn action(&mut self, action: Action) -> String {
+        if let Some(words) = &self.action {
             return format!("{words}: that has not been answered, and is waited for first");
         }
-        let words = wish.words();
-        self.wish = Some(words.clone());
-        self.ask(&self.client, move |client| Told::Done(wish.done(client)));
+        let words = action.words();
+        self.action = Some(words.clone());
+        self.ask(&self.client, move |client| Reply::Done(action.done(client)));
         words
     }
 
-    pub fn answered(&mut self, told: &Told) {
-        match told {
-            Told::Stats(_) => self.stats = None,
-            Told::More(_) => self.more = false,
-            Told::Done(_) => self.wish = None,
+    pub fn answered(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Stats(_) => self.stats = None,
+            Reply::More(_) => self.more = false,
+            Reply::Done(_) => self.action = None,
         }
     }
 
@@ -152,6 +152,6 @@ impl Asks {
     /// So long the host has not answered, where that is long.
     pub fn silent_for(&self) -> Option<Duration> {
         let since = self.stats?.elapsed();
-        (since >= SILENT).then_some(since)
+        (since >= SILENT_AFTER).then_some(since)
     }
 }

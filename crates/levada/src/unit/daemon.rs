@@ -2,7 +2,7 @@
 //! The daemon of one unit. It holds the machine's memory and its doorbell, and serves commands over its socket (one
 //! line of JSON in each direction). It has one thread, which blocks until a command connects or the doorbell rings.
 
-use super::rundir::Place;
+use super::rundir::RunDir;
 use super::{protocol, values};
 use crate::cli::BootArgs;
 use crate::common::output::{self, Failure, failure, failure_with};
@@ -22,13 +22,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// For what the loader does by itself: to begin, to take an image, to heed a stop.
-const LOADER: Duration = Duration::from_secs(10);
+const LOADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A program that has not heeded a stop by then is ended with its machine.
-const HEEDS: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// A machine whose program runs is asked so often whether it is there.
-const LOOK: Duration = Duration::from_millis(500);
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 /// A command says what it wants at once.
-const ASK: Duration = Duration::from_secs(2);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who waits for the program to end.
 struct Waiting {
@@ -52,10 +52,10 @@ struct Calling {
     over: UnixStream,
 }
 
-struct Keeper<'a> {
+struct Daemon<'a> {
     name: &'a str,
     board: String,
-    place: &'a Place,
+    place: &'a RunDir,
     kept: Kept,
     calling: Option<Calling>,
     began: Instant,
@@ -67,13 +67,13 @@ struct Keeper<'a> {
 }
 
 /// Begins as the other process of `boot`: says on its output how that went, in one line.
-pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
+pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
     output::keep_for_results()?;
     // Who reads an output may go: that ends its call, and nothing else.
     // SAFETY: no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let name = &args.unit.name;
-    let place = Place::new(args.unit.at.dir.as_deref())?;
+    let place = RunDir::new(args.unit.at.dir.as_deref())?;
     let Some(held) = place.hold(name)? else {
         return failure_with(
             format!("there is a unit {name} already"),
@@ -94,19 +94,19 @@ pub fn keep(args: &BootArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn begin<'a>(args: &'a BootArgs, place: &'a Place) -> Result<(UnixListener, Keeper<'a>), Failure> {
+fn begin<'a>(args: &'a BootArgs, place: &'a RunDir) -> Result<(UnixListener, Daemon<'a>), Failure> {
     let name = &args.unit.name;
     let board = args.board();
     place.end_machine(name);
     let socket = place.socket(name);
     let _ = std::fs::remove_file(&socket);
     let began = Instant::now();
-    let machine = Machine::boot(&board, LOADER)?;
+    let machine = Machine::boot(&board, LOADER_TIMEOUT)?;
     place.note_machine(name, machine.process())?;
     let listener = UnixListener::bind(&socket)
         .map_err(|e| Failure::new(format!("cannot listen on {}: {e}", socket.display())))?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
-    let keeper = Keeper {
+    let keeper = Daemon {
         name,
         board: board.clone(),
         place,
@@ -155,7 +155,7 @@ fn answer(mut stream: &UnixStream, value: &Value) {
     let _ = writeln!(stream, "{value}");
 }
 
-impl Keeper<'_> {
+impl Daemon<'_> {
     /// Into the log: the error output is that.
     fn log(&self, what: &str) {
         say!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
@@ -170,7 +170,7 @@ impl Keeper<'_> {
     }
 
     /// What it is now is what whoever finds the keeper killed has to end.
-    fn keep(&mut self, kept: Kept) {
+    fn set_state(&mut self, kept: Kept) {
         self.kept = kept;
         if let Err(e) = self.place.note_machine(self.name, self.process()) {
             self.log(&e.to_string());
@@ -180,7 +180,7 @@ impl Keeper<'_> {
     /// A machine that waits for images, whatever the unit was before.
     fn boot_anew(&mut self) -> Result<(), String> {
         self.kept = Kept::None; // first: a board may bear one alone
-        match Machine::boot(&self.board, LOADER) {
+        match Machine::boot(&self.board, LOADER_TIMEOUT) {
             Ok(mut machine) => {
                 // It is still the unit's, for run.
                 if let Some(image) = &self.image
@@ -188,7 +188,7 @@ impl Keeper<'_> {
                 {
                     self.log(&e.to_string());
                 }
-                self.keep(Kept::Machine(machine));
+                self.set_state(Kept::Machine(machine));
                 self.log(&format!("booted anew: process {}", self.process()));
                 Ok(())
             }
@@ -215,7 +215,7 @@ impl Keeper<'_> {
             let left = self.waiting.as_ref().and_then(|w| w.until);
             let left = left.map(|t| t.saturating_duration_since(Instant::now()));
             let time = match self.open {
-                true => Some(left.map_or(LOOK, |l| l.min(LOOK))),
+                true => Some(left.map_or(LIVENESS_INTERVAL, |l| l.min(LIVENESS_INTERVAL))),
                 false => None,
             };
             if let Err(e) = wait(&mut fds, time) {
@@ -263,7 +263,7 @@ impl Keeper<'_> {
             _ if !self.open => return,
             State::Runs | State::Waits => return,
             State::Serves => {
-                let _ = machine.stop(LOADER);
+                let _ = machine.stop(LOADER_TIMEOUT);
                 self.log(&format!("{SERVES}: stopped"));
                 refusal(SERVES, Some(&call_help(self.name)))
             }
@@ -294,7 +294,7 @@ impl Keeper<'_> {
             );
         }
         if let Kept::Machine(machine) = &mut self.kept {
-            let Err(e) = machine.stop(HEEDS) else {
+            let Err(e) = machine.stop(STOP_TIMEOUT) else {
                 return;
             };
             self.log(&format!("{e}: the machine is ended"));
@@ -324,8 +324,8 @@ impl Keeper<'_> {
 
     /// Does what a command wants, but for the last: who wants that.
     fn heed(&mut self, stream: UnixStream) -> Option<UnixStream> {
-        let _ = stream.set_read_timeout(Some(ASK));
-        let _ = stream.set_write_timeout(Some(ASK));
+        let _ = stream.set_read_timeout(Some(COMMAND_TIMEOUT));
+        let _ = stream.set_write_timeout(Some(COMMAND_TIMEOUT));
         let Ok((line, files)) = protocol::receive(&stream) else {
             return None;
         };
@@ -427,7 +427,7 @@ impl Keeper<'_> {
         let Kept::Machine(machine) = &mut self.kept else {
             return Err(refusal(SERVES, Some(&call_help(self.name))));
         };
-        let begun = machine.run(LOADER);
+        let begun = machine.run(LOADER_TIMEOUT);
         self.log(&match &begun {
             Ok(()) => format!("runs {}", image.display()),
             Err(e) => format!("does not run {}: {e}", image.display()),
@@ -444,7 +444,7 @@ impl Keeper<'_> {
         match Served::load(&format!("{}:{}", self.board, image.display())) {
             Ok(served) => {
                 let served = Arc::new(served);
-                self.keep(Kept::Served(served.clone()));
+                self.set_state(Kept::Served(served.clone()));
                 self.log(&format!(
                     "serves {}: process {}",
                     image.display(),

@@ -10,7 +10,7 @@ use crate::cli::{BootArgs, UnitArgs, UnitCommand, UnitLoadArgs, UnitRunArgs, Uni
 use crate::common::output::{self, Failure, failure, failure_with};
 use crate::common::std_streams;
 use levada_host::Kind;
-use rundir::Place;
+use rundir::RunDir;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -35,7 +35,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
         UnitCommand::Run(args) => run(args),
         UnitCommand::Log(unit) => log(unit),
         UnitCommand::Stop(unit) => stop(unit),
-        UnitCommand::Keep(args) => match daemon::keep(args) {
+        UnitCommand::Keep(args) => match daemon::serve(args) {
             // For whoever boots, who says it.
             Err(failure) => {
                 let told = json!({ "refused": failure.what, "help": failure.help });
@@ -50,7 +50,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
 /// Starts the keeper, and waits until it says how that went.
 fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let (name, at) = (&args.unit.name, &args.unit.at);
-    let place = Place::new(at.dir.as_deref())?;
+    let place = RunDir::new(at.dir.as_deref())?;
     place.make()?;
     // Also of one whose keeper was killed: with what it was holding.
     match place.hold(name)? {
@@ -131,7 +131,7 @@ enum Found {
     Left,
 }
 
-fn find(place: &Place, name: &str) -> Result<Found, Failure> {
+fn find(place: &RunDir, name: &str) -> Result<Found, Failure> {
     if !place.has(name) {
         return Err(Failure::new(format!("there is no unit {name}"))
             .kind(Kind::Unknown)
@@ -153,12 +153,12 @@ fn find(place: &Place, name: &str) -> Result<Found, Failure> {
 }
 
 /// A keeper answers within this: who only looks, who ends it, who loads, for which it may have to boot.
-const LOOKS: Duration = Duration::from_secs(5);
-const ENDS: Duration = Duration::from_secs(15);
-const LOADS: Duration = Duration::from_secs(30);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// It does not do as it is told: by force, and its machine with it.
-fn end_keeper(place: &Place, name: &str, stream: &UnixStream) -> Result<(), Failure> {
+fn end_keeper(place: &RunDir, name: &str, stream: &UnixStream) -> Result<(), Failure> {
     let keeper = rustix::net::sockopt::socket_peercred(stream).map_err(io::Error::from)?;
     let _ = rustix::process::kill_process(keeper.pid, rustix::process::Signal::KILL);
     // The lock is free when it is gone.
@@ -222,7 +222,7 @@ fn ask_unit(
     files: &[File],
     within: Option<Duration>,
 ) -> Result<Value, Failure> {
-    let place = Place::new(unit.at.dir.as_deref())?;
+    let place = RunDir::new(unit.at.dir.as_deref())?;
     match find(&place, &unit.name)? {
         Found::Answers(stream) => ask(&unit.name, &stream, what, files, within),
         Found::Left => Err(killed(&unit.name)),
@@ -230,14 +230,14 @@ fn ask_unit(
 }
 
 fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
-    let place = Place::new(args.dir.as_deref())?;
+    let place = RunDir::new(args.dir.as_deref())?;
     let mut units = Vec::new();
     for name in place.names()? {
         match find(&place, &name) {
             Ok(Found::Answers(stream)) => {
                 // One that ends meanwhile is none.
                 let about = json!({ "verb": "about" });
-                match ask(&name, &stream, &about, &[], Some(LOOKS)) {
+                match ask(&name, &stream, &about, &[], Some(STATUS_TIMEOUT)) {
                     Ok(told) => units.push(told),
                     Err(e) if e.help.is_some() => {
                         units.push(json!({ "name": name, "state": "does not answer" }));
@@ -278,7 +278,7 @@ fn load(args: &UnitLoadArgs) -> Result<ExitCode, Failure> {
         &args.unit,
         &json!({ "verb": "load", "image": image }),
         &[],
-        Some(LOADS),
+        Some(LOAD_TIMEOUT),
     )?;
     match args.unit.at.json {
         true => output::line(&told.to_string())?,
@@ -317,7 +317,7 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     values::result(&args.result, &[])?;
     let argument = values::hex(&values::argument(&args.arguments)?);
     // First of all: an output is emptied when it is opened.
-    let place = Place::new(args.unit.at.dir.as_deref())?;
+    let place = RunDir::new(args.unit.at.dir.as_deref())?;
     if let Found::Left = find(&place, &args.unit.name)? {
         return Err(killed(&args.unit.name));
     }
@@ -385,7 +385,7 @@ fn run(args: &UnitRunArgs) -> Result<ExitCode, Failure> {
 }
 
 fn log(unit: &UnitArgs) -> Result<ExitCode, Failure> {
-    let place = Place::new(unit.at.dir.as_deref())?;
+    let place = RunDir::new(unit.at.dir.as_deref())?;
     let mut bytes = Vec::new();
     match std::fs::File::open(place.log(&unit.name)) {
         Ok(mut file) => file.read_to_end(&mut bytes)?,
@@ -403,11 +403,17 @@ fn log(unit: &UnitArgs) -> Result<ExitCode, Failure> {
 }
 
 fn stop(unit: &UnitArgs) -> Result<ExitCode, Failure> {
-    let place = Place::new(unit.at.dir.as_deref())?;
+    let place = RunDir::new(unit.at.dir.as_deref())?;
     let name = &unit.name;
     match find(&place, name)? {
         Found::Answers(stream) => {
-            let told = ask(name, &stream, &json!({ "verb": "stop" }), &[], Some(ENDS));
+            let told = ask(
+                name,
+                &stream,
+                &json!({ "verb": "stop" }),
+                &[],
+                Some(STOP_TIMEOUT),
+            );
             match told {
                 Err(e) if e.help.is_some() => end_keeper(&place, name, &stream)?,
                 told => drop(told?),

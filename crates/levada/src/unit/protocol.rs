@@ -15,21 +15,21 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
 /// The most files that go with a line.
-pub const FILES: usize = 64;
+pub const FILES_MAX: usize = 64;
 /// The longest line: an argument in hex, and more.
-const LINE: usize = 64 << 20;
+const LINE_BYTES_MAX: usize = 64 << 20;
 
-type Space = [MaybeUninit<u8>; rustix::cmsg_space!(ScmRights(FILES))];
+type Space = [MaybeUninit<u8>; rustix::cmsg_space!(ScmRights(FILES_MAX))];
 
 pub fn send(mut stream: &UnixStream, value: &Value, files: &[File]) -> io::Result<()> {
     let line = format!("{value}\n");
     let files: Vec<_> = files.iter().map(File::as_fd).collect();
     let mut space: Space = [MaybeUninit::uninit(); _];
     let mut with = SendAncillaryBuffer::new(&mut space);
-    if files.len() > FILES
+    if files.len() > FILES_MAX
         || !files.is_empty() && !with.push(SendAncillaryMessage::ScmRights(&files))
     {
-        return Err(io::Error::other(format!("more than {FILES} streams")));
+        return Err(io::Error::other(format!("more than {FILES_MAX} streams")));
     }
     let sent = sendmsg(
         stream,
@@ -43,7 +43,7 @@ pub fn send(mut stream: &UnixStream, value: &Value, files: &[File]) -> io::Resul
 pub fn receive(stream: &UnixStream) -> io::Result<(String, Vec<File>)> {
     let (mut line, mut files) = (Vec::new(), Vec::new());
     let mut part = vec![0; 4096];
-    while !line.ends_with(b"\n") && line.len() < LINE {
+    while !line.ends_with(b"\n") && line.len() < LINE_BYTES_MAX {
         let mut space: Space = [MaybeUninit::uninit(); _];
         let mut with = RecvAncillaryBuffer::new(&mut space);
         let got = recvmsg(
@@ -97,7 +97,7 @@ mod tests {
     fn no_more_files_are_sent_than_arrive() {
         let (one, _other) = UnixStream::pair().unwrap();
         let null = || File::open("/dev/null").unwrap();
-        let many: Vec<File> = (0..=FILES).map(|_| null()).collect();
+        let many: Vec<File> = (0..=FILES_MAX).map(|_| null()).collect();
         assert!(send(&one, &json!({}), &many).is_err());
     }
 }

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 /// A note is a process and when it began.
 const NOTE_MAX_BYTES: u64 = 4096;
 
-pub struct Place {
+pub struct RunDir {
     dir: PathBuf,
 }
 
 /// Held: there is no other keeper of that name.
-pub struct Held(File);
+pub struct UnitLock(File);
 
-impl Place {
-    pub fn new(given: Option<&Path>) -> Result<Place, Failure> {
+impl RunDir {
+    pub fn new(given: Option<&Path>) -> Result<RunDir, Failure> {
         let dir = match given {
             Some(dir) => dir.to_path_buf(),
             // SAFETY: has no preconditions.
@@ -36,7 +36,7 @@ impl Place {
                 }
             },
         };
-        Ok(Place { dir })
+        Ok(RunDir { dir })
     }
 
     pub fn dir(&self) -> &Path {
@@ -88,7 +88,7 @@ impl Place {
     }
 
     /// Takes the name; none: a keeper has it.
-    pub fn hold(&self, name: &str) -> Result<Option<Held>, Failure> {
+    pub fn hold(&self, name: &str) -> Result<Option<UnitLock>, Failure> {
         let path = self.lock(name);
         let cannot = |e| Failure::new(format!("cannot lock {}: {e}", path.display()));
         loop {
@@ -106,13 +106,13 @@ impl Place {
             // Or else its last holder has just taken it away.
             let ours = file.metadata().map_err(cannot)?.ino();
             if fs::metadata(&path).is_ok_and(|m| m.ino() == ours) {
-                return Ok(Some(Held(file)));
+                return Ok(Some(UnitLock(file)));
             }
         }
     }
 
     /// Takes away what the holder of a name has there, but for the log. The lock goes last.
-    pub fn give_back(&self, name: &str, held: Held) {
+    pub fn give_back(&self, name: &str, held: UnitLock) {
         let _ = fs::remove_file(self.socket(name));
         let _ = fs::remove_file(self.note(name));
         let _ = fs::remove_file(self.lock(name));

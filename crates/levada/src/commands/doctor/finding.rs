@@ -28,7 +28,7 @@ pub fn ok(what: &'static str, found: impl Into<String>) -> Finding {
     }
 }
 
-pub fn not(
+pub fn problem(
     state: State,
     what: &'static str,
     found: impl Into<String>,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Limits of this machine that affect the transports of MCAPI: shared memory, and POSIX message queues.
 
-use super::finding::{Finding, State, not, ok};
+use super::finding::{Finding, State, ok, problem};
 
 /// What the largest message, all slots of an endpoint full, and the channel behind it take, roughly.
-const AN_ENDPOINT: u64 = 5 << 20;
+const ENDPOINT_BYTES: u64 = 5 << 20;
 /// Below so many bytes some programs will find no room.
-const SMALL: u64 = 64 << 20;
+const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Where domains have their files.
 pub fn shared_memory() -> Finding {
     use std::os::unix::fs::MetadataExt;
     let what = "/dev/shm";
     let (Ok(meta), Some((size, free))) = (std::fs::metadata(what), room(c"/dev/shm")) else {
-        return not(
+        return problem(
             State::Missing,
             what,
             "not there",
@@ -42,7 +42,7 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
     let what = "/dev/shm";
     let mib = |bytes: u64| bytes >> 20;
     if !writable {
-        return not(
+        return problem(
             State::Missing,
             what,
             format!("not writable (mode {:o})", mode & 0o7777),
@@ -52,7 +52,7 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
     let found = format!("{} of {} MiB free", mib(free), mib(size));
     // Other users could take our names away; they do not get at what is in them.
     if mode & 0o002 != 0 && mode & 0o1000 == 0 {
-        return not(
+        return problem(
             State::Advice,
             what,
             format!("{found}, but mode {:o}", mode & 0o7777),
@@ -60,10 +60,13 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
         );
     }
     match free {
-        0..SMALL => not(
+        0..FREE_BYTES_MIN => problem(
             State::Advice,
             what,
-            format!("{found}: about {} busy MCAPI endpoints", free / AN_ENDPOINT),
+            format!(
+                "{found}: about {} busy MCAPI endpoints",
+                free / ENDPOINT_BYTES
+            ),
             "for more: mount -o remount,size=1G /dev/shm, or --shm-size=1g where a container starts",
         ),
         _ => ok(what, found),
@@ -88,7 +91,7 @@ pub fn message_queues() -> Finding {
     };
     let limits = (read("msg_max"), read("msgsize_max"), read("queues_max"));
     let (Some(messages), Some(size), Some(queues)) = limits else {
-        return not(
+        return problem(
             State::Advice,
             "message queues",
             "not offered",
@@ -119,7 +122,7 @@ fn cost(messages: u64, size: u64) -> u64 {
 }
 
 fn message_queues_found(q: Queues) -> Finding {
-    const WANTED: u64 = 64;
+    const QUEUES_WANTED: u64 = 64;
     let at_once = match q.bytes {
         None => q.queues,
         Some(bytes) => q.queues.min(bytes / cost(q.messages, q.size).max(1)),
@@ -129,21 +132,21 @@ fn message_queues_found(q: Queues) -> Finding {
         q.messages, q.size
     );
     let mut raise = Vec::new();
-    if q.messages < WANTED {
-        raise.push(format!("sysctl fs.mqueue.msg_max={WANTED}"));
+    if q.messages < QUEUES_WANTED {
+        raise.push(format!("sysctl fs.mqueue.msg_max={QUEUES_WANTED}"));
     }
     if q.size < 65536 + 64 {
         raise.push(format!("sysctl fs.mqueue.msgsize_max={}", 65536 + 64));
     }
-    if q.queues < WANTED {
+    if q.queues < QUEUES_WANTED {
         raise.push("sysctl fs.mqueue.queues_max=256".to_string());
     }
-    if q.bytes.is_some() && at_once < WANTED {
+    if q.bytes.is_some() && at_once < QUEUES_WANTED {
         raise.push("ulimit -q unlimited (limits.conf: msgqueue)".to_string());
     }
     match raise.is_empty() {
         true => ok("message queues", found),
-        false => not(
+        false => problem(
             State::Advice,
             "message queues",
             found,

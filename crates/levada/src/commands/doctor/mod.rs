@@ -9,7 +9,7 @@ mod process;
 use crate::cli::DoctorArgs;
 use crate::common::output::{self, Failure, GREEN, RED, YELLOW, paint, plain};
 use crate::common::realtime;
-use finding::{Finding, State, not, ok};
+use finding::{Finding, State, ok, problem};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ fn cores() -> Finding {
         found += &format!("; the container's quota is {quota:.2} cores");
     }
     match limit {
-        0 | 1 => not(
+        0 | 1 => problem(
             State::Advice,
             "cores",
             found,
@@ -209,7 +209,7 @@ fn compiler() -> Finding {
         // The cache has a line of its own.
         Err(CompileError::Cache { path, why }) => {
             let found = format!("not tried: {}: {why}", path.display());
-            return not(State::Missing, "C compiler", found, "see the cache below");
+            return problem(State::Missing, "C compiler", found, "see the cache below");
         }
         Err(e) => e.to_string(),
     };
@@ -222,7 +222,7 @@ fn compiler() -> Finding {
             install_line(c_packages())
         ),
     };
-    not(State::Missing, "C compiler", found, help)
+    problem(State::Missing, "C compiler", found, help)
 }
 
 /// The compiler and the C library's headers.
@@ -247,7 +247,7 @@ fn cache() -> Finding {
         });
     match written {
         Ok(()) => ok("cache", shown),
-        Err(e) => not(
+        Err(e) => problem(
             State::Missing,
             "cache",
             format!("{shown}: {e}"),
@@ -264,7 +264,7 @@ fn barrier() -> Finding {
     let offered = unsafe { libc::syscall(libc::SYS_membarrier, QUERY, 0, 0) };
     match offered > 0 && offered & PRIVATE_EXPEDITED != 0 {
         true => ok("membarrier", "the sleeping side pays for wake-ups"),
-        false => not(
+        false => problem(
             State::Advice,
             "membarrier",
             "not offered",
@@ -285,7 +285,7 @@ fn memory_files() -> Finding {
     };
     match made {
         true => ok("memfd", "rings are mapped twice: spans never wrap"),
-        false => not(
+        false => problem(
             State::Advice,
             "memfd",
             "not offered",
@@ -300,7 +300,7 @@ fn map_count() -> Finding {
         .and_then(|t| t.trim().parse::<u64>().ok());
     match limit {
         Some(n) if n >= 65530 => ok("max_map_count", format!("{n} mappings")),
-        Some(n) => not(
+        Some(n) => problem(
             State::Advice,
             "max_map_count",
             format!("{n} mappings"),
@@ -355,7 +355,7 @@ fn guards_found(light: bool, mappings: u64) -> Finding {
     }
     // A guard splits the mapping that its stack lies in.
     let found = format!("two mappings each: at most about {} fibers", mappings / 2);
-    not(
+    problem(
         State::Advice,
         "fibers",
         found,
@@ -391,7 +391,7 @@ fn real_time(usable: Result<(), (String, String)>, throttled: Option<String>) ->
         }
         Err((why, help)) => {
             let found = format!("levada host --realtime cannot be used: {why}");
-            not(State::Advice, "real time", found, &help)
+            problem(State::Advice, "real time", found, &help)
         }
     }
 }
@@ -404,13 +404,13 @@ fn urgent_found(real_time: bool, nice: bool) -> Finding {
             "urgent fibers",
             "have the real-time class: they take the core from whatever runs",
         ),
-        (_, true) => not(
+        (_, true) => problem(
             State::Advice,
             "urgent fibers",
             "have no real-time class, only the lowest niceness: they come soon, not at once",
             HELP,
         ),
-        _ => not(
+        _ => problem(
             State::Advice,
             "urgent fibers",
             "have no higher class: they share the core with what runs there",
@@ -429,7 +429,7 @@ fn pinning() -> Finding {
     };
     match may {
         true => ok("pinning", "workers can be pinned to cores"),
-        false => not(
+        false => problem(
             State::Advice,
             "pinning",
             "not allowed",
@@ -447,7 +447,7 @@ fn timer() -> Finding {
         {
             ok("clock", format!("{s}, read without a system call"))
         }
-        Ok(s) => not(
+        Ok(s) => problem(
             State::Advice,
             "clock",
             s,
@@ -463,13 +463,13 @@ fn perf() -> Finding {
         .and_then(|t| t.trim().parse::<i32>().ok());
     match level {
         Some(level) if level <= 2 => ok("perf", format!("perf_event_paranoid is {level}")),
-        Some(level) => not(
+        Some(level) => problem(
             State::Advice,
             "perf",
             format!("perf_event_paranoid is {level}"),
             "to profile actors with perf: sysctl kernel.perf_event_paranoid=2",
         ),
-        None => not(
+        None => problem(
             State::Advice,
             "perf",
             "not offered",
@@ -490,7 +490,7 @@ fn tool(name: &'static str, version: &[&str], use_: &str) -> Finding {
                 "dot" => "graphviz",
                 other => other,
             };
-            not(
+            problem(
                 State::Advice,
                 name,
                 format!("not found (optional: {use_})"),

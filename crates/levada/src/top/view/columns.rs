@@ -6,10 +6,10 @@ use ratatui::style::Style;
 use ratatui::widgets::{Row, Table};
 
 /// Cells of a name, at least: before that columns are left out.
-const NAME: u16 = 16;
+const NAME_CELLS_MIN: u16 = 16;
 
 /// Between two columns.
-const GAP: u16 = 1;
+const GAP_CELLS: u16 = 1;
 
 /// The columns of a table for which there is room, the first of which takes what the others leave.
 pub(super) struct Columns<'a, const N: usize> {
@@ -24,9 +24,9 @@ impl<'a, const N: usize> Columns<'a, N> {
         order.sort_by_key(|&i| all[i].2);
         let mut kept = [false; N];
         kept[0] = true;
-        let mut taken = NAME;
+        let mut taken = NAME_CELLS_MIN;
         for i in order {
-            let with = taken + all[i].1 + GAP;
+            let with = taken + all[i].1 + GAP_CELLS;
             if with > width {
                 break;
             }
@@ -45,7 +45,7 @@ impl<'a, const N: usize> Columns<'a, N> {
     /// The cells that the first one has then.
     pub(super) fn first(&self, width: u16) -> u16 {
         let others = self.of(self.all).into_iter().skip(1);
-        width.saturating_sub(others.map(|(_, cells, _)| cells + GAP).sum())
+        width.saturating_sub(others.map(|(_, cells, _)| cells + GAP_CELLS).sum())
     }
 
     pub(super) fn table(&self, rows: Vec<Row<'a>>) -> Table<'a> {

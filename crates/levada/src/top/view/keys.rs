@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Key bindings: each key selects, opens a page, or sends a request to the host.
 
-use super::{Page, View, Wish};
+use super::{Action, Page, View};
 use ratatui::crossterm::event::KeyCode;
 
 /// Each key with a word for the line at the bottom, and what it does.
@@ -30,7 +30,7 @@ impl View {
         self.moves.take().is_none() && self.reads.take().is_none()
     }
 
-    pub fn key(&mut self, key: KeyCode) -> Option<Wish> {
+    pub fn key(&mut self, key: KeyCode) -> Option<Action> {
         let all = self.stats.now.application.len();
         let name = self.chosen().to_string();
         if let Some(typed) = self.moves.take() {
@@ -80,23 +80,23 @@ impl View {
                 self.moves = Some(String::new());
             }
             KeyCode::Char('p') => {
-                return Some(Wish::Turn(name, self.application()?.state));
+                return Some(Action::Turn(name, self.application()?.state));
             }
             KeyCode::Char(key @ ('u' | 'U')) if !name.is_empty() => {
-                return Some(Wish::Unload(name, key == 'U'));
+                return Some(Action::Unload(name, key == 'U'));
             }
             _ => {}
         }
         None
     }
 
-    fn wish_to_move(&self, worker: Option<u32>) -> Option<Wish> {
+    fn wish_to_move(&self, worker: Option<u32>) -> Option<Action> {
         let actor = self.actors().get(self.actor)?.name.clone();
-        Some(Wish::Move(self.chosen().to_string(), actor, worker))
+        Some(Action::Move(self.chosen().to_string(), actor, worker))
     }
 
     /// Another digit of the worker that the actor is to go to, or the end of it.
-    fn type_worker(&mut self, mut typed: String, key: KeyCode) -> Option<Wish> {
+    fn type_worker(&mut self, mut typed: String, key: KeyCode) -> Option<Action> {
         typed.extend(key.as_char());
         let worker: u32 = typed.parse().ok()?;
         // Another digit would make it one that is not there, or it is to be this one.

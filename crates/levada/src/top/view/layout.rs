@@ -14,7 +14,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 /// The cells that a worker takes where there is more than one in a line.
-const WORKER: usize = 28;
+const WORKER_CELLS: usize = 28;
 
 impl View {
     pub fn draw(&self, frame: &mut Frame) {
@@ -76,10 +76,10 @@ impl View {
         let text = match (&self.moves, self.actors().get(self.actor)) {
             (Some(typed), Some(actor)) => {
                 let last = self.stats.now.worker.len().max(1) - 1;
-                let asks = format!(": to worker 0-{last}, or f for free? {typed}");
-                let room = width.saturating_sub(asks.len() + 1);
+                let poller = format!(": to worker 0-{last}, or f for free? {typed}");
+                let room = width.saturating_sub(poller.len() + 1);
                 let name = shortened(&actor.name, room, 1).pop().unwrap_or_default();
-                format!(" {name}{asks}")
+                format!(" {name}{poller}")
             }
             _ => format!(" {}", self.said.lines().next().unwrap_or_default()),
         };
@@ -128,6 +128,6 @@ pub(super) fn lines(all: impl IntoIterator<Item = String>) -> Vec<Line<'static>>
 fn worker_columns(workers: usize, width: u16) -> usize {
     match workers <= 8 {
         true => 1,
-        false => (usize::from(width) / WORKER).max(1),
+        false => (usize::from(width) / WORKER_CELLS).max(1),
     }
 }

@@ -10,17 +10,17 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::action::Wish;
+use super::action::Action;
 use super::poller::More;
 use levada_host::protocol::{Actor, Application, Stats};
-use samples::Looks;
+use samples::Samples;
 use std::cell::Cell;
 use std::time::Duration;
 
 pub struct View {
-    stats: Looks<Stats>,
+    stats: Samples<Stats>,
     /// Of the application that is chosen, when it has said something.
-    more: Option<Looks<More>>,
+    more: Option<Samples<More>>,
     app: usize,
     /// The one that was chosen: what has come to its place is not meant by a key.
     gone: bool,
@@ -38,7 +38,7 @@ pub struct View {
     pub said: String,
     /// Seconds for which the host has not answered.
     silent: Option<u64>,
-    /// As of `Looks`.
+    /// As of `Samples`.
     shortest: f64,
 }
 
@@ -56,7 +56,7 @@ impl View {
     pub fn new(stats: Stats, every: f64) -> View {
         let shortest = (every / 2.0).min(0.5);
         View {
-            stats: Looks::new(stats.host.seconds, stats, shortest),
+            stats: Samples::new(stats.host.seconds, stats, shortest),
             more: None,
             app: 0,
             gone: false,
@@ -94,7 +94,7 @@ impl View {
         let number = |m: &More| m.details.as_ref().map(|d| d.application.number);
         match &mut self.more {
             Some(looks) if number(&looks.now) == number(&more) => looks.take(more.at, more),
-            _ => self.more = Some(Looks::new(more.at, more, self.shortest)),
+            _ => self.more = Some(Samples::new(more.at, more, self.shortest)),
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Two replies to the same request; rates are computed from their difference.
 
-pub(super) struct Looks<T> {
+pub(super) struct Samples<T> {
     pub now: T,
     at: f64,
     before: Option<(f64, T)>,
@@ -10,9 +10,9 @@ pub(super) struct Looks<T> {
     shortest: f64,
 }
 
-impl<T> Looks<T> {
-    pub fn new(at: f64, now: T, shortest: f64) -> Looks<T> {
-        Looks {
+impl<T> Samples<T> {
+    pub fn new(at: f64, now: T, shortest: f64) -> Samples<T> {
+        Samples {
             shortest,
             now,
             at,

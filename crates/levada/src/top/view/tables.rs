@@ -16,8 +16,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell as Field, Paragraph, Row};
 
 /// Lines of the words below the channels.
-const WORDS: usize = 4;
-const BAR: usize = 10;
+const TEXT_LINES: usize = 4;
+const BAR_CELLS: usize = 10;
 
 impl View {
     pub(super) fn draw_workers(&self, frame: &mut Frame, area: Rect, columns: usize, lines: usize) {
@@ -47,7 +47,7 @@ impl View {
         };
         let line = |i: usize| {
             let of = (i..shown).step_by(lines.max(1));
-            let mut spans: Vec<Span> = of.flat_map(|at| one(&all[at])).collect();
+            let mut spans: Vec<Span> = of.flat_map(|at| application_path(&all[at])).collect();
             if i + 1 == lines && shown < all.len() {
                 spans.push(format!("  and {} more", all.len() - shown).into());
             }
@@ -135,7 +135,7 @@ impl View {
             let answers = details.application.silent_for().is_none();
             Some((before.details.as_ref().filter(|_| answers)?, seconds))
         });
-        let why = shortened(&looks.now.why, cells_of(area), WORDS);
+        let why = shortened(&looks.now.why, cells_of(area), TEXT_LINES);
         let why: Vec<String> = why.into_iter().map(indented).collect();
         let height = why.len() as u16 + 1;
         let [upper, lower] =
@@ -180,7 +180,7 @@ impl View {
             right.width,
             [
                 (head.as_str(), 0, 0),
-                ("fill", BAR as u16, 1),
+                ("fill", BAR_CELLS as u16, 1),
                 ("elements/s", 13, 3),
                 ("who waits", 12, 2),
             ],
@@ -193,7 +193,10 @@ impl View {
             let rate = was.map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
             Row::new(columns.of([
                 Field::from(from_to(&c.from, &c.to, cells)),
-                Field::from(bar(f64::from(c.fill) / f64::from(c.capacity.max(1)), BAR)),
+                Field::from(bar(
+                    f64::from(c.fill) / f64::from(c.capacity.max(1)),
+                    BAR_CELLS,
+                )),
                 Field::from(rate.map_or("-".to_string(), |r| grouped(r as u64))),
                 Field::from(blocks(c, was.map(|(b, _)| b))),
             ]))

@@ -270,13 +270,13 @@ fn shares_are_of_what_there_is() {
 #[test]
 fn keys_choose_pause_move_and_unload() {
     let mut view = view();
-    let turn = |name: &str, state| Some(Wish::Turn(name.to_string(), state));
+    let turn = |name: &str, state| Some(Action::Turn(name.to_string(), state));
     assert_eq!(view.key(KeyCode::Char('p')), turn("radio", State::Running));
     assert_eq!(view.key(KeyCode::Right), None);
     assert_eq!(view.key(KeyCode::Char('m')), None);
     assert!(drawn(&view).contains("filter: to worker 0-0, or f for free?"));
     assert!(drawn_in(&view, 40, 12).contains(": to worker 0-0, or f for free?"));
-    let to = |worker| Some(Wish::Move("radio".into(), "filter".into(), worker));
+    let to = |worker| Some(Action::Move("radio".into(), "filter".into(), worker));
     assert_eq!(view.key(KeyCode::Char('1')), to(Some(1)));
     assert_eq!(view.key(KeyCode::Char('1')), None);
     view.key(KeyCode::Char('m'));
@@ -284,7 +284,7 @@ fn keys_choose_pause_move_and_unload() {
     assert_eq!(view.key(KeyCode::Down), None);
     assert_eq!(view.key(KeyCode::Down), None);
     assert_eq!(view.key(KeyCode::Char('p')), turn("clip", State::Paused));
-    let gone = Wish::Unload("clip".into(), true);
+    let gone = Action::Unload("clip".into(), true);
     assert_eq!(view.key(KeyCode::Char('U')), Some(gone));
     // Of many workers some have two digits.
     view.key(KeyCode::Up);
@@ -354,7 +354,7 @@ fn nothing_is_chosen_when_what_was_has_gone() {
         }
         assert!(drawn(&view).contains("no application is chosen"));
         assert_eq!(view.key(key), None);
-        let unload = Wish::Unload(neighbour.to_string(), false);
+        let unload = Action::Unload(neighbour.to_string(), false);
         assert_eq!(view.key(KeyCode::Char('u')), Some(unload));
     }
     // Of three the one in the middle has two neighbours.
