@@ -327,7 +327,11 @@ impl<'a> Class<'a> {
         for (rates, names, _) in sides {
             args.extend(rates.iter().map(|(port, _)| names[*port].clone()));
         }
-        w.put(&format!("{}_sequence_{k}({});", self.prefix, args.join(", ")));
+        w.put(&format!(
+            "{}_sequence_{k}({});",
+            self.prefix,
+            args.join(", ")
+        ));
         if self.has_registers() {
             w.put("*R = lvd_held;");
         }

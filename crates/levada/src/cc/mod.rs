@@ -153,7 +153,7 @@ fn forks_in_cpp(line: &Line) -> Option<(Sources, Diagnostics)> {
     found.has_errors().then_some((sources, found))
 }
 
-/// What is loaded into a host is a shared object, and stays on its stack, beside which others' may be.
+/// Code for a host is a shared object. It must not overflow its fiber's stack, since other stacks lie next to it.
 fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
     let links = Line::new(&words).goal == Goal::Link;
     let how = std::iter::once("-fPIC").chain(levada_cal::compile::touches_each_page());
@@ -443,7 +443,7 @@ impl Session<'_> {
         path: &str,
         copy: &Path,
     ) -> Result<Option<Vec<u8>>, Failure> {
-        // What the file includes lies beside itself, not beside its copy.
+        // Included files are searched next to the original, not next to the copy.
         let beside = Path::new(path)
             .parent()
             .filter(|p| *p != Path::new(""))
@@ -551,7 +551,8 @@ impl Session<'_> {
         Ok(exit_code(status))
     }
 
-    /// How each file was compiled (clang's `-MJ`): by us, who know the operator.
+    /// Writes a compilation database (clang's `-MJ`). The command it records is `levada cc`, which supports the
+    /// operator.
     fn database(&self, sources: &[&Input], file: &Path) -> Result<(), Failure> {
         let (directory, us) = (std::env::current_dir()?, std::env::current_exe()?);
         let mut text = String::new();

@@ -61,7 +61,7 @@ impl HostArgs {
             spin,
             no_balance,
             schedule,
-            // Code that is not trusted goes before nobody.
+            // Isolated code gets no real-time priority, since it is not trusted.
             realtime: _,
         } = &self.runtime;
         let number = |name: &str, n: Option<u32>| n.map(|n| format!("--{name}={n}").into());

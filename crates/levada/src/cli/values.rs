@@ -15,7 +15,7 @@ pub fn workers(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Who looks for work looks at no timer, so that there is a limit.
+/// A spinning worker checks no timers, so the spin time is limited.
 pub fn microseconds(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n @ 0..=1_000_000) => Ok(n),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Who sits where, as `--placement` takes it back.
+/// The placement, in the format that `--placement` accepts.
 fn placement(all: &[Worker]) -> String {
     let mut mix = Mix::default();
     let mut seats: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();

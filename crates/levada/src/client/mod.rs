@@ -35,7 +35,7 @@ use std::time::Duration;
 type CommandResult = Result<ExitCode, Failure>;
 
 impl From<Failed> for Failure {
-    /// What was found in the sources is shown where it was found, before the rest is told.
+    /// Diagnostics of the sources are printed first.
     fn from(failed: Failed) -> Failure {
         say_on!("{}", failed.text);
         Failure {
@@ -47,22 +47,23 @@ impl From<Failed> for Failure {
     }
 }
 
-/// So long a host takes to say that something has taken too long, at most; and where something is loaded or replaced, of which
-/// something may have to end first.
+/// Seconds that a client waits longer than the host does, to receive the host's timeout error; the second is for
+/// loads and replacements, where an application may have to end first.
 const REPLY_GRACE_S: f64 = 5.0;
 const LOAD_GRACE_S: f64 = 15.0;
 
-/// A client of what the host answers at once.
+/// A client for requests that the host answers immediately.
 pub fn client(at: &AtArgs) -> Result<Client, Failure> {
     client_with_timeout(at, at.within.unwrap_or(WITHIN))
 }
 
-/// Of what the host waits for itself, as long as it is told, and says then whom it has waited for.
+/// A client for requests on which the host itself waits up to the given timeout; its timeout error names what it
+/// waited for.
 fn client_for_wait(at: &AtArgs) -> Result<Client, Failure> {
     client_with_timeout(at, at.within.unwrap_or(WITHIN) + REPLY_GRACE_S)
 }
 
-/// Of what is loaded first, which may last so many seconds by itself.
+/// A client for requests that load an application first, which may take `seconds` by itself.
 fn client_for_load(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
     client_with_timeout(at, seconds + LOAD_GRACE_S)
 }
@@ -75,7 +76,7 @@ fn client_with_timeout(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
     Ok(client.within(Duration::from_secs_f64(seconds)))
 }
 
-/// Says what the host has answered: as JSON, or in `words`.
+/// Sends a request and prints the reply: as JSON, or formatted by `words`.
 fn say<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     client: Client,
@@ -87,7 +88,7 @@ fn say<T: Serialize + DeserializeOwned>(
     print_reply(at, &client.text(method, address, body)?, words)
 }
 
-/// Asks for what the host compiles first, and says so where that takes long.
+/// Sends a request for which the host compiles first, and shows progress if this takes long.
 fn compiled<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     client: Client,
@@ -118,13 +119,13 @@ fn told<T: Serialize + DeserializeOwned>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What stands behind an address whose host knows best how long it waits, if nothing is said.
+/// The query string with the timeout; empty if none is given, so that the host uses its default.
 fn timeout_query(at: &AtArgs) -> String {
     let within = at.within.map(|within| format!("?within={within}"));
     within.unwrap_or_default()
 }
 
-/// The address of one application, and what stands behind its name.
+/// The path of an application, followed by `rest`.
 pub fn application_path(name: &str, rest: &str) -> String {
     format!("/applications/{}{rest}", encoded(name))
 }

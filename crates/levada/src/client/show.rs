@@ -11,7 +11,7 @@ use levada_host::protocol::{Application, Details, HostInfo, Why};
 use serde_json::Value;
 
 pub fn list(args: &AllArgs) -> CommandResult {
-    // Before: who is loaded again meanwhile is told as loaded.
+    // Requested before the list, so that an application that is restored meanwhile is listed as loaded.
     let left = match args.at.json {
         true => Vec::new(),
         false => client(&args.at)?.get::<HostInfo>("/host")?.left,
@@ -32,7 +32,6 @@ pub fn list(args: &AllArgs) -> CommandResult {
     )
 }
 
-/// So many are named.
 const NAMES_SHOWN_MAX: usize = 8;
 
 /// What the last host had loaded, and this one, which restores nothing, has left alone.

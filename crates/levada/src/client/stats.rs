@@ -55,7 +55,7 @@ pub fn stats(at: &AtArgs) -> CommandResult {
     )
 }
 
-/// Of the cores that programs beside the host wanted, too.
+/// Leases of cores that other processes requested.
 fn leases(s: &Stats) -> String {
     let row = |w: &Worker| {
         let lease = w.lease.as_ref()?;

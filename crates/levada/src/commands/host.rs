@@ -28,7 +28,7 @@ const TIME_LIMIT_MS: u32 = 10_000;
 
 fn socket(args: &HostArgs) -> Result<Socket, Failure> {
     if let Some(fd) = args.listener {
-        // SAFETY: whoever has started us has left it to us alone.
+        // SAFETY: the parent process passed this descriptor to this process only.
         return Ok(unsafe { Socket::given(fd, "--listener") }?);
     }
     if let Some(socket) = Socket::inherited()? {
@@ -164,7 +164,8 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     if args.json {
         output::line(&serde_json::json!(inspect::info(&served)).to_string())?;
     }
-    // Clients that come from now on are answered. Whoever has started the host of an isolated application asks it itself.
+    // Clients are answered from now on. The parent of an isolated application's host asks it directly, so no
+    // notification is sent.
     let tell = |what| (!isolated).then(|| sd_notify::tell(what));
     tell(sd_notify::READY);
     let done = serve(&socket, served.clone(), end);

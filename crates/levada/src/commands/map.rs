@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// So many applications are listed one by one.
+/// Longer lists are summarised.
 const APPLICATIONS_LISTED_MAX: usize = 24;
 
 struct Mapped {

@@ -11,7 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long `list` looks.
+/// Time between the two snapshots of `list`.
 const SAMPLE_TIME: Duration = Duration::from_millis(200);
 
 pub fn mcapi(command: &McapiCommand) -> Result<ExitCode, Failure> {
@@ -97,8 +97,8 @@ impl Snapshot {
     }
 }
 
-/// A node that was there at an earlier look. What the dead leave is taken away by those who meet it, often
-/// between two looks.
+/// A node that was in an earlier snapshot. Other processes remove what a dead node leaves, often between two
+/// snapshots.
 struct Departed {
     at: Instant,
     domain: u32,
@@ -108,7 +108,7 @@ struct Departed {
     ended: bool,
 }
 
-/// Those who have left within the last ten seconds.
+/// Nodes that have disappeared within the last ten seconds.
 #[derive(Default)]
 struct DepartedList(Vec<Departed>);
 

@@ -31,7 +31,7 @@ fn words(viewer: &str, title: &str) -> Vec<String> {
 pub struct Viewer {
     name: &'static str,
     child: Child,
-    /// The end of the pipe that natives open anew, by its name.
+    /// The write end of the pipe; natives open it again by its name.
     end: File,
 }
 
@@ -59,7 +59,7 @@ impl Viewer {
     pub fn start(title: &str) -> Result<Viewer, Failure> {
         let (name, path) = viewer()?;
         let (read, end) = pipe()?;
-        // Its output is nobody's: what the network prints is there.
+        // The viewer's standard output is discarded: the network prints on ours.
         let started = Command::new(&path)
             .args(words(name, title))
             .stdin(read)
@@ -98,7 +98,7 @@ impl Viewer {
 /// A pipe whose ends no other process gets by itself.
 fn pipe() -> Result<(File, File), Failure> {
     let mut ends = [0; 2];
-    // SAFETY: both descriptors are new, and nobody else's.
+    // SAFETY: both descriptors are new and owned by this function.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(std::io::Error::last_os_error().into());

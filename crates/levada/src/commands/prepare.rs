@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
-    // Nobody waits for it when the host has been killed.
-    // SAFETY: this process alone.
+    // The result is useless once the host has been killed.
+    // SAFETY: affects this process only.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     for (name, file) in [("in", &args.given.input), ("out", &args.given.output)] {
         if file.as_deref().is_some_and(output::is_standard) {

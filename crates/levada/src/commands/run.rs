@@ -208,7 +208,8 @@ fn load_of(
     })
 }
 
-/// Has it ended since who reads its output has gone? A native may learn that, and fail, before the signal is seen here.
+/// Whether the run ended because the reader of its output has gone. A native may notice that and fail before the
+/// signal arrives here.
 fn is_unread(status: Status, viewer: Option<&Viewer>) -> bool {
     let output = std::io::stdout();
     let read = viewer.map_or(output.as_fd(), Viewer::end);
@@ -217,7 +218,7 @@ fn is_unread(status: Status, viewer: Option<&Viewer>) -> bool {
 
 fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Outcome {
     match (status, signal) {
-        // Who reads what the network prints has gone.
+        // The reader of standard output has gone.
         (_, Some(libc::SIGPIPE)) => Outcome::Interrupted(libc::SIGPIPE),
         (Status::STOPPED, Some(signal)) => Outcome::Interrupted(signal),
         (Status::OK, _) if !printed => {
@@ -232,7 +233,7 @@ fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Out
     }
 }
 
-/// The run as `--record` keeps it: began then, and took so long.
+/// The description of the run for `--record`; `times`: its start and duration.
 fn recorded(
     host: &Host,
     hosted: &Hosted,
@@ -278,7 +279,7 @@ fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
     // SAFETY: the compiler has just made it, or vouches for it by its content.
     let mut opened = unsafe { Network::open(&made.object) };
     if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
-        // Something has changed around it, such as a library: it is made anew, once.
+        // A dependency such as a library has changed: compile again, once.
         resolve::compile(&mut loaded, &compile)?;
         // SAFETY: as above.
         opened = unsafe { Network::open(&made.object) };

@@ -142,7 +142,7 @@ pub fn move_object(from: &Path, to: &Path) -> Result<(), Failure> {
     moved.map_err(|e| cannot_write(to, &e))
 }
 
-/// Fills a file beside `path`, and gives it that name.
+/// Writes a temporary file in the same folder and renames it to `path`.
 fn write_atomically(
     path: &Path,
     there: &Existing,
@@ -175,7 +175,7 @@ fn rename(from: &Path, to: &Path, there: &Existing) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// A folder that no other process has, beside `path`, for what leads to it; removed at the end.
+/// A private temporary folder next to `path`; removed on drop.
 pub struct ScratchFolder(pub PathBuf);
 
 impl ScratchFolder {

@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Of a run that is shorter the ticks of the kernel say too little.
+/// Shorter intervals are too inaccurate, since a kernel tick is 10 ms.
 const ELAPSED_MIN: Duration = Duration::from_millis(200);
 
-/// What was counted at one moment.
+/// The counters at one moment.
 pub struct Sample {
     at: Instant,
-    /// Of each core, in which something ran.
+    /// For each core, the time in which anything ran.
     busy: HashMap<i32, Duration>,
-    /// Of each thread of this process: the core that it ran on last, and for how long it has run.
+    /// For each thread of this process, the core on which it ran last, and its CPU time.
     own: HashMap<i32, (i32, Duration)>,
 }
 

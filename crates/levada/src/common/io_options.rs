@@ -51,7 +51,7 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
         );
     }
     for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
-        // A pipe is opened by who reads it, and once.
+        // A pipe is not opened here: only its reader may open it, once.
         let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
             true => std::fs::File::open(part).map(drop),
             false => Ok(()),
@@ -63,7 +63,7 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What somebody names who has no input or output there.
+/// Help for an option that needs a file although standard input or output is not available.
 const NAME_A_FILE: &str = "name a file, or a pipe made with mkfifo";
 
 pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> {
@@ -111,8 +111,7 @@ pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
     }
 }
 
-/// An option that no native of the network asks for is refused; files that nobody reads or writes
-/// are warned of.
+/// An option that no native of the network uses is an error; a file that none reads or writes causes a warning.
 pub fn asked_for(
     args: &GivenArgs,
     names: &OptionNames,

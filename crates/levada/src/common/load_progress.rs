@@ -10,15 +10,15 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nothing is said of what takes no longer than this.
+/// Nothing is printed for a load that is faster.
 const SILENT_FIRST: Duration = Duration::from_secs(3);
-/// On a terminal the line is written anew so often, elsewhere another one.
+/// Interval at which the line is updated on a terminal, and at which another line is printed elsewhere.
 const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
-/// So long the host may take to say what it does.
+/// Timeout for the status request to the host.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Until it is dropped.
+/// Prints progress until it is dropped.
 pub struct LoadProgress {
     end: Option<Sender<()>>,
     printer: Option<JoinHandle<()>>,
@@ -53,7 +53,7 @@ impl LoadProgress {
         });
         LoadProgress {
             end: Some(end),
-            // Who has no thread for it waits in silence.
+            // Without a thread nothing is printed.
             printer: printer.ok(),
         }
     }

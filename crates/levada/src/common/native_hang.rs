@@ -6,19 +6,19 @@
 use levada_sys::App;
 use std::time::{Duration, Instant};
 
-/// So much longer it may take than was asked for.
+/// Time beyond the limit before a hang is reported.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct NativeHang {
     limit: Option<Duration>,
     asked: Option<Instant>,
-    /// For each actor its activations, and how long the longest of them was when it was last looked at.
+    /// For each actor, its number of activations and the longest activation at the last check.
     seen: Vec<(u64, Duration)>,
 }
 
 impl NativeHang {
-    /// `limit` is that of one action.
+    /// `limit`: the time limit of one action.
     pub fn new(limit: Option<Duration>) -> NativeHang {
         NativeHang {
             limit,
@@ -27,7 +27,7 @@ impl NativeHang {
         }
     }
 
-    /// The actor that does not end although it should; `stopped`: all of them should.
+    /// Describes an actor that does not end although it should; `stopped`: all actors should end.
     pub fn check(&mut self, app: &App, stopped: bool) -> Option<String> {
         if stopped && self.asked.is_none() {
             self.asked = Some(Instant::now());
@@ -39,7 +39,7 @@ impl NativeHang {
         let now = app.counters().ok()?.actors;
         let before = std::mem::take(&mut self.seen);
         let found = now.iter().zip(&before).find(|(a, (activations, longest))| {
-            // It is in the same activation as it was then, and the longest of all by now.
+            // It is still in the activation of the last check, which is its longest.
             let goes_on = !a.waits && a.activations == *activations && a.longest > *longest;
             goes_on && (over || self.limit.is_some_and(|l| a.longest > l + GRACE))
         });

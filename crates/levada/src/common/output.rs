@@ -12,8 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A line on the error output, in which nothing controls a terminal. Where nobody reads that, or there is no room, all
-/// goes on without.
+/// Prints a line on standard error, with control characters escaped. Write errors are ignored.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::common::output::say_text(&$crate::common::output::plain(&format!("{}\n", format_args!($($text)*))))
@@ -32,7 +31,7 @@ macro_rules! say_painted {
     };
 }
 
-/// The status of a command that failed, whose status is otherwise a program's.
+/// Exit status for failures of a command that otherwise passes on the status of a program.
 pub const FAILURE_STATUS: u8 = 125;
 
 /// Why a command failed, and what to do about it.
@@ -116,7 +115,7 @@ impl Failure {
     }
 }
 
-/// No line is longer than a screen: what is quoted may be a file of one line.
+/// Limits the length of a line: quoted text may be a file of one line.
 fn shortened(text: String) -> String {
     const LINE_CHARS_MAX: usize = 1000;
     if text.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
@@ -161,13 +160,13 @@ pub fn list(sources: &Sources, diags: &Diagnostics) -> Vec<Value> {
     }
 }
 
-/// The output as it was when the process began, where [`keep_for_results`] has taken it.
+/// The original standard output, if [`keep_for_results`] has replaced it.
 static RESULTS: OnceLock<File> = OnceLock::new();
 
 /// From here on only results go to the output: what else in this process prints there (networks do)
 /// goes to the error output.
 pub fn keep_for_results() -> Result<(), Failure> {
-    // SAFETY: both descriptors are the process's own; the copy is nobody else's.
+    // SAFETY: both descriptors belong to this process; the copy is owned by the new `File`.
     let kept = unsafe {
         let copy = libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3);
         match copy {
@@ -214,7 +213,7 @@ pub fn error(what: &str, help: Option<&str>) {
 /// Text from outside, without what a terminal would take for a command.
 pub use levada_sys::escape::escaped as plain;
 
-/// Writes to the error output as it is. Where nobody reads that, or there is no room, all goes on without.
+/// Writes to standard error unchanged. Write errors are ignored.
 pub fn say_text(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
@@ -349,7 +348,7 @@ pub fn followed(path: &Path) -> PathBuf {
     }
 }
 
-/// The number of names that are tried for a new file.
+/// Names that are tried for a temporary file.
 pub const NAMES_TRIED_MAX: u32 = 1000;
 
 /// Name number `n` of this process for what becomes `path`.
@@ -359,7 +358,7 @@ pub fn partial_name(path: &Path, n: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// A new file beside `path`, which is to become it.
+/// Creates a temporary file in the same folder, to be renamed to `path`.
 pub fn partial(path: &Path) -> io::Result<(File, PathBuf)> {
     let mut n = 0;
     loop {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// No answer is longer: what a compiler finds in the largest networks is a hundredth of it.
+/// Bound on the size of an entry: the entries of the largest networks are a hundredth of it.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,11 +22,11 @@ pub struct Answer {
     pub object: PathBuf,
     /// The network's name.
     pub network: String,
-    /// The options that its natives ask for, or any.
+    /// The options that its natives use; `any_name`: they may use any option.
     pub names: Vec<String>,
     pub any_name: bool,
     pub files: Files,
-    /// Its natives may count what it does.
+    /// Whether its natives may report progress.
     pub counts: bool,
     /// Warnings, as JSON and as they are shown.
     pub diagnostics: Vec<Value>,
@@ -34,7 +34,7 @@ pub struct Answer {
     pub seen: Vec<[String; 3]>,
 }
 
-/// Where an answer is kept.
+/// The file of a cached result.
 #[derive(Debug)]
 pub struct Entry {
     file: PathBuf,
@@ -45,10 +45,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Entry {
-    /// Under all that decides what comes of what is seen.
+    /// The entry for a request: its name is the hash of everything that determines the result besides the files.
     pub fn of(network: &NetworkArgs, how: &CompileArgs) -> Option<Entry> {
         let here = std::env::current_dir().ok()?;
-        // This very program: its file may have been replaced.
+        // The running executable: its file may have been replaced.
         let ours = std::fs::metadata("/proc/self/exe").ok()?;
         let ours = [
             ours.dev() as i64,
@@ -69,11 +69,11 @@ impl Entry {
         })
     }
 
-    /// The answer, if it holds still.
+    /// The cached result, if it is still valid.
     pub fn load(&self) -> Option<Answer> {
         compile::make_private(self.file.parent()?).ok()?;
         let text = String::from_utf8(read_private(&self.file, ANSWER_BYTES_MAX).ok()?).ok()?;
-        // The hash tells what a full disk or a crash has damaged.
+        // The hash detects entries that a full disk or a crash has damaged.
         let (hash, answer) = text.split_once('\n')?;
         if hash != hex(&Sha256::digest(answer)) {
             return None;
@@ -83,7 +83,7 @@ impl Entry {
         holds.then_some(answer)
     }
 
-    /// Keeps it; without it the way is only longer.
+    /// Stores the result. Errors are ignored, since the cache only saves time.
     pub fn store(&self, answer: &Answer) {
         let Ok(answer) = serde_json::to_string(answer) else {
             return;

@@ -11,14 +11,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// A network's file is never called so.
+/// Whether the name is that of a shared object. Files of networks have other names.
 pub fn is_program(network: &str) -> bool {
     let name = Path::new(network).file_name().unwrap_or_default();
     let name = name.to_string_lossy();
     name.ends_with(".so") || name.contains(".so.")
 }
 
-/// There is nothing to compile.
+/// `levada prepare` for a C program, which needs no compilation.
 pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     refuse(&args.network, &args.given, &args.compile, &[])?;
     let file = std::path::absolute(&args.network.network)?;
@@ -45,7 +45,7 @@ pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
     ];
     refuse(&args.network, &args.given, &args.compile, &only)?;
     let file = std::path::absolute(&args.network.network)?;
-    // SAFETY: who runs a program trusts it.
+    // SAFETY: the user asked to run this program, and so trusts its code.
     let network = unsafe { Network::program(&file, &args.arguments) };
     Ok(Runnable {
         name: name(&args.network.network),
@@ -56,7 +56,7 @@ pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
     })
 }
 
-/// What is for networks, and a file that is not there.
+/// Refuses options that apply to networks only, and files that do not exist.
 fn refuse(
     network: &NetworkArgs,
     given: &GivenArgs,

@@ -233,8 +233,8 @@ fn read_folder(folder: &Path) -> std::io::Result<std::fs::ReadDir> {
     std::fs::read_dir(folder)
 }
 
-/// The C and C++ files that go into the network's shared object: those named, and those in a folder
-/// `natives` beside the source root.
+/// The C and C++ files that are compiled into the network's shared object: those named, and those in the folder
+/// `natives` next to the source root.
 fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     if let Some(folder) = loaded

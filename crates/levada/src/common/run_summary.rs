@@ -73,7 +73,7 @@ pub struct Summary {
     pub unwritten: Option<PathBuf>,
     /// Of the compiler, as JSON.
     pub diagnostics: Vec<Value>,
-    /// Nothing ever fired: what everybody waits for.
+    /// Set if nothing ever fired: what each actor waits for.
     pub idle: Option<String>,
     /// What was left in channels at the end.
     pub unconsumed: Vec<Unconsumed>,

@@ -6,12 +6,12 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// It answers from now on.
+/// Sent when the host answers requests.
 pub const READY: &str = "READY=1";
-/// It has been told to end.
+/// Sent when the host has been asked to end.
 pub const STOPPING: &str = "STOPPING=1";
 
-/// Where nobody asks for it, or listens any more, nothing is told.
+/// Sends a notification. Does nothing if `NOTIFY_SOCKET` is not set; errors are ignored.
 pub fn tell(what: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;

@@ -7,8 +7,8 @@ use signal_hook::iterator::{Handle, Signals};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The limit of a file's size (`ulimit -f`) is an error of who writes then, as a full disk is, and does not end the
-/// process. A handler does that: whatever is started has the usual action.
+/// Turns an exceeded file size limit (`ulimit -f`) into a write error, like a full disk, instead of the end of the
+/// process. This uses a handler, which child processes do not inherit, so they have the default action.
 pub fn survive_file_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     handle(libc::SIGXFSZ, nothing);
@@ -46,14 +46,14 @@ pub struct Interrupt {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// As a shell tells that a signal has ended somebody.
+/// Exits with the status that a shell reports for a program ended by this signal.
 pub fn exit(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }
 
 impl Interrupt {
-    /// Calls `stop` when a signal comes, in a thread of its own. That, and the one that waits for signals, is `prepared`
-    /// first: where workers let nobody of the usual class in, it is to go before them.
+    /// Calls `stop` on a thread of its own when a signal arrives. `prepared` is called first on this thread and on
+    /// the one that waits for signals: with real-time workers, both need a priority above the workers'.
     pub fn watch(
         prepared: impl Fn() + Send + Sync + 'static,
         stop: impl Fn() + Send + Sync + 'static,
@@ -92,7 +92,7 @@ impl Interrupt {
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
                         if number == SIGPIPE || number == SIGXCPU {
-                            continue; // Each print to nobody brings another, and each second of CPU time.
+                            continue; // These signals repeat: one for each print to a closed pipe, one for each second of CPU time.
                         }
                         // Asked twice: whatever hangs, hangs no longer.
                         end(number);

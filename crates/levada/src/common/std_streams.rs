@@ -30,7 +30,7 @@ static FIRST: extern "C" fn() = {
                 let how = match stream {
                     libc::STDIN_FILENO => libc::O_WRONLY,
                     libc::STDOUT_FILENO => libc::O_RDONLY,
-                    _ => libc::O_RDWR, // nobody reads our excuses
+                    _ => libc::O_RDWR, // errors of standard error are not reported
                 };
                 libc::open(c"/dev/null".as_ptr(), how);
             }

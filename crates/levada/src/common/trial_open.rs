@@ -12,13 +12,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-/// What is said by the process that has done so; anything else is why it could not.
+/// The child's reply on success; any other reply is an error text.
 const OPENED: &str = "opened";
 
-/// Refused unless it can be opened. To be called while there is one thread.
+/// Fails unless the file can be opened. Must be called while the process has one thread.
 pub fn open(file: &Path) -> Result<(), Failure> {
     let (mut said, says) = std::io::pipe()?;
-    // SAFETY: no other thread is there, whose locks could be held in the copy.
+    // SAFETY: there is one thread, so no lock is held in the child.
     let child = match unsafe { libc::fork() } {
         -1 => return Err(std::io::Error::last_os_error().into()),
         0 => open_and_end(file, says),
@@ -42,7 +42,7 @@ pub fn open(file: &Path) -> Result<(), Failure> {
     )
 }
 
-/// In the copy. What constructors print is nobody's answer.
+/// Runs in the child. Output of constructors is discarded.
 fn open_and_end(file: &Path, mut says: PipeWriter) -> ! {
     // SAFETY: this process alone, and descriptors that are open.
     unsafe {
@@ -63,13 +63,13 @@ fn open_and_end(file: &Path, mut says: PipeWriter) -> ! {
         Err(why) => why,
     };
     let _ = says.write_all(text.as_bytes());
-    // SAFETY: nothing is to be called any more.
+    // SAFETY: no exit handlers have to run.
     unsafe { libc::_exit(0) }
 }
 
 fn ended(child: libc::pid_t) -> std::io::Result<ExitStatus> {
     let mut status = 0;
-    // SAFETY: a child of ours that nobody else waits for.
+    // SAFETY: a child of this process for which no other thread waits.
     while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
         let e = std::io::Error::last_os_error();
         if e.kind() != std::io::ErrorKind::Interrupted {
@@ -79,7 +79,7 @@ fn ended(child: libc::pid_t) -> std::io::Result<ExitStatus> {
     Ok(ExitStatus::from_raw(status))
 }
 
-/// Not to its end: a process that a constructor has started may hold the pipe open.
+/// Does not read to the end of file: a process that a constructor has started may hold the pipe open.
 fn said_by_now(from: &mut PipeReader) -> std::io::Result<String> {
     let mut said = [0; 4096];
     // SAFETY: an open descriptor, ours.

@@ -226,8 +226,9 @@ impl Analysis {
         Some((span, parts.join("\n\n---\n\n")))
     }
 
-    /// What is wrong, each with the file that it is in; what is in none is in `checked`. No more than anybody
-    /// reads, of `checked` and of what it uses each: a file of a megabyte of mistakes would occupy the editor.
+    /// The diagnostics with their files; those without a file are attributed to `checked`. The number is limited,
+    /// separately for `checked` and for the files that it uses: a file with a megabyte of errors would block the
+    /// editor.
     pub fn diagnostics(&self, checked: &Path, world: &World) -> Vec<(PathBuf, Diagnostic)> {
         let one = |diag: &diag::Diagnostic| {
             let first = diag.labels.first();

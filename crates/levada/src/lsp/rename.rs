@@ -147,7 +147,7 @@ fn in_its_file(at: &Cursor, name: &str, spans: Vec<Span>) -> Found {
     }
 }
 
-/// A place in a file with errors where the name stands, and nobody knows what it means there.
+/// A place in a file with errors at which the name occurs and could not be resolved.
 fn not_understood(analysis: &Analysis, path: &Path, name: &str) -> Option<String> {
     let file = analysis.file(path)?;
     let of_file = |d: &&Diagnostic| {

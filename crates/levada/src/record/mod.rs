@@ -15,9 +15,9 @@ use sampler::Sample;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The share of what it has done that a rate must be measured by.
+/// A rate is measured over at least this share of the total progress.
 const RATE_WINDOW_SHARE_MIN: f64 = 0.5;
-/// Others have always something: a core that has lost less than this share to them is taken to be as fast as ever.
+/// There is always some other load: a core that has lost less than this share of its time to it keeps its speed.
 const LOST_SHARE_MIN: f64 = 0.002;
 
 impl From<Problem> for Failure {
@@ -26,7 +26,7 @@ impl From<Problem> for Failure {
     }
 }
 
-/// What a file holds, or why it cannot be read.
+/// Reads a file; the error names the option.
 pub fn read_text(option: &str, file: &Path) -> Result<String, Failure> {
     levada_host::util::text_file::read(file)
         .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
@@ -131,7 +131,7 @@ mod tests {
         };
         let some = [ran(750, 250), ran(1000, 0), ran(0, 0)];
         assert_eq!(speeds(&some), [0.75, 1.0, 1.0]);
-        // There is always a little, and who had nothing to do says nothing.
+        // Small losses are ignored, and so are workers that did nothing.
         assert_eq!(speeds(&[ran(10_000, 1), ran(0, 0)]), [1.0, 1.0, 1.0]);
     }
 

@@ -11,18 +11,20 @@
 use crate::record::sampler::Sample;
 use std::cmp::Reverse;
 
-/// So many parts of all actors together, and of each, are enough; with fewer of each than that nothing is told.
+/// Limits of the resolution: parts of all actors together, and of each actor. With fewer parts per actor than the
+/// third constant there is no profile.
 const PARTS_TOTAL_MAX: usize = 20_000;
 const PARTS_PER_ACTOR_MAX: usize = 2048;
 const PARTS_PER_ACTOR_MIN: usize = 8;
-/// Per cent: a part that costs more than a hundred times the mean is taken for an accident.
+/// In per cent: a part that costs more than a hundred times the mean is considered an outlier.
 const MEAN_PERCENT: f64 = 100.0;
 const COST_PERCENT_MAX: f64 = 100.0 * MEAN_PERCENT;
-/// One activation more or less is no matter with so many.
+/// With at least this many activations, one activation more or less is negligible.
 const ACTIVATIONS_MIN: u64 = 8;
 
-/// Of each actor what its parts cost, in per cent of its mean; nothing of who was never seen to do anything. `links` are
-/// the ends of each channel. None where there are too few looks, or nothing that says where in the stream anybody is.
+/// The cost of each part of each actor, in per cent of the actor's mean; empty for actors that never ran. `links`:
+/// the two ends of each channel. `None` if there are too few samples, or if the positions of the actors cannot be
+/// determined.
 pub fn costs(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Option<Vec<Vec<f64>>> {
     let parts = PARTS_PER_ACTOR_MAX
         .min(PARTS_TOTAL_MAX / actors.max(1))
@@ -71,7 +73,7 @@ fn places(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Vec<Op
                 ),
             }
         } else {
-            // One that leads to nobody known, since there are others for them.
+            // A channel to an actor whose position is unknown; known ones were handled.
             let Some(&channel) = channels.iter().find(|&&c| !known(links[c].1)) else {
                 return places;
             };
@@ -82,7 +84,7 @@ fn places(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Vec<Op
     }
 }
 
-/// Where so many elements are in the stream, by how many one end of their channel had counted at places that are known.
+/// The positions of elements in the stream, from the counts of one end of their channel at known positions.
 fn positions_at(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
     let mut known = vec![(0.0, 0.0)];
     for (&counted, &place) in counted.iter().zip(places) {
@@ -150,8 +152,8 @@ mod tests {
     /// Nanoseconds for each thousandth of the way.
     type Cost<'a> = &'a dyn Fn(u64) -> u64;
 
-    /// Looks at actors each of which is so far behind the one before it, in thousandths; a channel carries as many elements
-    /// until each of them as it says, whoever is its end.
+    /// Samples of a chain in which each actor is `behind` thousandths of the stream behind the previous one. For each
+    /// channel the function gives the number of elements up to a position, the same for both ends.
     fn seen(
         costs: &[Cost],
         behind: u64,
@@ -303,7 +305,7 @@ mod tests {
         assert!(costs(2, &links, &samples).is_some());
         assert_eq!(costs(2, &[], &samples), None);
         assert_eq!(costs(0, &[], &samples), None);
-        // With so many actors none would have parts enough.
+        // With this many actors none has enough parts.
         let many: Vec<Cost> = vec![&even; 2600];
         let (links, samples) = seen(&many, 0, &channels, 100);
         assert_eq!(costs(2600, &links, &samples), None);

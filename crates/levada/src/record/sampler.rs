@@ -9,13 +9,13 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the counters said at one moment; of each actor and channel in their order.
+/// The counters at one moment, for all actors and channels in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Nanoseconds; of the activations that have ended, and maybe some of one that has not.
+    /// Nanoseconds in completed activations, and possibly a part of the current one.
     pub busy: Vec<u64>,
     pub activations: Vec<u64>,
-    /// Nothing of it runs.
+    /// Whether the actor is not running.
     pub waits: Vec<bool>,
     pub put: Vec<u64>,
     pub got: Vec<u64>,
@@ -38,22 +38,22 @@ impl Sample {
     }
 }
 
-/// To look takes lines from the workers' caches, for each number a part of one: a hundredth of a core or so. A picture of
-/// twenty milliseconds is seen well enough with one in each.
+/// Reading a counter takes a part of a cache line from a worker's cache; these intervals cost about a hundredth of a
+/// core. For pictures of 20 ms one sample per millisecond is sufficient.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const INTERVAL_PER_VALUE: Duration = Duration::from_micros(8);
-/// Looks at the most, and numbers in all of them.
+/// Limits on the number of samples, and on the values in all of them.
 const SAMPLES_MAX: usize = 1 << 14;
 const VALUES_MAX: usize = 1 << 22;
 
-/// Who looks, until it is asked what was seen.
+/// Samples on a thread of its own until [`Sampler::end`].
 pub struct Sampler {
     looking: JoinHandle<Series>,
     ends: Sender<()>,
 }
 
 impl Sampler {
-    /// None where there is no thread for it.
+    /// `None` if the thread cannot be created.
     pub fn begin(hosted: &Arc<Hosted>, runtime: &Runtime) -> Option<Sampler> {
         let (ends, ended) = mpsc::channel::<()>();
         let (hosted, runtime) = (hosted.clone(), runtime.clone());
@@ -73,7 +73,7 @@ impl Sampler {
         Some(Sampler { looking, ends })
     }
 
-    /// What was seen from the beginning, when there was nothing, to the end, when the counters are these.
+    /// All samples since the start; `counters` are the final values.
     pub fn end(self, counters: &Counters) -> Vec<Sample> {
         drop(self.ends);
         let mut seen = self.looking.join().unwrap_or_default().samples;
@@ -82,8 +82,8 @@ impl Sampler {
     }
 }
 
-/// Workers have all cores, maybe in a real-time class, in which nobody else would have a turn to look: their own, or that
-/// of the whole process. Where that may not be, there are fewer looks.
+/// Raises this thread's priority above the workers', which occupy all cores, maybe in a real-time class of their own
+/// or of the process. Without the permission to do so, there are fewer samples.
 fn raise_priority(runtime: &Runtime) {
     if runtime.realtime().is_some() {
         return runtime.serve();
@@ -97,10 +97,10 @@ fn raise_priority(runtime: &Runtime) {
     }
 }
 
-/// As many looks as there may be, at even intervals.
+/// A bounded number of samples at equal intervals.
 struct Series {
     samples: Vec<Sample>,
-    /// How many intervals of the first kind are one now.
+    /// The current interval, in units of the first one.
     wide: u32,
 }
 
@@ -124,7 +124,7 @@ impl Series {
 
     fn add(&mut self, sample: Sample) {
         self.samples.push(sample);
-        // An even number: of one more the last is kept.
+        // Even, so that the last of one more sample is kept.
         let most = (SAMPLES_MAX.min(VALUES_MAX / self.values()) & !1).max(2);
         if self.samples.len() > most {
             let mut at = 0;
@@ -150,7 +150,7 @@ mod tests {
         let mut few = Series::default();
         (0..100).for_each(|n| few.add(sample(n, 3)));
         assert_eq!((few.samples.len(), few.interval()), (100, INTERVAL_MIN));
-        // Of large applications fewer, and less often.
+        // Large applications have fewer samples at longer intervals.
         for numbers in [1, 1000] {
             let mut seen = Series::default();
             let most = (SAMPLES_MAX.min(VALUES_MAX / (2 * numbers)) & !1) as u64;

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So long a host may take to leave: what it has there may be in a firing.
+/// Timeout for a host to vacate a core: a firing may be in progress on it.
 const VACATE_TIMEOUT: Duration = Duration::from_secs(2);
-/// And to say who keeps the core then, or who works where.
+/// Timeout for other requests to a host.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Until this goes, or the process ends.
@@ -68,7 +68,7 @@ fn at(core: u32) -> String {
     format!("/cores/{core}/away")
 }
 
-/// The caller's own host; for root everybody's.
+/// The socket of the user's own host; for root those of all users.
 fn sockets() -> Vec<PathBuf> {
     let named = std::env::var_os("LEVADA_HOST").map(PathBuf::from);
     let mut all: Vec<PathBuf> = named.or_else(|| usual_path().ok()).into_iter().collect();
@@ -95,7 +95,7 @@ pub fn leave(cores: &CoreSet) -> VacatedCores {
             match client.call::<Away>(Method::POST, &at(core), &asked) {
                 Ok(away) => {
                     left.push((client.clone(), core));
-                    // Who says nothing of itself has left all the same.
+                    // The core is vacated even if this request fails.
                     let host: Option<HostInfo> = client.get("/host").ok();
                     let process = host.map(|h| format!(" (process {})", h.pid));
                     let (process, worker) = (process.unwrap_or_default(), away.worker);
@@ -120,7 +120,8 @@ pub fn leave(cores: &CoreSet) -> VacatedCores {
 impl Drop for VacatedCores {
     fn drop(&mut self) {
         for (client, core) in &self.cores {
-            // Gone, or somebody else has asked for it: then there is nothing to be taken back.
+            // An error means that the host is gone or another client holds the reservation; there is nothing to
+            // release then.
             let _ = client.call::<Away>(Method::DELETE, &at(*core), &Value::Null);
         }
     }

@@ -16,9 +16,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-/// The descriptor as a stream, if it is a socket: whoever gives another one has mistyped.
+/// The descriptor as a stream. A descriptor that is not a socket is a usage error.
 fn stream(descriptor: i32) -> Result<UnixStream, Failure> {
-    // SAFETY: the memory is of this frame; nobody else in this process uses the descriptor.
+    // SAFETY: the memory is in this frame; no other code in this process uses the descriptor.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let there = descriptor > 2 && libc::fstat(descriptor, &mut stat) == 0;
@@ -69,7 +69,7 @@ pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Who does not listen any more is gone, and the wire's end is heard soon.
+/// Errors are ignored: the end of file on the stream is noticed soon.
 fn say(wire: &mut UnixStream, what: &Value) {
     let _ = wire.write_all(format!("{what}\n").as_bytes());
 }
@@ -85,7 +85,7 @@ fn stands(plan: &Plan, shield: &Shield, is_full: bool) -> Value {
     })
 }
 
-/// Until it is to end; what was restored, and whether somebody released it.
+/// Holds the shield until it is to end. Returns what was restored, and whether another process released it.
 fn hold(
     plan: &Plan,
     wire: &mut UnixStream,

@@ -18,10 +18,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use view::View;
 
-/// The screen is drawn at least so often: it says for how long something has not been answered.
+/// The screen is redrawn at least this often, since it shows for how long a request has been pending.
 const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the screen is drawn anew for.
+/// Events that cause a redraw.
 enum Input {
     Key(KeyEvent),
     Resized,

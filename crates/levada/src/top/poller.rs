@@ -11,9 +11,9 @@ use levada_host::protocol::{Application, Details, Failed, Stats, Why};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// So long one application may take to say more: another one may be chosen meanwhile.
+/// Timeout for the details of one application; another one may be selected meanwhile.
 const DETAILS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Who has not answered for so long is told of.
+/// A request that is pending for longer is shown.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// What one application says of itself.
@@ -34,7 +34,7 @@ pub enum Reply {
     Done(String),
 }
 
-/// Who has ended is not what one looks for.
+/// Sorts applications that have ended behind the others.
 pub fn living_first(all: &mut [Application]) {
     all.sort_by_key(|a| matches!(a.state, State::Ended | State::Failed));
 }
@@ -67,7 +67,7 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
     })
 }
 
-/// Who asks, and what has not been answered.
+/// Sends requests, and knows which are pending.
 pub struct Poller {
     client: Client,
     /// That of what is looked at: it is waited for, and the screen says so.
@@ -94,7 +94,7 @@ impl Poller {
 
     fn ask(&self, client: &Client, question: impl FnOnce(&Client) -> Reply + Send + 'static) {
         let (client, heard) = (client.clone(), self.heard.clone());
-        // Who has ended meanwhile does not hear it, and waits for no thread.
+        // If `top` has ended meanwhile, the reply is dropped; the thread is not joined.
         std::thread::spawn(move || {
             let _ = heard.send(Input::Reply(question(&client)));
         });
@@ -149,7 +149,7 @@ impl Poller {
         self.stats.is_some()
     }
 
-    /// So long the host has not answered, where that is long.
+    /// For how long the host's reply has been pending, if that is long.
     pub fn silent_for(&self) -> Option<Duration> {
         let since = self.stats?.elapsed();
         (since >= SILENT_AFTER).then_some(since)

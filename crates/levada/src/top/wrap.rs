@@ -9,7 +9,7 @@ fn width(text: &str) -> usize {
     Line::from(text).width()
 }
 
-/// The longest beginning of `text` that has room in so many cells, and the rest.
+/// Splits off the longest prefix of `text` that fits in `cells`.
 fn split(text: &str, cells: usize) -> (&str, &str) {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fits = ends.take_while(|&end| width(&text[..end]) <= cells).last();
@@ -18,7 +18,7 @@ fn split(text: &str, cells: usize) -> (&str, &str) {
     text.split_at(fits.unwrap_or(one))
 }
 
-/// Lines of so many cells at the most. What goes on is as far in as its sentence began, and a little more.
+/// Wraps to lines of at most `cells`. Continuation lines are indented a little more than the first line.
 pub fn wrapped(text: &str, cells: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for sentence in text.lines() {
@@ -53,7 +53,7 @@ pub fn wrapped(text: &str, cells: usize) -> Vec<String> {
     lines
 }
 
-/// As much of the end of `text` as there is room for in so many cells, with a sign where that is not all.
+/// The longest suffix of `text` that fits in `cells`, with a mark if it was shortened.
 pub fn ending(text: &str, cells: usize) -> String {
     if width(text) <= cells {
         return text.to_string();
@@ -63,7 +63,7 @@ pub fn ending(text: &str, cells: usize) -> String {
     format!("…{}", fit.next().unwrap_or_default())
 }
 
-/// Wrapped, in no more than so many lines; where that is not all of it, the last one says so.
+/// Wraps to at most `most` lines; the last line shows whether text was cut off.
 pub fn shortened(text: &str, cells: usize, most: usize) -> Vec<String> {
     let mut lines = wrapped(text, cells);
     if lines.len() <= most {

@@ -21,34 +21,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For what the loader does by itself: to begin, to take an image, to heed a stop.
+/// Timeout for the loader: to start, to load an image, to stop.
 const LOADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A program that has not heeded a stop by then is ended with its machine.
+/// A program that has not stopped by then is ended with its machine.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// A machine whose program runs is asked so often whether it is there.
+/// Interval at which a machine with a running program is checked for being alive.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
-/// A command says what it wants at once.
+/// Timeout for reading a command's request.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who waits for the program to end.
+/// A command that waits for the program to end.
 struct Waiting {
     stream: UnixStream,
     until: Option<Instant>,
 }
 
-/// What the unit is now.
+/// The state of the unit.
 enum Kept {
     /// A machine that runs programs to their end.
     Machine(Machine),
-    /// One whose program serves procedures; it stays until another is loaded.
+    /// A machine whose program serves procedures; it stays until another program is loaded.
     Served(Arc<Served>),
     None,
 }
 
-/// A procedure that runs, and is waited for by a thread of its own.
+/// A running procedure; a thread waits for it.
 struct Calling {
     thread: JoinHandle<Value>,
-    /// Its other end is closed with the thread.
+    /// The thread closes the other end when it ends.
     over: UnixStream,
 }
 
@@ -69,7 +69,7 @@ struct Daemon<'a> {
 /// Begins as the other process of `boot`: says on its output how that went, in one line.
 pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
     output::keep_for_results()?;
-    // Who reads an output may go: that ends its call, and nothing else.
+    // If the reader of an output goes away, its call ends, and nothing else.
     // SAFETY: no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let name = &args.unit.name;
@@ -80,7 +80,7 @@ pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
             format!("levada unit stop {name}"),
         );
     };
-    // The log begins anew.
+    // Truncate the log.
     // SAFETY: no pointers.
     unsafe { libc::ftruncate(2, 0) };
     let done = begin(args, &place);
@@ -151,7 +151,7 @@ fn refusal(what: &str, help: Option<&str>) -> Value {
 }
 
 fn answer(mut stream: &UnixStream, value: &Value) {
-    // Who does not listen any more has what he wanted.
+    // Errors are ignored: a command that has disconnected needs no reply.
     let _ = writeln!(stream, "{value}");
 }
 
@@ -169,7 +169,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// What it is now is what whoever finds the keeper killed has to end.
+    /// Sets the state and notes the machine's process, which has to be ended if this daemon is killed.
     fn set_state(&mut self, kept: Kept) {
         self.kept = kept;
         if let Err(e) = self.place.note_machine(self.name, self.process()) {
@@ -177,12 +177,12 @@ impl Daemon<'_> {
         }
     }
 
-    /// A machine that waits for images, whatever the unit was before.
+    /// Boots a machine that waits for images, whatever the state was before.
     fn boot_anew(&mut self) -> Result<(), String> {
-        self.kept = Kept::None; // first: a board may bear one alone
+        self.kept = Kept::None; // first, since a board may allow only one machine
         match Machine::boot(&self.board, LOADER_TIMEOUT) {
             Ok(mut machine) => {
-                // It is still the unit's, for run.
+                // The image stays loaded for `run`.
                 if let Some(image) = &self.image
                     && let Err(e) = machine.load(image)
                 {
@@ -200,7 +200,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// Until somebody stops the unit: who that is.
+    /// Serves commands until one stops the unit; returns its stream.
     fn serve(&mut self, listener: &UnixListener) -> Result<UnixStream, Failure> {
         loop {
             let mut fds = [
@@ -286,7 +286,7 @@ impl Daemon<'_> {
     fn cut(&mut self, why: &str) {
         self.log(&format!("{why}: the program is stopped"));
         self.open = false;
-        // Whoever waits has a limit of time, and a program that masks interrupts does not heed a stop.
+        // A waiting command has a timeout, and a program that masks interrupts does not react to a stop.
         if let Some(waiting) = self.waiting.take() {
             answer(
                 &waiting.stream,
@@ -322,7 +322,7 @@ impl Daemon<'_> {
         })
     }
 
-    /// Does what a command wants, but for the last: who wants that.
+    /// Executes a command; returns the stream if it is the command that stops the unit.
     fn heed(&mut self, stream: UnixStream) -> Option<UnixStream> {
         let _ = stream.set_read_timeout(Some(COMMAND_TIMEOUT));
         let _ = stream.set_write_timeout(Some(COMMAND_TIMEOUT));
@@ -528,8 +528,7 @@ fn call_help(name: &str) -> String {
     format!("call one: levada unit run {name} PROCEDURE")
 }
 
-/// When a command waits no longer; none: it does for ever, as one does that says what is no time, or one that nobody
-/// lives to see.
+/// The deadline of a command. `None`: no timeout, also if the given value is invalid or too large.
 fn until(within: &Value) -> Option<Instant> {
     let within = Duration::try_from_secs_f64(within.as_f64()?).ok()?;
     Instant::now().checked_add(within)
@@ -548,7 +547,7 @@ fn flow_of((flow, file): (&Value, File)) -> Flow {
 mod tests {
     use super::*;
 
-    /// Whatever somebody writes to its socket, the keeper goes on: its end would be that of the machine.
+    /// No input on its socket ends the daemon, since this would end the machine.
     #[test]
     fn what_is_no_time_is_no_limit() {
         let now = Instant::now();

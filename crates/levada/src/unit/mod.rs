@@ -36,7 +36,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
         UnitCommand::Log(unit) => log(unit),
         UnitCommand::Stop(unit) => stop(unit),
         UnitCommand::Keep(args) => match daemon::serve(args) {
-            // For whoever boots, who says it.
+            // The process that boots prints the failure.
             Err(failure) => {
                 let told = json!({ "refused": failure.what, "help": failure.help });
                 output::line(&told.to_string())?;
@@ -52,7 +52,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let (name, at) = (&args.unit.name, &args.unit.at);
     let place = RunDir::new(at.dir.as_deref())?;
     place.make()?;
-    // Also of one whose keeper was killed: with what it was holding.
+    // Also the log of a unit whose daemon was killed.
     match place.hold(name)? {
         None => {
             return Err(Failure::new(format!("there is a unit {name} already"))
@@ -152,7 +152,7 @@ fn find(place: &RunDir, name: &str) -> Result<Found, Failure> {
     }
 }
 
-/// A keeper answers within this: who only looks, who ends it, who loads, for which it may have to boot.
+/// Timeouts for the daemon's reply: to a status request, to a stop, and to a load, which may have to boot first.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);

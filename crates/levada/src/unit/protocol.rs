@@ -14,9 +14,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// The most files that go with a line.
+/// Maximum number of descriptors with one line.
 pub const FILES_MAX: usize = 64;
-/// The longest line: an argument in hex, and more.
+/// Maximum length of a line: an argument in hex, and more.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
 type Space = [MaybeUninit<u8>; rustix::cmsg_space!(ScmRights(FILES_MAX))];
@@ -89,7 +89,7 @@ mod tests {
         let mut read = String::new();
         { reader }.read_to_string(&mut read).unwrap();
         assert_eq!(read, "x");
-        // Who has gone says nothing.
+        // A closed peer gives an empty line.
         assert_eq!(receive(&other).unwrap().0, "");
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A note is a process and when it began.
+/// Maximum size of a note, which holds a process id and its start time.
 const NOTE_MAX_BYTES: u64 = 4096;
 
 pub struct RunDir {
@@ -44,7 +44,7 @@ impl RunDir {
     }
 
     pub fn make(&self) -> Result<(), Failure> {
-        // Who could change its sockets would be told what is meant for a unit.
+        // The folder must be private: a user who could replace a socket would receive what is meant for a unit.
         make_private_folder(&self.dir)
             .map_err(|e| Failure::new(format!("{}: {e}", self.dir.display())))
     }
@@ -119,7 +119,7 @@ impl RunDir {
         drop(held.0);
     }
 
-    /// For who finds the machine without its keeper.
+    /// Notes the machine's process, for the case that its daemon is killed.
     pub fn note_machine(&self, name: &str, process: i32) -> io::Result<()> {
         let began = began(process).unwrap_or_default();
         let mut file = create_private(&self.note(name))?;
@@ -145,7 +145,7 @@ impl RunDir {
         }
         // SAFETY: the descriptor is ours alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // Whoever has the number now has had it since the descriptor was there.
+        // The process with this id has existed at least since the descriptor was opened.
         if process > 1 && began(process).is_some_and(|now| now == then) {
             // SAFETY: the descriptor is open, and no pointer is given.
             unsafe {

@@ -3,9 +3,9 @@
 
 use super::finding::{Finding, State, ok, problem};
 
-/// What the largest message, all slots of an endpoint full, and the channel behind it take, roughly.
+/// Approximate space for one endpoint: the largest message, all its slots, and its channel.
 const ENDPOINT_BYTES: u64 = 5 << 20;
-/// Below so many bytes some programs will find no room.
+/// With less free space some programs will fail.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// Where domains have their files.

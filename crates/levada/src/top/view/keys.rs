@@ -52,7 +52,7 @@ impl View {
             (KeyCode::Up | KeyCode::Down, Some((page, _))) => Some((page, 0)),
             (_, reads) => reads,
         };
-        // What came of a key can be read whole, and who reads presses no key by chance.
+        // The result of a key can be read as a whole; while reading, keys have no effect on applications.
         let reads = matches!(key, KeyCode::Char('w' | '?')) || self.reads.is_some();
         if reads && !matches!(key, KeyCode::Up | KeyCode::Down) {
             return None;

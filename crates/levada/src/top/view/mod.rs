@@ -52,7 +52,7 @@ enum Page {
 }
 
 impl View {
-    /// With a first answer; another one comes `every` so many seconds.
+    /// `stats`: the first reply; further replies arrive every `every` seconds.
     pub fn new(stats: Stats, every: f64) -> View {
         let shortest = (every / 2.0).min(0.5);
         View {
@@ -125,7 +125,7 @@ impl View {
         details.map_or(&[], |d| &d.actor)
     }
 
-    /// Who has not answered, and for how long: all else that is shown was known before.
+    /// Which request is pending and for how long: everything else on the screen is older.
     fn silence(&self) -> Option<String> {
         let of_it = || {
             let it = self.application()?;

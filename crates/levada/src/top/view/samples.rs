@@ -37,8 +37,7 @@ impl<T> Samples<T> {
     }
 }
 
-/// Of so many cores the part that was busy in so many seconds. What is read at two moments may be a little more
-/// than there is.
+/// The busy fraction of `cores` in `seconds`, at most 1: the two readings are not taken at exactly the same time.
 pub(super) fn busy(now: f64, was: f64, seconds: f64, cores: usize) -> f64 {
     ((now - was) / seconds).clamp(0.0, cores as f64)
 }

@@ -24,7 +24,7 @@ impl View {
         let before = self.stats.before();
         let all = &self.stats.now.worker;
         let shown = all.len().min(columns * lines);
-        // With its name, its share and its actors beside it.
+        // Leaves room for the name, the share and the actors.
         let wide = usize::from(area.width).saturating_sub(30).clamp(8, 30);
         let one = |w: &Worker| {
             let busy = before.and_then(|(before, seconds)| {
@@ -189,7 +189,7 @@ impl View {
         let shown = details.channel.iter().enumerate().skip(first).take(room);
         let rows = shown.map(|(i, c)| {
             let was = before.and_then(|(b, s)| Some((b.channel.get(i)?, s)));
-            // A new process counts anew.
+            // The counters of a new process start from zero.
             let rate = was.map(|(b, s)| c.got.saturating_sub(b.got) as f64 / s);
             Row::new(columns.of([
                 Field::from(from_to(&c.from, &c.to, cells)),
@@ -206,12 +206,13 @@ impl View {
     }
 }
 
-/// Which of so many rows is the first one where there is room for fewer: the chosen one is among them, and no room is left over.
+/// The first row to show if there are more rows than `room`: the selected row is visible, and no room is left unused.
 fn first_shown(chosen: usize, all: usize, room: usize) -> usize {
     (chosen + 1).min(all).saturating_sub(room)
 }
 
-/// Both ends of a channel in so many cells. What they have in common is more often where names begin, so that goes.
+/// Both ends of a channel in `cells`. Names are shortened at the beginning, where they more often have a common
+/// prefix.
 fn from_to(from: &str, to: &str, cells: usize) -> String {
     const ARROW: &str = " -> ";
     let cells = cells.saturating_sub(ARROW.len());
@@ -235,7 +236,7 @@ fn bar(part: f64, cells: usize) -> Span<'static> {
     Span::raw(format!("{text:<cells$}"))
 }
 
-/// Who of the two ends had to wait more often since the last answer.
+/// Which end had to wait more often since the last reply.
 fn blocks(c: &Channel, was: Option<&Channel>) -> &'static str {
     let (full, empty) = match was {
         Some(was) => (

@@ -28,7 +28,7 @@ impl View {
     }
 }
 
-/// What a host says that is up for so many seconds.
+/// The reply of a host that is up for `seconds`.
 fn answer(seconds: f64, busy: f64, got: u64) -> Look {
     let app = |number: u64, name: &str, state: &str| {
         json!({"name": name, "number": number, "network": "p.Top", "state": state,
@@ -93,7 +93,7 @@ fn view() -> View {
     view
 }
 
-/// So many workers like the first one.
+/// `count` workers like the first one.
 fn alike(view: &View, count: u32) -> Vec<Worker> {
     let one = &view.stats.now.worker[0];
     let all = (0..count).map(|worker| Worker {
@@ -121,7 +121,7 @@ fn rates_fill_and_who_waits_are_shown() {
     ] {
         assert!(text.contains(part), "no {part} in\n{text}");
     }
-    // Who has less than it was promised for another reason is not late.
+    // An application that is below its promised rate for another reason is not late.
     assert_eq!(text.matches("LATE").count(), 1, "{text}");
 }
 
@@ -141,7 +141,7 @@ fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
         look
     };
     let mut view = first(many(5.0, 500));
-    // What has been replaced counts anew.
+    // The counters of a replaced application start from zero.
     view.look(many(6.0, 20));
     let text = drawn_on(&view, 80);
     for part in ["radio ", "clip ", "over-10", "tuner.Out -> f", "filter "] {
@@ -183,7 +183,7 @@ fn sentences_end_at_a_word_and_can_be_read_whole() {
         drawn_on(&view, 60);
     }
     assert!(drawn_on(&view, 60).contains("the end"));
-    // Who reads unloads nothing; Escape first goes back.
+    // On a text page the key does not unload; Escape leaves the page first.
     assert_eq!(view.key(KeyCode::Char('U')), None);
     assert!(!view.keys_are_free() && view.keys_are_free());
     assert!(drawn_on(&view, 60).contains("tuner.Out"));
@@ -224,13 +224,13 @@ fn no_key_is_lost_on_a_narrow_terminal() {
     for (key, _, does) in KEYS {
         assert!(seen.contains(does), "no {key}:\n{seen}");
     }
-    // Who reads of keys unloads nothing.
+    // On the page of keys the key does not unload.
     assert_eq!(view.key(KeyCode::Char('U')), None);
     assert!(!view.keys_are_free() && view.keys_are_free());
     assert!(drawn(&view).contains("tuner.Out"));
 }
 
-/// Whoever asks what keys do is told of each that ends this.
+/// The page of keys lists each key that leaves it.
 #[test]
 fn each_key_that_ends_it_is_told_of() {
     let mut view = view();
@@ -328,7 +328,7 @@ fn empty(mut look: Look) -> Look {
     look
 }
 
-/// Who presses a key again means the one that was chosen, and not who has come to its place.
+/// The second press of a key applies to the selected application, not to one that has taken its row.
 #[test]
 fn nothing_is_chosen_when_what_was_has_gone() {
     let without = |seconds, name: &str| {
