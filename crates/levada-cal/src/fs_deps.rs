@@ -32,8 +32,8 @@ const QUERIES: [(Query, &str); 4] = [
     (Query::Program, "program"),
 ];
 
-/// The clock of the file system is this coarse at most: what was written so shortly before it was read
-/// may be written again without another time.
+/// Upper bound on the resolution of the file system's clock: a file that was written this shortly before it was read
+/// may be written again with the same time.
 const CLOCK_RESOLUTION: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]

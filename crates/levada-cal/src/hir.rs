@@ -14,22 +14,22 @@ pub type LocalId = usize;
 /// Why an expression has no value at compile time.
 #[derive(Clone, Debug)]
 pub enum Stop {
-    /// It depends on what is not known at compile time: a state variable, a native function, a
-    /// parameter without a value.
+    /// It depends on something that is not known at compile time: a state variable, a native function, or a parameter
+    /// without a value.
     NotConstant(Span),
     TooMuchWork(Span),
-    /// It depends on what is wrong, and has been reported.
+    /// It depends on an error that was reported.
     Reported,
-    /// It would fail when run.
+    /// Its evaluation would fail at run time.
     Fault(Span, String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Expr {
     pub kind: ExprKind,
-    /// By the language's rules.
+    /// The type by the language's rules.
     pub ty: Ty,
-    /// What it is computed in; see [`crate::operators::types`].
+    /// The machine type; see [`crate::operators::types`].
     pub machine: Ty,
     pub span: Span,
 }

@@ -6,9 +6,9 @@ use crate::fs_deps;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The files that the C file `path` with this text includes with quotes, and those that they include, each
-/// once and with its content. Which of them are included under some condition is not looked at; one that
-/// does not lie beside who includes it is the compiler's matter.
+/// The files that a C file includes with quotes, directly or indirectly, each once and with its content. Conditional
+/// includes are treated as included. A file that does not lie in the folder of the including file is left to the
+/// compiler.
 pub fn quoted(path: &Path, text: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();

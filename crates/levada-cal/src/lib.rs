@@ -36,8 +36,7 @@ pub mod types;
 pub mod workspace;
 pub mod xdf;
 
-/// Bytes of stack for what nests as deeply as the parser allows; they are taken from the system as they
-/// are touched.
+/// Stack for recursion over the deepest nesting that the parser accepts. Pages are allocated only when touched.
 const STACK_BYTES: usize = 128 << 20;
 
 /// Runs `work` with a stack that holds the recursion over the deepest program that the parser accepts.

@@ -25,7 +25,7 @@ enum C {
     Void,
     Int(u8),
     Float(u8),
-    /// To elements of so many bits, if that is known.
+    /// A pointer to elements of this many bits, if known.
     Pointer(Option<u8>),
     Unknown,
 }
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(wrong(&[], None, "void f(void) {"), None);
     }
 
-    /// What another file, another branch or nobody at all calls.
+    /// Functions of another file, another branch, or that are not called.
     #[test]
     fn what_may_be_no_definition_is_right() {
         for text in [

@@ -105,7 +105,7 @@ pub fn of_unit(unit: &str, name: &str) -> Option<String> {
 
 const SOURCE: &[&str] = &["source_init", "source_sizeOfFile", "source_readNBytes"];
 
-/// What they include.
+/// The headers that they include.
 pub const HEADERS: &[(&str, &str)] = &[
     ("files.h", include_str!("../lib/natives/files.h")),
     (
@@ -138,7 +138,7 @@ pub fn write(built_in: &BuiltIn, folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join(built_in.file), built_in.text)
 }
 
-/// Of those that ask for `out`, which write into a folder, too.
+/// Of the natives with the option `out`, those that can also write into a folder.
 const PICTURES: &[&str] = &["io_picture_begin", "displayGray", "displayRGB"];
 
 /// The options that the natives of a network ask for (`lvd_app_option`), and whether they count what it does, as far as
@@ -149,7 +149,7 @@ pub struct OptionNames {
     /// A native makes up names, or takes them from elsewhere: they may be any.
     pub any: bool,
     pub files: Files,
-    /// One of them tells how far the application is (`lvd_app_progress`), or may; else nobody counts what it does.
+    /// Whether a native reports progress (`lvd_app_progress`), or may do so.
     pub counts: bool,
 }
 
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn who_counts_is_known() {
         assert!(of("void f(void) { lvd_app_progress(a, \"frames\", 1); }").counts);
-        // Whoever is included may.
+        // An included file may report progress.
         assert!(of("#include \"frames.h\"\n").counts);
         assert!(!of("#include <stdio.h>\nint x;").counts);
         for built_in in BUILT_IN {

@@ -11,9 +11,9 @@ use crate::fs_deps;
 use crate::workspace::read_source;
 use std::path::{Path, PathBuf};
 
-/// How far up and down a needed project may lie.
+/// How many levels up and down a dependency is searched.
 const PARENT_LEVELS_MAX: usize = 2;
-/// So many folders are looked at for one project, at most.
+/// Maximum number of folders that are searched for one project.
 const FOLDERS_MAX: usize = 4096;
 
 /// The sources that a project sees.

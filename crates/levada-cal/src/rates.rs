@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Sources are played for so many firings at most, and all of a network's for so many in all.
+/// Maximum number of simulated firings of a source, and of all sources of a network.
 const PLAYED: u64 = 4096;
 const PLAYED_IN_ALL: u64 = 20_000;
 /// None has as many elements in its state variables.

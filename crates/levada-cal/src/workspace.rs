@@ -96,8 +96,8 @@ impl Workspace {
         &self.roots
     }
 
-    /// Where `a.b.C` lives: the first root that has a/b/C.cal or a/b/C.xdf. Where both are there, it
-    /// is the actor; who could mean the network asks for [`Workspace::rivals`] first.
+    /// The file of class `a.b.C`: in the first root that has a/b/C.cal or a/b/C.xdf. If both exist, the actor is
+    /// returned; callers that may mean the network call [`Workspace::rivals`] first.
     pub fn find(&self, class: &str) -> Option<ClassFile> {
         find_in(&self.roots, class)
     }
@@ -405,7 +405,7 @@ impl Workspace {
     }
 }
 
-/// A source file has at most this many bytes. Real ones have a thousandth of that.
+/// Maximum size of a source file. Real files have a thousandth of it.
 const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 fn too_large() -> io::Error {
@@ -458,8 +458,7 @@ fn find_in(roots: &[PathBuf], class: &str) -> Option<ClassFile> {
     library::find(class).map(ClassFile::Cal)
 }
 
-/// What is wrong where an actor and a network lie beside each other under one name; `path` is one of
-/// them.
+/// An error if an actor and a network of the same name lie in one folder; `path` is one of them.
 pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
     let (cal, xdf) = (path.with_extension("cal"), path.with_extension("xdf"));
     if !fs_deps::is_file(&cal) || !fs_deps::is_file(&xdf) {

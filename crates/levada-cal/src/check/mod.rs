@@ -37,7 +37,7 @@ pub enum Params<'a> {
         values: &'a [(String, Value)],
         at: Span,
     },
-    /// Nobody knows yet: only what does not depend on them is checked to the end.
+    /// Not known yet: only code that does not depend on them is checked completely.
     Open,
 }
 
@@ -50,7 +50,7 @@ pub struct Checker<'a> {
     by_class: HashMap<&'a str, EntityId>,
     globals: Vec<hir::Global>,
     procs: Vec<hir::Proc>,
-    /// For each procedure or function: whom it calls, and from where.
+    /// For each procedure or function, its calls and their places.
     calls: Vec<Vec<(ProcId, Span)>>,
     /// Bodies still to be checked.
     waiting: Vec<(EntityId, scope::Item, ProcId)>,
@@ -68,7 +68,7 @@ pub struct Checker<'a> {
     pub misplaced: bool,
     /// How many unknown names there were.
     unknown: usize,
-    /// What is kept for the index, where somebody wants one.
+    /// What is recorded for the index, if one was requested.
     pub notes: Option<Box<note::Notes>>,
     /// Notes (`Severity::Note`) of what the language leaves open are wanted.
     pub remarks: bool,

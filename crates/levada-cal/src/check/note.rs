@@ -34,7 +34,7 @@ fn parts(path: &ast::Path) -> (Span, Option<Span>) {
 }
 
 impl<'a> Checker<'a> {
-    /// What was noted; nothing where nobody asked for it.
+    /// The recorded index; `None` if none was requested.
     pub fn take_index(&mut self) -> Option<Index> {
         self.notes.take().map(|notes| notes.index)
     }

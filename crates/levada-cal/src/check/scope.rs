@@ -259,7 +259,7 @@ impl<'a> Checker<'a> {
         }
         let mut diag = Diagnostic::error("name", format!("there is no {what} `{}`", path.text))
             .label(path.span, "not declared");
-        // Who has so many unknown names has another problem than a slip of the pen.
+        // With this many unknown names the cause is not a typing error.
         self.unknown += 1;
         if self.unknown <= MAX_GUESSES {
             let near = self
@@ -298,7 +298,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// For so many unknown names it is guessed what was meant.
+/// Maximum number of unknown names for which a similar name is suggested.
 const MAX_GUESSES: usize = 50;
 
 /// How many letters have to be changed, put in or taken out to get from one word to the other; none

@@ -29,7 +29,7 @@ fn user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |m| m.uid())
 }
 
-/// What is in the cache is loaded into this process: nobody else may be able to put it there.
+/// Makes the folder private: its objects are loaded into this process, so no other user may be able to write it.
 pub fn make_private(cache: &Path) -> Result<(), CompileError> {
     let refuse = |why: io::Error| CompileError::Cache {
         path: cache.to_path_buf(),
@@ -61,8 +61,8 @@ pub fn clean_cache(dir: &Path) -> io::Result<u64> {
     Ok(freed)
 }
 
-/// Puts what was made into the cache, with the hash of its content behind it: one that a crash of the
-/// machine has torn is made anew, so nobody need wait for the disk.
+/// Moves a file into the cache and appends the hash of its content. No fsync is needed, since the hash detects a file
+/// that a system crash has truncated.
 pub fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
     let sealed = seal(made).and_then(|()| fs::rename(made, kept));
     sealed.map_err(|why| CompileError::File {

@@ -50,8 +50,8 @@ pub fn undefined(path: &Path) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Is a part of this shared object not there that the loader would map, as of one that is being copied? Who touches that
-/// ends. What is no object at all the loader refuses itself.
+/// Whether a part of this shared object that the loader would map is missing, for example because it is being copied.
+/// Access to that part would raise SIGBUS. Files that are not objects are refused by the loader.
 pub fn is_cut(path: &Path) -> bool {
     use object::{Object, ObjectSegment};
     let bytes = std::fs::read(path).unwrap_or_default();

@@ -50,7 +50,8 @@ fn kept(object: &Path) -> PathBuf {
     object.with_extension("undeclared")
 }
 
-/// Keeps them for who finds this object in the cache. Where that cannot be, he is not told.
+/// Stores the messages beside the object, for later uses of it from the cache. Errors are ignored; the warning is
+/// then not repeated.
 pub fn keep(object: &Path, said: &str) {
     let lines: Vec<&str> = said.lines().filter(|line| read(line).is_some()).collect();
     let file = kept(object);

@@ -35,18 +35,18 @@ impl<'a> Class<'a> {
         self.emit_record(w);
     }
 
-    /// The same of an action whose natives are called now and then.
+    /// Whether an action of this class is light; natives are assumed to be called rarely.
     pub fn is_light(&self, a: &Action) -> bool {
         is_light_with(a, &|p| self.cost(p))
     }
 
-    /// How much an action does with what is written out in it.
+    /// The weight of an action with its inlined procedures.
     pub fn weight(&self, a: &Action) -> usize {
         weight_with(a, &|p| self.cost(p))
     }
 
     fn cost(&self, p: usize) -> usize {
-        // What is written out calls no other that is.
+        // An inlined procedure calls no other inlined procedure.
         let inner = |p: usize| {
             if self.actor.procs[p].native {
                 1
@@ -73,7 +73,7 @@ impl<'a> Class<'a> {
             .filter(|(_, p)| p.native)
         {
             let names: Vec<_> = (0..p.body.locals.len()).map(|k| format!("a{k}")).collect();
-            // Under a name of our own, so that two actors may see one native in two ways.
+            // Under a name of our own, so that two actors may declare one native differently.
             w.put(&format!(
                 "extern {} __asm__({});",
                 self.prototype(i, &names),
@@ -209,7 +209,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// The parameters of the functions that make up an action; `ports` adds those that it uses.
+    /// The parameters of the functions of an action; `outputs`: also its output ports.
     fn action_params(&self, a: &Action, outputs: bool) -> String {
         let mut params = vec![
             "lvd_actor *self LEVADA_UNUSED".to_string(),
@@ -528,7 +528,7 @@ impl<'a, 'w> Code<'a, 'w> {
     }
 
     fn declare_used_but(&mut self, first: usize, used: &[bool], placed: &[usize]) {
-        // A local that only an output mentions is still to be declared.
+        // A local that only an output uses must be declared, too.
         let in_body = used_locals(self.body);
         for (l, on) in used.iter().enumerate().skip(first) {
             if *on && !in_body[l] && !placed.contains(&l) {
@@ -552,7 +552,7 @@ impl<'a, 'w> Code<'a, 'w> {
         self.declare(first, placed);
     }
 
-    /// Gives the variables of the input patterns their values; how many locals they are.
+    /// Declares the variables of the input patterns with their values; returns the number of locals.
     fn bind_inputs(&mut self, a: &'a Action, used: &[bool]) -> usize {
         let mut written = vec![false; self.body.locals.len()];
         let class = self.class;
@@ -606,8 +606,8 @@ impl<'a, 'w> Code<'a, 'w> {
         bound
     }
 
-    /// Lists that are written nowhere but in the body and leave by one output lie in its channel
-    /// from the start: nobody sees it before the push. Returns them, declared.
+    /// Lists that only the body writes and that one output sends are placed in its channel's buffer directly, since
+    /// it is not visible before the push. Declares them and returns them.
     fn place_outputs(&mut self, a: &'a Action, inputs: usize) -> Vec<usize> {
         let mut placed = Vec::new();
         let mut offset = vec![0u32; self.class.actor.outputs.len()];

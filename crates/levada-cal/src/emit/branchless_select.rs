@@ -13,10 +13,10 @@ use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
 use crate::ranges::{Env, is_int};
 
-/// Fewer turns are not worth a vector.
+/// Loops with fewer iterations are not worth vectorising.
 const ITERATIONS_MIN: i128 = 8;
 
-/// A side that is larger costs more than a branch.
+/// A larger side costs more than a branch.
 const SIDE_WEIGHT_MAX: usize = 40;
 
 impl Code<'_, '_> {

@@ -11,20 +11,20 @@ use crate::ir::action::{consumed, produced};
 use crate::ir::{ActionId, Actor};
 
 pub struct CandidateScan {
-    /// For each port that several may look at, what the first looks for.
+    /// For each port that several actions may read, the number of elements or room that the first read asks for.
     pub inputs: Vec<Option<u32>>,
     pub outputs: Vec<Option<u32>>,
 }
 
 impl CandidateScan {
-    /// A search through these, in this order, after a look for what all of them need.
+    /// A scan over `ids` in this order, after the elements `common` to all of them have been read.
     pub fn new(actor: &Actor, ids: &[ActionId], common: &[(usize, u32)]) -> CandidateScan {
         let mut looks = vec![0; actor.inputs.len()];
         let mut shared = vec![None; actor.inputs.len()];
         for (port, n) in common {
             (looks[*port], shared[*port]) = (1, Some(*n));
         }
-        // An action without room ends the search, except with `@schedule_outputs`.
+        // An action without room ends the scan, except with `@schedule_outputs`.
         let (mut again, mut goes_on) = (
             vec![false; actor.outputs.len()],
             vec![false; actor.outputs.len()],

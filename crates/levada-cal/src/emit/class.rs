@@ -19,7 +19,7 @@ pub enum Home {
     Table(String),
     /// A member of the instance's state.
     State(String),
-    /// A scalar that only actions use, and what is written out in them: in a register while the actor runs.
+    /// A scalar that only actions and inlined procedures use: in a register while the actor runs.
     Register(String),
 }
 
@@ -36,14 +36,14 @@ impl Home {
 
 #[derive(Clone, Debug)]
 pub struct FiringSequence {
-    /// Where it begins: the state, and the first of these actions has been found to fire.
+    /// The state in which it starts. It starts when the first of the actions is found to fire.
     pub state: usize,
     pub steps: Vec<ActionId>,
-    /// The state where it ends.
+    /// The state in which it ends.
     pub to: usize,
-    /// Is it the first action's turn again then?
+    /// Whether the first action is next again after it.
     pub again: bool,
-    /// What state variables hold where it begins.
+    /// The known values of state variables at its start.
     pub known: Vec<(usize, i128)>,
     pub weight: usize,
 }
@@ -52,15 +52,15 @@ pub struct FiringSequence {
 pub struct VlcWalk {
     pub action: ActionId,
     pub key: usize,
-    /// What it assigns, but for what it counts, and by how much.
+    /// The variables that it assigns; and those that it increments, with the increments.
     pub vars: Vec<usize>,
     pub counts: Vec<(usize, i64)>,
     pub bits: u32,
-    /// For each key and so many bits, the first one highest.
+    /// Indexed by the key followed by `bits` bits, the first bit highest.
     pub entries: Vec<VlcEntry>,
 }
 
-/// Where the walk is after `firings`; does the guard hold then?
+/// The state after `firings` firings; `more`: whether the guard is true then.
 #[derive(Clone, Debug)]
 pub struct VlcEntry {
     pub values: Vec<i64>,
@@ -81,7 +81,7 @@ pub struct Class<'a> {
     pub actor: &'a Actor,
     pub checks: bool,
     pub lenient: bool,
-    /// Begins every name of this class.
+    /// The prefix of all names of this class.
     pub prefix: String,
     pub homes: Vec<Home>,
     pub procs: Vec<String>,
@@ -90,27 +90,27 @@ pub struct Class<'a> {
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
     pub ranges: Rc<Ranges<'a>>,
-    /// Which procedures are written out in the actions that call them.
+    /// Which procedures are inlined into the actions that call them.
     pub inlined: Vec<bool>,
-    /// Firings that are done as one.
+    /// Sequences of firings that are emitted as one function.
     pub sequences: Rc<Vec<FiringSequence>>,
-    /// Actions that go through a table of codes.
+    /// Actions that decode by a table.
     pub walks: Rc<Vec<VlcWalk>>,
     /// Which list parameters each procedure writes.
     pub written: Vec<Vec<bool>>,
     pub prints: bool,
-    /// The search through all states of an actor with actions outside of the schedule.
+    /// The scan over all states of an actor with actions outside of the schedule.
     pub(super) whole_scan: Rc<OnceCell<CandidateScan>>,
     /// Which actions have a loop of their own, for a schedule.
     pub(super) own_loops: Rc<OnceCell<Vec<bool>>>,
-    /// Lists among the variables of bodies that are too large for a stack.
+    /// Local lists that are too large for a stack.
     pub large_locals: Rc<Vec<LargeLocal<'a>>>,
     pub temporaries: Rc<Cell<u32>>,
     pub checked: Rc<Cell<u32>>,
 }
 
 impl<'a> Class<'a> {
-    /// The same class where there are no registers: its `init`.
+    /// The class without registers, for `init`.
     pub fn without_registers(&self) -> Class<'a> {
         let mut c = self.clone();
         for h in &mut c.homes {
@@ -136,12 +136,12 @@ impl<'a> Class<'a> {
             })
     }
 
-    /// Does it nothing but to put elements?
+    /// Whether its only effect is to produce elements.
     pub fn is_pure(&self) -> bool {
         !self.may_wait()
     }
 
-    /// Does it call what may wait in the system: a native function, or one that prints?
+    /// Whether it may block in the system: it calls a native function, or prints.
     pub fn may_wait(&self) -> bool {
         self.prints() || self.actor.procs.iter().any(|p| p.native)
     }
@@ -150,7 +150,7 @@ impl<'a> Class<'a> {
         self.prints
     }
 
-    /// At so many places among their parameters natives may be given strings that are put together.
+    /// The number of leading parameters of natives at which concatenated strings may be passed.
     pub fn texts(&self) -> usize {
         if !self.has_concatenations() {
             return 0;
@@ -163,17 +163,17 @@ impl<'a> Class<'a> {
         natives.filter_map(last).max().map_or(0, |i| i + 1)
     }
 
-    /// Does it put strings together, other than to print them?
+    /// Whether it concatenates strings, except for printing.
     pub fn has_concatenations(&self) -> bool {
         has_concatenations(self.actor)
     }
 
-    /// Has it something to do at the end?
+    /// Whether it needs an `end` function.
     pub fn ends(&self) -> bool {
         self.prints() || self.has_concatenations()
     }
 
-    /// Does procedure `p` write the list it is given as parameter `i`?
+    /// Whether procedure `p` writes the list passed as parameter `i`.
     pub fn writes(&self, p: usize, i: usize) -> bool {
         self.written[p][i]
     }
@@ -187,12 +187,12 @@ impl<'a> Class<'a> {
         self.checked.set(self.checked.get() + 1);
     }
 
-    /// Is procedure `p` given the registers?
+    /// Whether the registers are passed to procedure `p`.
     pub fn uses_registers(&self, p: usize) -> bool {
         self.inlined[p] && self.has_registers()
     }
 
-    /// Index checks that could not be left out, so far.
+    /// The number of index checks emitted so far.
     pub fn checks_emitted(&self) -> u32 {
         self.checked.get()
     }
@@ -231,7 +231,7 @@ impl<'a> Class<'a> {
     }
 }
 
-/// Does any part of an actor print?
+/// Whether any part of an actor prints.
 pub fn prints(a: &Actor) -> bool {
     let in_body = |b: &Body| any_stmt(&b.stmts, &mut |s| matches!(s.kind, StmtKind::Print { .. }));
     a.procs.iter().any(|p| in_body(&p.body))
@@ -244,12 +244,12 @@ pub fn prints(a: &Actor) -> bool {
             .any(|g| matches!(&g.init, Init::Code(b) if in_body(b)))
 }
 
-/// Strings put together?
+/// Whether the expression is a concatenation of strings.
 pub fn is_concatenation(e: &Expr) -> bool {
     e.ty == Type::String && matches!(e.kind, ExprKind::Binary(BinOp::Add, ..))
 }
 
-/// Does any part of an actor put strings together?
+/// Whether any part of an actor concatenates strings.
 fn has_concatenations(a: &Actor) -> bool {
     let sum = |e: &Expr| {
         let mut found = false;

@@ -18,7 +18,7 @@ impl<'a> Class<'a> {
     pub fn new(actor: &'a Actor, prefix: String, options: &Options) -> Class<'a> {
         let mut members = Names::default();
         let mut globals = Names::default();
-        // What every class has, whatever its author has named so.
+        // Names that every class uses; an actor's own names must differ.
         for own in [
             "run",
             "init",
@@ -43,7 +43,8 @@ impl<'a> Class<'a> {
             .map(|(g, used)| !g.constant && !list(g) && !used)
             .collect();
         let mut registers = register_promotion::registers(actor, &inlined, &may);
-        // What it has done is in the state while it waits for input: a new version may take over there.
+        // While such an actor waits for input, all its variables must be in the state, since a new version may
+        // replace it there.
         if actor.inputs.is_empty() && actor.procs.iter().any(|p| p.native) {
             registers.fill(false);
         }
@@ -136,7 +137,8 @@ fn written_params(actor: &Actor) -> Vec<Vec<bool>> {
         .iter()
         .map(|p| vec![p.native; p.body.locals.len()])
         .collect();
-    // Which lists each procedure writes itself, and those that it is given and hands on: by who takes them.
+    // The lists that each procedure writes itself, and those that it passes on, by the parameter to which it passes
+    // them.
     let mut open = Vec::new();
     let mut given: HashMap<(usize, usize), Vec<(usize, usize)>> = HashMap::new();
     for (p, proc) in actor.procs.iter().enumerate() {

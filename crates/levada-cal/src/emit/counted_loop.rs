@@ -8,7 +8,7 @@ use crate::ir::*;
 use crate::operators::types::compared_in;
 use crate::ranges::Range;
 
-/// It fires as long as `var` is below `limit`, and each time `var` becomes `step` more.
+/// An action that fires while `var` is less than `limit`, and adds `step` to it.
 pub struct CountedLoop {
     pub var: usize,
     pub limit: i64,
@@ -33,7 +33,7 @@ impl Class<'_> {
         let var = state_variable(var)?;
         let limit = self.known(bound)?.checked_add(more)?;
         let step = self.step(a, var)?;
-        // Neither is the comparison one of wrapped values, nor does the variable ever wrap.
+        // The comparison and the variable must not wrap.
         let range = Range::of(&self.actor.globals[var].ty);
         if !range.within(Range::of(&compared_in(&left.ty, &right.ty))) {
             return None;
@@ -53,7 +53,7 @@ impl Class<'_> {
         }
     }
 
-    /// What the action adds to the variable at each firing, if it does nothing else to it.
+    /// The increment of the variable per firing, if the action does not write it otherwise.
     fn step(&self, a: &Action, var: usize) -> Option<i64> {
         let mut writes = 0;
         mentions(&a.body.stmts, &|p, i| self.writes(p, i), &mut |v, w| {
@@ -85,7 +85,7 @@ impl Class<'_> {
     }
 }
 
-/// The scalar state variable that is all of an expression.
+/// The scalar state variable, if the expression is just that.
 pub fn state_variable(e: &Expr) -> Option<usize> {
     match &e.kind {
         ExprKind::Load(Place {

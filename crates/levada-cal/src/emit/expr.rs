@@ -622,7 +622,7 @@ impl<'a, 'w> Code<'a, 'w> {
         for (i, a) in args.iter().enumerate() {
             let want = &proc.body.locals[i].ty;
             texts.push(match a {
-                // Nobody needs it after the call.
+                // The string is not needed after the call.
                 Arg::Value(e) if proc.native && is_concatenation(e) => {
                     let parts = self.addends(e);
                     format!("levada_put_together(&S->lvd_text[{i}], {parts})")

@@ -21,29 +21,30 @@ use crate::ir::action::{consumed, produced};
 use crate::ir::*;
 use crate::ranges::{Globals, ways};
 
-/// No course is longer than this.
+/// Maximum length of a sequence.
 const FIRINGS_MAX: usize = 256;
 
-/// So much is written out firing by firing; of more, runs of the same action are loops.
+/// Up to this weight all firings are written out; beyond it, runs of the same action become loops.
 const UNROLLED_WEIGHT_MAX: usize = 12_000;
 
-/// What an actor does at most in courses, so that its C does not become too long.
+/// Maximum total weight of an actor's sequences, which limits the size of its C code.
 const ACTOR_WEIGHT_MAX: usize = 40_000;
 
-/// A course that comes again at once does so at most so many times before others are asked.
+/// Maximum number of repetitions of a sequence before other actions are tried.
 const REPEATS_MAX: u32 = 64;
 
-/// Shorter runs are written out.
+/// Minimum length of a run that becomes a loop.
 const LOOP_FIRINGS_MIN: usize = 4;
 
-/// Parsers with more actions go by what they read: to look for courses there takes long.
+/// Actors with more actions are not analysed: they are parsers whose actions depend on their input, and the analysis
+/// would take long.
 const ACTOR_ACTIONS_MAX: usize = 64;
 
-/// One that does not come again has to save something.
+/// Minimum length of a sequence that does not repeat; shorter ones save too little.
 const FIRINGS_MIN: usize = 4;
 
 impl<'a> Class<'a> {
-    /// The courses of this actor, the longest first. None begins with a firing that is part of another.
+    /// The sequences of this actor, the longest first. None begins with a firing that is part of another.
     pub fn plan_sequences(&self) -> Vec<FiringSequence> {
         let a = self.actor;
         if self.may_wait() || a.native.is_some() || a.actions.len() > ACTOR_ACTIONS_MAX {
@@ -53,7 +54,7 @@ impl<'a> Class<'a> {
         for (s, globals) in self.ranges.at_states().iter().enumerate() {
             let Some(globals) = globals else { continue };
             for (id, to) in ways(a, s) {
-                // With a schedule, what is outside of it fires whatever the state is.
+                // With a schedule, actions outside of it fire in any state.
                 if a.fsm.is_none() || !a.outside.contains(&id) {
                     found.extend(self.sequence(globals, (s, id), to));
                 }
@@ -72,7 +73,7 @@ impl<'a> Class<'a> {
         chosen
     }
 
-    /// What follows where this action fires in this state; with each firing, in which state it is.
+    /// The sequence that follows this action in this state, and its firings with their states.
     fn sequence(
         &self,
         globals: &Globals,
@@ -120,7 +121,7 @@ impl<'a> Class<'a> {
         Some((sequence, firings))
     }
 
-    /// Who fires next whatever elements there are, and the state that follows; `None`: it depends.
+    /// The action that fires next for any input, and the next state; `None` if that depends on input.
     fn next(&self, now: &Globals, state: usize) -> Option<(ActionId, usize)> {
         for (id, to) in ways(self.actor, state) {
             let action = &self.actor.actions[id];
@@ -136,13 +137,13 @@ impl<'a> Class<'a> {
         None
     }
 
-    /// The course that begins with this action in this state.
+    /// The index of the sequence that begins with this action in this state.
     pub fn sequence_of(&self, state: usize, id: ActionId) -> Option<usize> {
         let begins = |c: &FiringSequence| c.state == state && c.steps[0] == id;
         self.sequences.iter().position(begins)
     }
 
-    /// The elements that all of a course takes from each input, or gives to each output.
+    /// The total elements that a sequence consumes from each input, or produces for each output.
     fn total(
         &self,
         sequence: &FiringSequence,
@@ -159,7 +160,7 @@ impl<'a> Class<'a> {
         used.collect()
     }
 
-    /// `P_sequence_K`: does all of it `n` times.
+    /// Emits `P_sequence_K`, which runs the sequence `n` times.
     pub fn emit_sequences(&self, w: &mut Writer<'a>) {
         for (k, sequence) in self.sequences.iter().enumerate() {
             self.emit_sequence(w, k, sequence);
@@ -244,7 +245,7 @@ impl<'a> Class<'a> {
         w.put("}");
     }
 
-    /// What an action is called with whose elements begin `at` so many; in a loop, `k` came before.
+    /// The arguments of an action whose elements start at offsets `at`; in a loop, after `k` previous firings.
     fn arguments_in(&self, action: &Action, at: &(Vec<u32>, Vec<u32>), in_loop: bool) -> String {
         let mut args = vec!["self".to_string(), "S".to_string()];
         if self.has_registers() {
@@ -264,7 +265,7 @@ impl<'a> Class<'a> {
         args.join(", ")
     }
 
-    /// The actions of a course, for readers of the C.
+    /// Describes a sequence for a comment in the C code.
     fn description(&self, sequence: &FiringSequence) -> String {
         let mut parts = Vec::new();
         let mut rest = &sequence.steps[..];
@@ -285,7 +286,7 @@ impl<'a> Class<'a> {
         parts.join(", ")
     }
 
-    /// Does all of a course at once if there is enough for it, where its first action can fire.
+    /// Emits the call of a sequence if elements and room suffice, at a point where its first action can fire.
     pub fn call_sequence(&self, w: &mut Writer<'a>, k: usize, fired: &dyn Fn(&mut Writer<'a>)) {
         let (a, sequence) = (self.actor, &self.sequences[k]);
         let takes = self.total(sequence, consumed, a.inputs.len());
@@ -319,7 +320,7 @@ impl<'a> Class<'a> {
         }
         let mut args = vec!["self".to_string(), "S".to_string()];
         if self.has_registers() {
-            // Only a copy is where the C compiler has to keep it in memory.
+            // The copy is in memory, so that the original can stay in registers.
             w.put(&format!("{}_registers lvd_held = *R;", self.prefix));
             args.push("&lvd_held".to_string());
         }

@@ -6,20 +6,20 @@
 use crate::ir::visit::{any_stmt, calls, exprs_of};
 use crate::ir::*;
 
-/// So many statements and expressions are small.
+/// Maximum number of statements and expressions of a small procedure.
 const INLINED_NODES_MAX: usize = 60;
 
-/// For each procedure, whether it is written out in the actions that call it.
+/// For each procedure, whether it is inlined into the actions that call it.
 pub fn inlined(actor: &Actor) -> Vec<bool> {
     let mut inlined: Vec<bool> = actor.procs.iter().map(small).collect();
-    // Where an instance is made there are no registers yet.
+    // Initial values are computed before there are registers.
     for g in &actor.globals {
         if let Init::Code(body) = &g.init {
             calls(body, &mut |p| inlined[p] = false);
         }
     }
-    // What stays a function has no registers for those that it calls, and one with others in it is
-    // not small. So no small one calls itself, either.
+    // A procedure that is not inlined cannot pass registers on, and one that calls inlined ones is not small. So no
+    // inlined procedure is recursive.
     loop {
         let before = inlined.clone();
         for (i, p) in actor.procs.iter().enumerate() {

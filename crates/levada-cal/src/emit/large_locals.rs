@@ -11,9 +11,9 @@ use crate::ir::visit::calls;
 use crate::ir::*;
 use crate::ranges::{dimensions, hidden_param};
 
-/// Lists of more bytes than this leave the stack;
+/// Larger lists are moved to the state.
 const ONE_LIST_BYTES_MAX: u64 = 64 << 10;
-/// and where a body has more bytes of lists in all, these.
+/// If the lists of a body exceed the first size in total, lists above the second size are moved.
 const BODY_LISTS_BYTES_MAX: u64 = 256 << 10;
 const LIST_IN_LARGE_BODY_BYTES_MAX: u64 = 4 << 10;
 
@@ -21,7 +21,7 @@ fn elements(ty: &Type) -> u64 {
     dimensions(ty).iter().map(|n| u64::from(*n)).product()
 }
 
-/// Those of an actor. `members` gives each a name in its state.
+/// The large local lists of an actor. `members` assigns their names in the state.
 pub fn large_locals<'a>(actor: &'a Actor, members: &mut Names) -> Vec<LargeLocal<'a>> {
     let mut found = Vec::new();
     let mut look = |body: &'a Body, first: usize| {
@@ -62,11 +62,11 @@ pub fn large_locals<'a>(actor: &'a Actor, members: &mut Names) -> Vec<LargeLocal
         })
         .collect();
     let component = components(called.len(), |p| called[p].iter().copied());
-    // Directly, or through others in its component.
+    // Directly, or through other procedures of its component.
     let recurs = |p: usize| called[p].iter().any(|q| component[*q] == component[p]);
     for (i, p) in actor.procs.iter().enumerate() {
         if !p.native && !recurs(i) {
-            // The parameters belong to who calls, and what comes back in a list, too.
+            // The caller owns the parameters and the list for the result.
             look(&p.body, p.params + usize::from(hidden_param(p)));
         }
     }
@@ -74,7 +74,7 @@ pub fn large_locals<'a>(actor: &'a Actor, members: &mut Names) -> Vec<LargeLocal
 }
 
 impl<'a> Class<'a> {
-    /// The member of the state that a local list has for its place, if it is large.
+    /// The member of the state that holds this local list, if it is large.
     pub fn member_of(&self, body: &Body, local: usize) -> Option<&str> {
         let mine = |l: &&LargeLocal| std::ptr::eq(l.body, body) && l.local == local;
         self.large_locals

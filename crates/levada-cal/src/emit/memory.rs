@@ -27,7 +27,7 @@ impl<'a> Class<'a> {
         if self.prints() {
             row(w, "lvd_wait_info", "lvd_wait_info", "line", false);
         }
-        // What is computed once, perhaps of parameters, is computed anew.
+        // Variables that are computed once, perhaps from parameters, are computed again.
         let all = self.homes.iter().zip(&self.actor.globals);
         for (home, g) in all.filter(|(_, g)| !g.constant) {
             if let Home::State(member) | Home::Register(member) = home {
@@ -104,8 +104,8 @@ impl<'a> Class<'a> {
         self.actor.inputs.is_empty() && self.actor.procs.iter().any(|p| p.native)
     }
 
-    /// In front of so many of its statements a firing has done nothing but for what the native before does; none:
-    /// it may have at once. An initializer gives nothing, whatever it does.
+    /// The number of leading statements of a firing without effects, except those of a native called before; `None`
+    /// if the firing may have effects at once. An initializer produces nothing, whatever it does.
     pub fn done_nothing_until(&self, action: &Action, initializes: bool) -> Option<usize> {
         let stmts = &action.body.stmts;
         if initializes {

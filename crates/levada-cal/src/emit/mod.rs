@@ -46,13 +46,13 @@ use writer::{Lines, Names, Writer, comment, string_literal};
 pub struct Options {
     /// Check list indices and divisors where they are not proven.
     pub checks: bool,
-    /// An index that reads outside of a list leads to its nearest element; what is written there is lost.
+    /// Reading out of bounds gives the nearest element, writing out of bounds does nothing.
     pub lenient: bool,
-    /// Channels get sizes by chance, from this seed: what comes out must be the same.
+    /// Seed for random channel sizes, with which the output must be the same.
     pub any_sizes: Option<u64>,
     /// The name of the network's record.
     pub symbol: String,
-    /// Above so many bytes of text each actor class gets a file of its own.
+    /// If the code has more bytes than this, each actor class gets a file of its own.
     pub split: usize,
 }
 
@@ -83,16 +83,16 @@ pub struct Emitted {
     pub declared: BTreeMap<String, String>,
     /// Actor classes (`lvd_actor_class`) of the same kind.
     pub native_actors: Vec<String>,
-    /// What the actors take them for; two may see one in two ways.
+    /// Their declarations in the actors; two actors may declare one function differently.
     pub signatures: Vec<NativeSignature>,
     pub warnings: Vec<Diagnostic>,
-    /// Index checks that could not be proven needless.
+    /// The number of index checks that could not be omitted.
     pub checks: u32,
 }
 
 const PRELUDE: &str = include_str!("prelude.h");
 
-/// The default size of a channel in bytes, and the least in elements.
+/// The default size of a channel in bytes, and its minimum in elements.
 const CHANNEL_BYTES: u32 = 16 * 1024;
 const CHANNEL_ELEMENTS_MIN: u32 = 512;
 
@@ -249,7 +249,7 @@ pub fn default_capacity(size: u32, most: u32) -> u32 {
         .max(most.saturating_mul(4))
 }
 
-/// Any size that does for a network for which `asked` (or else what Orcc gives, 512) does.
+/// A random size that is sufficient if `asked` (or Orcc's default, 512) is.
 fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -348,7 +348,7 @@ fn network_tables(
         ));
     }
 
-    // Ports that lead nowhere get an actor that takes all, or one that gives nothing.
+    // Unconnected ports are connected to an actor that consumes all elements, or to one that produces none.
     let fed: HashSet<Endpoint> = net.channels.iter().flat_map(|c| c.to.clone()).collect();
     let drained: HashSet<Endpoint> = net.channels.iter().map(|c| c.from).collect();
     let mut ends = String::new();
@@ -428,7 +428,7 @@ fn has_params(actor: &Actor) -> bool {
     actor.native.as_ref().is_some_and(|n| !n.params.is_empty())
 }
 
-/// An actor of our own that stands at the end of a port which is not connected.
+/// The class of an actor that is connected to an unconnected port.
 fn end_class(kind: &str, size: u32) -> String {
     let class = format!("levada_{kind}_{size}");
     let (ports, run) = if kind == "drain" {

@@ -15,13 +15,13 @@ use crate::ir::action::{calls_native, consumed, produced};
 use crate::ir::visit::{expr_mentions, walk};
 use crate::ir::*;
 
-/// A firing that puts more on a port asks for the lines first.
+/// A firing that produces at least this many elements on a port prefetches the cache lines first.
 pub const PREFETCH_ELEMENTS_MIN: u32 = 16;
-/// Behind more than so many the way from the top is no longer than theirs, and code would grow with the square.
+/// With more prior actions a scan from the start is no slower, and the code would grow quadratically.
 const PRIOR_ACTIONS_MAX: usize = 16;
 
 impl<'a> Class<'a> {
-    /// Can the action fire in a loop where these are tried before it?
+    /// Whether the action can fire in a loop, if the actions `before` are tried before it.
     pub fn can_refire(&self, id: ActionId, before: &[ActionId]) -> bool {
         let a = self.actor;
         let action = &a.actions[id];
@@ -40,7 +40,7 @@ impl<'a> Class<'a> {
             && puts.iter().all(|(_, n)| *n < PREFETCH_ELEMENTS_MIN)
             && !self.may_fault(action)
             && before.all(|h| {
-                // Without a guard it has no elements, and some may come.
+                // An action without a guard lacks elements, which may arrive.
                 there(h)
                     && !h.guard.conditions.is_empty()
                     && !self.may_fault(h)
@@ -48,7 +48,7 @@ impl<'a> Class<'a> {
             })
     }
 
-    /// Fires the action, which can, as often as it comes next.
+    /// Emits a loop that fires the action, which can fire, while it is the next one.
     pub fn emit_refire_loop(&self, w: &mut Writer<'a>, id: ActionId, before: &[ActionId]) {
         let action = &self.actor.actions[id];
         let rates = consumed(action);
@@ -98,7 +98,7 @@ impl<'a> Class<'a> {
         w.put("}");
     }
 
-    /// What an action is called with in the loop; its inputs move as `rates` say.
+    /// The arguments of an action in the loop; its inputs advance by `rates`.
     fn arguments_at(&self, action: &Action, outputs: bool, rates: &[(usize, u32)]) -> String {
         let mut args = vec!["self".to_string(), "S".to_string()];
         if self.has_registers() {
@@ -108,7 +108,7 @@ impl<'a> Class<'a> {
             let name = &self.inputs[port];
             args.push(match rates.iter().find(|r| r.0 == port) {
                 Some((_, n)) => format!("{name} + {}", times(*n)),
-                // A guard that does not look at it.
+                // A guard that does not read this port.
                 None => name.clone(),
             });
         }
@@ -121,7 +121,7 @@ impl<'a> Class<'a> {
     }
 }
 
-/// Has it a guard, and does that look at no element?
+/// Whether it has a guard that reads no elements.
 pub fn guard_reads_state_only(h: &Action) -> bool {
     let mut only = h.guard.body.stmts.is_empty() && !h.guard.conditions.is_empty();
     for c in &h.guard.conditions {

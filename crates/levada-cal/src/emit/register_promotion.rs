@@ -7,13 +7,13 @@ use crate::ir::visit::{any_stmt, expr_mentions, exprs_of, mentions, walk};
 use crate::ir::*;
 use std::collections::BTreeMap;
 
-/// More scalars than this gain nothing from being copied in and out.
+/// With more variables, copying them in and out costs more than it saves.
 const REGISTERS_MAX: usize = 16;
 
-/// An action that is likely to come again counts as so many.
+/// Weight of an action that is likely to fire repeatedly.
 const REFIRING_ACTION_FACTOR: usize = 8;
 
-/// For each variable, whether it gets a register: the most mentioned of those that may.
+/// For each variable, whether it gets a register: the most used of the candidates `may`.
 pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
     let uses = uses(actor, inlined);
     let mut order: Vec<usize> = (0..may.len()).filter(|g| may[*g]).collect();
@@ -26,11 +26,11 @@ pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
     chosen
 }
 
-/// How often each variable is mentioned, of those that are.
+/// The number of uses of each variable that is used.
 type Uses = BTreeMap<usize, usize>;
 
 fn uses(actor: &Actor, inlined: &[bool]) -> Vec<usize> {
-    // What a procedure mentions counts for the action that it is written out in.
+    // The uses in a procedure count for the action into which it is inlined.
     let in_procs: Vec<Uses> = (actor.procs.iter())
         .map(|p| {
             let mut own = Uses::new();

@@ -28,30 +28,30 @@ use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
 use std::collections::HashMap;
 
-/// So many bytes a loop writes on a port between two times that it asks for lines: four lines.
+/// Bytes that a loop writes on a port between two prefetches: four cache lines.
 const SLICE_BYTES: u32 = 256;
 
-/// With more actions outside of the schedule it is no shortcut to ask them before going on to a state.
+/// With more actions outside of the schedule, trying them before a jump to a state is no shortcut.
 const OUTSIDE_ACTIONS_MAX: usize = 4;
 
-/// Where control goes after a firing.
+/// The next step after a firing.
 #[derive(Clone)]
 enum Next {
-    /// To a state's label; the number is what `lvd_state` is then.
+    /// Jump to a state's label, with `lvd_state` set to this number.
     State(usize),
-    /// Back to the top, where what is outside of the schedule is tried, and the state looked at, which
-    /// is this one if it is known.
+    /// Back to the top, where actions outside of the schedule are tried and the state is read; the state is given if
+    /// it is known.
     Again(Option<usize>),
 }
 
-/// What is known where an action is tried.
+/// What is known at the point where an action is tried.
 type Known<'k> = (
     &'k CandidateScan,
-    // The elements that are there, by port.
+    // The available elements, by port.
     &'k HashMap<usize, u32>,
-    // If it may fire again at once: what is tried before it.
+    // If it may fire again at once: the actions that are tried before it.
     Option<&'k [ActionId]>,
-    // The course that begins with it, and where that ends.
+    // The sequence that begins with it, and the step after that.
     Option<(usize, Next)>,
 );
 
@@ -100,7 +100,7 @@ impl<'a> Class<'a> {
         w.put("bool lvd_waits LEVADA_UNUSED = false;");
 
         let states = a.fsm.as_ref().map_or(1, |f| f.states.len());
-        // With actions outside of the schedule every round begins with them.
+        // Actions outside of the schedule are tried first in every scan.
         let dispatch = a.fsm.is_some() && !a.outside.is_empty();
         let state_number = |s: usize| starts + s;
         let initial = a.fsm.as_ref().map_or(0, |f| f.initial);
@@ -232,7 +232,7 @@ impl<'a> Class<'a> {
         self.leave(w);
         w.put("return LVD_YIELD;");
         if self.is_pure() && !a.outputs.is_empty() {
-            // Nobody will see what it does any more.
+            // No consumer will see its output any more.
             w.put("lvd_done: LEVADA_UNUSED;");
             self.leave(w);
             w.put("return LVD_DONE;");
@@ -675,9 +675,9 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// After so many firings a loop asks for the lines that the next ones will write: often enough
-    /// to spread the asking, seldom enough for the C compiler to vectorise what is between. None if
-    /// it writes nothing. What is left of a span is not worth the asking.
+    /// The number of firings between two prefetches of a loop: small enough to spread the prefetches, large enough
+    /// for the C compiler to vectorise the firings between. `None` if it writes nothing. The rest of a span is not
+    /// prefetched.
     fn slice(&self, action: &Action) -> Option<u32> {
         let bytes = |(port, n): (usize, u32)| n * size_of(&self.actor.outputs[port].ty);
         let most = produced(action).into_iter().map(bytes).max()?;

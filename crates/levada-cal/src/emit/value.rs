@@ -70,12 +70,12 @@ impl Ct {
     }
 }
 
-/// Are elements of one type those of the other as they lie there?
+/// Whether elements of both types have the same representation.
 pub fn lie_alike(from: &Type, to: &Type) -> bool {
     c_type(from) == c_type(to) && !rounds(innermost(from), innermost(to))
 }
 
-/// Is a number of type `from` rounded when it is stored as one of type `to`, which C does not know?
+/// Whether a number of type `from` must be rounded explicitly when it is stored as `to`, which C does not support.
 pub fn rounds(from: &Type, to: &Type) -> bool {
     const HALF: Type = Type::Float { bits: 16 };
     *to == HALF && *from != HALF
@@ -369,7 +369,7 @@ pub fn flatten(v: &Value, dims: &[u32], ty: &Type, out: &mut Vec<String>) {
     }
 }
 
-/// What nobody has set.
+/// The default value of a variable.
 pub fn zero_of(ty: &Type) -> &'static str {
     match ty {
         Type::String => "\"\"",

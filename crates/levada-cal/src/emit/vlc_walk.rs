@@ -25,13 +25,13 @@ use crate::ir::visit::{expr_mentions, walk};
 use crate::ir::*;
 use crate::ranges::is_int;
 
-/// More keys than this are not tried.
+/// Maximum number of keys.
 const KEYS_MAX: usize = 4096;
 
-/// No table has more entries than this.
+/// Maximum number of entries of a table.
 const ENTRIES_MAX: usize = 1 << 14;
 
-/// So many bits at a time, where that is not too much.
+/// Bits per table lookup, if the table does not become too large.
 const BITS_PER_STEP: u32 = 4;
 
 impl<'a> Class<'a> {
@@ -251,8 +251,8 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// Fires the action, which can, until its guard says no or `lvd_n` elements are taken: so often
-    /// is `lvd_k` then.
+    /// Emits code that fires the action, which can fire, until its guard is false or `lvd_n` elements are consumed;
+    /// the number of firings is in `lvd_k`.
     pub fn emit_vlc_walk(&self, w: &mut Writer<'a>, k: &VlcWalk, fire: &str, chosen: &str) {
         let port = &self.inputs[consumed(&self.actor.actions[k.action])[0].0];
         let (name, key, bits) = (&self.actions[k.action], self.homes[k.key].text(), k.bits);
@@ -292,7 +292,7 @@ impl<'a> Class<'a> {
     }
 }
 
-/// What the assignment adds to its variable, if that is all it does.
+/// The increment, if the assignment increments its variable by a constant.
 fn step_of(to: &Place, e: &Expr) -> Option<i64> {
     let ExprKind::Binary(BinOp::Add, x, y) = &e.kind else {
         return None;
@@ -306,7 +306,7 @@ fn step_of(to: &Place, e: &Expr) -> Option<i64> {
     (state_variable(x) == Some(g)).then_some(n)
 }
 
-/// Calls `f` for all variables in an expression; `None`: it calls a function.
+/// Calls `f` for all variables in an expression; `None` if it calls a function.
 fn reads(e: &Expr, f: &mut dyn FnMut(VarRef)) -> Option<()> {
     let mut calls = false;
     walk(e, &mut |e| {

@@ -5,7 +5,7 @@
 use crate::ir::visit::{any_stmt, exprs_of, walk};
 use crate::ir::*;
 
-/// A loop with more turns lasts.
+/// A loop with more iterations is long-running.
 const ITERATIONS_MAX: i128 = 1 << 16;
 
 /// Does a firing of this action perhaps last?

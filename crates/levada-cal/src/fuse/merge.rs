@@ -56,7 +56,7 @@ pub fn merge(members: &[Member], schedule: &Schedule, enough: u32) -> Option<Act
     Some(merger.actor(actions, fsm))
 }
 
-/// Elements that lie one after the other in a list, from `at` and so many times each counter on.
+/// Consecutive elements of a list, starting at `at` plus multiples of counters.
 #[derive(Clone)]
 struct Window {
     var: VarRef,
@@ -72,7 +72,7 @@ enum Turn {
     Counter(usize),
 }
 
-/// Loops of elements that are no longer than this are written out.
+/// Loops over at most this many elements are unrolled.
 const UNROLLED_ELEMENTS_MAX: u32 = 8;
 
 /// The code of an action while it is put together.
@@ -672,7 +672,7 @@ impl<'a> Merger<'a> {
         Some(action)
     }
 
-    /// All firings of one member in so many rounds, as a loop over its own cycle.
+    /// All firings of one member in a number of rounds, as a loop over its own cycle.
     fn turns(
         &self,
         code: &mut Code,
@@ -683,7 +683,7 @@ impl<'a> Merger<'a> {
         own: bool,
     ) {
         let m = firings[0].member;
-        // Its steps repeat after so many firings.
+        // The period of its steps, in firings.
         let member = &self.members[m];
         let cycle = member.steps.list.len() - member.steps.back;
         let turns = firings.len() / cycle * rounds as usize;

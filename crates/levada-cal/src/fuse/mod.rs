@@ -59,7 +59,7 @@ pub fn fuse(net: &Network) -> Network {
     replace(&around, plans)
 }
 
-/// No chain is longer than this.
+/// Maximum length of a chain.
 const CHAIN_MEMBERS_MAX: usize = 16;
 
 /// The chains of a row that leave the fewest actors.
@@ -87,14 +87,14 @@ fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
     plans
 }
 
-/// What merged actors of unequal rates may weigh together, each counted once, and how many elements
-/// one round of theirs may move on a port.
+/// Maximum total weight of members of unequal rates, each counted once, and maximum number of elements that one round
+/// moves on a port.
 const MERGED_WEIGHT_MAX: usize = 160;
 const ROUND_ELEMENTS_MAX: u32 = 256;
-/// What actors may weigh together that each fire once in a round: what they save at each firing is
-/// little beside more.
+/// Maximum total weight of members that each fire once per round: for heavier ones the saving per firing is
+/// negligible.
 const SINGLE_RATE_WEIGHT_MAX: usize = 2 * MERGED_WEIGHT_MAX;
-/// So many elements a round should take or give, so that its loops are worth it.
+/// A round should move at least this many elements, so that its loops pay off.
 const ROUND_ELEMENTS_MIN: u32 = 64;
 
 /// The channel behind each member of a chain, by link.

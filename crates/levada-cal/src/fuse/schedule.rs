@@ -39,7 +39,7 @@ pub struct Firing {
 
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// The elements it must have room for, and so many a buffer has whose positions never wrap.
+    /// The required capacity in elements, and the size of a buffer whose positions never wrap.
     pub most: u32,
     pub length: u32,
     /// Are there ever elements in it between two phases?
@@ -55,10 +55,10 @@ pub struct Schedule {
     pub links: Vec<Vec<Link>>,
 }
 
-/// More phases or firings than this make no small actor.
+/// Maximum numbers of phases and firings; more would make a large actor.
 const PHASES_MAX: usize = 32;
 const FIRINGS_MAX: usize = 64;
-/// The room of a larger channel is not given to another one.
+/// The room of a channel with more elements is not moved to another channel.
 const MOVED_ROOM_MAX: u32 = 1 << 16;
 
 /// Where a chain stands.

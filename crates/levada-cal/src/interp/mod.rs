@@ -21,7 +21,7 @@ use std::rc::Rc;
 pub enum FaultKind {
     Index,
     Division,
-    /// A native function that nobody gave.
+    /// A native function that was not provided.
     Native,
 }
 
@@ -54,7 +54,7 @@ pub type Native = Box<dyn FnMut(&[NativeArg]) -> Scalar>;
 pub struct Options {
     /// What channels hold that ask for no capacity; `None`: any number.
     pub capacity: Option<usize>,
-    /// Give up after so many firings; 0: never.
+    /// Maximum number of firings; 0: unlimited.
     pub firings: u64,
     pub natives: HashMap<String, Native>,
 }
@@ -63,7 +63,7 @@ pub struct Options {
 pub enum Outcome {
     /// Nothing can fire any more.
     Ended,
-    /// Nothing can fire, and somebody waits for room.
+    /// Nothing can fire, and an actor waits for room.
     Deadlock,
     /// The limit on firings was reached.
     Limit,
@@ -96,7 +96,7 @@ pub(crate) struct Instance<'a> {
 
 struct Queue {
     elements: Vec<VecDeque<Scalar>>,
-    /// Consumers that can never fire again: nobody waits for them.
+    /// Consumers that can never fire again; producers do not wait for them.
     left: Vec<bool>,
     capacity: Option<usize>,
 }

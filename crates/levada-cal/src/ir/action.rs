@@ -5,7 +5,7 @@ use super::visit::{any_stmt, exprs_of, walk};
 use super::*;
 use std::collections::BTreeMap;
 
-/// Elements that an action takes from or puts to each of its ports, in the order of the patterns.
+/// The elements that an action consumes or produces on each of its ports, in the order of the patterns.
 pub fn rates(patterns: impl Iterator<Item = (usize, u32)>) -> Vec<(usize, u32)> {
     let mut rates: Vec<(usize, u32)> = Vec::new();
     let mut at = BTreeMap::new();
@@ -27,7 +27,7 @@ pub fn produced(a: &Action) -> Vec<(usize, u32)> {
     rates(a.outputs.iter().map(|o| (o.port, o.count())))
 }
 
-/// Small enough to be written out wherever it is used.
+/// Whether an action is small enough to be inlined wherever it is used.
 pub fn is_light(a: &Action) -> bool {
     is_light_with(a, &|_| UNKNOWN_WEIGHT)
 }
@@ -39,19 +39,19 @@ pub fn is_light_with(a: &Action, call: &dyn Fn(usize) -> usize) -> bool {
     !loops(&a.body) && !loops(&a.guard.body) && weight_with(a, call) < 120 && tokens <= 16
 }
 
-/// What calls count, and loops whose turns are not known.
+/// The weight of a call, and of a loop with an unknown number of iterations.
 pub const UNKNOWN_WEIGHT: usize = 1000;
 
-/// The C compiler does so many turns at once of a loop that does nothing but to compute elements.
+/// Iterations that the C compiler executes at once of a loop that only computes elements.
 const VECTOR_LANES: usize = 8;
 
-/// How much an action does, roughly: a loop as much as it has turns. Calls count as a lot, and so
-/// does a loop whose turns are not known.
+/// An estimate of the work of an action: a loop counts once per iteration. Calls and loops with an unknown number of
+/// iterations count as [`UNKNOWN_WEIGHT`].
 pub fn weight(a: &Action) -> usize {
     weight_with(a, &|_| UNKNOWN_WEIGHT)
 }
 
-/// The part of the weight that the statements of the body have.
+/// The weight of the statements of the body only.
 pub fn body_weight(a: &Action) -> usize {
     size(&a.body.stmts, &|_| UNKNOWN_WEIGHT)
 }
@@ -73,7 +73,7 @@ pub fn weight_with(a: &Action, call: &dyn Fn(usize) -> usize) -> usize {
     n
 }
 
-/// How much statements do.
+/// The weight of statements.
 pub fn size(stmts: &[Stmt], call: &dyn Fn(usize) -> usize) -> usize {
     fn turns(from: &Expr, to: &Expr) -> Option<usize> {
         match (&from.kind, &to.kind) {
@@ -107,12 +107,12 @@ pub fn size(stmts: &[Stmt], call: &dyn Fn(usize) -> usize) -> usize {
     n
 }
 
-/// Does a guard ask a native function? Then its answer may change without a firing.
+/// Whether the guard calls a native function. Its result may then change without a firing.
 pub fn asks_native(actor: &Actor, a: &Action) -> bool {
     has_effects(actor, &a.guard.body) || a.guard.conditions.iter().any(|e| effects_of(actor, e))
 }
 
-/// Does an action call a native function, or may it?
+/// Whether an action calls a native function, or may do so.
 pub fn calls_native(actor: &Actor, a: &Action) -> bool {
     let value = |v: &OutputValue| matches!(v, OutputValue::Scalar(e) if effects_of(actor, e));
     asks_native(actor, a)

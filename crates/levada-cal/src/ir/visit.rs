@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Every expression in `e`, itself first.
+/// Calls `f` for every expression in `e`, including `e` itself, which comes first.
 pub fn walk(e: &Expr, f: &mut dyn FnMut(&Expr)) {
     f(e);
     match &e.kind {
@@ -26,7 +26,7 @@ pub fn walk(e: &Expr, f: &mut dyn FnMut(&Expr)) {
     }
 }
 
-/// Is `f` true of any statement, at any depth?
+/// Whether `f` is true for any statement, at any depth.
 pub fn any_stmt(stmts: &[Stmt], f: &mut dyn FnMut(&Stmt) -> bool) -> bool {
     stmts.iter().any(|s| {
         f(s) || match &s.kind {
@@ -37,7 +37,7 @@ pub fn any_stmt(stmts: &[Stmt], f: &mut dyn FnMut(&Stmt) -> bool) -> bool {
     })
 }
 
-/// Calls `f` for every expression that a statement itself has (not those of statements in it).
+/// Calls `f` for the expressions of a statement itself, not for those of nested statements.
 pub fn exprs_of(s: &Stmt, f: &mut dyn FnMut(&Expr)) {
     let place = |p: &Place, f: &mut dyn FnMut(&Expr)| p.indices.iter().for_each(|i| walk(i, f));
     match &s.kind {
@@ -63,8 +63,8 @@ pub fn exprs_of(s: &Stmt, f: &mut dyn FnMut(&Expr)) {
     }
 }
 
-/// Calls `f` for every mention of a variable in these statements: the variable, and whether it may
-/// be written there (`writes` tells of procedures' parameters).
+/// Calls `f` for every use of a variable in these statements: the variable, and whether the use may write it.
+/// `writes` tells whether a procedure writes a parameter.
 pub fn mentions(
     stmts: &[Stmt],
     writes: &dyn Fn(usize, usize) -> bool,
@@ -93,7 +93,7 @@ pub fn mentions(
     }
 }
 
-/// The variables that one expression mentions itself; `walk` finds the inner ones.
+/// Calls `f` for the variables of an expression itself; use `walk` for those of inner expressions.
 pub fn expr_mentions(
     e: &Expr,
     writes: &dyn Fn(usize, usize) -> bool,

@@ -8,7 +8,7 @@ use crate::ir::{self, BinOp, Expr, Place, Span, Type, Value, VarRef};
 use crate::operators::{self, types::held, value::is_comparison};
 use crate::types::Ty;
 
-/// So many operations in a row stand in one expression.
+/// Maximum number of chained operations in one expression.
 const MAX_CHAIN: u32 = 64;
 
 pub(super) fn load(place: Place) -> Expr {

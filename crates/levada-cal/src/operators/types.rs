@@ -27,8 +27,8 @@ pub fn smallest(value: i64, ty: &Ty) -> Ty {
     }
 }
 
-/// The width and signedness that hold integers of both: beside a signed one, an unsigned one needs a
-/// bit more. There are no more than 64 bits: `int(size=64)` and `uint(size=64)` join to the former.
+/// The width and signedness that hold integers of both types: to become signed, an unsigned one needs one more bit.
+/// The width is at most 64 bits: `int(size=64)` and `uint(size=64)` join to the former.
 fn join_ints((m, s): (u8, bool), (n, t): (u8, bool)) -> (u8, bool) {
     let signed = s || t;
     let needs = |bits: u8, has_sign: bool| bits + u8::from(signed && !has_sign);
@@ -284,7 +284,7 @@ pub fn unary_machine(op: ir::UnOp, rule: &Ty, a: &Ty) -> Ty {
 /// machine type. `None`: there is none.
 pub fn compared(a: (&Ty, &Ty), b: (&Ty, &Ty)) -> Option<Ty> {
     match join(a.0, b.0)? {
-        // Digits that a literal has beyond those of a `float` count only beside a `double`.
+        // The precision of a literal beyond `float` matters only in an operation with a `double`.
         float @ Ty::Float { .. } => Some(promoted(float)),
         _ => join(a.1, b.1),
     }

@@ -35,7 +35,7 @@ impl Parser<'_> {
         let mark = self.mark();
         self.unary();
         let mut height = self.height;
-        // Each turn wraps all so far in a looser operator; there are only so many levels.
+        // Each iteration wraps the expression in an operator of lower precedence, so their number is bounded.
         let mut level = u8::MAX;
         while let Some(found) = precedence(self.current()).filter(|&p| p >= min && p < level) {
             level = found;

@@ -222,7 +222,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// `None`: nobody calls it.
+    /// `None` if it is never called.
     pub fn enter_proc(&self, p: usize) -> Option<Env> {
         let proc = &self.actor.procs[p];
         let mut env = self.enter(&proc.body);

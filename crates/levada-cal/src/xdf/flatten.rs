@@ -481,8 +481,8 @@ impl<'l, 'a> Flattener<'l, 'a> {
         Some((interface, ports))
     }
 
-    /// A parameter of an actor that nobody gives a value is 0, as a variable of C would be; false if
-    /// there is no such value.
+    /// A parameter of an actor without a value becomes 0, like a static variable in C. Returns false if its type has
+    /// no such value.
     fn zero_missing(
         &mut self,
         instance: &Instance,

@@ -7,19 +7,19 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// An actor or a network as its users see it.
+/// The interface of an actor or a network.
 #[derive(Debug)]
 pub struct ClassInterface {
     pub class: String,
-    /// Of its name, where it is declared.
+    /// The place where its name is declared.
     pub span: Span,
-    /// Where it is, for networks.
+    /// Path and content, for networks.
     pub network: Option<(PathBuf, Rc<Xdf>)>,
     pub inputs: NameTable<(String, Span)>,
     pub outputs: NameTable<(String, Span)>,
-    /// Name, whether it may be left out, place.
+    /// Name, whether it is optional, place.
     pub params: NameTable<(String, bool, Span)>,
-    /// Ports and parameters may be missing, for errors that have been reported.
+    /// Whether ports and parameters may be missing because of errors that were reported.
     pub broken: bool,
 }
 
@@ -33,7 +33,7 @@ impl ClassInterface {
     }
 }
 
-/// A list whose items are found by name in constant time; of two of one name the first.
+/// A list with lookup by name in constant time; of several items with one name the first is found.
 #[derive(Debug)]
 pub struct NameTable<T> {
     list: Vec<T>,

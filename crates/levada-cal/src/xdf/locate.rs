@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub struct NetworkFile {
     pub root: PathBuf,
     pub class: String,
-    /// The file itself: another of the same class may lie beside it.
+    /// The file itself. Another file of the same class may be in its folder.
     pub file: ClassFile,
 }
 

@@ -87,7 +87,7 @@ pub fn resume(args: &OneArgs) -> CommandResult {
 }
 
 pub fn move_actor(args: &MoveArgs) -> CommandResult {
-    let request = MoveRequest {
+    let body = MoveRequest {
         actor: args.actor.clone(),
         worker: args.worker,
         free: args.free,
@@ -97,7 +97,7 @@ pub fn move_actor(args: &MoveArgs) -> CommandResult {
         client_for_wait(&args.at)?,
         Method::POST,
         &application_path(&args.name, &format!("/move{}", timeout_query(&args.at))),
-        &json!(request),
+        &json!(body),
         |a: &Application| {
             let of = format!("{} of {}", args.actor, a.name);
             match args.worker {

@@ -77,7 +77,7 @@ fn client_with_timeout(at: &AtArgs, seconds: f64) -> Result<Client, Failure> {
 }
 
 /// Sends a request and prints the reply: as JSON, or formatted by `words`.
-fn say<T: Serialize + DeserializeOwned>(
+fn request<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     client: Client,
     method: Method,
@@ -89,7 +89,7 @@ fn say<T: Serialize + DeserializeOwned>(
 }
 
 /// Sends a request for which the host compiles first, and shows progress if this takes long.
-fn compiled<T: Serialize + DeserializeOwned>(
+fn request_load<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     client: Client,
     address: &str,
@@ -102,7 +102,7 @@ fn compiled<T: Serialize + DeserializeOwned>(
     print_reply(at, &text?, words)
 }
 
-fn told<T: Serialize + DeserializeOwned>(
+fn print_reply<T: Serialize + DeserializeOwned>(
     at: &AtArgs,
     text: &str,
     words: impl FnOnce(&T) -> String,

@@ -30,7 +30,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     }
     io_options::check(&args.given, Where::Host)?;
     let entry = Entry::of(&args.network, &args.compile);
-    let made = match entry.as_ref().and_then(Entry::kept) {
+    let made = match entry.as_ref().and_then(Entry::load) {
         Some(made) => {
             say_on!("{}", made.shown);
             made

@@ -115,7 +115,7 @@ impl Default for Series {
 
 impl Series {
     fn values(&self) -> usize {
-        self.samples.first().map_or(1, Sample::numbers).max(1)
+        self.samples.first().map_or(1, Sample::values).max(1)
     }
 
     fn interval(&self) -> Duration {

@@ -84,9 +84,9 @@ pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
     // SAFETY: no pointers.
     unsafe { libc::ftruncate(2, 0) };
     let done = begin(args, &place);
-    let done = done.and_then(|(listener, mut keeper)| {
-        output::line(&keeper.about().to_string())?;
-        keeper.serve(&listener)
+    let done = done.and_then(|(listener, mut daemon)| {
+        output::line(&daemon.about().to_string())?;
+        daemon.serve(&listener)
     });
     // The machine has ended, and now the name is free: only then is that said.
     place.give_back(name, held);
@@ -106,7 +106,7 @@ fn begin<'a>(args: &'a BootArgs, place: &'a RunDir) -> Result<(UnixListener, Dae
     let listener = UnixListener::bind(&socket)
         .map_err(|e| Failure::new(format!("cannot listen on {}: {e}", socket.display())))?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
-    let keeper = Daemon {
+    let daemon = Daemon {
         name,
         board: board.clone(),
         place,
@@ -118,11 +118,11 @@ fn begin<'a>(args: &'a BootArgs, place: &'a RunDir) -> Result<(UnixListener, Dae
         open: false,
         dead: None,
     };
-    keeper.log(&format!(
+    daemon.log(&format!(
         "booted {board}: process {}, its loader is ready",
-        keeper.process()
+        daemon.process()
     ));
-    Ok((listener, keeper))
+    Ok((listener, daemon))
 }
 
 /// Waits until one of them can be read, or is closed.

@@ -47,7 +47,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Starts the keeper, and waits until it says how that went.
+/// Starts the daemon, and waits until it says how that went.
 fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let (name, at) = (&args.unit.name, &args.unit.at);
     let place = RunDir::new(at.dir.as_deref())?;
@@ -72,8 +72,8 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
         .open(&path)
         .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
     let dir = std::path::absolute(place.dir())?;
-    let mut keeper = Command::new("/proc/self/exe");
-    keeper
+    let mut daemon = Command::new("/proc/self/exe");
+    daemon
         .args(["unit", "keep", name, &args.option()])
         .arg("--dir")
         .arg(dir)
@@ -83,14 +83,14 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
         .stderr(log);
     // SAFETY: the call may be made between fork and exec.
     unsafe {
-        keeper.pre_exec(|| match libc::setsid() {
+        daemon.pre_exec(|| match libc::setsid() {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         })
     };
-    let mut keeper = keeper.spawn()?;
+    let mut daemon = daemon.spawn()?;
     let mut line = String::new();
-    BufReader::new(keeper.stdout.take().expect("it is piped")).read_line(&mut line)?;
+    BufReader::new(daemon.stdout.take().expect("it is piped")).read_line(&mut line)?;
     let told = judge(name, &line)?;
     match at.json {
         true => output::line(&told.to_string())?,
@@ -99,7 +99,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a keeper said, unless it refuses.
+/// What a daemon said, unless it refuses.
 fn judge(name: &str, line: &str) -> Result<Value, Failure> {
     let told: Value = match serde_json::from_str(line) {
         Ok(told) => told,
@@ -127,7 +127,7 @@ fn text(value: &Value) -> String {
 
 enum Found {
     Answers(UnixStream),
-    /// Its keeper was killed. What it has left is taken away.
+    /// Its daemon was killed. What it has left is taken away.
     Left,
 }
 
@@ -158,9 +158,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// It does not do as it is told: by force, and its machine with it.
-fn end_keeper(place: &RunDir, name: &str, stream: &UnixStream) -> Result<(), Failure> {
-    let keeper = rustix::net::sockopt::socket_peercred(stream).map_err(io::Error::from)?;
-    let _ = rustix::process::kill_process(keeper.pid, rustix::process::Signal::KILL);
+fn end_daemon(place: &RunDir, name: &str, stream: &UnixStream) -> Result<(), Failure> {
+    let daemon = rustix::net::sockopt::socket_peercred(stream).map_err(io::Error::from)?;
+    let _ = rustix::process::kill_process(daemon.pid, rustix::process::Signal::KILL);
     // The lock is free when it is gone.
     for _ in 0..500 {
         if let Some(held) = place.hold(name)? {
@@ -415,7 +415,7 @@ fn stop(unit: &UnitArgs) -> Result<ExitCode, Failure> {
                 Some(STOP_TIMEOUT),
             );
             match told {
-                Err(e) if e.help.is_some() => end_keeper(&place, name, &stream)?,
+                Err(e) if e.help.is_some() => end_daemon(&place, name, &stream)?,
                 told => drop(told?),
             }
         }

@@ -17,7 +17,7 @@ pub struct RunDir {
     dir: PathBuf,
 }
 
-/// Held: there is no other keeper of that name.
+/// Held: there is no other daemon of that name.
 pub struct UnitLock(File);
 
 impl RunDir {
@@ -87,7 +87,7 @@ impl RunDir {
         self.lock(name).exists()
     }
 
-    /// Takes the name; none: a keeper has it.
+    /// Takes the name; none: a daemon has it.
     pub fn hold(&self, name: &str) -> Result<Option<UnitLock>, Failure> {
         let path = self.lock(name);
         let cannot = |e| Failure::new(format!("cannot lock {}: {e}", path.display()));
@@ -126,7 +126,7 @@ impl RunDir {
         writeln!(file, "{process} {began}")
     }
 
-    /// Its keeper was killed: ends the machine that it has left, if that is still the same process.
+    /// Its daemon was killed: ends the machine that it has left, if that is still the same process.
     pub fn end_machine(&self, name: &str) {
         let Ok(text) = read_private(&self.note(name), NOTE_MAX_BYTES) else {
             return;

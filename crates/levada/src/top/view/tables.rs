@@ -47,7 +47,7 @@ impl View {
         };
         let line = |i: usize| {
             let of = (i..shown).step_by(lines.max(1));
-            let mut spans: Vec<Span> = of.flat_map(|at| application_path(&all[at])).collect();
+            let mut spans: Vec<Span> = of.flat_map(|at| one(&all[at])).collect();
             if i + 1 == lines && shown < all.len() {
                 spans.push(format!("  and {} more", all.len() - shown).into());
             }
