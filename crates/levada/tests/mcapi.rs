@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada mcapi` beside nodes that live and one that was killed. The nodes are this program's own: it
-//! calls the library, and starts itself again as another process. So it has a main function: which of
-//! the two it is, the variable NODE_OF says.
+//! Tests of `levada mcapi` with live nodes and one that was killed. The nodes are processes of this program, which
+//! calls the library and starts itself again: the variable NODE_OF tells which of the two it is. So it has a main
+//! function.
 
 mod common;
 

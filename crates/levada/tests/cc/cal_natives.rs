@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Natives of CAL in which calls are forked: `levada run` and `levada build` know `!!`.
+//! Tests of forks in natives of CAL: `levada run` and `levada build` translate `!!`.
 
 use crate::common::Place;
 use std::process::Command;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada cc` where a C compiler stands: command lines of all kinds, make, CMake.
+//! Tests of `levada cc` in place of a C compiler: command lines of all kinds, make, CMake.
 
 use crate::common;
 use std::io::Write;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada cc` and `levada translate`: every form of a fork, every way out of its block, on the
-//! compilers of this machine, with and without optimisation, against the sequential program.
-//! `LEVADA_FUZZ=20` makes twenty times as many random programs; `LEVADA_SEED=s` others.
-//! `LEVADA_SANITIZE=thread` (or `address,undefined`) compiles the parallel ones with these, and
-//! `RUNTIME` is where a liblevada.a lies that was.
+//! Tests of `levada cc` and `levada translate`: every form of a fork and every exit of its block, with the
+//! compilers of this machine, with and without optimisation, compared with the sequential program.
+//!
+//! `LEVADA_FUZZ=20` generates twenty times as many random programs; `LEVADA_SEED=s` selects others.
+//! `LEVADA_SANITIZE=thread` (or `address,undefined`) compiles the parallel programs with these sanitizers;
+//! `RUNTIME` is then the folder of a liblevada.a that was compiled with them.
 
 use crate::random_c;
 use crate::support::{compilers, levada, run, said, sources, works};

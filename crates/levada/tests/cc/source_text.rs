@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada cc` and `levada translate`, and the text that they are given: what a translation leaves as it
-//! is, what it meets there (macros, attributes, comments, other editors' lines), and what is refused.
+//! Tests of the text that `levada cc` and `levada translate` process: what a translation must not change,
+//! constructs around forks (macros, attributes, comments, line endings of other editors), and what is refused.
 
 use crate::support::{LEVADA, compilers, levada, run, said, sources, works};
 use std::path::Path;

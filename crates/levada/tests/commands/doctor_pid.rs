@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada doctor --pid`: what it shows of a program that runs, which is none the worse for it; and
-//! what it says where there is nothing to see.
+//! Tests of `levada doctor --pid`: its report on a running program, which must not be disturbed, and its errors.
 
 use crate::common;
 use crate::common::{Place, Run, skipped};

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whatever is wrong gets one clear message and a status that is not 0, and leaves no partial output.
+//! Tests of errors: each gives one clear message and a non-zero status, and leaves no partial output.
 //!
-//! Tried here: no command, an unknown command, option or shell; numbers of workers and time limits
-//! that are none; settings without a name; networks that are not there, folders, foreign files,
-//! files that share their name with another, impossible names, unknown classes; inputs, outputs and
-//! folders that are not there; outputs that
-//! are folders or cannot be written; CAL files with errors of every stage; XDF files with errors;
-//! native files that are missing, do not compile, or do not define what is called; a C compiler
-//! that does not run, fails, or makes nothing; all of that as JSON, too. Inputs that are empty, cut,
-//! no text, or numbers that are too large; outputs on a full disk, outputs whose final name is taken
-//! meanwhile; a device as the name of a program; a reader that goes away. Deeply nested and endless
-//! sources. Faults: an index out of bounds, a division by zero, an action without end, a
-//! failing native, deadlocks of each kind. Interrupts by SIGINT and SIGTERM. (Wrong networks of every kind:
-//! crates/levada-cal/tests/xdf.rs; wrong CAL: the compiler's tests; wrong pictures: examples/jpeg.)
+//! Cases: no command, an unknown command, option or shell; invalid numbers of workers and time limits; settings
+//! without a name; networks that do not exist, folders, foreign files, files that share their name with another,
+//! impossible names, unknown classes; inputs, outputs and folders that do not exist; outputs that are folders or
+//! cannot be written; CAL files with errors of every stage; XDF files with errors; native files that are missing,
+//! do not compile, or do not define what is called; a C compiler that does not run, fails, or produces nothing; all
+//! of these with JSON, too. Inputs that are empty, truncated, not text, or have numbers that are too large; outputs
+//! on a full disk, outputs whose final name is taken meanwhile; a device as the name of a program; a closed reader.
+//! Deeply nested and endless sources. Faults: an index out of bounds, a division by zero, an endless action, a
+//! failing native, deadlocks of each kind. SIGINT and SIGTERM. (Networks with errors:
+//! crates/levada-cal/tests/xdf.rs; CAL with errors: the compiler's tests; pictures with errors: examples/jpeg.)
 
 use crate::common::host::sources;
 use crate::common::{Instance, PRINT, Place, Run, SOURCE, network, numbers, without};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada check --explain`: types, rules and names at places.
+//! Tests of `levada check --explain`: types, rules and names at places.
 
 use crate::common::Place;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada fmt`.
+//! Tests of `levada fmt`.
 
 use crate::common;
 use crate::common::Place;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada map`, and what `levada run` records and is told about placement. Wrong: files that are not
-//! there or hold something else, actors, cores and strategies that do not exist, promises of no number.
+//! Tests of `levada map`, and of recording and placement by `levada run`. Wrong input: files that do not exist or
+//! have other content, unknown actors, cores and strategies, rates that are not numbers.
 
 use crate::common::{Place, network, numbers};
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `--in`, `--out` and `--option` give to a network's natives, and what is no option of theirs;
-//! files that they leave and remove.
+//! Tests of `--in`, `--out` and `--option`, and of the files that natives create and remove.
 //!
-//! Wrong input that is tried here: options that nothing asks for, rates that are none, frames of
-//! another size or sampling, partial files of a process that was killed.
+//! Wrong input: options that no native uses, invalid rates, frames of another size or sampling, partial files of a
+//! process that was killed.
 
 use crate::common::{Place, numbers};
 use std::process::Command;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada run --play`: what a network shows goes to a viewer, here one of the test's own.
+//! Tests of `levada run --play` with a viewer of the test.
 
 use crate::common;
 use crate::common::{Place, Run};

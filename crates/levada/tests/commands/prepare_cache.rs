@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What `levada prepare` keeps is used as long as it holds, and no longer.
+//! Tests of the cache of `levada prepare`: an entry is used exactly while it is valid.
 
 use crate::common::host::{TOP, sources};
 use crate::common::{Place, Run};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Priorities hold whenever elements come: no action fires for an element that one of higher priority
-//! could have had, because it came between the looks of the two.
+//! Tests of action priorities under concurrency: no action fires for an element that an action of higher priority
+//! could have consumed, even if the element arrives between the reads of the two.
 
 use crate::common::{Instance, Place, network};
 

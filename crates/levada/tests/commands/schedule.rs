@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Round robin within a worker: what comes out is the same, and actors have their turns in their order.
+//! Tests of round-robin scheduling within a worker: the output is the same, and actors run in order.
 
 use crate::common::host::{Host, sources};
 use crate::common::{Place, network};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each command does when all is well.
+//! Tests of each command on correct input.
 
 use crate::common;
 use crate::common::{Instance, PRINT, Place, SOURCE, network, numbers};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host that a test begins, with applications to load into it.
+//! A host that a test starts, and applications to load into it.
 
 use super::{Place, Run, SOURCE, network};
 use serde_json::Value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of sources and a cache of its own for each test, and ways to run the command in it.
+//! A temporary folder with sources and a cache for each test, and functions that run the command in it.
 #![allow(dead_code)]
 
 pub mod chance;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is said before an application is loaded beside promises, by all that is known: tried are networks that
-//! were measured to their end, until they were stopped, until their host ended, or run now under another name;
-//! networks that were never measured; what has counted nothing yet; what is paused; a promise that nobody can keep, and who comes beside it; firings
-//! that hold up who is promised a rate; what is isolated, and who comes beside that; C programs; a second host on the
-//! same cores; a restored host; manifests whose applications can each have what they are promised, and all together or not, of
-//! which some come anyway, and some were never measured; priorities beyond those that workers tell apart; a higher
-//! priority that has a share; and one that a clock lets go on.
+//! Tests of admission next to applications with promised rates. Cases: networks that were measured to their end,
+//! until they were stopped, until their host ended, or run under another name; networks that were never measured;
+//! applications that have not reported progress; paused ones; a promise that cannot be kept, and loads next to it;
+//! long firings that delay an application with a promised rate; isolated applications, and loads next to them; C
+//! programs; a second host on the same cores; a restored host; manifests that are admitted as a whole; priorities
+//! beyond those that workers distinguish; a higher priority with a CPU quota, and one that is driven by a clock.
 
 use crate::common;
 use crate::common::host::{Host, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host: applications loaded, paused, drained, stopped and failing beside others; and what a client can ask in vain: no such
-//! host, names that are taken or no names, networks with errors, limits.
+//! Tests of a host's applications: loaded, paused, drained, stopped and failing next to others; and failing
+//! requests: no such host, names that are taken or invalid, networks with errors, limits.
 
 use crate::common;
 use crate::common::host::{Host, READ, TOP, compiled, held_pipe, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Natives of networks that sleep in the system when their application is to end at once: what they wait for is
-//! interrupted, and others do not notice.
+//! Tests of natives that block in the system when their application is to end at once: the system call is
+//! interrupted, and other applications are not affected.
 
 use crate::common;
 use crate::common::host::{Host, sources};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a client can do wrong: requests that are too large, half, slow, no JSON, and too many; paths that are no text.
+//! Tests of misbehaving clients: requests that are too large, incomplete, slow, not JSON, or too many; paths that
+//! are not text.
 
 use crate::common::Run;
 use crate::common::host::{Host, TOP, pipe, rogues, sources};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host remembers is what is so, at whatever moment it is killed: who was let go on does not stay paused, who has
-//! ended does not come again, who is replaced is there all the time, and who was taken away stays so.
+//! Tests that a host's persistent state is correct whenever the host is killed: a resumed application does not stay
+//! paused, one that has ended is not loaded again, one that is being replaced is always present, and an unloaded
+//! one stays unloaded.
 
 use crate::common::Place;
 use crate::common::host::{Host, TOP, compiled, sources};

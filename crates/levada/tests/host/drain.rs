@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sources that wait at a silent input when their application drains, or is replaced, by the natives that applications
-//! for Orcc know: with nothing of what they ask for there, a part of it, and more than one of them.
+//! Tests of sources that wait for silent input when their application drains or is replaced, with the natives of
+//! applications for Orcc: with nothing of what they ask for available, a part of it, or more.
 
 use crate::common;
 use crate::common::Place;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Applications that have a core of the host to themselves.
+//! Tests of applications with exclusive use of a core of the host.
 
 use crate::common;
 use crate::common::host::{Host, TOP};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests by chance: right ones that were spoilt, and wrong ones. Whatever comes over its socket, the
-//! host answers the next one, and its applications go on; and what it answers is as its document says.
+//! Random requests: corrupted valid ones, and invalid ones. Whatever arrives on its socket, the host answers the
+//! next request, its applications continue, and replies conform to the interface's description.
 //!
-//! `LEVADA_FUZZ=N` sends so many, `LEVADA_SEED` begins elsewhere.
+//! `LEVADA_FUZZ=N` sends N requests; `LEVADA_SEED` selects others.
 
 use crate::common::chance::Chance;
 use crate::common::host::Host;

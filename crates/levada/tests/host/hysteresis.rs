@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Steady applications beside other programs that leave little of the cores, now more of the one and now of the other, stay
-//! where they are, as those do that have nothing to do while others come and go; and nobody goes back to where a firing
-//! does not end.
+//! Tests that steady applications stay in place next to other programs that leave little of the cores, alternately
+//! of one and of the other, as do idle ones while others come and go; and that an application does not return to a
+//! worker with a firing that does not end.
 
 use crate::common::host::{Host, held_pipe, sources};
 use crate::common::network;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Applications that have a process of their own: they are spoken to as all others are, and whatever ends
-//! their process ends them alone.
+//! Tests of isolated applications: they are controlled like all others, and whatever ends their process ends only
+//! them.
 
 use crate::common;
 use crate::common::host::{Host, held_pipe, rogues, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! While applications are loaded and unloaded, the others lose nothing, and nobody is paused for it. How late
-//! their elements come, by the elements' own time stamps, is printed; `make bench SUITE=standing` measures it.
+//! Tests that applications lose no elements and are not paused while others are loaded and unloaded. The lateness
+//! of their elements, by the elements' own time stamps, is printed; `make bench SUITE=standing` measures it.
 
 use crate::common::host::{Host, sources};
 use std::path::Path;

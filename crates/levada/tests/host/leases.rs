@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Programs beside a host share the cores with it, by leases.
+//! Tests of core leases: other processes share the cores with a host.
 
 use crate::common;
 use crate::common::host::{Host, TOP, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host says of an application that is in the middle of a firing which does not end, and that no
-//! command waits for it longer than it was told to.
+//! Tests of time limits: what the host reports about a firing that does not end, and that no command waits for it
+//! longer than its timeout.
 
 use crate::common;
 use crate::common::host::{ENDLESS, Host, compiled, pipe, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many applications in one host: hundreds that wait, versions that replace one another, and a random life of all
-//! that, in which no application's output may change.
+//! Tests of many applications in one host: hundreds that wait, versions that replace one another, and random
+//! sequences of operations, which must not change the output of any application.
 
 use crate::common;
 use crate::common::host::{ENDLESS, Host, READ, compiled, held_pipe, pipe, sources};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests that are made from the interface's own description: each path and method of `/openapi.json`, with
-//! parameters and bodies as it says, and then with parts of them of other types. Whatever is asked, the answer
-//! has a status that the description names, and is JSON where it says so; and the host goes on.
+//! Requests generated from the interface's description: each path and method of `/openapi.json`, with parameters
+//! and bodies as described, and with parts of other types. Each reply must have a described status, and be JSON
+//! where described; the host must keep running.
 //!
-//! `LEVADA_FUZZ=N` sends so many, `LEVADA_SEED` begins elsewhere.
+//! `LEVADA_FUZZ=N` sends N requests; `LEVADA_SEED` selects others.
 
 use crate::common::chance::Chance;
 use crate::common::host::Host;

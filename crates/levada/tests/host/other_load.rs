@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where applications of a host are put beside others that have part of its cores: isolated ones, of which it is known
-//! before anybody is placed, programs that know nothing of leases, which are found out, and programs of which it has
-//! been told. Tried are one that is loaded, two of a manifest, and one that runs already; too many processes, none,
-//! what is no process, and the host's own.
+//! Tests of placement next to other load: isolated applications, whose use is known before placement; programs
+//! without leases, whose load is measured; and programs that were announced to the host. Cases: one load, two of a
+//! manifest, a running application; too many processes, none, an invalid process, and the host's own.
 
 use crate::common::host::{Host, sources};
 use crate::common::{network, skipped};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who prints without end: what comes of it. Networks, isolated and not.
+//! Tests of applications that print without end, isolated and not.
 
 use crate::common;
 use crate::common::host::{Host, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who does something by its name to an application that is on the way (it is loaded, or a restore is to load it)
-//! waits until it has begun, and is told in words why it takes so long.
+//! Tests of requests that name a pending application (being loaded, or to be restored): they block until it has
+//! started, and their timeout error states the reason.
 
 use crate::common::host::{Host, compiled, pipe, sources};
 use crate::common::{Place, Run, network};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A placement of a live host: written, edited, and given back.
+//! Tests of the placement of a running host: written to a file, edited, and applied.
 
 use crate::common;
 use crate::common::host::Host;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C programs that compute without ever waiting: they have turns with what else there is, and are as they were when they
-//! go on.
+//! Tests of C programs that compute without waiting: they share the worker with others, and continue unchanged.
 
 use crate::common::host::{Host, compiled, sources};
 use crate::common::network;

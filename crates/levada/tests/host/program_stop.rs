@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C programs are paused and ended wherever they are: amid forks, in the system, in a library.
+//! Tests that C programs are paused and ended wherever they are: in forks, in system calls, in a library.
 
 use crate::common::host::{Host, compiled, held_pipe, sources};
 use crate::common::sees_returns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! C programs in a host: forks, remote procedures and streams on the workers of all, beside networks.
+//! Tests of C programs in a host: forks, remote procedures and streams on the workers shared with networks.
 
 use crate::common;
 use crate::common::Place;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Applications that end their host: the next host does not load them again, loads all others, and says so.
+//! Tests of quarantine: an application that ended its host is not loaded by the next host, which loads all others
+//! and reports it.
 
 use crate::common;
 use crate::common::host::{Host, compiled, rogues, sources};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rates and shares that are kept: by who has them, beside others that flood or compute without end, and by all versions
-//! of one together.
+//! Tests that rate limits and CPU quotas are kept next to applications that flood channels or compute without end,
+//! and by all versions of an application together.
 
 use crate::common;
 use crate::common::Place;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--realtime`: which thread has what class, that what the host starts has the usual one, that a program that runs away
-//! is ended however its priority, what is said where the system allows none, and that programs beside it have turns.
-//! Tried: without rights, with a limit that is one too low, in a group that may run no real-time programs, priorities that there are not.
+//! Tests of `--realtime`: the scheduling class of each thread; processes that the host starts have the usual class;
+//! a runaway program is ended whatever its priority; the errors if the system permits no real-time class; other
+//! programs get CPU time. Cases: no privileges, a limit that is one too low, a control group without real-time
+//! bandwidth, priorities that do not exist.
 
 use crate::common;
 use crate::common::host::{ENDLESS, Host, TOP, held_pipe, rogues, sources};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! New versions that take over from running ones: what actors know, what is in channels and what natives
-//! hold open goes along; what cannot go along at this moment leaves the old version as it is. Tried: actors
-//! in the middle of what they do, changed classes, other actors and channels, a pipe in which nothing comes,
-//! one that nobody reads, versions that replace one another before they have begun, paused ones, actors that are joined with
-//! others than before, and those that are held to a rate or a share, also when a next host loads them again.
+//! Tests of live upgrades: the state of actors, the contents of channels and files that natives hold open are
+//! transferred; what cannot be transferred at the moment leaves the old version unchanged. Cases: actors in the
+//! middle of a firing, changed classes, other actors and channels, a silent pipe, a pipe without a reader, versions
+//! that replace one another before they have started, paused ones, actors that are fused differently, and
+//! applications with a rate limit or quota, also when the next host restores them.
 
 use crate::common;
 use crate::common::Place;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! New versions of networks whose channels are full, and that are not the new one's: sources rest until all that is
-//! on its way has come out, however slow who takes it is, and the new version begins with the next element.
+//! Tests of new versions of networks whose channels are full and differ from the new version's: sources are held
+//! until all elements have been consumed, however slow the consumer is, and the new version starts with the next
+//! element.
 
 use crate::common;
 use crate::common::Place;

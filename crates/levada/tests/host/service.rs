@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host as a service: the socket that it has, one that somebody else listens on, and what the system's manager is told.
+//! Tests of a host as a service: its own socket, an inherited one, and notifications to the service manager.
 
 use crate::common;
 use crate::common::host::{Host, sources};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whoever shares a worker with one of higher priority that always computes is mapped elsewhere. How soon is printed.
+//! Tests that an application that shares a worker with one of higher priority that always computes is moved. The
+//! time until then is printed.
 
 use crate::common::host::{Host, sources};
 use crate::common::network;

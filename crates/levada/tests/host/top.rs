@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The host on the whole screen, where somebody does not answer: an application that is stopped, the host
-//! itself; and where the application that was chosen has gone.
+//! Tests of `levada top` while replies are missing: an application that is stopped, the host itself; and when the
+//! selected application has gone.
 
 use crate::common::host::Host;
 use crate::common::screen::Screen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The camera and the displays that applications for Orcc expect behind std.stdio.SourceCamera and
-//! std.image: with whole pictures, a part of one at the end, none, two files, and no output.
+//! Tests of std.stdio.SourceCamera and std.image, as applications for Orcc use them: with complete pictures, an
+//! incomplete one at the end, none, two files, and no output.
 
 use crate::common::Place;
 

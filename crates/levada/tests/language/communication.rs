@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The natives that applications for Orcc expect behind intf.net.Tcp, system.io.AccessFile and
-//! system.io.Console, and those that write bytes and compare them.
+//! Tests of the natives for intf.net.Tcp, system.io.AccessFile and system.io.Console, as applications for Orcc use
+//! them, and of those that write and compare bytes.
 
 use crate::common::{Place, Run};
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Natives of the user's own: C files, however they define what is called; shared objects; actors in C and C++;
-//! and those that do not come back.
+//! Tests of the user's natives: C files in all styles of definition, shared objects, actors in C and C++, and
+//! natives that do not return.
 
 use crate::common;
 use crate::common::{Place, Run};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Project folders: which sources a network sees, and which network a name means.
+//! Tests of project folders: which sources a network uses, and which network a name refers to.
 
 use crate::common::{Place, network};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the language says happens, in what small programs print: first values, widths and their
-//! overflow, the order of actions, patterns, guards, room for outputs, numbers of 16 bits. Each runs
-//! with checks and without, networks also unfused on two workers and with channels of random sizes.
+//! Tests of the language by the output of small programs: initial values, widths and overflow, order of actions,
+//! patterns, guards, room for outputs, 16-bit floats. Each program runs with and without checks; networks also run
+//! unfused on two workers and with channels of random sizes.
 
 use crate::common::{Instance, Place, Run, network, skipped};
 use std::process::Command;

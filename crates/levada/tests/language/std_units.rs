@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The units std.*, which applications for Orcc use: the source, the display, the comparison.
+//! Tests of the units std.* that applications for Orcc use: source, display, comparison.
 
 use crate::common;
 use crate::common::{Place, network};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Strings that are put together: for natives, in variables, through channels, and compared.
+//! Tests of string concatenation: for natives, in variables, through channels, and in comparisons.
 
 use crate::common::Place;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What CAL leaves open and programs rely on, in what a network prints.
+//! Tests of behaviour that CAL does not specify and programs rely on.
 
 use crate::common::Place;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada lsp`, spoken to as an editor does.
+//! Tests of `levada lsp` by the protocol that editors use.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada shield` on this machine: a program alone, as if it had been started plainly; processes that run
-//! already; a user without rights; classes; status; and what is wrong: no such core, the last core, no such
-//! program, no such process, wrong options.
+//! Tests of `levada shield` on this machine: a program in a shield, running processes, a user without privileges,
+//! scheduling classes, status; and errors: no such core, the last core, no such program or process, wrong options.
 
 use crate::common;
 use crate::common::shield::*;

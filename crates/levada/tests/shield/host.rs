@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A shield on a core where a host works: the host leaves it, and comes back.
+//! Tests of a shield on a core that a host uses: the host vacates it and returns.
 
 use crate::common;
 use crate::common::host::Host;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Nothing comes onto a shielded core, and what comes where only masks hold is sent away at once: programs
-//! that set their own mask, fork storms. What is protected stays.
+//! Tests that no thread enters a shielded core, or, where only affinity masks enforce it, that it is moved away at
+//! once: programs that set their own mask, fork storms. Excluded processes stay.
 
 use crate::common::shield::*;
 use std::collections::{HashMap, HashSet};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `lvd_shield_*` of the C library with the real command: a program that has a core to itself, one thread
-//! of it, a core that is shielded already, and ends of either side.
+//! Tests of `lvd_shield_*` of the C library with the real command: a program with a core of its own, one of its
+//! threads, a core that is already shielded, and the end of either side.
 
 use crate::common::shield::*;
 use crate::common::{Place, skipped};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! After a shield all is as before: when the tool, its guard, or both are killed, after a release, for
-//! children that were born meanwhile and masks that were changed meanwhile; and when it cannot be.
+//! Tests that the system is restored after a shield: when the tool, its guard, or both are killed, after a release,
+//! for children and masks that changed meanwhile, and when it cannot be restored.
 
 use crate::common::shield::*;
 use std::fs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Several shields at a time, in each way that works here: they end in any order, by themselves, by a release,
-//! with their tools and guards killed, and each gives back what is its own. What is wrong: a second one on the
-//! last core, on the same core, in another way.
+//! Tests of several shields at a time with each method that works here: they end in any order, by themselves, by a
+//! release, or by kills of their tools and guards, and each restores its own changes. Errors: a second shield on
+//! the last core, on the same core, or by another method.
 
 use crate::common::shield::*;
 use crate::common::skipped;

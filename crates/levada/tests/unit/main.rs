@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `levada unit`: machines that outlive the command, images to their status, and what goes wrong.
+//! Tests of `levada unit`: machines that outlive the command, images up to their exit status, and errors.
 
 #[path = "../common/mod.rs"]
 mod common;

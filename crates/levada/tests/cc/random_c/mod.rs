@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Random C programs with forks, whose result does not depend on who runs what: functions use their
-//! arguments and locals alone, and numbers are unsigned. Blocks hide the names of what is called and of
-//! types, and expressions read what the blocks in them write: both mean the same in serial C.
+//! Random C programs with forks whose result does not depend on scheduling: functions use only their arguments and
+//! locals, and numbers are unsigned. Blocks shadow the names of functions and types, and expressions read what the
+//! blocks in them write; both mean the same in serial C.
 
 use std::fmt::Write;
 

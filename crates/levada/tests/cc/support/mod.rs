@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What tests of the translator of forks need: compilers, the command, and programs that run.
+//! Helpers for the tests of forks: compilers, the command, and programs that are run.
 #![allow(dead_code)] // each test file uses some of it
 
 use std::path::{Path, PathBuf};
