@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Index checks: left out where the index is proven, there where it is not.
+//! Index checks: omitted if the index is proven to be in range, emitted otherwise.
 
 mod back_support;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The driver of the C compiler: its cache, and what it says when something is missing or wrong.
+//! The driver of the C compiler: its cache and its errors.
 
 mod back_support;
 

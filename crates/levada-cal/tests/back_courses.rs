@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Many firings as one: courses, whose order is known beforehand, and walks through tables of codes.
-//! Whatever the channels hold, what comes out is what the interpreter gives.
-//!
-//! Tried on wrong code: a course that goes on where an element decides, one that passes over an action
-//! because an element decides about it, one that forgets what goes first, a walk that fires once more,
-//! one that does not count.
+//! Firing sequences, whose order is known beforehand, and table-driven decoding of variable-length codes. Whatever
+//! the channels hold, the output equals the interpreter's.
+//! Verified with faulty code: a sequence that continues where an element decides, one that skips an action about
+//! which an element decides, one that ignores an action of higher priority, a walk that fires once too often, one
+//! that does not count.
 
 mod back_support;
 
@@ -137,7 +136,7 @@ fn a_course_is_what_a_search_would_choose() {
              priority tail > yes; tail > no; end",
             &["yes, head, tail 3 times", "no, head, tail 3 times"],
         ),
-        // An element decides about who goes before the one that could fire whatever comes.
+        // An element decides about the action before the one that can fire for any input.
         (
             "int n := 0;
              head: action X:[x] ==> Y:[x] guard n = 0 do n := 6; end

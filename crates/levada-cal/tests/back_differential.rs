@@ -200,7 +200,7 @@ const FAST: &[Way] = &[
     },
 ];
 
-/// Every so many batches go these, as users' programs do.
+/// Every n-th batch is compiled like users' programs.
 const THOROUGH_EVERY: u64 = 6;
 const THOROUGH: &[Way] = &[
     Way {
@@ -315,7 +315,7 @@ fn run(
 fn difference(want: &Ending, got: &Ending, fused: bool) -> Option<String> {
     let failed = |e: &Ending| e.status.starts_with("LVD_E_FAULT");
     if failed(want) && failed(got) {
-        // Two actors may both be about to fail; who is first, and what others do until then, is open.
+        // Two actors may both be about to fail; which one is first, and what others do until then, is not determined.
         return None;
     }
     // Fused actors have no channel between them: where a network comes to a standstill, those before
@@ -379,7 +379,7 @@ fn smaller(wrong: &Wrong, runner: &Path, dir: &Path) -> random::Program {
         let Ok(object) = compile(&[(0, net)], wrong.way, &dir) else {
             return wrong.text.contains("cc: ");
         };
-        // What depends on who is first may need a few runs to show.
+        // What depends on the order of actors may need several runs to show.
         (0..if wrong.workers > 1 { 4 } else { 1 }).any(|_| {
             match run(runner, wrong.workers, &object, &[0], 3000) {
                 Err(_) => true,
@@ -654,7 +654,7 @@ fn operators_mean_the_same_wherever_they_are_computed() {
         given.and_then(|v| v.parse().ok()).unwrap_or(usual)
     };
     let (first, count) = (number("LEVADA_SEED", 1), number("LEVADA_EXPRESSIONS", 2000));
-    // So many in one actor, and so many actors in one shared object.
+    // The number of expressions in one actor, and of actors in one shared object.
     const IN_ONE: u64 = 250;
     const ACTORS: usize = 4;
     let dir = back_support::Folder::new();

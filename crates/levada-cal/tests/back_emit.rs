@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The emitter on networks made by hand: the C compiles without a warning.
+//! The emitter with hand-made networks: the C code compiles without a warning.
 
 use levada_cal::emit::{Options, emit};
 use levada_cal::ir::*;
@@ -243,7 +243,7 @@ fn complaints(text: &str, path: &std::path::Path) -> Option<String> {
             "-Werror",
             "-D_GNU_SOURCE",
         ])
-        // What a programmer computes in vain is his affair.
+        // Unused results are the programmer's responsibility.
         .args([
             "-Wno-unused",
             "-Wno-type-limits",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which actors are static, which are merged, and that merging changes nothing.
+//! Which actors are static, which are merged, and that merging does not change the output.
 
 mod back_support;
 
@@ -409,7 +409,7 @@ fn a_standstill_stays_one() {
     assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
 }
 
-/// The one whose second input ends waits for room nowhere; who feeds it does. Merged, nobody would.
+/// An actor whose second input ends does not wait for room, but its producer does. If they were merged, none would.
 #[test]
 fn one_that_waits_for_another_stays_by_itself() {
     let mut net = network(

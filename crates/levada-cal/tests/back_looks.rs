@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes while an actor chooses its next action: it is for the next choice. Each actor here has a
-//! guard that takes its time between two actions on one port, and its peer is on another worker. So
-//! nearly all that comes, comes between two looks.
+//! Elements that arrive while an actor selects its next action count for the next selection. Each actor here has a
+//! slow guard between two actions on one port, and its peer is on another worker. So nearly all elements arrive
+//! between the reads of these two actions.
 
 mod back_support;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loops of firings: one whose guard counts fires as often as the guard holds, and no more.
+//! Loops of firings: an action with a counting guard fires exactly as often as its guard is true.
 
 mod back_support;
 

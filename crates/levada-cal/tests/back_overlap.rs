@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Both sides of a channel overlap: what a compiled actor has put or got is seen after half a channel at the latest,
-//! however much it takes at a time, and whatever it begins with. Else its peer on another core, who has half of the
-//! channel to work with meanwhile, waits.
+//! Both sides of a channel overlap: what a compiled actor has put or got is visible after half a channel at the
+//! latest, however much it moves at a time, and from any position. Otherwise its peer on another core, which has half
+//! of the channel to work with meanwhile, would wait.
 
 mod back_support;
 

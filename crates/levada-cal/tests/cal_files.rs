@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One small CAL file for each feature and each rule: `cal/good` has what they become, beside
-//! them, `cal/bad` has what is said about them. `LEVADA_UPDATE=1` writes these texts anew.
+//! One small CAL file for each feature and each rule, with the expected result in the same folder: in `cal/good` the
+//! intermediate representation, in `cal/bad` the diagnostics. `LEVADA_UPDATE=1` rewrites the expected results.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compares with the text beside the file; all differences are shown at the end.
+/// Compares with the expected text in the file's folder; all differences are shown at the end.
 fn compare(path: &Path, extension: &str, got: &str, wrong: &mut String) {
     let beside = path.with_extension(extension);
     let got = format!("{}\n", got.trim_end());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The front against files that nobody would write: random bytes, random tokens and random changes
-//! of programs that are right. Nothing may panic or take long, the tree must hold the file byte for
-//! byte, every error must be showable, and what is not accepted must be complained about.
-//!
-//! `LEVADA_FUZZ=n` tries n times as many files; `LEVADA_SEED=s` others.
+//! Fuzzing of the front end: random bytes, random tokens, and random changes of correct programs. Nothing may panic
+//! or take long, the tree must hold the file byte for byte, every diagnostic must be printable, and a rejected file
+//! must have an error.
+//! `LEVADA_FUZZ=n` tries n times as many files; `LEVADA_SEED=s` selects others.
 
 use levada_cal::ast;
 use levada_cal::check::{Checker, Library, Params};

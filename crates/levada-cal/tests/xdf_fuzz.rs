@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The XDF reader against files that nobody would write: a fixed number of seeded mutations of a
-//! network that uses every element, and hostile XML. It must come back with a network or with
-//! diagnostics that can be shown, quickly, whatever it is given.
+//! Fuzzing of the XDF parser: seeded mutations of a network that uses every element, and malicious XML. It must
+//! quickly return a network or printable diagnostics for any input.
 
 use levada_cal::diag::{Diagnostics, Sources, render};
 use levada_cal::xdf::read::{Xdf, read_text};

@@ -116,7 +116,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Nobody else's: two for each process of a test.
+/// A domain that no other test uses: two for each test process.
 fn domain(which: u32) -> u32 {
     0x4000_0000 + std::process::id() * 4 + which
 }
@@ -201,7 +201,7 @@ fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
     assert_eq!(status, SUCCESS);
 }
 
-/// Also of whom others have taken away what he left.
+/// This includes nodes whose remains other processes have already removed.
 fn watch_tells_who_has_left() {
     let number = domain(2);
     let name = number.to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Networks from CAL text, for tests.
+//! Builds networks from CAL text for tests.
 #![allow(dead_code)]
 
 use levada_cal::diag::{Diagnostics, render};

@@ -262,7 +262,7 @@ impl Maker<'_> {
         let depth = depth - 1;
         if self.rng.chance(7) {
             let c = self.make(Kind::Bool, depth);
-            // An integer beside a real number becomes one.
+            // An integer operand of a real number becomes real.
             let other = match kind {
                 Kind::Real if self.rng.chance(25) => Kind::Int,
                 other => other,

@@ -16,7 +16,7 @@ pub struct ListFunction {
 /// What an actor has of these.
 #[derive(Clone, Default)]
 pub struct Features {
-    /// String variables, and a table of so many strings.
+    /// String variables, and the size of a table of strings.
     strings: Vec<String>,
     table: Option<(String, u64)>,
     makers: Vec<ListFunction>,

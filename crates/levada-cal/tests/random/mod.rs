@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random CAL programs, as source text, well-typed and deterministic by construction.
-//!
-//! Deterministic: an actor that can choose between actions chooses by values it has, never by what
-//! has not arrived. In each state either all actions take the same elements, or their guards look
-//! at state alone and exclude each other. So it does not matter who runs when.
+//! Deterministic: an actor that can choose between actions chooses by values that it has, never by what has not
+//! arrived. In each state either all actions consume the same elements, or their guards depend on the state only and
+//! exclude each other. So the output does not depend on scheduling.
 
 pub mod expressions;
 mod features;
@@ -66,7 +65,7 @@ impl Ty {
 struct Var {
     name: String,
     ty: Ty,
-    /// A list of so many elements.
+    /// A list with this number of elements.
     len: Option<u64>,
     writable: bool,
     /// Known to be at most this, from a loop.
@@ -147,7 +146,7 @@ struct Maker {
     /// Name, length of the list it is given.
     procedures: Vec<(String, u64)>,
     loops: u32,
-    /// A list of lists of so many by so many, and a float, if the actor has them.
+    /// A two-dimensional list with its dimensions, and a float, if the actor has them.
     grid: Option<(String, u64, u64)>,
     float: Option<String>,
     /// Now and then an index or a divisor that may be wrong.
@@ -829,7 +828,7 @@ impl Maker {
     ) {
         let numbers: Vec<(usize, usize, Ty)> =
             open.iter().filter(|o| o.2 != Ty::Text).copied().collect();
-        // From one that nobody has yet, if there is one: it may join the row.
+        // From an unconnected output, if there is one: its actor may extend the chain.
         let free = |o: &&(usize, usize, Ty)| !wires.iter().any(|w| w.from == (o.0, o.1));
         let mut from = *numbers
             .iter()

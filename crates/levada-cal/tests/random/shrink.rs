@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a program that fails smaller, as long as it fails: without an actor, without a block or a
-//! row of its text, with a number in the place of an expression.
+//! Shrinks a failing program while it still fails: removes an actor, a block or a row of its text, or replaces an
+//! expression by a number.
 
 use super::{ActorText, Program, Wire};
 use std::time::{Duration, Instant};
 
-/// Rows that say which action may fire, or that a source ends: without them a program would depend
-/// on who runs when, or never end.
+/// Rows that determine which action may fire, or that a source ends: without them the output would depend on
+/// scheduling, or the program would not end.
 const KEPT: [&str; 10] = [
     "package", "actor", "action", "guard", "mode", "count", "schedule", "priority", "-->", " > c",
 ];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the tests of the front share: a workspace on files that are made on the spot, and the
-//! representation as text.
+//! Shared by the tests of the front end: a workspace on temporary files, and the intermediate representation as text.
 #![allow(dead_code)]
 
 use levada_cal::diag::{self, Diagnostics};

@@ -193,8 +193,7 @@ int main(void) {
     }
 }
 
-/// Who asks is told: a call that its fork's block waits for was stolen, and one that nobody could steal
-/// was not.
+/// `lvd_stolen` is true for a call that the block of its fork waits for, and false for one that could not be stolen.
 #[test]
 fn whether_a_call_was_stolen() {
     let folder = tempfile::tempdir().unwrap();
@@ -326,13 +325,13 @@ int main(void) {
 ";
     std::fs::write(folder.join("large.c"), text).unwrap();
     works("cc", &["cc", "-O2", "large.c", "-o", "large"], folder);
-    // A worker may be kept from its core for as long, and then the large one stays where it is; of those that
-    // nobody was woken for, none is stolen.
+    // A worker may be without its core for that long; then the large call is not stolen. Calls for which no worker
+    // was woken are never stolen.
     let stolen: u32 = run(&folder.join("large"), 2).trim().parse().unwrap();
     assert!(stolen >= 6, "{stolen} of 40");
 }
 
-/// Whatever the system's headers declare, a fork beside it is understood.
+/// Forks are translated in files that include any of the system's headers.
 #[test]
 fn forks_beside_all_headers_of_the_c_library() {
     const HEADERS: &str = "aio alloca arpa/inet assert complex cpio ctype dirent dlfcn endian errno fcntl fenv \

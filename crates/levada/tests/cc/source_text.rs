@@ -222,7 +222,7 @@ fn texts_of_other_editors() {
     }
 }
 
-/// What later C has, as far as it stands beside forks.
+/// Constructs of later C standards near forks.
 #[test]
 fn attributes_and_other_words_of_c23() {
     let folder = tempfile::tempdir().unwrap();

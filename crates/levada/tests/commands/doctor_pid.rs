@@ -191,7 +191,7 @@ fn says_who_debugs_it_already() {
     // SAFETY: it is our child; it is let go of below, by the same thread.
     let seized = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, no, no) };
     assert_eq!(seized, 0);
-    // SAFETY: it only asks. Who traces is a thread.
+    // SAFETY: no arguments. The tracer is a thread.
     let us = format!("is being debugged by process {}", unsafe { libc::gettid() });
     doctor(&place, pid).refuses(1, &[&us]);
     // SAFETY: as above; it is interrupted first, since only what is stopped can be let go.
@@ -204,7 +204,7 @@ fn says_who_debugs_it_already() {
     assert!(program.end().success());
 }
 
-/// As somebody else, into a program of ours; or, if we cannot be somebody else, into the first process.
+/// As another user, on a program of ours; or, if we cannot change the user, on process 1.
 #[test]
 fn says_that_it_is_somebody_elses() {
     const TEST: &str = "says_that_it_is_somebody_elses";

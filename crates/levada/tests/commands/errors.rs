@@ -954,7 +954,7 @@ fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Until it writes: something beside the sources has appeared.
+        // Until it writes: a file has appeared in the folder.
         for _ in 0..6000 {
             if place.list(".").len() > 1 {
                 break;

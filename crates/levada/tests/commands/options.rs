@@ -74,7 +74,7 @@ fn an_option_that_nothing_asks_for_is_refused() {
     let place = numbers();
     let run = place.run(&["run", "src/p/Top.xdf", "--option", "rate=30"]);
     run.refuses(1, &["nothing in this network asks for rate"]);
-    // Files are given by habit: that nobody reads them is said, and no more.
+    // Files are often given by habit: a file that is not read causes a warning only.
     place.write("in.txt", "");
     let run = place.run(&[
         "run",
@@ -113,7 +113,7 @@ fn what_a_killed_process_has_left_is_removed() {
     let mut child = Command::new("true").spawn().unwrap();
     let dead = child.id();
     child.wait().unwrap();
-    // Dead, too, though nobody has asked for it.
+    // Dead, too, although its parent has not waited for it.
     let mut child = Command::new("true").spawn().unwrap();
     let zombie = child.id();
     let stat = || std::fs::read_to_string(format!("/proc/{zombie}/stat")).unwrap();

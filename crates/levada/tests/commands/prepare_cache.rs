@@ -46,7 +46,8 @@ impl Kept {
         said["object"].as_str().unwrap().to_string()
     }
 
-    /// Lets it be kept, and calls the network in the one entry "marked": who says that has it from there.
+    /// Creates the entry and renames the network in it to "marked", so that a result from the cache can be
+    /// recognised.
     fn mark(&self) {
         // What was written a moment ago is not relied on.
         std::thread::sleep(Duration::from_millis(200));

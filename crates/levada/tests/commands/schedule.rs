@@ -51,8 +51,8 @@ fn written(place: &Place, file: &str) -> Vec<usize> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// Who writes first in each round, of those that are in the middle: when it begins and when it ends an actor may not
-/// be there.
+/// Counts the rounds, except at the beginning and the end, in which the second actor writes first: then an actor may
+/// be missing.
 fn second_first(numbers: &[usize]) -> usize {
     let middle = &numbers[20..2 * ROUNDS - 20];
     middle.chunks(2).filter(|two| two[0] % 2 == 1).count()
@@ -79,7 +79,7 @@ fn actors_have_their_turns_in_their_order() {
     for numbers in [&usual, &same, &around] {
         assert_eq!(sorted(numbers.clone()), all);
     }
-    // Who is asked to give way, as the clock does, may be behind in a round.
+    // An actor that is asked to yield, as by the clock, may be late in a round.
     assert!(second_first(&usual) < ROUNDS / 4, "{usual:?}");
     assert!(second_first(&same) < ROUNDS / 4, "{same:?}");
     assert_eq!(second_first(&around), ROUNDS - 20, "{around:?}");

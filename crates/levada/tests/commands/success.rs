@@ -216,8 +216,8 @@ fn a_network_in_which_nothing_has_to_be_done_says_so() {
     assert!(json["never_fired"].as_str().unwrap().contains("print"));
 }
 
-/// Who will never take what is given to it has come to its own end, and who gives to nobody else ends with it:
-/// however much of that there would be, and whether or not something was left in the channel.
+/// A consumer that will never consume again has ended, and a producer without other consumers ends with it: however
+/// much it would produce, and whether or not the channel is empty.
 #[test]
 fn who_floods_one_that_never_takes_ends_with_it() {
     for never in ["k > 0", "x < 0"] {
@@ -260,7 +260,7 @@ fn build_makes_c_objects_and_programs() {
         .output()
         .unwrap();
     assert_eq!(wrong.status.code(), Some(2));
-    // Its parameters are set when it is built; what nobody asks for is refused.
+    // Its parameters are bound at compile time; unknown options are refused.
     for option in ["--set", "--in", "--rate"] {
         let wrong = Command::new(place.path("Top"))
             .args([option, "group=6"])
@@ -289,7 +289,7 @@ fn build_makes_c_objects_and_programs() {
         .output()
         .unwrap();
     assert!(help.status.success() && help.stdout.starts_with(b"usage: "));
-    // What it prints and nobody can take is not lost in silence.
+    // An error in writing its output is reported.
     let full = std::fs::File::create("/dev/full").unwrap();
     let lost = Command::new(place.path("Top"))
         .stdout(full)
@@ -303,7 +303,7 @@ fn build_makes_c_objects_and_programs() {
 
 #[test]
 fn networks_are_compiled_with_the_headers_and_the_library_of_the_command_itself() {
-    // What is installed beside the command, or named by a variable, is of another version.
+    // The files installed next to the command, or named by a variable, are of another version.
     let place = numbers();
     let other = "#error not these\n";
     for header in ["base", "actor", "channel", "atomic", "native", "levada"] {
@@ -429,7 +429,7 @@ fn the_runtime_is_there_for_what_is_loaded() {
     }
 }
 
-/// A named pipe whose other end nobody has opened yet holds up nobody else, at both ends of a network.
+/// A named pipe whose other end is not open yet delays no other actor, at either end of a network.
 #[test]
 fn a_named_pipe_waits_for_its_other_end() {
     let place = Place::new(&[
@@ -661,7 +661,7 @@ fn how_much_of_the_input_was_taken_is_told() {
     );
 }
 
-/// Runs until its input ends, beside a program that computes on each core.
+/// Runs until its input ends, with a program that computes on each core.
 #[test]
 fn the_time_that_other_programs_took_is_told() {
     let place = Place::new(&[("src/p/Read.cal", common::host::READ), PRINT]);

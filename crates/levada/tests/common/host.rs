@@ -126,8 +126,8 @@ pub fn pipe(place: &Place, name: &str) -> PathBuf {
     path
 }
 
-/// A pipe that has both ends for as long as this is open: it never ends, and who writes to it, or reads it, need not wait
-/// for another.
+/// A pipe of which both ends are open as long as this file is: there is no end of file, and opening either end does
+/// not block.
 pub fn held_pipe(place: &Place, name: &str) -> File {
     let both = File::options()
         .read(true)

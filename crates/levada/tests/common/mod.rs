@@ -89,7 +89,7 @@ impl Place {
         place
     }
 
-    /// The name of the leases of those who run here, and of nobody else.
+    /// The name of the leases of this test's processes only.
     fn leases(&self) -> String {
         let name = self.dir.path().file_name().unwrap().to_string_lossy();
         format!("test-{}", name.trim_start_matches('.'))

@@ -97,7 +97,7 @@ impl Screen {
         }
     }
 
-    /// For so long nothing is pressed.
+    /// Presses no key for this time.
     pub fn rest(&mut self, time: Duration) {
         let start = Instant::now();
         while start.elapsed() < time {
@@ -105,11 +105,11 @@ impl Screen {
         }
     }
 
-    /// Waits until it has ended, so long at most.
+    /// Waits for its end, at most `within`.
     pub fn ends(&mut self, within: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {
-            // Nobody can write to the end who is not read.
+            // Its output must be read, or it would block.
             self.wait(Duration::from_millis(10));
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -138,7 +138,8 @@ impl Screen {
         }
     }
 
-    /// One character, or one command, which has so many bytes; of commands those that matter to who reads.
+    /// Consumes one character or one command and returns its length in bytes. Only commands that change the visible
+    /// text are executed.
     fn take_one(&mut self) -> Option<usize> {
         if self.begun.first()? == &0x1b {
             let end = |b: &u8| b.is_ascii_alphabetic();

@@ -69,7 +69,7 @@ pub fn everything() -> BTreeMap<String, String> {
                 .filter(|l| l.contains("cpuset") || l.starts_with("0::"))
                 .collect();
             let start = stat(&format!("{at}/stat"), 22);
-            // Those that nobody may move the kernel moves itself.
+            // Threads that cannot be moved by users are moved by the kernel.
             let flags: u64 = stat(&format!("{at}/stat"), 9).parse().unwrap_or(0);
             if flags & 0x0400_0000 != 0 {
                 continue;
@@ -120,7 +120,8 @@ impl Bench {
             skipped(test, "it needs two cores");
             return None;
         };
-        // The guard of a shield before has a last look, which widens who was born under it.
+        // The guard of the previous shield has a last sweep, which widens the masks of threads that were created
+        // under it.
         let end = Instant::now() + Duration::from_secs(1);
         while Instant::now() < end && numbers("/proc").into_iter().any(is_guard) {
             std::thread::sleep(Duration::from_millis(5));
@@ -140,7 +141,7 @@ impl Bench {
         }
     }
 
-    /// The ways that work here, of those that hold against everybody; those of LEVADA_WAYS must.
+    /// The methods that work here, of those that hold against all processes; those in LEVADA_WAYS must work.
     pub fn ways(&self) -> Vec<&'static str> {
         let must = std::env::var("LEVADA_WAYS").unwrap_or_default();
         let works = |way: &&str| {

@@ -116,7 +116,7 @@ fn who_is_resumed_where_it_was_left_is_judged_as_by_a_load() {
     assert_eq!(host.seen("left")["state"], "held");
     host.run(&["unload", "b", "--now"]).succeeds();
     host.run(&["resume", "left"]).succeeds();
-    // A restore loads all that ran beside one another.
+    // A restore loads all applications that ran together.
     load(&host, "Short", "b", &[&PART[..], &["--anyway"]].concat()).succeeds();
     let host = host.again(&["--restore"]);
     for name in ["a", "b", "left"] {
@@ -124,7 +124,7 @@ fn who_is_resumed_where_it_was_left_is_judged_as_by_a_load() {
     }
 }
 
-/// A host beside another, in the same place.
+/// A second host on the same cores.
 struct Second(Child);
 
 impl Second {
@@ -151,8 +151,8 @@ impl Drop for Second {
     }
 }
 
-/// What an actor takes is what it computes, not what it waits for its core in the middle of that: a load that fits is
-/// taken by what was measured beside who has the core for as long again.
+/// The measured cost of an actor excludes time in which its thread waits for a core: a load that fits is admitted by
+/// costs that were measured next to a process with an equal share of the core.
 #[test]
 fn a_load_is_judged_by_what_it_takes_and_not_by_who_is_beside_it() {
     let host = Host::begin_in(counting());
@@ -232,7 +232,7 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
     let text = admission["text"].as_str().unwrap();
     assert!(text.contains("apart is isolated"), "{isolated:?}");
     host.run(&["unload", "apart", "--now"]).succeeds();
-    // A program beside a promise.
+    // A C program next to a promised rate.
     host.place.write("p.c", "int main(void) { return 0; }\n");
     host.place
         .run(&["cc", "--hosted", "p.c", "-o", "p.so"])
@@ -298,7 +298,7 @@ fn a_promise_that_nobody_can_keep_keeps_nobody_out() {
         "{low:?}"
     );
     load(&host, "Other", "even", &["--rate", "20"]).succeeds();
-    // Who cannot have what it asks for is refused all the same, and who takes what another has.
+    // A load whose own rate is impossible is refused all the same, and so is one that breaks another's promise.
     is_refused(&load(&host, "Other", "hasty-too", &HOPELESS));
     let numbers = load(
         &host,
@@ -529,7 +529,7 @@ fn told_of_all(run: &Run) -> Value {
     first.clone()
 }
 
-/// Nobody is judged by himself: not by what those before him of the same manifest leave, but by what all do together.
+/// Applications of a manifest are not admitted one by one, but by the effect of all together.
 #[test]
 fn a_manifest_is_judged_as_one() {
     let host = Host::begin_in(counting());
@@ -550,7 +550,7 @@ fn a_manifest_is_judged_as_one() {
     // Those that go before it take it from another.
     let refused = manifest(&host, &[("Middle", 850.0, "priority = 1"); 2]);
     refused.refuses(7, &["error: a promise would be broken: ", radio]);
-    // One comes anyway: what the other does is held against it beside that.
+    // One is forced: the other is judged by its effect in addition to that.
     let hopeless = ("Middle", 5000.0, "anyway = true\npriority = -1");
     let refused = manifest(&host, &[hopeless, ("Middle", 5000.0, "priority = -2")]);
     refused.refuses(
@@ -596,8 +596,8 @@ fn a_manifest_is_judged_as_one() {
     }
 }
 
-/// Workers have eight priorities: who has one beyond them goes before nobody who has the last of them. So both are judged,
-/// and so it is.
+/// Workers have eight priorities: a priority beyond them equals the last one, both in the admission test and at run
+/// time.
 #[test]
 fn priorities_beyond_those_of_workers_are_the_nearest() {
     let host = Host::begin_in(counting());
@@ -651,8 +651,8 @@ fn a_share_leaves_the_rest_to_who_is_promised_it() {
     });
 }
 
-/// Who goes before all others, and does something only when its clock says so, leaves the rest to who is promised it; in
-/// simulation, too, where it could go on and on.
+/// An application of highest priority that is driven by a clock leaves the rest to the promised rate; in simulation,
+/// too, where it could run without end.
 #[test]
 fn what_a_clock_lets_go_on_takes_no_more_than_it_does() {
     let place = counting();

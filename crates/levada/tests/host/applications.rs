@@ -160,7 +160,7 @@ fn who_is_paused_stands_still_and_the_others_do_not() {
     for name in ["a", "b"] {
         host.many(name);
     }
-    // Of whom some part of a worker is told.
+    // Whether a busy fraction of a worker is reported for the application.
     let computes = |name: &str| {
         let stats = host.json(&["stats"]);
         let workers = stats["worker"].as_array().unwrap().iter();
@@ -372,7 +372,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
         said.contains("no application is loaded") && said.contains(left),
         "{said}"
     );
-    // The numbers of events begin anew with each host.
+    // The numbers of events start from one with each host.
     let said = host.run(&["events", "--since=1000"]).succeeds().out.clone();
     assert!(said.contains("numbers have begun anew"), "{said}");
     assert!(

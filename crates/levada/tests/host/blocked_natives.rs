@@ -104,8 +104,8 @@ fn a_host_ends_beside_who_sleeps_in_a_native() {
     host.until_dead();
 }
 
-/// Isolated, who tells its own process to end and waits for that has ended so: at once, or, where it never returns, when
-/// the host would wait for it no longer.
+/// An isolated application that asks its own process to end and waits for this has ended: at once, or, if it never
+/// returns, when the host's timeout is over.
 #[test]
 fn who_is_isolated_can_end_itself_by_a_signal() {
     for (waits, within) in [

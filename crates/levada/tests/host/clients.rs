@@ -122,7 +122,7 @@ fn hostile_clients_get_an_answer_and_harm_nothing() {
         refused |= String::from_utf8_lossy(&text[..n]).contains("too many connections");
     }
     assert!(refused);
-    // Whether the command has asked by then or not; until some of those are there no more, who say nothing.
+    // Whether or not the command's request has arrived by then; until some of the silent clients are disconnected.
     for _ in 0..20 {
         let list = host.run(&["list"]);
         if list.code != Some(0) {
@@ -152,7 +152,7 @@ fn with_one_stuck() -> Host {
     host
 }
 
-/// Whoever waits for what lasts, and goes, has no place among the clients any more. Who has only nothing more to say is
+/// A client that disconnects while its request is pending frees its slot. One that only closes its sending side is
 /// answered.
 #[test]
 fn who_has_gone_has_no_place() {
@@ -185,8 +185,8 @@ fn who_has_gone_has_no_place() {
     host.run(&["unload", "stuck", "--now"]);
 }
 
-/// Whoever has something ended at once, and goes, leaves nothing behind for as long as he has said: too many are not waited
-/// for, and anybody can still have something ended.
+/// A client that requests an immediate end and disconnects leaves nothing pending for its timeout: the number of such
+/// waits is bounded, and further requests to end are still served.
 #[test]
 fn what_is_to_end_at_once_is_waited_for_by_few() {
     let host = with_one_stuck();
@@ -374,7 +374,7 @@ fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
     }
 }
 
-/// The compiler of its natives waits, and would for ever: who has asked for that is told that the host ends.
+/// The compiler of its natives would wait without end: the client is told that the host is ending.
 #[test]
 fn who_is_not_waited_for_at_the_end_is_told_so() {
     let place = sources();
@@ -387,7 +387,7 @@ fn who_is_not_waited_for_at_the_end_is_told_so() {
     let mut host = Host::begin_in(place);
     let load = ["load", "src/p/Slow.cal", "--socket=h.sock"];
     let asks = host.place.command(&load).stderr(Stdio::piped()).spawn();
-    // Who reads it is there.
+    // Its reader exists.
     let begun = || {
         let mut file = std::fs::File::options();
         let file = file

@@ -97,7 +97,7 @@ fn who_was_let_go_on_is_not_paused_for_the_next_host() {
     }
 }
 
-/// As soon as anybody sees that one has ended, no other host loads it again.
+/// As soon as its end is visible, no later host loads it again.
 #[test]
 fn who_has_ended_does_not_come_again() {
     let host = Host::begin();
@@ -131,7 +131,7 @@ fn who_is_replaced_is_remembered_all_the_time() {
     });
 }
 
-/// A new version may end before anybody has written down that it is there.
+/// A new version may end before it was recorded.
 #[test]
 fn a_new_version_that_ends_at_once_does_not_come_again() {
     let host = lasting();
@@ -151,7 +151,7 @@ fn a_new_version_that_ends_at_once_does_not_come_again() {
     }
 }
 
-/// The old version takes longer for its end than anybody waits: the new one is loaded, and is remembered as such.
+/// The old version takes longer to end than all timeouts: the new one is loaded, and is recorded.
 #[test]
 fn a_new_version_whose_turn_has_not_come_is_remembered() {
     for more in [&[][..], &["--isolate"]] {
@@ -190,7 +190,8 @@ fn resumed_in_the_end(host: &Host) {
     }
 }
 
-/// A constructor of the new version does not return, and nobody waits for it any more: the end of the old one is the end.
+/// A constructor of the new version does not return, and the wait for it has timed out: the end of the old version is
+/// final.
 #[test]
 fn who_ends_while_its_new_version_is_stuck_has_ended() {
     let host = lasting();
@@ -255,7 +256,8 @@ fn who_is_unloaded_leaves_no_version_behind() {
     assert!(host.seen("a").is_null());
 }
 
-/// The old version takes long for its end, and is to go at once with the new one, which nobody has written down yet.
+/// The old version takes long to end, and is to be unloaded together with the new one, which has not been recorded
+/// yet.
 #[test]
 fn who_goes_while_it_is_replaced_does_not_come_again() {
     let host = lasting();
@@ -301,7 +303,8 @@ fn who_is_taken_away_amid_its_restore_stays_so() {
     }
 }
 
-/// Who is forgotten writes there no more, so what was half written goes with it, whichever process has left it.
+/// An application that is removed from the state writes no more, so its partial outputs are removed too, whichever
+/// process left them.
 #[test]
 fn of_who_is_forgotten_no_half_of_an_output_stays() {
     for more in [&[][..], &["--isolate"]] {
@@ -369,7 +372,7 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
             .run(&["list", "--socket=h.sock"])
             .refuses(10, &["no host lives"]);
         if how == "fork" {
-            // Whoever waits for an answer learns that there is none.
+            // A client that waits for a reply gets an error.
             client
                 .set_read_timeout(Some(Duration::from_secs(60)))
                 .unwrap();

@@ -137,7 +137,7 @@ fn a_new_version_has_what_has_come_of_it() {
     assert_eq!(text, "97\n98\n99\n");
 }
 
-/// From a socket, and where nobody has connected yet.
+/// From a socket, and while no peer has connected yet.
 #[test]
 fn who_waits_at_a_socket_drains() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -168,6 +168,6 @@ fn who_waits_at_a_socket_drains() {
     load(&host, "Listens", "listens", "listens.txt", &[]);
     until_waiting(&host, "listens", 0);
     drains(&host, "listens", "listens.txt", "");
-    // Nobody listens any more.
+    // The listener is closed.
     assert!(TcpStream::connect(("127.0.0.1", unused)).is_err());
 }

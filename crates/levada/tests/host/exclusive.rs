@@ -53,7 +53,7 @@ fn nothing_else_is_on_its_core() {
             .contains(&format!("alone on worker {own}")),
         "{said:?}"
     );
-    // Also who was placed by a guess, or comes later.
+    // Also applications that were placed without measurements, or are loaded later.
     load(&host, "c", &[]).succeeds();
     until("others leave", || {
         ["a", "b", "c"]
@@ -169,7 +169,7 @@ fn nobody_watches_for_a_core_that_is_back() {
     }
 }
 
-/// A core that is left to somebody else is left by all.
+/// A core that is vacated for another program is vacated by all applications.
 #[test]
 fn nothing_isolated_is_on_a_core_that_is_away() {
     let host = Host::begin();
@@ -184,7 +184,7 @@ fn nothing_isolated_is_on_a_core_that_is_away() {
         assert!(host.post(&path, &body).starts_with("HTTP/1.1 200"));
         let other = BTreeSet::from([1 - worker as u64]);
         assert_eq!(workers(&host, "apart"), other);
-        // Who comes later keeps off it, too.
+        // Applications that are loaded later avoid it, too.
         load(&host, "later", &["--isolate", "--no-fuse"]).succeeds();
         assert_eq!(workers(&host, "later"), other);
         works(&host, "apart");
@@ -352,8 +352,8 @@ fn a_core_that_is_kept_is_not_waited_for() {
     works(&host, "alone");
 }
 
-/// Where each core is kept by somebody it is said by whom, and nothing has changed: nor where only the core would be
-/// left to others that is kept.
+/// If each core is occupied, the error names the applications, and nothing has changed; likewise if only the occupied
+/// core would remain for others.
 #[test]
 fn where_all_cores_are_kept_it_is_refused() {
     let host = Host::begin();
@@ -399,8 +399,8 @@ fn where_all_cores_are_kept_it_is_refused() {
     assert_eq!(names, BTreeSet::from([Some("one"), Some("two"), Some("b")]));
 }
 
-/// A core that is to be left is named, so there is no other: within its time it is said who keeps it, and then
-/// all is as it was.
+/// The core to vacate is named, so there is no alternative: within the timeout the error names the application that
+/// occupies it, and nothing has changed.
 #[test]
 fn a_core_that_is_kept_is_not_left() {
     let host = Host::begin();

@@ -20,7 +20,7 @@ const ACTORS: usize = 3;
 const EACH: usize = 3;
 const LOOKED_AT: Duration = Duration::from_secs(20);
 
-/// Beside threads that take the cores, what another test compiles and loads takes minutes.
+/// With threads that occupy the cores, compiling and loading in another test takes minutes.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,7 +49,7 @@ fn steps() -> Host {
     Host::begin_in(place)
 }
 
-/// Compiles these beforehand: beside what computes all the time it would take minutes.
+/// Compiles these beforehand: with programs that compute all the time it would take minutes.
 fn compiled(host: &Host, which: Range<usize>) {
     for i in which {
         let network = format!("src/p/Steps{i}.xdf");
@@ -141,7 +141,7 @@ fn what_is_steady_stays_where_it_is_beside_others() {
         host.run(&[&args[..], &["--out=/dev/null"]].concat())
             .succeeds();
     }
-    // A compiler lets all others go first, so these come now. Where applications begin beside them is a guess.
+    // A compiler has the lowest priority, so these start now. The initial placement next to them is a guess.
     let _others = Others::begin();
     std::thread::sleep(Duration::from_secs(4));
     let before = moves(&host).len();
@@ -252,7 +252,7 @@ fn where_mad_is(host: &Host) -> (u64, usize) {
     (found["worker"].as_u64().unwrap(), cpu as usize)
 }
 
-/// For longer than anybody takes for a firing as they are.
+/// For longer than any firing takes.
 fn lasts(why: &str) -> bool {
     why.contains("mad has computed for ") && !why.contains("mad has computed for 0.")
 }

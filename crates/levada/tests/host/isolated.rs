@@ -165,7 +165,7 @@ fn whatever_ends_its_process_ends_it_alone() {
     assert_eq!(events.matches("failed").count(), 4, "{events}");
 }
 
-/// Who is told to end by somebody else is told to have ended by that, and leaves nothing half written.
+/// An application that is ended by a signal from outside is reported so, and leaves no partial output.
 #[test]
 fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
     let host = Host::begin();
@@ -188,7 +188,7 @@ fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
         );
         host.run(&["unload", "apart"]).succeeds();
     }
-    // Who does not end then is ended all the same, at once.
+    // One that does not end then is killed, at once.
     let pid = load(&host, "src/p/Many.xdf", "apart", "/dev/null");
     signal(pid, libc::SIGSTOP);
     signal(pid, libc::SIGTERM);
@@ -205,7 +205,7 @@ fn who_is_told_twice_is_told_to_have_ended_by_that() {
     let pid = process(&host.seen(&name));
     while lives(pid) {
         // It may have gone since.
-        // SAFETY: a child of a host of this test, or nobody.
+        // SAFETY: a child of a host of this test, or no process.
         unsafe { libc::kill(pid as i32, libc::SIGTERM) };
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -248,7 +248,7 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
     assert_eq!(unloaded.succeeds().json()["outcome"], "stopped");
     until_gone(pid);
     ends_told(&host, &name, &["ended", "unloaded"]);
-    // One that says nothing at all keeps nobody waiting for long.
+    // One that does not respond at all delays no command for long.
     for with_its_guard in [false, true] {
         let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
         signal(pid, libc::SIGSTOP);
@@ -265,8 +265,8 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
     assert_eq!(host.json(&["list"]), Value::Array(Vec::new()));
 }
 
-/// Who is stopped is waited for as long as was asked, by all that is asked of it together, and no longer where nothing
-/// is to come of that.
+/// A stopped process is waited for up to the timeout, shared by all requests to it, and not longer if no reply is
+/// needed.
 #[test]
 fn who_is_stopped_is_waited_for_as_long_as_asked() {
     let host = Host::begin();
@@ -322,7 +322,7 @@ fn it_claims_no_more_than_it_may() {
         how.contains("signal 6 (Aborted); it had all but reached its limit of memory"),
         "{how}"
     );
-    // Who ends without having taken all of it is not said to.
+    // An application that ends before it has used up its limit is not reported to have exceeded it.
     let name = rogue(&host, 0, &["--memory=64M"]);
     let failed = host.until(&name, |a| a["state"] == "failed");
     assert!(
@@ -372,7 +372,7 @@ fn who_ends_without_a_word_ran_for_as_long_as_it_did() {
         }
         ran_for(&host.json(&["unload", "mute", "--now"]), least);
     }
-    // Who fails by itself has a word.
+    // An application that fails by itself leaves a crash record.
     let args = [
         "load",
         "src/p/Bad.xdf",
@@ -498,7 +498,7 @@ fn a_new_version_goes_on_in_the_same_process() {
     host.run(&[&args[..], &["--in=in.fifo", "--out=out.txt"]].concat())
         .succeeds();
     let pid = process(&host.seen("copy"));
-    // Somebody writes on while one version takes over from the other.
+    // A client continues to write while one version takes over from the other.
     let over = AtomicBool::new(false);
     let last = std::thread::scope(|scope| {
         let writes = scope.spawn(|| {
@@ -618,8 +618,8 @@ fn load_alone(host: &Host) -> common::Run {
     host.run(&[&args[..], &["--exclusive"]].concat())
 }
 
-/// Two begin on two cores, whether or not anything has been measured of the first; and so does one beside another
-/// that is not isolated.
+/// Two start on two cores, whether or not the first has been measured; and so does one next to an application that is
+/// not isolated.
 #[test]
 fn they_begin_where_others_leave_most() {
     let place = sources();
@@ -652,8 +652,8 @@ fn they_begin_where_others_leave_most() {
     }
 }
 
-/// Who keeps a core is not waited for: an action of it that does not end, on one; on all, a process that answers
-/// nothing. What it was asked is over when it answers again.
+/// Requests do not wait for an application that occupies a core: one core for an action that does not end, all cores
+/// for a process that does not respond. Its pending requests are void when it responds again.
 #[test]
 fn a_core_that_one_keeps_is_not_given_away() {
     let host = Host::begin_in(rogues());
@@ -692,7 +692,7 @@ fn a_core_that_one_keeps_is_not_given_away() {
     fires(&host, "mute");
 }
 
-/// As long as this is there, whoever opens that file waits (fanotify). None: this user may not do that here.
+/// While this is open, opening that file blocks (fanotify). `None`: not permitted for this user.
 fn held_up(file: &std::path::Path) -> Option<std::os::fd::OwnedFd> {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     let flags = libc::FAN_CLASS_CONTENT | libc::FAN_CLOEXEC;
@@ -715,7 +715,7 @@ fn held_up(file: &std::path::Path) -> Option<std::os::fd::OwnedFd> {
     (done == 0).then_some(group)
 }
 
-/// What a slow state folder holds up is what is to be remembered, and nobody who only asks.
+/// A slow state folder delays requests that change the state, and no queries.
 #[test]
 fn an_end_that_cannot_be_remembered_at_once_holds_up_no_list() {
     let host = Host::begin();

@@ -111,7 +111,7 @@ fn endless() -> common::Place {
     place
 }
 
-/// Who computes without end counts as busy before it has ended, and is stopped; others go on then.
+/// An endless computation counts as busy while it runs, and is stopped; others continue then.
 #[test]
 fn an_action_that_does_not_end_is_stopped() {
     let host = Host::begin_with(endless(), &["--time-limit=2000"]);
@@ -129,7 +129,7 @@ fn an_action_that_does_not_end_is_stopped() {
     assert_eq!(text, "1\n2\n3\n");
 }
 
-/// Whatever is placed beside it ends while it computes.
+/// Other applications on its worker end while it computes.
 #[test]
 fn others_go_on_beside_an_action_that_does_not_end() {
     let host = Host::begin_with(endless(), &["--time-limit=0"]);
@@ -238,7 +238,7 @@ fn goes_on(host: &Host, name: &str) {
     host.until(name, |a| firings(a) > now + 1000);
 }
 
-/// As many runaways as workers stop nobody: what is behind them has its turns beside them.
+/// As many runaways as workers block no application: the others on these workers get their turns.
 #[test]
 fn others_go_on_where_every_worker_is_held_up() {
     let host = Host::begin_with(endless(), &["--workers=2", "--time-limit=0"]);
@@ -352,7 +352,7 @@ fn a_load_that_takes_too_long_leaves_nothing() {
         .arg(host.place.path("pipe.h"))
         .status();
     assert!(made.unwrap().success());
-    // The C compiler waits for who writes into the pipe.
+    // The C compiler waits for a writer of the pipe.
     host.place.write("slow.c", "#include \"pipe.h\"\n");
     host.run(&["load", common::host::TOP, "--native=slow.c", "--within=1"])
         .refuses(8, &["has taken too long", "--within"]);
@@ -389,7 +389,7 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
     assert!(shown.succeeds().out.contains(promise), "{shown:?}");
     let said = load("apart", "--isolate");
     assert!(said.contains(&format!("note: apart {note}")), "{said}");
-    // Who could count is given time.
+    // An application that could report progress is given time.
     host.place.write(
         "never.c",
         "#include <levada/native.h>\nvoid never(void);\n\
@@ -413,8 +413,7 @@ fn a_rate_of_what_counts_nothing_is_told_to_mean_nothing() {
     assert!(!events().contains("late"), "{}", events());
 }
 
-/// Who follows events takes no place of a command, however many they are; and who is one too many is told
-/// so.
+/// Followers of events occupy no slots of commands, however many there are; one too many gets an error.
 #[test]
 fn followers_leave_the_places_of_commands() {
     use std::io::{Read, Write};
@@ -603,8 +602,7 @@ fn a_host_opens_as_many_files_as_it_may_and_its_children_as_before() {
     assert!(unit.contains("\nLimitNOFILE=1024:"));
 }
 
-/// Elsewhere than on a terminal there is a line now and then. The compiler waits for a pipe to which
-/// nobody writes.
+/// If the output is not a terminal, a line is printed periodically. The compiler waits for a pipe without a writer.
 #[test]
 fn who_waits_for_a_compiler_is_told() {
     let place = sources();

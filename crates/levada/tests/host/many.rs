@@ -105,7 +105,7 @@ fn five_hundred_that_wait_take_little_memory_and_no_time() {
     for part in 1..10 {
         load(1 + part * 50..1 + (part + 1) * 50);
     }
-    // Beside ten times as many a load costs no more than about the same: it looks at none of them for long.
+    // With ten times as many applications a load costs about the same: it spends little time on each.
     let many = cost_of_ten_loads(&host);
     println!("10 loads: {few} s beside 51, {many} s beside {MANY}");
     assert!(many < 3.0 * few + 0.05, "{few} s, and then {many} s");
@@ -199,8 +199,8 @@ fn a_new_version_takes_over_between_two_elements() {
     assert!(!left.iter().any(|f| f.contains(".part-")), "{left:?}");
 }
 
-/// Nothing comes, and nobody ends the pipe: what has come before is written, whoever asks for more, and where. `Bytes`
-/// reads in its action, `Pairs` in its guard, and then twice.
+/// The pipe is silent and stays open: what has arrived before is written, wherever more is requested. `Bytes` reads
+/// in its action, `Pairs` in its guard, and then twice.
 #[test]
 fn a_quiet_pipe_keeps_nobody_from_draining() {
     let place = readers();
@@ -273,7 +273,7 @@ fn who_reads_a_slow_pipe_drains() {
             let mut next = 0;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 next += 1;
-                // Once it is unloaded nobody reads any more.
+                // Once it is unloaded the pipe has no reader.
                 if writeln!(file, "{next}").is_err() {
                     break;
                 }
@@ -365,9 +365,10 @@ fn fails(host: &Host, name: &str, how: u64) {
     }
 }
 
-/// Loads, unloads, pauses, moves, replaces and failures of networks and C programs by chance, and a host that is killed, and the next
-/// one that restores what ran: who comes to its end has written what it writes in a quiet run, and who is
-/// drained before it, the beginning of that, with all that its source had given. LEVADA_LIFE=1000 makes it longer.
+/// Random loads, unloads, pauses, moves, replacements and failures of networks and C programs, and a host that is
+/// killed and followed by one that restores what ran. An application that ends has the output of an undisturbed run;
+/// one that is drained has a prefix of it, with everything that its source had produced. LEVADA_LIFE=1000 makes it
+/// longer.
 #[test]
 fn a_random_life_changes_no_output() {
     let steps = std::env::var("LEVADA_LIFE").ok();
@@ -402,7 +403,7 @@ fn a_random_life_changes_no_output() {
     let (mut replaced, mut restored) = (0, 0);
     let mut live: Vec<String> = Vec::new();
     let is_beginning = |text: &str| numbers.starts_with(&text.replace('-', ""));
-    // So many numbers its source has given at least, in its present version: none of them may get lost.
+    // The number of elements that its source has produced at least, in its present version: none of them may be lost.
     let given = |host: &Host, name: &str| -> u64 {
         let shown = host.run(&["show", name, "--json"]);
         let Some(0) = shown.code else { return 0 };
@@ -548,7 +549,7 @@ fn a_random_life_changes_no_output() {
                 host.child.kill().unwrap();
                 host.child.wait().unwrap();
                 let place = std::mem::replace(&mut host.place, Place::new(&[]));
-                // Who is not remembered had ended, and has its file; the others run again.
+                // Applications that are not in the state had ended, and have their file; the others run again.
                 let (again, over): (Vec<_>, Vec<_>) = live
                     .drain(..)
                     .partition(|name| place.exists(&format!("state/{name}.json")));

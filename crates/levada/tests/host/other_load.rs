@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Of what takes most of the time in `Steps`, so many are equal.
+/// The number of equal actors that take most of the time in `Steps`.
 const STEPS: usize = 2;
 
 /// `Steps`: numbers, each after some work in each of these. `Three`: the same with one.
@@ -41,7 +41,7 @@ fn steps() -> Host {
         let text = text.replace("\"Top\"", &format!("\"{name}\""));
         let file = format!("src/p/{name}.xdf");
         place.write(&file, &text);
-        // Beside what computes here, the compiler of a load would have next to nothing of the cores.
+        // Next to these computations, the compiler of a load would get almost no CPU time.
         place
             .run(&["build", &file, "--no-fuse", "-o", name])
             .succeeds();
@@ -77,7 +77,8 @@ fn first_core(what: &str, host: &Host) -> Option<i64> {
     cpu
 }
 
-/// Tries it until it is so: what isolated ones take has to be seen, and counts only while nobody else has the other core.
+/// Retries until the condition holds: the load of isolated applications has to be measured, and counts only while the
+/// other core is idle.
 fn until(what: &str, tried: impl Fn() -> bool) {
     let start = Instant::now();
     while !tried() {
@@ -159,13 +160,13 @@ impl Drop for Busy {
     }
 }
 
-/// So many programs compute on the core. What they leave there is less than half of what another one leaves, as long as
-/// others have not most of that, too.
+/// The number of programs that compute on the core. They leave less than half of what another core leaves, unless
+/// other programs use most of that, too.
 const PROGRAMS: usize = 12;
 
-/// Two equal actors begin on one core, which others use: both leave it. Who knows only what actors take never sees a gain
-/// in that, however wrong he measures: on another core both together take no less than on this one, and more than one of
-/// them. How soon they leave is the machine's, on which others may compute, too.
+/// Two equal actors start on one core that other programs use: both leave it. From the costs of actors alone there is
+/// no gain in that: on another core both together need as much as on this one, and more than one of them. The time
+/// until then depends on the machine, on which other programs may run, too.
 #[test]
 fn of_a_core_that_programs_use_an_application_has_less() {
     let host = steps();
@@ -185,7 +186,7 @@ fn of_a_core_that_programs_use_an_application_has_less() {
         host.run(&["move", "steps", step, "--free"]).succeeds();
     }
     let start = Instant::now();
-    // Once is enough: nobody else would take both away.
+    // Once is sufficient: nothing else would move both away.
     loop {
         let [busy, free] = on_each(&host, "steps", "step");
         assert_eq!(busy + free, STEPS);
@@ -201,7 +202,7 @@ fn of_a_core_that_programs_use_an_application_has_less() {
     println!("after {:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// What a host is told of who computes beside it, and what it has been told then.
+/// Announces a process to the host, and returns the list of announced ones.
 fn tell(socket: &Path, process: &Value) -> Value {
     let body = json!({ "process": process });
     let told = Client::new(socket).call(Method::PUT, "/beside", &body);
@@ -286,8 +287,8 @@ fn isolated_ones_are_told_who_comes_and_who_goes() {
     until_told(third, &[first, second]);
     host.run(&["unload", "second", "--now"]).succeeds();
     until_told(first, &[third]);
-    // Whoever ends by himself is missed as well.
-    // SAFETY: it is a process of this host's, which lives.
+    // A process that ends by itself is noticed as well.
+    // SAFETY: it is a live process of this host.
     unsafe { libc::kill(third as i32, libc::SIGKILL) };
     until_told(first, &[]);
 }

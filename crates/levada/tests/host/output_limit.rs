@@ -5,7 +5,7 @@ use crate::common;
 use crate::common::host::{Host, sources};
 use std::time::{Duration, Instant};
 
-/// Two actors that print as fast as they can; another application beside them writes.
+/// Two actors that print as fast as they can, while another application writes.
 #[test]
 fn a_network_prints_no_more_than_it_may() {
     const SECONDS: f64 = 2.0;

@@ -84,7 +84,7 @@ fn who_is_to_be_restored_is_waited_for() {
     assert!(said.out.contains("b is not loaded: is to be"), "{said:?}");
     host.run(&["pause", "a", "--within=0.1"])
         .refuses(8, &["a is being loaded", "try again, or wait longer"]);
-    // Who is not wanted any more is not loaded.
+    // An application that is unloaded while pending is not loaded.
     host.run(&["unload", "c"]).succeeds();
     waits(&host, || shut(&host, false));
     host.until("a", runs);
@@ -93,7 +93,7 @@ fn who_is_to_be_restored_is_waited_for() {
         .refuses(4, &["no application c is loaded"]);
 }
 
-/// What is left and not to be loaded is told as such, and nobody waits for it.
+/// An application that is not restored is reported as such, and no request waits for it.
 #[test]
 fn who_is_not_loaded_again_is_told_as_such() {
     let host = Host::begin();
@@ -118,8 +118,8 @@ fn who_is_not_loaded_again_is_told_as_such() {
     host.until("b", runs);
 }
 
-/// It has as much time as who resumes it says. Whoever ends the host meanwhile is somebody else: none of its code has run
-/// there.
+/// Its timeout is that of the resume request. It is not blamed for an end of the host meanwhile, since none of its
+/// code has run.
 #[test]
 fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
     let host = Host::begin_in(gated());
@@ -194,7 +194,7 @@ fn begins(host: &Host, then: impl FnOnce()) -> Run {
             assert!(start.elapsed() < Duration::from_secs(300), "b is not there");
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Who names it is told of it; who lists all sees both or none.
+        // A request that names it is told of it; a list has both or none.
         assert!(host.seen("b").is_null());
         then();
         load.join().unwrap()
@@ -261,8 +261,8 @@ fn who_has_the_name_since_is_not_taken_back() {
     assert!(host.until("b", runs)["number"].as_u64() > number.as_u64());
 }
 
-/// One that is not to begin is unloaded while the others of its manifest begin, at once or when it is kept for the next host:
-/// it is not loaded, so nobody is, and no host loads it again.
+/// An application that is loaded paused is unloaded while the others of its manifest start, at once or when it is
+/// stored for the next host: it is not loaded, so none is, and no host loads it again.
 #[test]
 fn who_is_paused_and_unloaded_amid_its_manifest_is_not_loaded() {
     let host = Host::begin_in(gated());
@@ -296,7 +296,7 @@ fn who_is_paused_and_unloaded_amid_its_manifest_is_not_loaded() {
     }
 }
 
-/// Whom the next host loads.
+/// The applications that the next host loads.
 fn kept(host: &Host) -> Vec<String> {
     let mut names = host.place.list("state");
     names.retain(|name| name.ends_with(".json"));
@@ -327,7 +327,8 @@ fn who_replaces_a_new_version_has_what_that_is_given() {
     }
 }
 
-/// Somebody else is given the file for which a new version is asked, before its turn comes.
+/// Another application is given the output file for which a replacement is requested, before the replacement is
+/// processed.
 #[test]
 fn a_file_is_given_to_one_alone() {
     let host = Host::begin_in(slow_to_compile());
@@ -361,8 +362,8 @@ fn a_file_is_given_to_one_alone() {
     }
 }
 
-/// `Stays`, which has left its first state for good, so that nothing else takes over from it but what is like it: `Lags`, which is
-/// compiled for as long as nobody writes to a pipe.
+/// `Stays` has left its first state for good, so only a similar network can take over from it: `Lags`, which is
+/// compiled for as long as a pipe has no writer.
 fn slow_to_compile() -> Place {
     let place = sources();
     let schedule = "  schedule fsm first:\n    first (go) --> on;\n    on (go) --> on;\n  end\n";
@@ -413,7 +414,7 @@ fn compiles<'a, 'b>(
     let gate = pipe(&host.place, "gate.fifo");
     let text = "#include <stdint.h>\n#include GATE\nint32_t same(int32_t x) { return x; }\n";
     let text = text.replace("GATE", &format!("{gate:?}"));
-    // Anew each time.
+    // Different each time.
     let nth = Instant::now();
     host.place
         .write("lag/natives/same.c", &format!("// {nth:?}\n{text}"));
@@ -427,7 +428,7 @@ fn compiles<'a, 'b>(
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         host.run(&args)
     });
-    // Until it is read there is nobody to write to.
+    // Until it is read there is no reader to write to.
     let open = || {
         let mut file = std::fs::File::options();
         file.write(true).custom_flags(libc::O_NONBLOCK).open(&gate)

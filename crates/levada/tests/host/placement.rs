@@ -100,8 +100,8 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
     assert_eq!(host.json(&["list"]).as_array().map(Vec::len), Some(0));
 }
 
-/// Who could go on and has no worker for that is told so, and who has it; not that it waits for a channel
-/// in which all is that it asks for.
+/// For an actor that could run but has no worker, the report says so and names the actor that occupies it; it does
+/// not say that the actor waits for a channel that has all it needs.
 #[test]
 fn who_is_behind_on_its_core_is_told_whose_that_is() {
     let host = Host::begin();

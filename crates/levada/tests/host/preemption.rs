@@ -33,7 +33,7 @@ fn computing() -> Host {
     Host::begin_in(place)
 }
 
-/// Beside what there is.
+/// Next to the applications of the host.
 fn a_network_goes_on(host: &Host) {
     host.many("net");
     let firings = |a: &serde_json::Value| a["firings"].as_u64().unwrap_or_default();
@@ -51,7 +51,7 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
     }
     host.until("three", |a| a["busy"].as_f64() > Some(0.1));
     a_network_goes_on(&host);
-    // Who is paused does nothing, and goes on.
+    // A paused program does nothing, and continues.
     host.run(&["pause", "one"]).succeeds();
     let busy = host.seen("one")["busy"].as_f64();
     std::thread::sleep(Duration::from_millis(300));
@@ -65,7 +65,7 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
     host.run(&["unload", "net", "--now"]).succeeds();
 }
 
-/// Who waits for a time, in an actor and in a program, has its turn when that has come.
+/// An actor and a program that wait for a time run when it has come.
 #[test]
 fn who_waits_for_a_time_goes_on_beside_who_computes() {
     let place = sources();
@@ -110,7 +110,8 @@ fn who_waits_for_a_time_goes_on_beside_who_computes() {
     }
 }
 
-/// What goes from core to core, and before others, does not wait at each for the clock of who computes there.
+/// A program of higher priority that moves from core to core does not wait at each for the time slice of the
+/// computation there.
 #[test]
 fn who_goes_before_others_has_the_core_at_once() {
     let place = sources();

@@ -262,7 +262,7 @@ fn a_new_version_takes_over_between_two_elements() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Paused it cannot leave; a network is none; who ends when he is asked is unloaded so.
+    // While paused it cannot exit; a network is not a program; a program that exits on request is unloaded that way.
     host.run(&["pause", "c"]).succeeds();
     with(&["replace", "c", "copies.so"], &[]).refuses(5, &["is paused", "resume it first"]);
     host.run(&["resume", "c"]).succeeds();
@@ -271,7 +271,7 @@ fn a_new_version_takes_over_between_two_elements() {
         &["c is a C program, and its new version would be a network"],
     );
     assert_eq!(host.json(&["unload", "c"])["outcome"], "done");
-    // Who does not ask goes on as he was, and can be replaced by none.
+    // A program that does not check for requests continues unchanged, and cannot be replaced.
     with(&["load", "copies.so", "--name", "deaf"], &["deaf"]).succeeds();
     with(&["replace", "deaf", "copies.so", "--within", "0.2"], &[]).refuses(
         8,
@@ -590,8 +590,8 @@ fn a_program_that_is_cut_short_is_refused_and_ends_nobody() {
     assert_eq!(ended["outcome"], "done");
 }
 
-/// As one whose copier has allocated all of it first, and one that something has written into. What the loader does with
-/// such a file nobody knows; what is loaded all the same fails by itself.
+/// Like a file that its copier has preallocated, or that was overwritten. The loader's behaviour with such a file is
+/// undefined; what is loaded all the same fails by itself.
 #[test]
 fn a_program_that_is_damaged_ends_nobody() {
     let place = sources();

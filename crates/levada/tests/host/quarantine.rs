@@ -52,10 +52,10 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
         );
         assert!(host.place.exists(&format!("state/{name}.json")));
     }
-    // Nobody is loaded twice, whatever comes between.
+    // No application is loaded twice, whatever happens in between.
     host = host.again(&[]);
     assert!(outcome(&host.seen("rogue0")).contains("signal 6"));
-    // Who asks for it gets it; and it is held back again.
+    // An explicit load succeeds; and it is quarantined again.
     host.run(&["unload", "rogue0"]).succeeds();
     assert!(host.seen("rogue0").is_null() && !host.place.exists("state/rogue0.held"));
     for ask in ["resume", "--restore=all"] {
@@ -74,7 +74,7 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
             .filter(|a| a["state"] == "held");
         assert_eq!(held.count(), 3, "{all}");
     }
-    // Loaded anew, in a process of its own, it is like all others.
+    // Loaded again, in a process of its own, it is like all others.
     host.run(&[
         "load",
         "src/p/Rogue5.xdf",
@@ -88,8 +88,8 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
     assert!(!host.place.exists("state/rogue5.held"));
 }
 
-/// A C program ends its host in each way that leaves a word, on its own thread or on one that it has started: the host fails
-/// and says who it was, and the next one does not load it again.
+/// A C program ends its host in each way that leaves a crash record, on its own thread or on one that it has started:
+/// the host fails and names it, and the next one does not load it again.
 #[test]
 fn whatever_call_ends_a_host_it_fails_and_names_who_did_it() {
     let place = sources();
@@ -184,7 +184,7 @@ fn all_settled(host: &Host) {
     }
 }
 
-/// Who has run well, and goes on after a pause, has not just begun; who was loaded paused has.
+/// An application that has run well and is resumed has not just started; one that was loaded paused has.
 #[test]
 fn who_goes_on_after_a_pause_is_not_blamed_for_the_end_of_its_host() {
     let mut host = Host::begin_in(rogues());
@@ -258,7 +258,7 @@ fn what_is_still_to_come_is_listed() {
         host.until(name, |a| a["state"] == "running");
     }
     assert!(host.seen(forgotten).is_null());
-    // Nobody is said to have failed who was only not waited for.
+    // An application for which the host did not wait is not reported as failed.
     let events = host.run(&["events"]).succeeds().out.clone();
     assert!(!events.contains("cannot be loaded"), "{events}");
 }
@@ -354,7 +354,7 @@ fn a_manifest_is_left_whole_or_not_at_all() {
     println!("{halves} hosts were killed with half of them written");
 }
 
-/// Who had been told to go and was still there when the host was killed, or ended, does not come back.
+/// An application that was being unloaded when the host was killed, or ended, is not restored.
 #[test]
 fn who_was_told_to_go_is_not_loaded_again() {
     let mut host = Host::begin_with(rogues(), &["--time-limit=0"]);
@@ -387,7 +387,7 @@ fn who_was_told_to_go_is_not_loaded_again() {
         }
         host.run(&["unload", "stays", "--now"]).succeeds();
     }
-    // Who cannot be drained stays, and comes back.
+    // One that cannot be drained stays, and is restored.
     for (name, isolate) in [("ring", false), ("ring-apart", true)] {
         host.place.write(
             "src/p/Ring.xdf",

@@ -142,7 +142,7 @@ fn rates_and_shares_are_kept_and_who_is_late_is_told() {
     assert_eq!(host.seen("waits")["is_late"], false);
     drop(numbers);
     host.until("waits", |a| a["state"] == "ended");
-    // Who is held can be paused, and goes on; and drains.
+    // A throttled application can be paused, resumed and drained.
     let paused = host.json(&["pause", "little"]);
     assert_eq!(paused["state"], "paused");
     let before = host.seen("little")["firings"].clone();
@@ -184,8 +184,7 @@ fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
     host.run(&[&much[..], &["--anyway"]].concat()).succeeds();
 }
 
-/// Beside an action that does not end, a source and a printer that do all they can, and one that gives to who takes
-/// hardly anything.
+/// Next to an endless action, a source and a printer at full speed, and a producer for a slow consumer.
 #[test]
 fn rates_are_kept_beside_those_who_do_harm() {
     let place = counting();
@@ -233,7 +232,7 @@ fn rates_are_kept_beside_those_who_do_harm() {
     }
 }
 
-/// Whatever comes and goes beside it, a promise that is not kept is told.
+/// A promise that is not kept is reported, whatever else is loaded and unloaded.
 #[test]
 fn who_is_late_is_told_while_others_come_and_go() {
     let host = Host::begin_in(counting());

@@ -128,7 +128,8 @@ fn each_thread_has_the_class_of_what_it_does() {
         all["levada/keeper"].iter().all(|c| *c == realtime(3)),
         "{all:?}"
     );
-    // What takes long for a client lets the workers go first, such as to wait for what drains into a pipe that nobody reads.
+    // Long requests let the workers run first, such as waiting for an application that drains into a pipe without a
+    // reader.
     let unread = held_pipe(&host.place, "unread");
     let held = [
         "load",
@@ -216,7 +217,8 @@ fn each_thread_has_the_class_of_what_it_does() {
     }
 }
 
-/// Endless actions on all workers, at a priority at which nobody else has a turn, are stopped; what comes then computes what it would.
+/// Endless actions on all workers, at a priority at which nothing else runs, are stopped; applications that are
+/// loaded then compute correctly.
 #[test]
 fn a_program_that_runs_away_is_ended() {
     if !allowed("a program that runs away at real-time priority") {
@@ -248,7 +250,7 @@ fn a_program_that_runs_away_is_ended() {
     }
 }
 
-/// A process beside it waits for no more than its turn.
+/// Another process waits no longer than for its turn.
 #[test]
 fn a_program_beside_it_has_its_turns() {
     if !allowed("a program beside a host at real-time priority") {

@@ -131,7 +131,7 @@ fn what_actors_know_goes_along() {
     assert!(written(&host.place) == sums, "of {given} groups");
 }
 
-/// An actor that counts goes on counting, whoever it is joined with: alone, with one, with two, with another one.
+/// A counting actor continues to count, whichever actors it is fused with: none, one, two, another one.
 #[test]
 fn who_is_joined_with_others_knows_what_it_knew() {
     let place = sums();
@@ -208,7 +208,7 @@ fn a_quiet_pipe_holds_nothing_up() {
     let host = Host::begin_in(place);
     host.run(&[&LOAD[..], &["--out", "out.txt"]].concat())
         .succeeds();
-    // Nobody has opened its other end yet.
+    // Its other end is not open yet.
     host.run(&["replace", "a", "src/p/Sums.xdf", "--within", "20"])
         .succeeds();
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -240,7 +240,7 @@ fn a_quiet_pipe_holds_nothing_up() {
     assert_eq!(written(&host.place), [106, 11, 9]);
 }
 
-/// Who writes to a pipe that nobody reads is in the middle of a firing: it goes on as it was.
+/// An actor that writes to a pipe without a reader is in the middle of a firing: it continues unchanged.
 #[test]
 fn where_it_cannot_take_over_the_old_version_goes_on() {
     let place = sums();

@@ -104,7 +104,7 @@ fn a_socket_that_somebody_else_listens_on_is_taken_over() {
         3,
         &["2 sockets are handed over (LISTEN_FDS), and one is wanted"],
     );
-    // Where it is, and who may use it, is said by whoever listens.
+    // Its path and permissions are determined by the process that listens.
     std::fs::remove_file(place.path("s.sock")).unwrap();
     for option in ["--socket=other.sock", "--group=0"] {
         let both = Run::new(
@@ -172,7 +172,7 @@ fn whoever_has_started_it_is_told_that_it_answers_and_that_it_ends() {
         assert_eq!(heard(), "STOPPING=1");
         assert!(child.wait().unwrap().success());
     }
-    // Nobody listens there, or it is no name of a socket.
+    // No process listens there, or it is not the name of a socket.
     for name in ["", "/nowhere/at/all", "@"] {
         let mut command = place.command(&["host", "--socket=n.sock", "--state=state"]);
         let mut child = command.env("NOTIFY_SOCKET", name).spawn().unwrap();

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// As far as the tests need it; who has such an application has the unit, too.
+/// The part that the tests need; such applications come with the complete unit.
 const TCP: (&str, &str) = (
     "src/intf/net/Tcp.cal",
     "package intf.net;
@@ -97,7 +97,7 @@ fn tcp_connects_and_is_connected_to() {
     talk(listener.accept().unwrap().0);
     assert!(client.wait().unwrap().success());
 
-    // The port is free again: now the network waits there for somebody.
+    // The port is free again: now the network waits for a connection there.
     drop(listener);
     place.write("src/p/Echo.cal", &echo("", port));
     let mut server = place.command(&["run", "src/p/Echo.cal"]).spawn().unwrap();
@@ -189,7 +189,7 @@ fn a_guard_may_ask_a_socket() {
     let mut command = place.command(&["run", "src/p/Top.xdf", "--no-progress"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
-    // It waits for somebody who listens.
+    // It waits for a listener.
     std::thread::sleep(Duration::from_millis(300));
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let mut stream = listener.accept().unwrap().0;

@@ -340,7 +340,7 @@ fn actors_may_be_written_in_c_or_cpp() {
     ] {
         let place = gains();
         let top = "src/p/Top.xdf";
-        // Nobody has it yet.
+        // Nothing defines it yet.
         place
             .run(&["run", top])
             .refuses(1, &["the native actor Gain", "lvd_actor_class Gain"]);

@@ -145,7 +145,7 @@ fn two_actors_may_read_one_input() {
     }
 }
 
-/// Of an input without a single picture there is no output, and somebody waits for it.
+/// An input without a single picture gives no output, and an actor waits for it.
 #[test]
 fn an_output_to_which_nothing_came_is_told() {
     let place = place("p.Endless");

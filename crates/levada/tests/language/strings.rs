@@ -120,7 +120,7 @@ end
     assert_eq!(run.succeeds().out, "good 5000\n");
 }
 
-/// What nobody has set is empty.
+/// A string that was never set is empty.
 #[test]
 fn strings_begin_empty() {
     let text = "package p;

@@ -104,7 +104,7 @@ fn status_signals_and_surroundings_are_as_if_started_plainly() {
     bench.same();
 }
 
-/// Where nobody hears what the tool has to say, the shield holds all the same.
+/// The shield is effective even if the reader of the tool's messages is gone.
 #[test]
 fn a_tool_that_cannot_say_anything_goes_on() {
     let Some(bench) = Bench::new("unheard tools") else {
@@ -144,7 +144,7 @@ fn a_terminal_that_goes_away_is_heard_by_the_program() {
             libc::openpty(&mut own, &mut theirs, null, null.cast(), null.cast()),
             0
         );
-        // Who has this end, too, keeps the terminal.
+        // A process with this end open would keep the terminal alive.
         libc::fcntl(own, libc::F_SETFD, libc::FD_CLOEXEC);
         (OwnedFd::from_raw_fd(own), OwnedFd::from_raw_fd(theirs))
     };
@@ -298,7 +298,7 @@ fn a_user_without_rights_moves_his_own() {
         assert_eq!(refused.status.code(), Some(125), "{refused:?}");
         assert!(err(&refused).contains(said), "{refused:?}");
     }
-    // What was before must be kept where nobody else can write.
+    // The undo log must be in a folder that no other user can write.
     let nowhere = nobody(&[
         "env",
         "-u",

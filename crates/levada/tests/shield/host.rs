@@ -155,7 +155,7 @@ fn a_core_is_left_to_a_process_as_long_as_it_lives() {
     lives.kill().unwrap();
     lives.wait().unwrap();
     until("it comes back", || is_open(&host, cpu as u32));
-    // Who is gone already.
+    // An application that is gone already.
     assert!(away(lives.id()).contains("400"));
     assert!(host.post("/cores/99999/away", &body).contains("404"));
     assert!(host.post("/cores/x/away", &body).contains("400"));

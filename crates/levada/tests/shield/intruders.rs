@@ -106,10 +106,10 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                     let children = children.split_whitespace().filter_map(|w| w.parse().ok());
                     for id in children.chain([shell]) {
                         let key = (id, stat(&format!("/proc/{id}/stat"), 22));
-                        // Who is being forked is seen before it has its cpuset, and before it runs.
+                        // A process that is being forked is visible before it has its cpuset, and before it runs.
                         let ran = text(format!("/proc/{id}/schedstat"));
                         let has_run = !ran.starts_with("0 ");
-                        // At one moment: who has ended is collected soon, and would not be known later.
+                        // At one moment: a process that has ended is reaped soon, and could not be identified later.
                         let status = text(format!("/proc/{id}/status"));
                         let word = |name| {
                             let line = status.lines().find_map(|l| l.strip_prefix(name));
@@ -124,7 +124,7 @@ fn nothing_of_a_fork_storm_stays_on_the_core() {
                             seen.remove(&key);
                             continue;
                         }
-                        // Who has ended amid the sweep, and was not collected yet, runs nowhere.
+                        // A process that has ended during the sweep and was not reaped yet runs nowhere.
                         if word("State:").starts_with(['Z', 'X']) {
                             continue;
                         }

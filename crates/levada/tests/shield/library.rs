@@ -190,7 +190,7 @@ fn either_side_may_end_first() {
     assert_eq!(program.does("begin"), "LVD_OK");
     drop(program);
     bench.same();
-    // Somebody releases it.
+    // Another process releases it.
     let mut program = Program::new(&place, bench.core, None);
     assert_eq!(program.does("begin"), "LVD_OK");
     assert!(levada_shield(&["release"]).status.success());

@@ -54,8 +54,8 @@ const BOARD: Kind = Kind {
     ..NATIVE
 };
 
-/// A loader that has the file `mem` for its window, and stays when hosts come and go. Nobody rings it but
-/// its board, each millisecond.
+/// A loader whose window is the file `mem`, and which stays when hosts come and go. Only its board rings its
+/// doorbell, each millisecond.
 struct Board {
     loader: Child,
     wire: UnixStream,
@@ -78,7 +78,8 @@ impl Board {
             .unwrap();
         memory.set_len(8 << 20).unwrap();
         let (wire, far) = UnixStream::pair().unwrap();
-        // The loader has these two; whoever else is started now would have them, too, and is none the worse.
+        // The loader inherits these two; another process that is started now would inherit them too, which does no
+        // harm.
         for fd in [memory.as_raw_fd(), far.as_raw_fd()] {
             // SAFETY: both are open.
             unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
@@ -144,7 +145,7 @@ impl Units {
             .clone()
     }
 
-    /// A unit `u` of that kind, with these programs beside it; false: this system has none.
+    /// Boots a unit `u` of that kind, with these programs in its folder; false if this system has none.
     fn boot(&self, kind: &Kind) -> bool {
         for (name, bytes) in [
             ("seven", kind.seven),
@@ -198,7 +199,7 @@ fn kill(process: &Value) {
     assert!(killed.success());
 }
 
-/// A process that has ended, whoever may still have to collect it.
+/// Whether a process has ended, even if it has not been reaped.
 fn is_gone(process: &Value) -> bool {
     match std::fs::read_to_string(format!("/proc/{process}/stat")) {
         Err(_) => true,
@@ -343,7 +344,7 @@ fn what_is_killed_is_said(kind: &Kind) {
         return;
     }
     units.run(&["load", "u", "loops"]).succeeds();
-    // The machine, under a program that somebody waits for.
+    // The machine, while a command waits for its program.
     let running = units
         .command(&["run", "u"])
         .stderr(Stdio::piped())
@@ -410,7 +411,7 @@ fn who_is_interrupted_leaves_no_program() {
     assert_eq!(units.run(&["run", "u"]).code, Some(7));
 }
 
-/// A keeper that stands still keeps nobody waiting for ever.
+/// A stopped daemon blocks no command for ever.
 #[test]
 fn a_keeper_that_does_not_answer_is_said() {
     let units = Units::new();
@@ -700,7 +701,7 @@ fn procedures_are_called(kind: &Kind) {
         "6"
     );
 
-    // What the output is stays what it was: nothing of it is lost, and who goes ends his call alone.
+    // The output is unchanged: nothing of it is lost, and a reader that goes away ends only its call.
     let negate = ["run", "u", "negate", "--in", "1:4=in.raw", "--out", "2:4=-"];
     units.file("in.raw", &[1, 0, 0, 0]);
     let kept = units.file("kept", b"kept ");
@@ -734,7 +735,7 @@ fn procedures_are_called(kind: &Kind) {
     ];
     units.run(&wrong).refuses(4, &["there is no unit v"]);
     assert!(std::fs::read(&kept).unwrap().starts_with(b"kept "));
-    // Nobody writes into it: whoever opens it waits, and the keeper does not.
+    // It has no writer: opening it blocks the command, but not the daemon.
     let fifo = units.0.path().join("fifo");
     let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());

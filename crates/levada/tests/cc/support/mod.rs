@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 pub const LEVADA: &str = env!("CARGO_BIN_EXE_levada");
 
-/// The compilers of this machine.
+/// The compilers that are installed.
 pub fn compilers() -> Vec<&'static str> {
     let there = |cc: &&str| Command::new(cc).arg("--version").output().is_ok();
     let gcc = ["gcc", "cc"].into_iter().find(there);
@@ -45,7 +45,7 @@ pub fn works(cc: &str, words: &[&str], folder: &Path) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// What a program prints, on so many workers.
+/// The output of a program on `workers` workers.
 pub fn run(program: &Path, workers: u32) -> String {
     let out = Command::new("timeout")
         .arg("60")
