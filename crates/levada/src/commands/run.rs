@@ -243,11 +243,11 @@ fn recorded(
     times: (Instant, Duration),
 ) -> String {
     let seen = samples.map(|samples| samples.end(counters));
-    let course = record::course(network, counters, &seen.unwrap_or_default());
+    let costs = record::cost_profile(network, counters, &seen.unwrap_or_default());
     let runtime = host.runtime();
     let ran = (0..runtime.workers()).map(|w| runtime.worker_counters(w).unwrap_or_default());
     let machine = record::measured_machine(host.machine(), &ran.collect::<Vec<_>>());
-    record::description(hosted, &machine, counters, course, times)
+    record::description(hosted, &machine, counters, costs, times)
 }
 
 /// What of `output` is there since then, or that nothing is.

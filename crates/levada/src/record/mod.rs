@@ -32,15 +32,19 @@ pub fn read_text(option: &str, file: &Path) -> Result<String, Failure> {
         .map_err(|e| Failure::new(format!("{option} {}: {e}", file.display())))
 }
 
-/// How what each actor cost varied along the way, in per cent of its mean; none if that cannot be told.
-pub fn course(network: &Network, counters: &Counters, samples: &[Sample]) -> Option<Vec<Vec<f64>>> {
+/// The cost profile of each actor along the stream, in per cent of its mean; `None` if it cannot be determined.
+pub fn cost_profile(
+    network: &Network,
+    counters: &Counters,
+    samples: &[Sample],
+) -> Option<Vec<Vec<f64>>> {
     let links = network.links().into_iter();
     let links: Vec<(usize, usize)> = links.map(|l| (l.0 as usize, l.1 as usize)).collect();
     profile::costs(counters.actors.len(), &links, samples)
 }
 
-/// The machine as it was while that ran: each core as fast as what other programs left of it. What actors cost is told
-/// without what these took, and the rate that they had is not.
+/// The machine as it was during the run: the speed of each core is reduced by the time that other programs used on
+/// it. The measured costs of actors exclude that time, but the measured rate does not.
 pub fn measured_machine(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
     let mut machine = machine.clone();
     for (core, ran) in machine.cores.iter_mut().zip(ran) {
@@ -52,26 +56,27 @@ pub fn measured_machine(machine: &Machine, ran: &[WorkerCounters]) -> Machine {
     machine
 }
 
-/// So much costs vary from step to step within a part of a course. From turn to turn of a decoder's actors a trace has a standard
-/// deviation of 17 to 26 per cent; this has 35, and with it three placements of that decoder, which have 0.99 to 1.25
-/// times their live rates without, have 1.02 to 1.08.
+/// Spread of costs from step to step within a part of a profile. Traces of a decoder's actors have a standard
+/// deviation of 17 to 26 per cent from activation to activation; this value corresponds to 35 per cent. With it the
+/// simulated rates of three placements of that decoder are 1.02 to 1.08 times their measured rates, without it 0.99
+/// to 1.25 times.
 const STEP_STDDEV: f64 = 0.6;
 
-/// A description of what ran, as these counters have it.
+/// A description of the run, computed from its counters.
 pub fn description(
     hosted: &Hosted,
     machine: &Machine,
     counters: &Counters,
-    course: Option<Vec<Vec<f64>>>,
+    costs: Option<Vec<Vec<f64>>>,
     (start, elapsed): (Instant, Duration),
 ) -> String {
-    // What counts nothing has done one thing: run.
+    // An application that reports no progress has completed one unit: a run.
     let (unit, done) = weights::counted(hosted, counters).unwrap_or(("runs".to_string(), 1.0));
     let machine = weights::found(hosted, machine, counters);
     let mut app = weights::weighed(hosted, &machine, counters, (unit, done));
-    // Where it was put is where it was, and nothing that it wishes.
+    // The placement was the mapper's choice, so actors are not pinned.
     app.actors.iter_mut().for_each(|actor| actor.pin = None);
-    app.cost_profile = course.and_then(|costs| {
+    app.cost_profile = costs.and_then(|costs| {
         let names = app.actors.iter().map(|a| a.name.as_str());
         let profile = CostProfile::new(done, names.zip(costs).collect()).ok()?;
         Some(profile.with_spread(STEP_STDDEV))
