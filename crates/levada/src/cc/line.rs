@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What the compiler is asked for.
+/// The requested output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// `-E`
@@ -14,14 +14,14 @@ pub enum Goal {
     /// `-S`, `-c`, `-fsyntax-only`
     Compile,
     Link,
-    /// Dependencies alone, macros, versions: the compiler's own business.
+    /// Only dependencies, macros, or versions: passed to the compiler.
     Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     C,
-    /// C that has been preprocessed.
+    /// Preprocessed C.
     Preprocessed,
     /// Another language, an object, a library.
     Other,
@@ -29,11 +29,11 @@ pub enum Language {
 
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Its place among the words.
+    /// Its index among the arguments.
     pub at: usize,
     pub path: OsString,
     pub language: Language,
-    /// The `-x` that holds there.
+    /// The `-x` that applies to it.
     pub named: Option<OsString>,
 }
 
@@ -56,20 +56,20 @@ pub struct Line {
     pub inputs: Vec<Input>,
     pub goal: Goal,
     pub output: Option<OsString>,
-    /// `-MD`, `-MMD` and what goes with them.
+    /// `-MD`, `-MMD` and related options.
     pub dependencies: Vec<OsString>,
-    /// The file of `-MJ`, which tells how each input is compiled.
+    /// The file of `-MJ`, the compilation database.
     pub database: Option<OsString>,
-    /// What is made is for a host.
+    /// Whether the output is for a host.
     pub hosted: bool,
-    /// What each word is.
+    /// The role of each argument.
     roles: Vec<Role>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Input,
-    /// `-o file`, `-c`, `-S`, `-E`, `-shared`: what becomes of the inputs.
+    /// `-o file`, `-c`, `-S`, `-E`, `-shared`: the requested output.
     Goal,
     Dependency,
     /// For the preprocessor alone.
@@ -130,7 +130,7 @@ const SEPARATE: &[(&str, Role)] = &[
     ("-gcc-toolchain", Role::Other),
 ];
 
-/// The same with the value in the word itself.
+/// Options with the value in the same argument.
 const JOINED: &[(&str, Role)] = &[
     ("-Wp,", Role::Preprocessor),
     ("-I", Role::Preprocessor),
@@ -158,7 +158,7 @@ const JOINED: &[(&str, Role)] = &[
     ("-T", Role::Linker),
 ];
 
-/// The words of a response file: blanks part them, quotes and backslashes hide blanks.
+/// The arguments of a response file: separated by blanks; quotes and backslashes protect blanks.
 pub fn response(text: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -183,7 +183,7 @@ pub fn response(text: &[u8]) -> Vec<OsString> {
     words
 }
 
-/// The words with those of the response files that they name; a file that cannot be read stays.
+/// The arguments with response files expanded; a file that cannot be read is left unchanged.
 fn expanded(words: &[OsString], depth: u32, out: &mut Vec<OsString>) {
     for word in words {
         let named = word.as_bytes().strip_prefix(b"@");
@@ -194,7 +194,7 @@ fn expanded(words: &[OsString], depth: u32, out: &mut Vec<OsString>) {
     }
 }
 
-/// A word of ours that may stand in a response file, too: whether it is there, and the words without it.
+/// Removes an option of ours, which may be in a response file, too; returns whether it was there.
 pub fn without(given: &[OsString], ours: &str) -> (bool, Vec<OsString>) {
     let mut words = Vec::new();
     expanded(given, 0, &mut words);
@@ -205,7 +205,7 @@ pub fn without(given: &[OsString], ours: &str) -> (bool, Vec<OsString>) {
     (true, words)
 }
 
-/// What CMake gives clang for precompiled headers, behind `-Xclang`.
+/// CMake's arguments for clang's precompiled headers, after `-Xclang`.
 fn is_included(option: &OsStr) -> bool {
     option == "-include" || option == "-include-pch"
 }
@@ -337,14 +337,14 @@ impl Line {
             line.roles.push(role);
             at += 1;
         }
-        // Headers are made ready for others to include them, and nothing is linked.
+        // Headers are precompiled, and nothing is linked.
         if line.goal == Goal::Link && line.inputs.iter().any(is_header) {
             line.goal = Goal::Other;
         }
         line
     }
 
-    /// `-Wp,-MMD,file`: as the kernel's makefiles ask for dependencies.
+    /// `-Wp,-MMD,file`: the form in which the kernel's makefiles request dependencies.
     fn written_through(&mut self, word: &str) {
         let mut parts = word.split(',').skip(1);
         while let Some(part) = parts.next() {
@@ -358,8 +358,8 @@ impl Line {
         }
     }
 
-    /// The words that compile one of the inputs as the whole line would: without the others, and without
-    /// what else is to be written.
+    /// The arguments that compile one of the inputs as the whole line would: without other inputs and additional
+    /// outputs.
     pub fn of_one(&self, input: &Input) -> Vec<OsString> {
         let words = self.words.iter().zip(&self.roles).enumerate();
         words
@@ -371,7 +371,7 @@ impl Line {
             .collect()
     }
 
-    /// The words that the preprocessor needs: without inputs, goals and dependencies.
+    /// The arguments for the preprocessor: without inputs, outputs and dependencies.
     pub fn preprocessing(&self) -> Vec<OsString> {
         let kept = [Role::Preprocessor, Role::Other];
         self.with(|role| kept.contains(&role))
@@ -385,8 +385,8 @@ impl Line {
             .collect()
     }
 
-    /// All words, with some inputs replaced by preprocessed texts. Where no other input is left that is to
-    /// be preprocessed, the words for the preprocessor are left out.
+    /// All arguments, with some inputs replaced by preprocessed texts. If no input remains to be preprocessed, the
+    /// arguments for the preprocessor are omitted.
     pub fn replaced(&self, by: &[(usize, PathBuf)]) -> Vec<OsString> {
         let is_replaced = |at: usize| by.iter().find(|(i, _)| *i == at);
         let others = self.inputs.iter().any(|i| {
@@ -400,7 +400,7 @@ impl Line {
             match role {
                 Role::Input => match is_replaced(at) {
                     Some((_, path)) => {
-                        // The next one is what it would have been.
+                        // The next argument keeps its meaning.
                         let here = self.inputs.iter().position(|i| i.at == at);
                         let last = here.is_none_or(|i| i + 1 == self.inputs.len());
                         let named = here.and_then(|i| self.inputs[i].named.clone());
@@ -423,7 +423,7 @@ impl Line {
         self.goal == Goal::Link && !self.inputs.is_empty() && !self.words.iter().any(kept)
     }
 
-    /// Whether the program is watched for races: the last word on it counts.
+    /// Whether the thread sanitizer is enabled: the last option counts.
     pub fn sanitizes_threads(&self) -> bool {
         let mut does = false;
         for word in self.words.iter().filter_map(|w| w.to_str()) {
@@ -437,7 +437,7 @@ impl Line {
         does
     }
 
-    /// Whether the words bring a runtime of Levada.
+    /// Whether the arguments name a library of Levada's runtime.
     pub fn names_our_library(&self) -> bool {
         let names = |w: &OsString| {
             let file = Path::new(w).file_name().and_then(OsStr::to_str);
@@ -448,14 +448,14 @@ impl Line {
         self.words.iter().any(names)
     }
 
-    /// Whether what is linked may have been compiled before.
+    /// Whether objects may be linked that were compiled before.
     pub fn links_objects(&self) -> bool {
         let linker = self.roles.contains(&Role::Linker);
         let source = |i: &Input| i.language == Language::C;
         self.links() && (linker || !self.inputs.iter().all(source))
     }
 
-    /// The words that choose the machine, and what watches the program: they decide what `<levada/fork.h>` becomes.
+    /// The arguments that select the machine and sanitizers: the expansion of `<levada/fork.h>` depends on them.
     pub fn machine(&self) -> Vec<OsString> {
         let mut out = Vec::new();
         let mut words = self.words.iter();

@@ -26,8 +26,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-/// The C compiler that is wrapped: `$LEVADA_CC`, else `$CC`, else `cc`. Makefiles and CMake hand `CC` on,
-/// so it may name this command: that is not meant.
+/// The C compiler that is wrapped: `$LEVADA_CC`, else `$CC`, else `cc`. Makefiles and CMake export `CC`, so it may
+/// name this command, which is ignored.
 pub fn compiler() -> Vec<OsString> {
     for variable in ["LEVADA_CC", "CC"] {
         let words: Vec<OsString> = std::env::var_os(variable)
@@ -54,7 +54,7 @@ fn cannot_run(cc: &[OsString], why: &std::io::Error) -> Failure {
         .help("install one (Debian: apt-get install gcc libc6-dev), or set CC")
 }
 
-/// What `levada cc` was called with.
+/// `levada cc` with these arguments.
 pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     if words == ["--help"] {
         let mut command = Cli::command();
@@ -93,7 +93,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
         stdin: None,
     };
     if line.goal == Goal::Other {
-        // Whether it needs Levada's headers shows when it is tried.
+        // Whether it needs Levada's headers is known after preprocessing.
         for input in &sources {
             session.preprocess(input)?;
         }
@@ -111,7 +111,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
                 }
                 texts.push(text);
             }
-            // The compiler says what is wrong; but of forks it knows nothing.
+            // The compiler reports the error, unless the file has forks, which it does not support.
             None if session.holds_forks(input)? => return session.complain(input),
             None => return pass_on(&cc, &words, &line, Some(&session)),
         }
@@ -123,7 +123,7 @@ pub fn cc(words: &[OsString]) -> Result<ExitCode, Failure> {
     session.translated(&sources, texts, style)
 }
 
-/// Where forks are in files of C++, of which the compiler will say that they are wrong, and not why.
+/// Finds forks in C++ files, for which the compiler's errors would not tell the reason.
 fn forks_in_cpp(line: &Line) -> Option<(Sources, Diagnostics)> {
     let mut found = Diagnostics::new();
     let mut sources = Sources::new();
@@ -163,7 +163,7 @@ fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
         .collect()
 }
 
-/// Becomes the compiler, called as this was.
+/// Executes the compiler with the original arguments.
 fn pass_on(
     cc: &[OsString],
     words: &[OsString],
@@ -177,7 +177,7 @@ fn pass_on(
             command.arg("-idirafter").arg(headers);
         }
         if let Some(mut input) = session.stdin.as_ref().and_then(|f| f.try_clone().ok()) {
-            // What was read is read again.
+            // The input is read again from the start.
             input.rewind()?;
             command.stdin(input);
         }
@@ -197,8 +197,7 @@ fn pass_on(
     Ok(exit_code(status))
 }
 
-/// What is linked so that forks find the runtime; nothing of it comes in where there are none. A host has
-/// one already.
+/// The library with the runtime for forks; without forks nothing of it is linked. A host contains it already.
 fn library(line: &Line) -> Result<Vec<OsString>, Failure> {
     if line.hosted {
         return Ok(Vec::new());
@@ -216,8 +215,8 @@ fn library(line: &Line) -> Result<Vec<OsString>, Failure> {
     Ok(words)
 }
 
-/// What is linked is not built for the thread sanitizer, which so does not see what the runtime orders.
-/// `forks`: something is known to use it; else it may, if an object does.
+/// Warns that the library is not built for the thread sanitizer, which therefore does not know the runtime's
+/// synchronisation. `forks`: it is known to be used; otherwise an object may use it.
 fn note_thread_sanitizer(line: &Line, forks: bool) {
     let uses = |i: &Input| {
         let text = std::fs::read(&i.path).unwrap_or_default();
@@ -237,22 +236,22 @@ fn note_thread_sanitizer(line: &Line, forks: bool) {
 /// A preprocessed file.
 struct Text {
     output: Vec<u8>,
-    /// What the preprocessor said.
+    /// The messages of the preprocessor.
     said: Vec<u8>,
 }
 
 struct Session<'a> {
     cc: &'a [OsString],
     line: &'a Line,
-    /// The folder of Levada's headers, once a file has asked for them.
+    /// The folder of Levada's headers, if a file needs them.
     headers: Option<PathBuf>,
-    /// A file has included some of them, these or others that the compiler has found itself.
+    /// Whether a file has included some of them, from this folder or from another that the compiler found.
     asked: bool,
-    /// What came from the standard input.
+    /// A copy of the standard input.
     stdin: Option<std::fs::File>,
 }
 
-/// A folder that goes when it is no longer used.
+/// A temporary folder; removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -282,7 +281,7 @@ impl Drop for Scratch {
 }
 
 impl Session<'_> {
-    /// What comes from the standard input, kept in a file so that it can be read several times.
+    /// Copies the standard input to a file, so that it can be read several times.
     fn standard_input(&mut self) -> Result<std::fs::File, Failure> {
         if self.stdin.is_none() {
             let mut text = Vec::new();
@@ -295,14 +294,14 @@ impl Session<'_> {
             self.stdin = Some(std::fs::File::open(&path)?);
         }
         let kept = self.stdin.as_ref().expect("just set");
-        // A descriptor of its own would share the place; the path of the open file does not.
+        // A duplicated descriptor would share the file position; opening the path does not.
         Ok(std::fs::File::open(format!(
             "/proc/self/fd/{}",
             kept.as_raw_fd()
         ))?)
     }
 
-    /// The preprocessor's output; none if it fails.
+    /// The preprocessor's output; `None` if it fails.
     fn preprocess(&mut self, input: &Input) -> Result<Option<Text>, Failure> {
         if input.language == Language::Preprocessed {
             let mut output = Vec::new();
@@ -319,7 +318,7 @@ impl Session<'_> {
             return Ok(Some(text));
         }
         if self.headers.is_none() {
-            // It may have asked for Levada's headers.
+            // It may need Levada's headers.
             self.headers = Some(toolchain::folder()?.join("include"));
             if let Some(text) = self.preprocess_once(input)? {
                 return Ok(Some(text));
@@ -367,7 +366,7 @@ impl Session<'_> {
         Ok(read.is_ok() && preprocessed::has_forks(&text))
     }
 
-    /// Lets the preprocessor say why it fails.
+    /// Runs the preprocessor so that it reports its error.
     fn complain(&mut self, input: &Input) -> Result<ExitCode, Failure> {
         let mut command = self.preprocessor(input, &[OsStr::new("-E")])?;
         let status = command.stdout(Stdio::null()).status();
@@ -378,7 +377,7 @@ impl Session<'_> {
         })
     }
 
-    /// Shows what was refused.
+    /// Prints the error for a refused construct.
     fn refused(&mut self, input: &Input, why: &Refused) -> Result<(), Failure> {
         let mut kept = Vec::new();
         if input.path == "-" {
@@ -390,9 +389,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The forks once more, with the functions that they call safe from macros of the same name: which of
-    /// the C library's functions are macros as well depends on how it is compiled (`-O`). What is refused
-    /// then, or `why` if it is not that.
+    /// Translates the forks again, with the called functions protected from macros of the same name: some functions
+    /// of the C library are also macros, depending on options (`-O`). Returns the remaining error, or `why` if macros
+    /// are not the cause.
     fn without_macros(
         &mut self,
         input: &Input,
@@ -409,11 +408,11 @@ impl Session<'_> {
         let copy = folder.join("copy.c");
         let text = std::fs::read(path)?;
         let (mut lines, mut before) = (Vec::new(), None);
-        // Of each function no more than the first is refused.
+        // Only the first call of each function is reported.
         loop {
             let refused = why.lines_without_call(path);
             if refused.iter().any(|l| lines.contains(l)) {
-                // No function has that name: what was refused is the macro.
+                // There is no function of that name: the macro is the cause.
                 return Ok(Err(before.unwrap_or(why)));
             }
             if refused.is_empty() {
@@ -436,7 +435,7 @@ impl Session<'_> {
         }
     }
 
-    /// The preprocessor's output of a copy of the file at `path`, as if it were that; none if it fails.
+    /// The preprocessor's output for a copy of the file at `path`, as if it were that file; `None` if it fails.
     fn preprocess_copy(
         &mut self,
         input: &Input,
@@ -469,7 +468,7 @@ impl Session<'_> {
         Ok(Some(output))
     }
 
-    /// Compiles what the forks become.
+    /// Compiles the translated text.
     fn translated(
         &mut self,
         sources: &[&Input],
@@ -522,14 +521,14 @@ impl Session<'_> {
             }
         }
         if self.line.goal == Goal::Preprocess {
-            // Our own way needs the lines that -P leaves out.
+            // Our method needs the line markers that -P omits.
             return match self.line.words.iter().any(|w| w == "-P") {
                 true => self.print(&preprocessed::without_markers(&preprocessed_all)),
                 false => self.print(&preprocessed_all),
             };
         }
         let mut command = command(self.cc);
-        // What forks runs on stacks of fibers.
+        // Code with forks runs on fiber stacks.
         command.args(levada_cal::compile::touches_each_page());
         command.args(self.line.replaced(&replaced));
         if let Some(headers) = &self.headers
@@ -586,13 +585,13 @@ impl Session<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What `<levada/fork.h>` becomes on the machine that is compiled for.
+    /// The expansion of `<levada/fork.h>` for the target machine.
     fn prelude(&self, scratch: &Scratch) -> Result<Prelude, Failure> {
         let headers = toolchain::folder()?.join("include");
         let file = scratch.0.join("prelude.c");
         std::fs::write(&file, preprocessed::PRELUDE)?;
-        // Nothing of the C library comes in, so nothing of it can be there twice; old dialects know
-        // `inline` by another name.
+        // The C library's headers are not included, so nothing is declared twice; old dialects have another keyword
+        // for `inline`.
         let done = command(self.cc)
             .args(self.line.machine())
             .args([
@@ -619,7 +618,7 @@ impl Session<'_> {
         Prelude::new(&done.stdout).map_err(Failure::new)
     }
 
-    /// Writes the makefile rules that were asked for, since the compiler sees another file.
+    /// Writes the requested makefile rules, since the compiler compiles another file.
     fn dependencies(&mut self, input: &Input) -> Result<(), Failure> {
         let asked = &self.line.dependencies;
         let has = |w: &str| {
@@ -633,7 +632,7 @@ impl Session<'_> {
         let stem = Path::new(&input.path)
             .file_stem()
             .unwrap_or(OsStr::new("-"));
-        // The file is named after what is made, and so is what the rule is for.
+        // The names of the file and of the rule's target are derived from the output.
         let made = self.line.output.as_ref().filter(|o| *o != "-");
         let made = made.map(PathBuf::from);
         let made = made.unwrap_or_else(|| Path::new(stem).with_extension("o"));
@@ -666,7 +665,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     id(a).is_ok_and(|a| id(b).is_ok_and(|b| a == b))
 }
 
-/// How a program ended, as the shell tells it.
+/// The exit status of a program in the shell's convention.
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code,

@@ -32,7 +32,7 @@ pub fn folder() -> Result<PathBuf, Failure> {
             std::fs::write(partial.join("lib/liblevada.a"), LIBRARY)?;
             match std::fs::rename(&partial, &folder) {
                 Ok(()) => Ok(()),
-                // Another has been faster.
+                // Another process has created it meanwhile.
                 Err(_) if folder.join("lib/liblevada.a").is_file() => {
                     std::fs::remove_dir_all(&partial)
                 }

@@ -24,7 +24,7 @@ pub fn events(args: &EventsArgs) -> CommandResult {
     })?;
     written?;
     if args.follow {
-        // It has told all. A connection that breaks is an error.
+        // The stream of events is complete. A broken connection would be an error.
         say!("the host has ended");
     }
     Ok(ExitCode::SUCCESS)

@@ -6,7 +6,7 @@ use levada_host::protocol::{Application, Details, HostInfo, Progress, Worker};
 use levada_host::{State, Verdict};
 use std::path::Path;
 
-/// Of a host whose workers have a real-time priority, that they have.
+/// The real-time priority of a host's workers, if any.
 pub fn realtime(host: &HostInfo) -> String {
     let say = |priority| format!(", workers at real-time priority {priority}");
     host.realtime.map_or_else(String::new, say)
@@ -41,7 +41,7 @@ pub(super) fn applications(all: &[Application]) -> String {
     table(&head, &rows)
 }
 
-/// What the host has not loaded again: why, and what to do.
+/// Applications that the host has not restored, with the reason and what to do.
 pub(super) fn left_out(all: &[Application]) -> String {
     let held = all.iter().filter(|a| a.state == State::Held);
     let lines: String = held
@@ -57,7 +57,7 @@ pub(super) fn left_out(all: &[Application]) -> String {
     lines
 }
 
-/// Of which not all is as it is now.
+/// Applications whose process does not respond, so that their data are old.
 pub(super) fn silent(all: &[Application]) -> String {
     let lines = all.iter().filter_map(|a| {
         let why = match a.outcome {
@@ -73,7 +73,7 @@ pub(super) fn silent(all: &[Application]) -> String {
     lines.collect()
 }
 
-/// An application that has a process of its own is shown with it.
+/// The state; isolated applications are shown with their process.
 fn state(a: &Application) -> String {
     match (a.isolated, &a.outcome) {
         (Some(process), None) => format!("{} in {process}", a.state),
@@ -104,7 +104,7 @@ pub(super) fn bytes(n: u64) -> String {
     }
 }
 
-/// A path as a host is told it.
+/// A path as text, for a request to a host.
 pub(super) fn as_text(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| {
         let what = format!("{path:?} is no text in UTF-8, and a host is told paths as text");
@@ -116,11 +116,11 @@ pub(super) fn as_text(path: &Path) -> Result<&str, Failure> {
 pub(super) fn loaded_all(all: &[Details]) -> String {
     let mut noted = Vec::new();
     for made in all {
-        // Warnings are shown as `levada check` shows them.
+        // Warnings are printed like those of `levada check`.
         say_on!("{}", made.text);
         let admission = made.admission.iter();
         let mut unkept = admission.filter(|a| a.verdict != Verdict::Kept);
-        // The same words of several are said once.
+        // Equal notes are printed once.
         if let Some(a) = unkept.next().filter(|a| !noted.contains(&&a.text)) {
             say!("note: {}", a.text);
             noted.push(&a.text);

@@ -19,7 +19,7 @@ pub fn load(args: &LoadArgs) -> CommandResult {
     request_load(&args.at, client, "/applications", &json!(request), loaded)
 }
 
-/// What the host is asked to load.
+/// The request for a load.
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let text = |path: &PathBuf| as_text(path).map(str::to_string);
     let all = |paths: &[PathBuf]| paths.iter().map(text).collect::<Result<Vec<_>, _>>();
@@ -68,7 +68,7 @@ pub fn replace(args: &ReplaceArgs) -> CommandResult {
             "replace each by itself; levada load takes manifests",
         );
     }
-    // What is limited is how long the old one drains; the new one is compiled first.
+    // The timeout limits how long the old version drains; the new one is compiled before.
     let drains = args.load.at.within.unwrap_or(WITHIN);
     let load = LoadRequest {
         within: None,

@@ -9,7 +9,7 @@ use levada_host::http::body::LARGEST_REQUEST;
 use levada_host::protocol::{COMPILES_WITHIN, Details, Manifest};
 use serde_json::json;
 
-/// An option that would say of one application what a manifest says of each.
+/// The first given option that applies to a single application; a manifest sets these for each.
 fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
     let (network, given, compile) = (&args.network, &args.given, &args.compile);
     let all = [
@@ -40,7 +40,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
     all.into_iter().find(|o| o.1).map(|o| o.0)
 }
 
-/// Loads all or none. Paths in it are relative to where it lies.
+/// Loads all applications or none. Paths in the manifest are relative to its folder.
 pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
     if let Some(option) = beside_manifest(args) {
         return output::failure_with(
@@ -72,7 +72,7 @@ pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
             ("within", one.within),
         ];
         for (what, number) in numbers {
-            // JSON has no such numbers, and would say nothing.
+            // JSON has no such numbers; they would be dropped.
             if let Some(number) = number.filter(|n| !n.is_finite()) {
                 return output::failure(format!("{shown}: {what} is {number}, which is no number"));
             }

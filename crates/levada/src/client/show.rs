@@ -34,7 +34,7 @@ pub fn list(args: &AllArgs) -> CommandResult {
 
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// What the last host had loaded, and this one, which restores nothing, has left alone.
+/// Applications of the previous host that this host did not restore.
 fn not_restored(all: &[Application], left: &[String]) -> String {
     let is_shown = |name: &&String| !all.iter().any(|a| a.name == **name);
     let names: Vec<&str> = left.iter().filter(is_shown).map(|n| n.as_str()).collect();
@@ -119,7 +119,7 @@ pub fn show(args: &OneArgs) -> CommandResult {
     )
 }
 
-/// What it is promised, and what it has had of that.
+/// The promised rate and the measured one.
 fn promise(a: &Application) -> String {
     let Some(promised) = a.promised else {
         return String::new();
@@ -140,7 +140,7 @@ fn promise(a: &Application) -> String {
     format!("\n  is promised {promised:.1} {unit} a second{pace}{late}{is}\n")
 }
 
-/// The worker of an actor, and whether it must stay there, or on which.
+/// The worker of an actor, and whether it is pinned.
 fn pinned(worker: u32, pin: Option<u32>) -> String {
     match pin {
         None => worker.to_string(),

@@ -18,7 +18,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What kind of file it is, and so what its seal looks like.
+/// The kind of a file, which determines the form of its seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     C,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How a comment of one line begins and ends.
+    /// The delimiters of a comment of one line.
     fn comment(self) -> (&'static str, &'static str) {
         match self {
             Kind::C => ("/* ", " */"),
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-/// What is there under a name.
+/// What exists at a path.
 enum Existing {
     Nothing,
     /// A file that may be replaced.
@@ -103,7 +103,7 @@ fn not_ours(path: &Path) -> Failure {
     Failure::new(format!("{} {what}", path.display())).help("remove it, or name another file")
 }
 
-/// Whether a file may be written there: said before anything is done for it.
+/// Checks whether a file may be written there, before any work is done for it.
 pub fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
     match output::is_standard(path) {
         true => Ok(()),
@@ -111,7 +111,7 @@ pub fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
     }
 }
 
-/// Writes a text with its seal; to the output (`-`), to a device or a pipe without one.
+/// Writes a text with its seal. To standard output (`-`), devices and pipes it is written without a seal.
 pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
     if output::is_standard(path) {
         return output::line(String::from_utf8_lossy(text).trim_end());
@@ -129,13 +129,13 @@ pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
     write_atomically(path, &there, |mut file, _| file.write_all(&sealed))
 }
 
-/// Copies an object that has its seal; its permissions come along.
+/// Copies a sealed object with its permissions.
 pub fn copy_object(from: &Path, to: &Path) -> Result<(), Failure> {
     let there = existing(to, Kind::Object)?;
     write_atomically(to, &there, |_, partial| fs::copy(from, partial).map(drop))
 }
 
-/// Moves a file that was just made, on the same file system, to its name, with a seal.
+/// Seals a file that was just written and renames it; both paths are on one file system.
 pub fn move_object(from: &Path, to: &Path) -> Result<(), Failure> {
     let there = existing(to, Kind::Object)?;
     let moved = compile::seal(from).and_then(|()| rename(from, &output::followed(to), &there));
@@ -158,7 +158,7 @@ fn write_atomically(
 
 fn cannot_write(path: &Path, e: &io::Error) -> Failure {
     match e.kind() {
-        // It came since this was looked at.
+        // The file was created after the check.
         ErrorKind::AlreadyExists => not_ours(path),
         _ => Failure::new(format!("cannot write {}: {e}", path.display())),
     }
@@ -167,7 +167,7 @@ fn cannot_write(path: &Path, e: &io::Error) -> Failure {
 fn rename(from: &Path, to: &Path, there: &Existing) -> io::Result<()> {
     if matches!(there, Existing::Nothing) {
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            // Not every file system can do that.
+            // Not every file system supports RENAME_NOREPLACE.
             Err(Errno::NOSYS | Errno::INVAL) => {}
             done => return Ok(done?),
         }

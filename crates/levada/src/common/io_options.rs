@@ -9,7 +9,7 @@ use levada_cal::natives::{Files, OptionNames};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Where an application runs: a host has no input or output of its user's (`-`).
+/// Where an application runs. In a host, the user's standard input and output (`-`) are not available.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Where {
     Here,
@@ -17,7 +17,7 @@ pub enum Where {
 }
 
 pub fn check(args: &GivenArgs, place: Where) -> Result<(), Failure> {
-    // What is checked of --in and --out would be gone round.
+    // These would bypass the checks of --in and --out.
     if let Some((name, value)) = args.option.iter().find(|o| o.0 == "in" || o.0 == "out") {
         return failure_with(
             format!("--option {name}={value}: {name} is an option of its own"),
@@ -33,8 +33,7 @@ pub fn check(args: &GivenArgs, place: Where) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `--in` names a file, a folder, several files with commas between them, or `-`; what cannot be read
-/// is said before anything is compiled.
+/// Checks that `--in` can be read: a file, a folder, several files separated by commas, or `-`.
 fn readable(input: &Path, place: Where) -> Result<(), Failure> {
     let typed = input.to_string_lossy();
     let parts: Vec<&str> = match input.exists() || typed.is_empty() {
@@ -93,7 +92,7 @@ pub fn writable(option: &str, path: &Path, place: Where) -> Result<(), Failure> 
     }
 }
 
-/// What an application in a host would find out only when it runs.
+/// Checks options that an application needs in a host, where it would otherwise fail only when it runs.
 pub fn needed(args: &GivenArgs, files: Files) -> Result<(), Failure> {
     if files.reads && args.input.is_none() {
         return failure_with(

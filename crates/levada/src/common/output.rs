@@ -19,12 +19,12 @@ macro_rules! say {
     };
 }
 
-/// The same without the line's end.
+/// Like `say!`, without the newline.
 macro_rules! say_on {
     ($($text:tt)*) => { $crate::common::output::say_text(&$crate::common::output::plain(&format!($($text)*))) };
 }
 
-/// A line with colours ([`paint`]). What comes from outside is made [`plain`] first.
+/// Prints a line with colours ([`paint`]). Text from outside must be escaped with [`plain`] first.
 macro_rules! say_painted {
     ($($text:tt)*) => {
         $crate::common::output::say_text(&format!("{}\n", format_args!($($text)*)))
@@ -34,18 +34,18 @@ macro_rules! say_painted {
 /// Exit status for failures of a command that otherwise passes on the status of a program.
 pub const FAILURE_STATUS: u8 = 125;
 
-/// Why a command failed, and what to do about it.
+/// An error of a command: what failed, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
     pub what: String,
     pub help: Option<String>,
-    /// What was found in the sources, as JSON; it has been shown already.
+    /// Diagnostics of the sources as JSON; they were already printed.
     pub diagnostics: Vec<Value>,
-    /// What a load would have done to the promises, where that is why, as JSON.
+    /// The admission report as JSON, if admission was refused.
     pub admission: Option<Box<Value>>,
-    /// Which sort of error it is.
+    /// The kind of the error.
     pub kind: Kind,
-    /// The command's exit status, where it is not that of its kind.
+    /// The exit status, if it is not that of the kind.
     pub status: Option<u8>,
 }
 
@@ -75,8 +75,8 @@ impl Failure {
         self.status.unwrap_or(self.kind.exit_status())
     }
 
-    /// Of a command whose status is otherwise a program's: as `env` and its kin have it for what is
-    /// their own fault.
+    /// Sets the status for a failure of a command that otherwise passes on a program's status, as `env` does for its
+    /// own failures.
     pub fn of_ours(self) -> Failure {
         let status = self.status.unwrap_or(FAILURE_STATUS);
         self.status(status)
@@ -92,8 +92,7 @@ impl Failure {
         self
     }
 
-    /// What a command says with --json when it could not do what was asked for: one object, with at
-    /// least one diagnostic.
+    /// The output of a failed command with --json: one object, with at least one diagnostic.
     pub fn json(&self) -> Value {
         let mut diagnostics = self.diagnostics.clone();
         if !diagnostics.iter().any(|d| d["severity"] == "error") {
@@ -163,8 +162,8 @@ pub fn list(sources: &Sources, diags: &Diagnostics) -> Vec<Value> {
 /// The original standard output, if [`keep_for_results`] has replaced it.
 static RESULTS: OnceLock<File> = OnceLock::new();
 
-/// From here on only results go to the output: what else in this process prints there (networks do)
-/// goes to the error output.
+/// Redirects standard output to standard error for all other code in this process (networks print), so that only
+/// results go to the original standard output.
 pub fn keep_for_results() -> Result<(), Failure> {
     // SAFETY: both descriptors belong to this process; the copy is owned by the new `File`.
     let kept = unsafe {
@@ -181,14 +180,14 @@ pub fn keep_for_results() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the error output may be coloured.
+/// Whether standard error may be coloured.
 pub fn color() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
         && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
         && std::io::stderr().is_terminal()
 }
 
-/// A word in a colour (an ANSI code), where colours are shown.
+/// Text in a colour (an ANSI code), if colours are enabled.
 pub fn paint(code: &str, text: &str) -> String {
     match color() {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -210,7 +209,7 @@ pub fn error(what: &str, help: Option<&str>) {
     }
 }
 
-/// Text from outside, without what a terminal would take for a command.
+/// Text from outside, with control characters escaped.
 pub use levada_sys::escape::escaped as plain;
 
 /// Writes to standard error unchanged. Write errors are ignored.
@@ -218,7 +217,7 @@ pub fn say_text(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// All diagnostics with their lines on the error output; what was written.
+/// Prints all diagnostics with their source lines on standard error; returns the text.
 pub fn diagnostics(sources: &Sources, diags: &Diagnostics) -> String {
     let text = render(sources, diags, color());
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -239,7 +238,7 @@ pub fn plural(count: usize, what: &str) -> String {
     }
 }
 
-/// A size, in the unit in which it is read easily.
+/// A size in a suitable unit.
 pub fn bytes(count: u64) -> String {
     match count {
         b if b >= 10 << 20 => format!("{} MiB", b >> 20),
@@ -248,7 +247,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// What natives call many ("frames", "pictures"), in the number that is meant.
+/// The unit of natives ("frames", "pictures"), in singular or plural.
 pub fn unit_of(count: u64, unit: &str) -> &str {
     match count {
         1 => unit.strip_suffix('s').unwrap_or(unit),
@@ -256,18 +255,19 @@ pub fn unit_of(count: u64, unit: &str) -> &str {
     }
 }
 
-/// Prints a line, or several, on the output, in which nothing controls a terminal. A JSON text stays the same value.
+/// Prints one or several lines on standard output, with control characters escaped. The value of a JSON text does not
+/// change.
 pub fn line(text: &str) -> Result<(), Failure> {
     raw_line(&plain(text))
 }
 
-/// Prints a line as it is: a file's content, or what is painted. What comes from outside is made [`plain`] first.
+/// Prints a line unchanged: a file's content, or coloured text. Text from outside must be escaped with [`plain`]
+/// first.
 pub fn raw_line(text: &str) -> Result<(), Failure> {
     raw(format!("{text}\n").as_bytes())
 }
 
-/// Writes to the output, all of it and at once: what is left in a buffer at the end is lost in silence if it cannot be
-/// written.
+/// Writes all bytes to standard output without buffering: errors in writing a buffer at exit would not be reported.
 pub fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let written = match RESULTS.get() {
         Some(mut kept) => kept.write_all(bytes),
@@ -284,32 +284,33 @@ pub fn not_written(why: std::io::Error) -> Failure {
     Failure::new(format!("cannot write to the output: {why}"))
 }
 
-/// All of the input.
+/// Reads all of standard input.
 pub fn input() -> Result<Vec<u8>, Failure> {
     std_streams::input()
         .and_then(|input| levada_cal::workspace::read_all(input.lock()))
         .map_err(|why| Failure::new(format!("cannot read the input: {why}")))
 }
 
-/// Whether it is a pipe, or the like, whose readers have all gone.
+/// Whether it is a pipe or similar whose readers have all closed it.
 pub fn has_no_reader(end: BorrowedFd) -> bool {
     let mut polled = libc::pollfd {
         fd: end.as_raw_fd(),
         events: 0,
         revents: 0,
     };
-    // SAFETY: one of them, ours.
+    // SAFETY: one valid descriptor.
     unsafe { libc::poll(&mut polled, 1, 0) > 0 && polled.revents & libc::POLLERR != 0 }
 }
 
-/// Whether a name means the output rather than a file.
+/// Whether a name stands for standard output.
 pub fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Writes a file, whatever is there: only for what a user or a C compiler's caller has named to be replaced, and
-/// for the cache; else see `made`. It has a name of its own first, so that the final name never holds half of it.
-/// What is no ordinary file (a device, a pipe) is written to, not replaced; `-` is the output.
+/// Writes a file and replaces an existing one: only for files that the user or the caller of a C compiler has named
+/// for that, and for the cache; for all others see [`artifact`](super::artifact). The content is written to a
+/// temporary file first, so that the final name never has incomplete content. Devices and pipes are written to
+/// directly; `-` is standard output.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
     if is_standard(path) {
@@ -328,7 +329,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Gives a file this content, at once.
+/// Replaces a file's content atomically.
 pub fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) -> io::Result<()> {
     let (mut file, partial) = partial(path)?;
     let written = file.write_all(bytes).and_then(|()| {
@@ -340,7 +341,7 @@ pub fn replace(path: &Path, bytes: &[u8], mode: Option<std::fs::Permissions>) ->
     written.inspect_err(|_| drop(std::fs::remove_file(&partial)))
 }
 
-/// Where a link leads, so that the link stays: the file there is the one that is replaced.
+/// The target of a symbolic link, so that the target is replaced and not the link.
 pub fn followed(path: &Path) -> PathBuf {
     match path.is_symlink() {
         true => std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()),
@@ -351,7 +352,7 @@ pub fn followed(path: &Path) -> PathBuf {
 /// Names that are tried for a temporary file.
 pub const NAMES_TRIED_MAX: u32 = 1000;
 
-/// Name number `n` of this process for what becomes `path`.
+/// The `n`-th temporary name of this process for `path`.
 pub fn partial_name(path: &Path, n: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}-{n}.part", std::process::id()));
@@ -384,9 +385,9 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// A table: the first column to the left, the others to the right.
+/// A table: the first column is aligned left, the others right.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    // In columns of a terminal, of which some characters take two.
+    // Width in columns of a terminal; some characters take two.
     let columns = |cell: &str| ratatui::text::Line::from(cell).width();
     let mut width: Vec<usize> = head.iter().map(|h| columns(h)).collect();
     for row in rows {

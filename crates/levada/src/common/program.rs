@@ -35,7 +35,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opened, for `levada run`.
+/// Opens a C program for `levada run`.
 pub fn open(args: &RunArgs) -> Result<Runnable, Failure> {
     let only = [
         ("play", args.play),
@@ -91,7 +91,7 @@ fn refuse(
     }
 }
 
-/// libwork.so.1 is called work.
+/// The application's name: `work` for libwork.so.1.
 fn name(file: &str) -> String {
     let name = Path::new(file).file_name().unwrap_or_default();
     let name = name.to_string_lossy();

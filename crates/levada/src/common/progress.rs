@@ -12,7 +12,7 @@ pub struct Progress {
     last: Instant,
     busy: Vec<u64>,
     done: u64,
-    /// Rewrites its line on a terminal; elsewhere it writes one now and then.
+    /// On a terminal the line is updated; elsewhere another line is printed periodically.
     terminal: bool,
     shown: bool,
 }

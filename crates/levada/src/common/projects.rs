@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The projects that files lie in, each read once.
+/// The projects of files; each project is read once.
 #[derive(Default)]
 pub struct Projects {
-    /// By the folder that was asked for; `None`: it lies in no project.
+    /// By folder; `None` if it belongs to no project.
     known: BTreeMap<PathBuf, Option<Rc<Project>>>,
 }
 
 impl Projects {
-    /// The source roots of the project that `file` lies in; none if it lies in none.
+    /// The source roots of the project of `file`; empty if it belongs to none.
     pub fn roots(&mut self, file: &Path) -> Result<Vec<PathBuf>, Failure> {
         let full = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
         let Some(folder) = full.parent() else {

@@ -7,7 +7,7 @@ use levada_cores::{Machine, realtime};
 use levada_host::{Host, HostOptions};
 use levada_sys::realtime_allowed;
 
-/// The host; or why it may not have the real-time priority that was asked for, and what to do.
+/// Creates the host; fails with a help text if its real-time priority is not permitted.
 pub fn start(options: &HostOptions) -> Result<Host, Failure> {
     let priority = options.runtime.realtime;
     if priority > 0 {
@@ -19,7 +19,7 @@ pub fn start(options: &HostOptions) -> Result<Host, Failure> {
     Ok(Host::new(options)?)
 }
 
-/// Whether hosts of this user may have the least one: else what is missing, and what to do.
+/// Whether hosts of this user may have the lowest real-time priority; else what is missing, and what to do.
 pub fn usable() -> Result<(), (String, String)> {
     const LEAST: u32 = 1;
     if !realtime_allowed(LEAST) {
@@ -35,7 +35,7 @@ fn refuse<T>(priority: u32) -> Result<T, Failure> {
     failure_with(format!("{what}: {why}"), help)
 }
 
-/// Why the system does not allow it, and what to do: what serves the workers has a priority two above theirs.
+/// Why the system does not permit it, and what to do. Service threads need a priority two above the workers'.
 fn missing(priority: u32) -> (&'static str, String) {
     let most = priority + 2;
     let help = format!(
@@ -47,14 +47,14 @@ fn missing(priority: u32) -> (&'static str, String) {
     (why.unwrap_or("the system does not allow it"), help)
 }
 
-/// Where there is a limit of how long a thread with a real-time priority may compute without waiting, the system ends
-/// the process that does.
+/// Removes the limit on CPU time without blocking (RLIMIT_RTTIME), at which the system ends processes with real-time
+/// threads.
 fn compute_without_end() -> Result<(), Failure> {
     let mut limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: the limit is of this frame.
+    // SAFETY: the limit is a local variable.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) } == 0;
     if !known || limit.rlim_cur == libc::RLIM_INFINITY {
         return Ok(());
@@ -76,13 +76,13 @@ fn compute_without_end() -> Result<(), Failure> {
     )
 }
 
-/// What is to be known about it.
+/// A note about throttling, if it matters.
 pub fn note(options: &HostOptions) -> Option<String> {
     let asked = options.runtime.realtime > 0;
     asked.then(throttled)?
 }
 
-/// What the system keeps of each core for others.
+/// The part of each core that the system reserves for non-real-time threads.
 pub fn throttled() -> Option<String> {
     realtime::throttle(&Machine::this())
 }

@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     pub network: ir::Network,
     pub sources: Sources,
-    /// Where the top network's classes begin.
+    /// The source root of the top network.
     pub root: Option<PathBuf>,
-    /// It lies in a project, as Orcc's applications do.
+    /// Whether it belongs to an Eclipse project, as Orcc's applications do.
     pub in_project: bool,
-    /// Warnings, as JSON; they have been shown.
+    /// Warnings as JSON; they were already printed.
     pub diagnostics: Vec<Value>,
-    /// And as they were shown.
+    /// The warnings as printed.
     pub shown: String,
 }
 
-/// Elaborates the network that the arguments name; diagnostics go to the error output.
+/// Elaborates the network that the arguments name; prints diagnostics on standard error.
 pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     if program::is_program(&args.network) {
         return failure_with(
@@ -73,11 +73,11 @@ pub fn load(args: &NetworkArgs) -> Result<Loaded, Failure> {
     }
 }
 
-/// What the user named: a class, the file where that was named, and where its classes are.
+/// A resolved name: the class, the file if one was named, and the source roots.
 struct Named {
     class: String,
     roots: Vec<PathBuf>,
-    /// The one of them that the top network is in.
+    /// The root of the top network.
     root: Option<PathBuf>,
     in_project: bool,
     file: Option<ClassFile>,
@@ -109,7 +109,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
     let project = match &args.project {
         Some(folder) => Some(project(folder, (!is_file_name).then_some(typed))?),
         None if is_file_name => Project::around(path).map_err(Failure::new)?,
-        // The project that we are in, if it has such a class.
+        // The project of the current folder, if it has such a class.
         None if args.path.is_empty() => Project::around(Path::new("."))
             .map_err(Failure::new)?
             .filter(|p| Workspace::new(p.roots.clone()).find(typed).is_some()),
@@ -142,7 +142,7 @@ fn resolve(args: &NetworkArgs) -> Result<Named, Failure> {
         roots.push(PathBuf::from("."));
     }
     let found = Workspace::new(roots.clone()).find(typed);
-    // A file of the name, but no class: the file was meant.
+    // There is a file of this name but no class: the file is meant.
     if found.is_none() && fs_deps::exists(path) {
         return failure_with(
             format!("{typed} is neither a network (.xdf) nor an actor (.cal)"),
@@ -265,8 +265,8 @@ fn natives(loaded: &Loaded, args: &CompileArgs) -> Result<Vec<PathBuf>, Failure>
     Ok(files)
 }
 
-/// This command. Its file may have been replaced since it was started: what runs can be started still,
-/// as long as it runs.
+/// The path of this executable. Its file may have been replaced since it was started; /proc/PID/exe refers to the
+/// running one.
 fn ourselves() -> PathBuf {
     let file = std::env::current_exe().ok().filter(|f| f.exists());
     file.unwrap_or_else(|| PathBuf::from(format!("/proc/{}/exe", std::process::id())))
@@ -287,7 +287,7 @@ pub fn compile_options(loaded: &Loaded, args: &CompileArgs) -> Result<compile::O
     })
 }
 
-/// The shared object of a network, from the cache or made now.
+/// The shared object of a network, from the cache or newly compiled.
 pub fn compile(
     loaded: &mut Loaded,
     options: &compile::Options,
@@ -307,7 +307,7 @@ pub fn compile(
     }
 }
 
-/// A warning of a call in a native file, of a function that nothing declares.
+/// The warning for a call of an undeclared function in a native file.
 fn call_of(sources: &mut Sources, one: &compile::ImplicitDecl) -> Diagnostic {
     let name = &one.name;
     let shown = Sources::display_path(&one.path);
@@ -322,7 +322,7 @@ fn call_of(sources: &mut Sources, one: &compile::ImplicitDecl) -> Diagnostic {
     let line = file.and_then(|file| Some((file, sources.offset(file, at)?)));
     let found = line.and_then(|(file, start)| {
         let line = sources.file(file).text[start as usize..].lines().next()?;
-        // In a macro's expansion it may have another name.
+        // In the expansion of a macro the name may differ.
         let start = start + line.find(name.as_str()).unwrap_or(0) as u32;
         let end = start + name.len().min(line.len()) as u32;
         Some(Span { file, start, end })
