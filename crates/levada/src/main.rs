@@ -32,7 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A reader that goes away (`levada graph x | head`) is no error.
+    // A closed reader (`levada graph x | head`) is not an error.
     // SAFETY: no other thread runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     signals::survive_file_limit();
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             output::error(&failure.what, failure.help.as_deref());
             if json {
-                // Where not even that can be written, the status has to do.
+                // If this cannot be written either, only the exit status reports the error.
                 let _ = output::line(&failure.json().to_string());
             }
             ExitCode::from(failure.exit_status())
@@ -91,8 +91,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a C compiler is called with: everything behind `levada cc`, and behind `levada-cc` where this
-/// command has that name.
+/// The arguments for the C compiler: everything after `levada cc`, or after `levada-cc` if this command has that
+/// name.
 fn compiler_words() -> Option<Vec<OsString>> {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
@@ -103,12 +103,12 @@ fn compiler_words() -> Option<Vec<OsString>> {
     cc.then(|| words.collect())
 }
 
-/// Help, the version, or what is wrong with the command line.
+/// Prints help, the version, or the error in the command line.
 fn usage(e: &clap::Error) -> ExitCode {
     let text = e.render().to_string();
     let printed = match output::plain(&text) {
         Cow::Borrowed(_) => e.print().and_then(|()| std::io::stdout().flush()),
-        // What was typed, such as a file's name, would control the terminal.
+        // Arguments such as file names may contain control characters.
         Cow::Owned(shown) => {
             output::say_text(&shown);
             Ok(())

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The main function of a program that holds one network.
+/// The main function of a program with one network.
 const MAIN: &str = include_str!("../main.c.in");
 
 pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
@@ -24,7 +24,7 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
         Emit::So => PathBuf::from(format!("{short}.so")),
         Emit::Exe => PathBuf::from(short),
     });
-    // A folder takes C in several files, one for each actor class where there is much of it.
+    // Into a folder, C is written as several files, one for each actor class if there is much code.
     let folder = args.emit == Emit::C && args.output.is_some() && is_folder(&output);
     if let Ok(there) = std::fs::metadata(&output)
         && !there.is_file()
@@ -64,7 +64,7 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
             vec![output.clone()]
         }
         Emit::Exe => {
-            // The object is made first: its errors are told best there.
+            // The object is compiled first, since its errors are reported best.
             let made = resolve::compile(&mut loaded, &options)?;
             program(&loaded, &options, &made.options, &output)?;
             vec![output.clone()]
@@ -93,13 +93,12 @@ pub fn build(args: &BuildArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether `-o` names a folder: one that is there, or by a `/` at the end.
+/// Whether `-o` names a folder: an existing one, or a name that ends with `/`.
 fn is_folder(output: &Path) -> bool {
     output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// All in the file that was named, or in files of their own names in the folder that was named. Nothing
-/// is written unless all can be.
+/// Writes one file, or several files into a folder. Nothing is written unless all files can be written.
 fn write_c(emitted: &emit::Emitted, output: &Path, folder: bool) -> Result<Vec<PathBuf>, Failure> {
     if folder && let Err(e) = std::fs::create_dir_all(output) {
         return failure(format!("cannot make the folder {}: {e}", output.display()));
@@ -118,7 +117,7 @@ fn write_c(emitted: &emit::Emitted, output: &Path, folder: bool) -> Result<Vec<P
     Ok(made)
 }
 
-/// The program's options, as C: what its network asks for; null if that may be anything.
+/// The names of the options that the network accepts, as C; NULL if it accepts any.
 fn accepted(names: &OptionNames) -> String {
     let listed: String = names.all().map(|n| format!("\"{n}\", ")).collect();
     let table = if names.any { "NULL" } else { "levada_names" };
@@ -150,7 +149,7 @@ fn program(
         let emitted = compile::emit_c(&loaded.network, options);
         let mut sources = vec![work.join("main.c")];
         std::fs::write(&sources[0], format!("{}{MAIN}", accepted(names)))?;
-        // Networks and actors have names of their users': they have a folder of their own.
+        // Names of networks and actors are the user's, so their files have a folder of their own.
         let network = work.join("network");
         std::fs::create_dir(&network)?;
         for file in &emitted.files {

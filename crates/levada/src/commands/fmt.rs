@@ -53,7 +53,7 @@ pub fn fmt(args: &FmtArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The input, formatted, to the output; nothing of it where it has errors.
+/// Formats standard input to standard output; writes nothing if it has errors.
 fn standard(check: bool) -> Result<ExitCode, Failure> {
     let bytes = output::input()?;
     let Ok(formatted) = formatted("<stdin>", &bytes) else {
@@ -69,7 +69,7 @@ fn standard(check: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the file was, or with `check` is, in need of it; `None` for errors that have been shown.
+/// Whether the file was changed, or with `check` would be changed; `None` for errors that were already printed.
 fn one(file: &Path, check: bool) -> Result<bool, Option<Failure>> {
     let cannot = |what: &str, e: std::io::Error| {
         Some(Failure::new(format!(
@@ -88,14 +88,14 @@ fn one(file: &Path, check: bool) -> Result<bool, Option<Failure>> {
     Ok(true)
 }
 
-/// The new file takes the old one's place at once, and its permissions.
+/// Replaces the file atomically and keeps its permissions.
 fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let file = output::followed(file);
     let old = std::fs::metadata(&file)?;
     output::replace(&file, bytes, Some(old.permissions()))
 }
 
-/// The bytes of the file, formatted, stored as it was.
+/// The formatted bytes of the file, in its encoding.
 fn formatted(name: &str, bytes: &[u8]) -> Result<Vec<u8>, ()> {
     let (text, stored) = encoding::decode(bytes);
     let mut sources = Sources::new();

@@ -43,8 +43,8 @@ pub fn graph(args: &GraphArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The picture of a run: the actors that ran (some of the network's may have been joined into one),
-/// where they ended up, how busy they were, and what the channels carried.
+/// The drawing of a run: the actors that ran (some may have been fused), their final placement, how busy they were,
+/// and the traffic of the channels.
 pub fn of_run(name: &str, network: &Network, counters: &Counters, elapsed: Duration) -> String {
     let measured = |i: usize| {
         counters.actors.get(i).map(|a| Measured {
@@ -68,7 +68,7 @@ pub fn of_run(name: &str, network: &Network, counters: &Counters, elapsed: Durat
     for channel in &counters.channels {
         let end = |p: levada_sys::ffi::lvd_port_ref| (p.actor as usize, p.port as usize);
         let (from, to) = (end(channel.from), end(channel.to));
-        // Ends that the program holds are in no picture.
+        // Ends outside of the network are not drawn.
         let there = |(actor, port): (usize, usize), inputs: bool| {
             let list = nodes.get(actor);
             list.is_some_and(|n| {

@@ -23,7 +23,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// For one action, in CPU time. Those of a signal take microseconds, those of a picture some milliseconds.
+/// Time limit of one action, in CPU time. Typical actions of signal processing take microseconds, those on pictures
+/// some milliseconds.
 const TIME_LIMIT_MS: u32 = 10_000;
 
 fn socket(args: &HostArgs) -> Result<Socket, Failure> {
@@ -32,7 +33,7 @@ fn socket(args: &HostArgs) -> Result<Socket, Failure> {
         return Ok(unsafe { Socket::given(fd, "--listener") }?);
     }
     if let Some(socket) = Socket::inherited()? {
-        // What all commands are told by their environment is not said to this one.
+        // LEVADA_HOST is meant for commands that talk to a host, not for this one.
         let told = std::env::var_os("LEVADA_HOST").map(PathBuf::from);
         let option = match (&args.group, &args.socket) {
             (Some(_), _) => "--group",
@@ -62,7 +63,7 @@ impl From<RestoreWhat> for Restore {
     }
 }
 
-/// Of two hosts of a user one gives them, and the other takes part.
+/// Manages the leases; if another host of the user does already, this host takes part in them.
 fn give_leases() -> Option<Leases> {
     match Leases::begin() {
         Ok(leases) => Some(leases),
@@ -79,7 +80,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     let blamed = crash_record::end();
     match held? {
         Some(signal) => {
-            // SAFETY: all streams; what has printed has ended.
+            // SAFETY: flushes all streams; code that prints has ended.
             unsafe { libc::fflush(std::ptr::null_mut()) };
             guard::end_by(signal)
         }
@@ -88,12 +89,12 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Until it is told to end. The signal that it is to end by then, if it is the process of an isolated application:
-/// the host that has started it sees, and says, what has ended it.
+/// Runs the host until it is asked to end. Returns the signal by which the process has to end, if it is the process
+/// of an isolated application: its parent host sees and reports what ended it.
 fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
     fd_limit::allow_all();
-    // The process of one isolated application ends by that.
+    // The process of an isolated application ends by this limit.
     if !isolated {
         signals::survive_cpu_limit();
     }
@@ -105,16 +106,16 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     socket.keep_from_children();
     let mut options = args.runtime.options();
     options.isolated = isolated;
-    // Others are here, too.
+    // Default, since applications share the workers.
     options.runtime.time_limit_ms = args.runtime.time_limit.unwrap_or(TIME_LIMIT_MS);
     options.runtime.prints = args.prints;
-    // Before there are workers.
+    // Before workers are created.
     let _leases = (!isolated).then(give_leases);
     let memory = match isolated {
         true => None,
         false => memory(args)?,
     };
-    // Before there is a runtime, whose handlers of faults come first.
+    // Before the runtime is created, so that its fault handlers run first.
     let words = match (&memory, isolated) {
         (Some(memory), _) => match memory.journal().file() {
             Ok(file) => Some(file),
@@ -139,7 +140,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let served = Arc::new(served(args, host, memory, restore));
     let end = Arc::new(tokio::sync::Notify::new());
     let ended = end.clone();
-    // Of an isolated application's process it is seen from outside what has ended it.
+    // The parent of an isolated application's process sees what ended it.
     let at_once = match isolated {
         true => guard::end_by,
         false => |signal| {
@@ -158,8 +159,8 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     if let Some(note) = realtime::note(&options) {
         say!("{note}");
     }
-    // It answers whatever the workers compute. What takes long is done on threads that it starts, and those are of the
-    // usual class.
+    // It must answer whatever the workers compute. Long work is done on threads that it starts, which have the usual
+    // class.
     served.host.runtime().serve();
     if args.json {
         output::line(&serde_json::json!(inspect::info(&served)).to_string())?;
@@ -187,10 +188,10 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     }
 }
 
-/// Its state folder, if there is one.
+/// The host's state folder, if it has one.
 fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     let folder = match &args.state {
-        // An application may leave the folder in which we were started.
+        // An absolute path, since an application may change the current folder.
         Some(folder) => Some(std::path::absolute(folder)?),
         None => store::usual_folder(),
     };
@@ -200,7 +201,7 @@ fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     Ok(Some(Arc::new(Memory::open(&folder)?)))
 }
 
-/// Of the host before this one.
+/// Reports the applications of the previous host that are not restored.
 fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
     let before = memory.left();
     if !before.is_empty() && restore == Restore::Nothing {
@@ -217,7 +218,7 @@ fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
     for file in memory.foreign() {
         say!("the state folder holds {file}, which no host has made: it is left alone");
     }
-    // A host that restores says what it leaves out.
+    // A host that restores reports what it omits.
     if restore == Restore::Nothing {
         for (name, why) in memory.left_out() {
             say!("{name}: held back: {why}");
@@ -225,9 +226,9 @@ fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
     }
 }
 
-/// What its clients are answered from.
+/// The state of the HTTP interface.
 fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Restore) -> Served {
-    // As it is now, also when another version is installed meanwhile.
+    // The running executable, even if another version is installed meanwhile.
     let command = PathBuf::from("/proc/self/exe");
     let isolated = AllIsolated::of(&host);
     Served {
@@ -250,7 +251,7 @@ fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Res
     }
 }
 
-/// How many workers there are, and where they are asked.
+/// Prints the number of workers and the socket.
 fn greet(served: &Served, socket: &Socket, isolated: bool) {
     let runtime = served.host.runtime();
     let workers = plural(runtime.workers() as usize, "worker");
@@ -265,13 +266,14 @@ fn greet(served: &Served, socket: &Socket, isolated: bool) {
     }
 }
 
-/// Ends what is loaded. Where a firing lasts longer, that is said, and the process ends here: by `signal`, if there is one.
+/// Ends all applications. If a firing does not end in time, this is reported and the process ends here, by `signal`
+/// if given.
 fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32>) {
     let left = served.live();
     if left > 0 && !isolated {
         say!("stopping {}", plural(left, "application"));
     }
-    // What natives hold open is finished, or removed, when the applications go.
+    // Files that natives hold open are finished or removed when their applications are dropped.
     let lasting = served.stop_within(within);
     if lasting.is_empty() {
         return;
@@ -283,6 +285,6 @@ fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32
         guard::end_by(signal);
     }
     crash_record::end();
-    // SAFETY: whatever would be run at the end may wait for that firing, too.
+    // SAFETY: exit handlers might wait for that firing, too, so they are skipped.
     unsafe { libc::_exit(1) };
 }

@@ -17,7 +17,7 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How every command ends, as a section of its page: 0, and the table of errors.
+/// The section about exit statuses: 0, and the table of errors.
 fn exit_status() -> String {
     let mut text =
         String::from(".SH \"EXIT STATUS\"\n.TP\n\\fB0\\fR\nwhat was asked for was done\n");
@@ -30,7 +30,7 @@ fn exit_status() -> String {
             \\fBcode\\fR.\n"
 }
 
-/// The page with that section before its last one, the version.
+/// Inserts this section before the last one, the version.
 fn with_status(page: &str) -> String {
     let at = page.find(".SH VERSION\n").unwrap_or(page.len());
     [&page[..at], &exit_status(), &page[at..]].concat()

@@ -24,7 +24,7 @@ struct Mapped {
     name: &'static str,
     placement: Placement,
     took: Duration,
-    /// The busiest core, in shares of the least that it can be.
+    /// The load of the busiest core, relative to its lower bound.
     busiest: f64,
     simulated: Simulated,
 }
@@ -82,7 +82,7 @@ fn mapped(read: &Description, strategy: Strategy) -> Result<Mapped, Failure> {
     judged(read, strategy.name(), placement, start.elapsed())
 }
 
-/// Where the actors sat when this was recorded.
+/// The recorded placement.
 fn recorded(read: &Description) -> Result<Mapped, Failure> {
     match read.placement.clone() {
         Some(placement) => judged(read, "recorded", placement, Duration::ZERO),
@@ -176,7 +176,7 @@ fn as_text(read: &Description, mapped: &[Mapped]) -> String {
     out
 }
 
-/// Whether an application with this rate has less than it is promised.
+/// Whether this rate is less than the application's promised rate.
 fn is_broken(app: &App, rate: f64) -> bool {
     let least = |promised: f64| promised * (1.0 - levada_map::RATE_TOLERANCE);
     app.promise.is_some_and(|promised| rate < least(promised))

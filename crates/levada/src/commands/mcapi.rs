@@ -24,20 +24,20 @@ pub fn mcapi(command: &McapiCommand) -> Result<ExitCode, Failure> {
 
 // ---- looking -----------------------------------------------------------------------------------
 
-/// A domain that has a name here, and what is in it.
+/// A domain and its state.
 struct Seen {
     number: u32,
     domain: Result<Domain, Error>,
 }
 
-/// All that were asked for, at one moment.
+/// The requested domains at one moment.
 struct Snapshot {
     at: Instant,
     domains: Vec<Seen>,
 }
 
 impl Snapshot {
-    /// What is gone by the time we look is not there.
+    /// Domains that disappear meanwhile are omitted.
     fn now(wanted: &[u32]) -> Result<Snapshot, Failure> {
         let numbers = match mcapi::domains() {
             Ok(numbers) => numbers,
@@ -70,13 +70,13 @@ impl Snapshot {
         self.domains.iter().any(busy)
     }
 
-    /// Of each domain that can be seen.
+    /// The nodes of each readable domain.
     fn nodes(&self) -> impl Iterator<Item = (u32, &[mcapi::Node])> {
         let seen = self.domains.iter();
         seen.filter_map(|s| Some((s.number, s.domain.as_ref().ok()?.nodes.as_slice())))
     }
 
-    /// The same endpoint earlier, and how many seconds ago.
+    /// The same endpoint in an earlier snapshot, and the seconds since then.
     fn earlier(&self, before: &Snapshot, number: u32, handle: u32) -> Option<(Endpoint, f64)> {
         let seconds = (self.at - before.at).as_secs_f64();
         let seen = before.domains.iter().find(|s| s.number == number)?;
@@ -104,7 +104,7 @@ struct Departed {
     domain: u32,
     node: u32,
     process: u32,
-    /// Its process is there no more.
+    /// Whether its process has ended.
     ended: bool,
 }
 
@@ -156,7 +156,7 @@ impl DepartedList {
     }
 }
 
-/// Those that were asked for by number must be there.
+/// Fails if a domain that was requested by number does not exist.
 fn all_there(wanted: &[u32], look: &Snapshot) -> Result<(), Failure> {
     let missing = |n: &&u32| !look.domains.iter().any(|s| s.number == **n);
     match wanted.iter().find(missing) {
@@ -188,7 +188,7 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
     if terminal {
         output::raw(b"\x1b[2J")?;
     }
-    // What is there is shown at once; its rates come with the next look.
+    // The first snapshot is shown at once; rates are known from the second one.
     let mut pause = Duration::ZERO;
     let mut leavers = DepartedList::default();
     loop {
@@ -211,9 +211,9 @@ fn watch(args: &WatchArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Over what was there before, and no longer than the terminal is high.
+/// Redraws over the previous text, limited to the height of the terminal.
 fn redraw(text: &str) -> Result<(), Failure> {
-    // SAFETY: the size is the call's to fill in; zeros, where it does not.
+    // SAFETY: the call fills in the size; it stays zero on errors.
     let height = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         libc::ioctl(1, libc::TIOCGWINSZ, &mut size);
@@ -244,7 +244,7 @@ fn kind(endpoint: &Endpoint) -> &'static str {
     }
 }
 
-/// How far its channel is.
+/// The state of its channel.
 fn state(endpoint: &Endpoint) -> &'static str {
     match (endpoint.connected, endpoint.opened, endpoint.closed) {
         (_, _, true) => "closing",
@@ -291,7 +291,7 @@ fn rate(n: f64) -> String {
     }
 }
 
-/// The rows of those that are dead are in red, where there are colours; so after the table is made.
+/// Rows of dead nodes are coloured red, after the table is aligned.
 fn table(head: &[&str], rows: &[(bool, Vec<String>)]) -> String {
     let cells: Vec<Vec<String>> = rows.iter().map(|(_, row)| row.clone()).collect();
     let text = output::table(head, &cells);
@@ -589,7 +589,7 @@ mod tests {
         (e.received, e.received_bytes) = (1000, 64_000);
         let now = look(start + Duration::from_millis(500), e);
         assert_eq!(now.rates(&before, 7, &e), (2000.0, 128_000.0));
-        // Another endpoint has come to its place.
+        // Another endpoint has taken its slot.
         e.handle += 1024;
         assert_eq!(now.rates(&before, 7, &e), (0.0, 0.0));
     }

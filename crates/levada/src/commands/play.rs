@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Those that are looked for, in this order.
+/// The viewers that are tried, in this order.
 const VIEWERS: [&str; 2] = ["ffplay", "mpv"];
 
-/// What makes a viewer show what it reads, in a window of this title.
+/// Arguments that make the viewer show its standard input in a window with this title.
 fn words(viewer: &str, title: &str) -> Vec<String> {
     let titled = format!("--title={title}");
     let words: &[&str] = match viewer {
@@ -42,7 +42,7 @@ fn installed(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The viewer that is used; that there is none is said before anything is compiled.
+/// Finds a viewer; called before anything is compiled.
 pub fn viewer() -> Result<(&'static str, PathBuf), Failure> {
     match VIEWERS.iter().find_map(|v| Some((*v, installed(v)?))) {
         Some(found) => Ok(found),
@@ -71,17 +71,17 @@ impl Viewer {
         }
     }
 
-    /// What the network is to write to.
+    /// The path to which the network writes.
     pub fn file(&self) -> String {
         format!("/dev/fd/{}", self.end.as_raw_fd())
     }
 
-    /// Where its pictures are written.
+    /// The write end of the pipe.
     pub fn end(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 
-    /// Waits until all is shown, or the window is closed.
+    /// Waits until the viewer has shown everything, or the window is closed.
     pub fn finish(mut self) -> Result<(), Failure> {
         drop(self.end);
         let status = self.child.wait()?;
@@ -95,7 +95,7 @@ impl Viewer {
     }
 }
 
-/// A pipe whose ends no other process gets by itself.
+/// A pipe with close-on-exec set on both ends.
 fn pipe() -> Result<(File, File), Failure> {
     let mut ends = [0; 2];
     // SAFETY: both descriptors are new and owned by this function.

@@ -52,7 +52,7 @@ pub fn prepare(args: &PrepareArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// From the sources; what comes of them is kept.
+/// Prepares from the sources, and stores the result in the cache.
 fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failure> {
     fs_deps::begin();
     let mut loaded = resolve::load(&args.network)?;
@@ -79,18 +79,18 @@ fn whole_way(args: &PrepareArgs, entry: Option<&Entry>) -> Result<Answer, Failur
     Ok(answer)
 }
 
-/// A C compiler takes its time: it must not take it from the workers.
+/// Lowers the priority, so that the C compiler does not take CPU time from the workers.
 fn step_back() {
-    // SAFETY: this process, and those that it starts from now on.
+    // SAFETY: affects this process and its future children only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
 
-/// The host is somewhere else: paths that do not depend on where one is.
+/// Makes paths absolute, since the host has another current folder.
 fn whole(given: &GivenArgs) -> Result<GivenArgs, Failure> {
     let one = |path: &Path| -> Result<PathBuf, Failure> { Ok(std::path::absolute(path)?) };
     let input = match &given.input {
         Some(input) if !input.exists() => {
-            // Several, with commas between them.
+            // Several, separated by commas.
             let typed = input.to_string_lossy();
             let parts = typed.split(',').filter(|p| !p.is_empty());
             let parts: Result<Vec<String>, Failure> = parts

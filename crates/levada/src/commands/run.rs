@@ -68,7 +68,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .and_then(|_| Sampler::begin(&hosted, host.runtime()));
     let limit = args.runtime.time_limit.filter(|ms| *ms > 0);
     let hang = NativeHang::new(limit.map(|ms| Duration::from_millis(ms.into())));
-    // Signals are handled on it, too, and it says how far all is.
+    // This thread also handles signals and prints progress.
     host.runtime().serve();
     let ended = until_end(app, progress.as_mut(), hang, &interrupt);
     let elapsed = start.elapsed();
@@ -120,13 +120,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             summary.outcome = Outcome::Failed(e.what);
         }
     }
-    // What natives hold open is finished, or removed, when the application goes.
+    // Files that natives hold open are finished or removed when the application is dropped.
     drop(interrupt);
     drop(hosted);
     drop(host);
     if let Some(viewer) = viewer {
         let shown = viewer.finish();
-        // A window that is closed early ends the run as well as any other end.
+        // A viewer window that is closed early is a normal end of the run.
         if matches!(summary.outcome, Outcome::Interrupted(libc::SIGPIPE)) && shown.is_ok() {
             summary.outcome = Outcome::Done;
         }
@@ -145,7 +145,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(summary.exit_code())
 }
 
-/// What cannot be done is said before anything is compiled.
+/// Checks the options before anything is compiled.
 fn check(args: &RunArgs) -> Result<(), Failure> {
     io_options::check(&args.given, Where::Here)?;
     if args.play {
@@ -171,7 +171,7 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// It alone, on all workers.
+/// The load request: the only application, on all workers.
 fn load_of(
     args: &RunArgs,
     made: &Runnable,
@@ -250,7 +250,7 @@ fn recorded(
     record::description(hosted, &machine, counters, costs, times)
 }
 
-/// What of `output` is there since then, or that nothing is.
+/// Adds to the summary what was written to `output` since `began`, or that nothing was.
 fn say_what_was_written(summary: &mut Summary, output: Option<&Path>, began: SystemTime) {
     summary.output = output.and_then(|o| Written::since(began, o));
     let other = |o: &Path| std::fs::metadata(o).is_ok_and(|m| !m.is_file() && !m.is_dir());
@@ -276,7 +276,7 @@ fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
     if args.play && !made.options.holds("out") {
         return failure("--play: nothing in this network writes what could be shown");
     }
-    // SAFETY: the compiler has just made it, or vouches for it by its content.
+    // SAFETY: the compiler has just written it, or its seal proves that it did.
     let mut opened = unsafe { Network::open(&made.object) };
     if opened.is_err() && made.cached && std::fs::remove_file(&made.object).is_ok() {
         // A dependency such as a library has changed: compile again, once.
@@ -293,16 +293,16 @@ fn compiled(args: &RunArgs) -> Result<Runnable, Failure> {
     })
 }
 
-/// Writes out what natives and `print` left in the C library's buffers; did all of it arrive?
+/// Flushes the C library's buffers, which natives and `print` use; false if there were write errors.
 fn all_printed() -> bool {
     unsafe extern "C" {
         static stdout: *mut libc::FILE;
     }
-    // SAFETY: no native runs any more, and the C library's own stream is always there.
+    // SAFETY: no native runs any more, and the C library's stream always exists.
     unsafe { libc::fflush(std::ptr::null_mut()) == 0 && libc::ferror(stdout) == 0 }
 }
 
-/// Waits until it has ended, and shows how far it is meanwhile; or says what does not end.
+/// Waits until the application has ended, and shows progress; an error describes an action that does not end.
 fn until_end(
     app: &App,
     mut progress: Option<&mut Progress>,

@@ -36,7 +36,7 @@ pub fn translate(args: &TranslateArgs) -> Result<ExitCode, Failure> {
     let spread = source::spread(&text, &beside);
     let preprocessed = match preprocess(args, &spread.text) {
         Ok(preprocessed) => preprocessed,
-        // What has no forks need not be understood.
+        // A file without forks need not be parsed.
         Err(_) if !has_forks(&text) => return print(&args.output, &text),
         Err(why) => return Err(why),
     };
@@ -87,7 +87,7 @@ fn preprocess(args: &TranslateArgs, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let mut input = child.stdin.take().expect("it is piped");
     let done = std::thread::scope(|s| {
         s.spawn(move || {
-            // A compiler that stops reading says why.
+            // A compiler that stops reading reports an error.
             let _ = input.write_all(text);
         });
         child.wait_with_output()

@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// How many channels with elements left over are listed; JSON has all.
+/// Maximum number of channels with unconsumed elements that are listed; JSON has all.
 const UNCONSUMED_SHOWN_MAX: usize = 10;
 
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Done,
-    /// By this signal.
+    /// Interrupted by this signal.
     Interrupted(i32),
     Deadlock(String),
-    /// With the columns of the expression that failed.
+    /// A fault, with the columns of the failed expression.
     Fault(Fault, Columns),
     Failed(String),
 }
@@ -39,12 +39,12 @@ impl Outcome {
 pub struct Core {
     pub cpu: i32,
     pub busy: Duration,
-    /// The share of its time that other programs took, from 0 to 1; `None`: the run was too short to say.
+    /// The fraction of its time that other programs used, from 0 to 1; `None` if the run was too short to measure it.
     pub others: Option<f64>,
     pub actors: usize,
 }
 
-/// What a consumer left in a channel at the end.
+/// Elements that were left in a channel at the end.
 #[derive(Debug)]
 pub struct Unconsumed {
     /// As in `actor.Out -> other.In`.
@@ -62,26 +62,26 @@ pub struct Summary {
     pub outcome: Outcome,
     pub elapsed: Duration,
     pub done: Option<(String, u64)>,
-    /// Bytes of the input that were taken, and all there are; 0: unknown.
+    /// Bytes of the input that were consumed, and its size; 0 if unknown.
     pub input: Option<(u64, u64)>,
     pub cores: Vec<Core>,
     pub counters: Counters,
     pub actors: Vec<ActorShape>,
     pub moves: usize,
     pub output: Option<Written>,
-    /// The file that --out names, where nothing came.
+    /// The file of --out, if nothing was written.
     pub unwritten: Option<PathBuf>,
-    /// Of the compiler, as JSON.
+    /// Diagnostics of the compiler as JSON.
     pub diagnostics: Vec<Value>,
     /// Set if nothing ever fired: what each actor waits for.
     pub idle: Option<String>,
-    /// What was left in channels at the end.
+    /// Channels with unconsumed elements at the end.
     pub unconsumed: Vec<Unconsumed>,
-    /// Elements that are left over make the exit status another one.
+    /// Whether unconsumed elements make the run fail.
     pub strict: bool,
 }
 
-/// What a run left under the name that --out gave.
+/// The output that a run wrote to the path of --out.
 #[derive(Clone, Debug)]
 pub struct Written {
     pub path: PathBuf,
@@ -90,7 +90,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The file, or the files in the folder, that have been written since.
+    /// The file, or the files in the folder, that were written since `began`.
     pub fn since(began: SystemTime, path: &Path) -> Option<Written> {
         // File systems' clocks are coarse.
         let began = began - Duration::from_millis(20);
@@ -167,8 +167,8 @@ impl Summary {
         }
     }
 
-    /// A fault, with its place where the reader looks for it. One of no actor is no fault of the
-    /// network's: a native says that it cannot read or write what it was told to.
+    /// The outcome for a fault, with its source location. A fault without an actor is not the network's: a native
+    /// could not read or write its files.
     pub fn fault(fault: Fault) -> Outcome {
         match fault.actor.is_empty() {
             true => Outcome::Failed(fault.message),
@@ -202,7 +202,8 @@ impl Summary {
         end_of(&self.actors, end, input)
     }
 
-    /// Elements that passed through channels: of each channel, those that its first consumer took.
+    /// The number of elements that passed through channels: for each channel, those that its first consumer has
+    /// taken.
     fn elements(&self) -> u64 {
         let channels = &self.counters.channels;
         let first = |i: &usize| *i == 0 || channels[*i].from != channels[*i - 1].from;
@@ -233,11 +234,10 @@ impl Summary {
         }
     }
 
-    /// On the error output, with the lines of what it was compiled from; `brief` leaves out what JSON has
-    /// said.
+    /// Prints the summary on standard error, with source lines for faults; `brief` omits what was printed as JSON.
     pub fn say(&self, network: Option<&ir::Network>, stats: bool, brief: bool) {
         match &self.outcome {
-            // With colours, and made plain by what renders it.
+            // With colours; escaped by the renderer.
             Outcome::Fault(fault, columns) => {
                 output::say_text(&fault_report(network, fault, *columns));
             }
@@ -489,7 +489,7 @@ impl Summary {
     }
 }
 
-/// The actor and the port at an end of a channel; ends that no actor holds have no names.
+/// The names of the actor and the port at an end of a channel; ends outside of the network have none.
 fn end_of(actors: &[ActorShape], end: lvd_port_ref, input: bool) -> (&str, &str) {
     let Some(actor) = actors.get(end.actor as usize) else {
         return ("", "");
@@ -499,8 +499,8 @@ fn end_of(actors: &[ActorShape], end: lvd_port_ref, input: bool) -> (&str, &str)
     (&actor.name, port)
 }
 
-/// What was put into channels and not taken, and what their consumers wait for. One that has ended goes on in no way, so
-/// what is put for it later is no longer in the channel, and counts as well.
+/// Elements that were put and not taken, and what their consumers wait for. Elements for a consumer that has ended
+/// are dropped from the channel, and count as well.
 fn unconsumed(actors: &[ActorShape], counters: &Counters) -> Vec<Unconsumed> {
     let channels = &counters.channels;
     let left = channels.iter().filter(|c| c.put > c.got);
@@ -535,7 +535,7 @@ fn unconsumed(actors: &[ActorShape], counters: &Counters) -> Vec<Unconsumed> {
     .collect()
 }
 
-/// What may mend it: room, or a first element.
+/// Help for a deadlock: a larger channel, or an initial element.
 fn deadlock_help(why: &str) -> &'static str {
     match why.contains("waits for room") {
         true => "a larger bufferSize on one of these channels may be enough",
@@ -549,7 +549,7 @@ fn deadlock_help(why: &str) -> &'static str {
 /// The first and the last column of an expression, in characters, counted from one.
 type Columns = Option<(u32, u32)>;
 
-/// What a fault's message says of the columns behind its last comma: "at column 3", or "columns 3 to 7".
+/// Parses the columns behind the last comma of a fault's message: "at column 3", or "columns 3 to 7".
 fn columns_of(message: &str) -> Option<(&str, (u32, u32))> {
     let (rest, place) = message.rsplit_once(", ")?;
     let place = place.strip_prefix("at ").unwrap_or(place);
@@ -561,8 +561,7 @@ fn columns_of(message: &str) -> Option<(&str, (u32, u32))> {
     Some((rest, (first.parse().ok()?, last.parse().ok()?)))
 }
 
-/// The place of the expression that failed is part of the message: ", at columns 3 to 7"; where several
-/// actors run as one, ", at FILE:LINE, columns 3 to 7".
+/// Splits the location off the message: ", at columns 3 to 7", or for fused actors ", at FILE:LINE, columns 3 to 7".
 fn placed(mut fault: Fault) -> (Fault, Columns) {
     let columns = columns_of(&fault.message).map(|(rest, columns)| (rest.to_owned(), columns));
     let columns = columns.map(|(rest, columns)| {
@@ -581,7 +580,7 @@ fn placed(mut fault: Fault) -> (Fault, Columns) {
     (fault, columns)
 }
 
-/// The fault with its source line, in which the expression that failed is marked, or else all of it.
+/// Renders a fault with its source line, in which the failed expression, or else the whole line, is marked.
 fn fault_report(network: Option<&ir::Network>, fault: &Fault, columns: Columns) -> String {
     let mut sources = Sources::new();
     let mut diags = Diagnostics::new();
@@ -602,7 +601,7 @@ fn fault_report(network: Option<&ir::Network>, fault: &Fault, columns: Columns) 
         let line = text[start..].lines().next().unwrap_or("");
         let indent = line.len() - line.trim_start().len();
         let end = line.trim_end().len().max(indent);
-        // Where the character of this number begins.
+        // The byte offset of the character with this number.
         let place = |number: u32| {
             let mut places = line.char_indices().map(|(at, _)| at);
             places.nth(number as usize).unwrap_or(line.len())

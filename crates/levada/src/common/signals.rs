@@ -14,15 +14,15 @@ pub fn survive_file_limit() {
     handle(libc::SIGXFSZ, nothing);
 }
 
-/// The soft limit of CPU time (`ulimit -S -t`) of a process that holds many applications ends none of them; that it is
-/// reached is said once. At the hard limit the system kills the process.
+/// Ignores the soft limit of CPU time (`ulimit -S -t`) in a process with many applications, and prints a note once.
+/// At the hard limit the system kills the process.
 pub fn survive_cpu_limit() {
     extern "C" fn say_once(_: libc::c_int) {
         static SAID: AtomicBool = AtomicBool::new(false);
         const TEXT: &str = "this host has reached its limit of CPU time (ulimit -t), and goes on; at the hard limit the system \
                             kills it\n";
         if !SAID.swap(true, Ordering::Relaxed) {
-            // SAFETY: may be called in a signal's handler.
+            // SAFETY: async-signal-safe.
             unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
         }
     }
@@ -30,7 +30,7 @@ pub fn survive_cpu_limit() {
 }
 
 fn handle(signal: i32, handler: extern "C" fn(libc::c_int)) {
-    // SAFETY: all zeros is an action, and the handlers call only what may be called there.
+    // SAFETY: a zeroed action is valid, and the handlers are async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -62,13 +62,13 @@ impl Interrupt {
         Interrupt::watch_for(&signals, prepared, stop, exit)
     }
 
-    /// The same, but that readers of the output may go, and that `end` ends the process when the second one comes.
+    /// Like [`Interrupt::watch`], but ignores SIGPIPE, and calls `end` for the second signal to end the process.
     pub fn watch_without_pipe(
         prepared: impl Fn() + Send + Sync + 'static,
         stop: impl Fn() + Send + Sync + 'static,
         end: fn(i32) -> !,
     ) -> std::io::Result<Interrupt> {
-        // SAFETY: ignored from here on, in this process alone.
+        // SAFETY: the signal is ignored from here on.
         unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
         Interrupt::watch_for(&[SIGINT, SIGTERM, SIGHUP], prepared, stop, end)
     }
@@ -94,17 +94,17 @@ impl Interrupt {
                         if number == SIGPIPE || number == SIGXCPU {
                             continue; // These signals repeat: one for each print to a closed pipe, one for each second of CPU time.
                         }
-                        // Asked twice: whatever hangs, hangs no longer.
+                        // The second signal ends the process, whatever hangs.
                         end(number);
                     }
-                    // Stopping waits for the actions that run; the next signal must not.
+                    // Stopping waits for running actions; handling the next signal must not.
                     let both = both.clone();
                     stopping = Some(std::thread::spawn(move || {
                         both.0();
                         both.1();
                     }));
                 }
-                // The application is let go by all before its natives finish their files.
+                // All references to the application must be dropped before its natives can finish their files.
                 if let Some(thread) = stopping {
                     let _ = thread.join();
                 }
@@ -116,7 +116,7 @@ impl Interrupt {
         })
     }
 
-    /// The signal that came, if any.
+    /// The first signal, if one has arrived.
     pub fn signal(&self) -> Option<i32> {
         Some(self.signal.load(Ordering::Relaxed)).filter(|s| *s != 0)
     }
@@ -124,9 +124,9 @@ impl Interrupt {
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        // A thread that sees late that it is to end may have closed its pipe before it is woken through
-        // it: that must not bring a signal, which would be written to the same pipe, and so for ever.
-        // SAFETY: ignored or as it was before; nothing of the application runs any more.
+        // The thread may have closed its pipe before it is woken through it. That must not raise SIGPIPE, which would
+        // be written to the same pipe, and so on without end.
+        // SAFETY: the signal is ignored or has its previous action; no code of the application runs any more.
         unsafe { libc::signal(SIGPIPE, libc::SIG_IGN) };
         self.handle.close();
         if let Some(thread) = self.thread.take() {

@@ -5,11 +5,11 @@ use crate::common::output::{Failure, failure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Which files a command reads.
+/// The kinds of files that a command reads.
 #[derive(Clone, Copy)]
 pub struct Kind {
     extensions: &'static [&'static str],
-    /// What is said of a file that is none, and where there is none.
+    /// The error texts for a file of another kind, and for a folder without such files.
     not: &'static str,
     any: &'static str,
 }
@@ -58,7 +58,7 @@ pub fn gather(path: &Path, kind: Kind, files: &mut BTreeSet<PathBuf>) -> Result<
         };
         for entry in entries.filter_map(Result::ok) {
             let path = entry.path();
-            // Links to folders are not followed: they may lead in circles.
+            // Links to folders are not followed, since they may form cycles.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => folders.push(path),
                 Ok(_) if kind.holds(&path) && path.is_file() => drop(files.insert(path)),

@@ -7,16 +7,16 @@
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A bit for each of them.
+/// One bit for each standard stream.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Before the standard library begins, which is before `main`.
+/// Runs before the initialisation of the standard library, and so before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static FIRST: extern "C" fn() = {
     extern "C" fn take() {
         for stream in 0..=2 {
-            // SAFETY: calls of the system; nothing else runs yet, and the lowest free number is this one.
+            // SAFETY: system calls only; no other code runs yet, and this is the lowest free descriptor.
             unsafe {
                 if libc::fcntl(stream, libc::F_GETFD) >= 0 {
                     continue;
@@ -43,7 +43,7 @@ fn was_closed(stream: i32) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << stream != 0
 }
 
-/// What a failure to write to the output is for the user.
+/// Converts an error in writing to standard output to the error that is reported.
 pub fn not_written(why: io::Error) -> io::Error {
     match was_closed(libc::STDOUT_FILENO) {
         true => io::Error::other("it is closed"),
@@ -51,7 +51,7 @@ pub fn not_written(why: io::Error) -> io::Error {
     }
 }
 
-/// The standard input, where there is one.
+/// The standard input; an error if it was closed.
 pub fn input() -> io::Result<io::Stdin> {
     match was_closed(libc::STDIN_FILENO) {
         true => Err(io::Error::other("it is closed")),

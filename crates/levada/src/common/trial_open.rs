@@ -44,7 +44,7 @@ pub fn open(file: &Path) -> Result<(), Failure> {
 
 /// Runs in the child. Output of constructors is discarded.
 fn open_and_end(file: &Path, mut says: PipeWriter) -> ! {
-    // SAFETY: this process alone, and descriptors that are open.
+    // SAFETY: affects this process only.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let none = std::mem::zeroed();
@@ -56,7 +56,7 @@ fn open_and_end(file: &Path, mut says: PipeWriter) -> ! {
             unsafe { libc::dup2(nowhere.as_raw_fd(), output) };
         }
     }
-    // SAFETY: it is the user's code, and in a process of its own.
+    // SAFETY: the user's code runs in this child process only.
     let opened = unsafe { Network::program(file, &[]) };
     let text = match opened.map(drop) {
         Ok(()) => OPENED.to_string(),
@@ -82,7 +82,7 @@ fn ended(child: libc::pid_t) -> std::io::Result<ExitStatus> {
 /// Does not read to the end of file: a process that a constructor has started may hold the pipe open.
 fn said_by_now(from: &mut PipeReader) -> std::io::Result<String> {
     let mut said = [0; 4096];
-    // SAFETY: an open descriptor, ours.
+    // SAFETY: the descriptor is open.
     unsafe { libc::fcntl(from.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     match from.read(&mut said) {
         Ok(length) => Ok(String::from_utf8_lossy(&said[..length]).into_owned()),

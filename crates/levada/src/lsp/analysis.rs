@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// All that the editor has told of, and what has been found out since it last did.
+/// The editor's open files, and results that are valid until the next change.
 #[derive(Default)]
 pub struct World {
-    /// What the editor works on.
+    /// The editor's workspace folders.
     pub folders: Vec<PathBuf>,
     open: BTreeMap<PathBuf, (Uri, Arc<str>)>,
     projects: Projects,
@@ -39,8 +39,7 @@ impl World {
         }
     }
 
-    /// By its URI: the path may be another than when it was opened, if it was new then and has since
-    /// been saved.
+    /// By its URI: the path may have changed since it was opened, if the file was new and has been saved since.
     pub fn close(&mut self, uri: &Uri) {
         self.open.retain(|_, (open, _)| open != uri);
         self.known.clear();
@@ -60,7 +59,7 @@ impl World {
         self.open.keys().map(PathBuf::as_path)
     }
 
-    /// What a file says: in the editor, or else on disk.
+    /// The text of a file: in the editor, or else on disk.
     pub fn text(&self, path: &Path) -> Option<Arc<str>> {
         match self.open.get(path) {
             Some((_, text)) => Some(text.clone()),
@@ -70,7 +69,7 @@ impl World {
         }
     }
 
-    /// As the editor calls it.
+    /// The editor's URI of a file.
     pub fn uri(&self, path: &Path) -> Option<Uri> {
         match self.open.get(path) {
             Some((uri, _)) => Some(uri.clone()),
@@ -78,7 +77,7 @@ impl World {
         }
     }
 
-    /// Where the classes of a file are: the sources of its project, or the folder above its package.
+    /// The source roots for a file: those of its project, or the folder above its package.
     pub fn roots(&mut self, path: &Path) -> Result<Vec<PathBuf>, String> {
         let mut roots = self.projects.roots(path).map_err(|e| e.what)?;
         // A file that was never saved lies in no folder yet.
@@ -99,7 +98,7 @@ impl World {
         Ok(analysis)
     }
 
-    /// The same, where some files were changed.
+    /// Analyses with some files replaced by other texts.
     pub fn analyse_with(
         &mut self,
         path: &Path,
@@ -119,7 +118,7 @@ impl World {
         }
         workspace.index = Some(Index::default());
         let mut diags = Diagnostics::new();
-        // A fault of the compiler is no reason to leave the editor without a server.
+        // A panic in the compiler must not end the server.
         let checked = catch_unwind(AssertUnwindSafe(|| match network {
             true => xdf::check_xdf(&mut workspace, path, &mut diags),
             false => workspace.check_file(path, &mut diags),
@@ -177,7 +176,7 @@ impl Analysis {
         Some(Location::new(world.uri(&path)?, range))
     }
 
-    /// A file that holds what a unit of the compiler's own says, for the editor to show.
+    /// Writes a built-in unit to a file that the editor can show.
     fn built_in(&self, file: u32) -> Option<PathBuf> {
         let shown = self.sources.file(file).path.strip_prefix("<levada>/")?;
         let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|d| !d.is_empty()) {
@@ -194,11 +193,11 @@ impl Analysis {
         Some(path)
     }
 
-    /// What stands at a place, in words, and how far it reaches.
+    /// The hover text at a place, and its span.
     pub fn hover(&self, file: u32, offset: u32) -> Option<(Span, String)> {
         let typed = self.index.typed(file, offset);
         let mut names = self.index.named(file, offset);
-        // A name around the expression is another thing.
+        // A name that encloses the expression is something else.
         names.retain(|n| {
             typed.is_none_or(|t| n.span.end - n.span.start <= t.span.end - t.span.start)
         });
@@ -282,7 +281,7 @@ mod tests {
     use super::*;
     use std::str::FromStr;
 
-    /// Below a link a new file has another path once it was saved.
+    /// In a folder that is a symbolic link, the path of a new file changes once it is saved.
     #[test]
     fn a_file_that_was_saved_is_closed_by_what_the_editor_calls_it() {
         let place = tempfile::tempdir().expect("a folder");

@@ -39,7 +39,7 @@ use std::sync::mpsc::{self, TryRecvError};
 
 pub fn lsp() -> Result<ExitCode, Failure> {
     let (sender, receiver) = mpsc::sync_channel(64);
-    // Ends with the process: the input may never end.
+    // This thread ends with the process, since its input may never end.
     let input =
         std_streams::input().map_err(|e| Failure::new(format!("cannot read the input: {e}")))?;
     std::thread::spawn(move || wire::read_all(&mut input.lock(), &sender));
@@ -79,7 +79,7 @@ enum State {
     #[default]
     New,
     Up,
-    /// It has been told to shut down, and waits for the end.
+    /// Shut down; waits for the exit notification.
     Down,
 }
 
@@ -94,14 +94,14 @@ fn refuse<T>(why: impl Into<String>) -> Result<T, Refusal> {
 struct Server {
     state: State,
     world: analysis::World,
-    /// Something has changed since the last time that all was checked.
+    /// Whether anything has changed since the last check.
     dirty: bool,
-    /// The files that the editor has been told of.
+    /// The files for which diagnostics were published.
     published: BTreeSet<PathBuf>,
 }
 
 impl Server {
-    /// Takes one message; `Some` when that was the last one: whether all is well.
+    /// Handles one message; `Some` if it was the last one, with whether the exit is regular.
     fn take(&mut self, message: Message) -> Result<Option<bool>, Failure> {
         match message {
             Message::Request(request) => {
@@ -116,14 +116,14 @@ impl Server {
                 return Ok(Some(self.state == State::Down));
             }
             Message::Notification(note) => self.hear(note),
-            // Nothing is asked of the editor.
+            // We send no requests, so there are no responses.
             Message::Response(_) => {}
         }
         Ok(None)
     }
 
     fn bad_message(&mut self, why: &str) -> Result<(), Failure> {
-        // The protocol wants an id of null, where it cannot be told; the types have no such id.
+        // The protocol requires the id null if it is unknown; the types have no such id.
         let code = ErrorCode::ParseError as i32;
         wire::send_value(&json!({
             "jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why},
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// What comes without an answer; what cannot be understood is left alone.
+    /// Handles a notification; unknown ones are ignored.
     fn hear(&mut self, note: Notification) {
         if self.state != State::Up {
             return;
@@ -203,7 +203,7 @@ impl Server {
         }
     }
 
-    /// Checks all open files, and tells the editor what is wrong with which.
+    /// Checks all open files and publishes their diagnostics.
     fn publish(&mut self) -> Result<(), Failure> {
         if !std::mem::take(&mut self.dirty) {
             return Ok(());
@@ -216,7 +216,7 @@ impl Server {
                 continue;
             };
             for (file, diagnostic) in analysis.diagnostics(path, &self.world) {
-                // An open file speaks for itself.
+                // Diagnostics of an open file come from its own check.
                 let own = file == *path || !open.contains(&file);
                 let list = found.entry(file).or_default();
                 if own && !list.contains(&diagnostic) {
@@ -242,7 +242,7 @@ impl Server {
         Ok(())
     }
 
-    /// What is known of the file that a request speaks of, and the place in it.
+    /// The analysis of the file of a request, and the offset in it.
     fn at(&mut self, at: &TextDocumentPositionParams) -> Result<(Cursor, u32), Refusal> {
         let uri = &at.text_document.uri;
         let Some(path) = text::path_of(uri) else {
@@ -318,7 +318,7 @@ impl Server {
     }
 }
 
-/// The file that a request speaks of.
+/// The file of a request.
 struct Cursor {
     analysis: std::rc::Rc<Analysis>,
     path: PathBuf,

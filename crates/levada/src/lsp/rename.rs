@@ -20,18 +20,18 @@ use std::sync::Arc;
 /// The uses of a name in one file, and the file's text.
 pub type Uses = (PathBuf, Arc<str>, Vec<Span>);
 
-/// All that is known of them.
+/// The uses that were found.
 #[derive(Default)]
 pub struct Found {
     pub uses: Vec<Uses>,
-    /// Why there may be others.
+    /// Why the uses may be incomplete.
     doubt: Option<String>,
 }
 
 /// Where spans begin and end, each once and in order.
 type Places = BTreeSet<(u32, u32)>;
 
-/// No more files than this are looked at.
+/// Maximum number of files that are searched.
 const FILES_MAX: usize = 20_000;
 
 fn name_at(at: &Cursor, offset: u32) -> Result<&Named, Refusal> {
@@ -61,7 +61,7 @@ fn part_span(tag: &str, span: Span, part: usize) -> Span {
     }
 }
 
-/// What would be renamed at a place; an error where that cannot be.
+/// The span that would be renamed at a place; an error if it cannot be renamed.
 pub fn target(at: &Cursor, offset: u32) -> Result<Span, Refusal> {
     let named = name_at(at, offset)?;
     let about = at
@@ -178,7 +178,7 @@ fn not_understood(analysis: &Analysis, path: &Path, name: &str) -> Option<String
     None
 }
 
-/// What one analysis knows of the uses of what is declared at `declared` in the file `home`.
+/// The uses in one analysis of the name declared at `declared` in the file `home`.
 fn uses_in(analysis: &Analysis, home: &Path, declared: Span) -> Vec<Uses> {
     let Some(file) = analysis.file(home) else {
         return Vec::new();
@@ -205,8 +205,8 @@ fn tags(analysis: &Analysis, file: u32) -> Vec<(String, Span)> {
     found
 }
 
-/// The files that may use a name: those of the projects and of the editor's folders that have it; and
-/// why these may not be all.
+/// The files that may use a name: those of the projects and of the editor's folders whose text contains it; and why
+/// they may be incomplete.
 fn candidates(
     world: &mut World,
     near: &[&Path],
@@ -252,7 +252,7 @@ fn candidates(
     (files, doubt)
 }
 
-/// The edits that give what is named at a place another name.
+/// The edits that rename what is at a place.
 pub fn rename(
     world: &mut World,
     at: &Cursor,
@@ -271,7 +271,7 @@ pub fn rename(
     if let Some(doubt) = doubt {
         return refuse(format!("not all places of `{old}` can be found: {doubt}"));
     }
-    // The protocol's own type; what can change within a URI is no part of what it is compared by.
+    // The protocol's own type; the mutable part of a URI does not affect comparison.
     #[allow(clippy::mutable_key_type)]
     let mut edits: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
     let mut changed: HashMap<PathBuf, Arc<str>> = HashMap::new();
@@ -298,8 +298,7 @@ pub fn rename(
     Ok(WorkspaceEdit::new(edits))
 }
 
-/// Whether tags and states may have that name: two actions of one tag are no error, but another
-/// program.
+/// Whether a tag or state may have the new name: two actions of one tag are no error, but change the program.
 fn free(at: &Cursor, kind: Kind, new: &str) -> Result<(), Refusal> {
     let taken = at
         .analysis
@@ -314,7 +313,7 @@ fn free(at: &Cursor, kind: Kind, new: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Checks what was changed: no error may have come, and each place must still mean the same.
+/// Verifies a rename: there must be no new error, and each place must still refer to the same declaration.
 fn same_meaning(
     world: &mut World,
     at: &Cursor,
@@ -339,7 +338,7 @@ fn same_meaning(
         let Some(home) = home.as_ref().filter(|_| named.kind != Kind::Tag) else {
             continue;
         };
-        // Where the declaration stands now: every use before it has grown, or shrunk.
+        // The new position of the declaration, after the edits before it.
         let at_home = uses.iter().find(|(p, ..)| p == home);
         let grown = at_home.map_or(0, |(.., spans)| {
             let before = spans.iter().filter(|s| s.start < named.declared.start);

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The byte at a position; what lies behind the end of a line or of the text is that end.
+/// The byte offset of a position; positions beyond the end of a line or of the text are clipped to it.
 pub fn offset(text: &str, at: Position) -> u32 {
     let mut start = 0;
     for _ in 0..at.line {
@@ -44,7 +44,7 @@ pub fn range(text: &str, span: Span) -> Range {
     Range::new(position(text, span.start), position(text, span.end))
 }
 
-/// The file that a URI names, by its full path where it is there.
+/// The file of a URI, by its canonical path if it exists.
 pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     let rest = uri.as_str().strip_prefix("file://")?;
     let rest = &rest[rest.find('/')?..];
@@ -84,9 +84,9 @@ mod tests {
     fn places_count_in_utf16() {
         let text = "a\nü😀b\r\n";
         let at = |line, character| offset(text, Position { line, character });
-        // ü is one unit and two bytes, the face two units and four bytes.
+        // ü is one unit and two bytes, the emoji two units and four bytes.
         assert_eq!([at(0, 0), at(1, 1), at(1, 3), at(1, 4)], [0, 4, 8, 9]);
-        // Within a letter is its beginning; behind the end is the end.
+        // A position inside a character is rounded down; beyond the end it is clipped.
         assert_eq!([at(1, 2), at(0, 9), at(9, 0)], [4, 1, text.len() as u32]);
         let face = Span {
             file: 0,

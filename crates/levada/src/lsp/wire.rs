@@ -15,10 +15,10 @@ pub enum FrameError {
     Stream(String),
 }
 
-/// No editor sends more at once.
+/// Maximum length of a message.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
-/// Reads until the input ends, or is of no use any more.
+/// Reads messages until the input ends, or is out of synchronisation.
 pub fn read_all(from: &mut impl BufRead, to: &SyncSender<Result<Message, FrameError>>) {
     loop {
         let message = match read(from) {

@@ -43,7 +43,7 @@ pub fn costs(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Opt
     costs.iter().any(|c| !c.is_empty()).then_some(costs)
 }
 
-/// Where each actor was at each look, as a share of the whole way.
+/// The position of each actor in each sample, as a fraction of the stream.
 fn places(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Vec<Option<Vec<f64>>> {
     let mut places: Vec<Option<Vec<f64>>> = vec![None; actors];
     let Some(last) = samples.last() else {
@@ -99,9 +99,9 @@ fn positions_at(counted: &[u64], places: &[f64], elements: &[u64]) -> Vec<f64> {
         .collect()
 }
 
-/// What an actor had taken at the places where it was seen. What it has put and got is counted as it goes, and its time when
-/// an activation ends, or when the runtime's clock meets it: so what it has taken there is known where it waits, and about
-/// where it has been activated some times since.
+/// The CPU time that an actor had used at the positions where it was sampled. Elements are counted immediately, but
+/// CPU time only when an activation ends or at a tick of the runtime's clock. So the time is exact where the actor
+/// waits, and approximate after several activations.
 fn busy_at(actor: usize, places: &[f64], samples: &[Sample]) -> Vec<(f64, f64)> {
     let (mut taken, mut activations) = (vec![(0.0, 0.0)], 0);
     for (&place, sample) in places.iter().zip(samples) {
@@ -114,7 +114,7 @@ fn busy_at(actor: usize, places: &[f64], samples: &[Sample]) -> Vec<(f64, f64)> 
         }
     }
     let all = samples.last().map_or(0.0, |l| l.busy[actor] as f64);
-    // All of it, wherever the last look but one was.
+    // The total, wherever the last sample before the end was.
     match taken.last_mut() {
         Some(last) if last.0 >= 1.0 => last.1 = all.max(last.1),
         _ => taken.push((1.0, all)),
@@ -122,7 +122,7 @@ fn busy_at(actor: usize, places: &[f64], samples: &[Sample]) -> Vec<(f64, f64)> 
     taken
 }
 
-/// The difference from part to part, in per cent of the mean.
+/// The cost of each part, in per cent of the mean.
 fn cost_of_parts(taken: &[(f64, f64)], parts: usize) -> Vec<f64> {
     let until = |part: usize| interpolated(taken, part as f64 / parts as f64);
     let mean = (until(parts) - until(0)) / parts as f64;
@@ -135,7 +135,7 @@ fn cost_of_parts(taken: &[(f64, f64)], parts: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The value there of a line through these points, which rise.
+/// Linear interpolation at `x` between points with increasing x.
 fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
     let next = points.partition_point(|p| p.0 < x);
     match (next.checked_sub(1).map(|i| points[i]), points.get(next)) {
@@ -149,7 +149,7 @@ fn interpolated(points: &[(f64, f64)], x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Nanoseconds for each thousandth of the way.
+    /// Nanoseconds for each thousandth of the stream.
     type Cost<'a> = &'a dyn Fn(u64) -> u64;
 
     /// Samples of a chain in which each actor is `behind` thousandths of the stream behind the previous one. For each
@@ -183,7 +183,7 @@ mod tests {
         (links, times.map(sample).collect())
     }
 
-    /// The mean of the cost from one thousandth to another, in per cent of that of all.
+    /// The mean cost between two thousandths of the stream, in per cent of the total mean.
     fn mean(costs: &[f64], from: usize, to: usize) -> f64 {
         let part = |at: usize| at * costs.len() / 1000;
         let some = &costs[part(from)..part(to)];
@@ -208,15 +208,15 @@ mod tests {
 
     #[test]
     fn places_are_told_by_what_was_put_and_got() {
-        // What is first is a fifth of the way ahead of what is last, and parses bytes that lie close together in the
-        // second half; the largest channel is at the end.
+        // The first actor is a fifth of the stream ahead of the last one, and its input is denser in the second half;
+        // the largest channel is at the end.
         let dense = |place: u64| if place < 500 { 1 } else { 5 };
         let pixels = |_: u64| 100;
         let rare = |place: u64| u64::from(place.is_multiple_of(100));
         let channels: [(usize, usize, Cost); 4] = [
             (0, 1, &dense),
             (1, 2, &pixels),
-            // These would say it less well.
+            // These are less precise.
             (0, 2, &rare),
             (1, 1, &pixels),
         ];
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn feedback_and_what_never_fired_do_no_harm() {
-        // The largest channel leads back, and the last actor gets nothing; the one before it is not connected.
+        // The largest channel is feedback, and the last actor gets no elements; the one before it is not connected.
         let (back, some, nothing) = (|_: u64| 9, |_: u64| 3, |_: u64| 0);
         let channels: [(usize, usize, Cost); 4] = [
             (0, 1, &some),
@@ -254,7 +254,7 @@ mod tests {
         near(mean(&costs[0], 0, 500), 150.0);
         near(mean(&costs[1], 0, 500), 50.0);
         assert!(costs[2].is_empty() && costs[3].is_empty());
-        // Two that have nothing to do with each other.
+        // Two pairs that are not connected.
         let channels: [(usize, usize, Cost); 2] = [(0, 1, &some), (2, 3, &back)];
         let costs_of: [Cost; 4] = [&heavy_first, &heavy_last, &heavy_last, &heavy_first];
         let (links, samples) = seen(&costs_of, 30, &channels, 10);
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn what_is_counted_late_is_not_put_where_it_was_not() {
-        // It goes on all the time, and its time is counted with each activation, or a part of it now and then before;
-        // the other one waits at each end.
+        // The first actor runs all the time, and its time is counted after each activation, or partly before; the
+        // other one waits after each activation.
         let samples = |activation: u64| -> Vec<Sample> {
             let sample = |t: u64| {
                 let ended = match t {
@@ -309,7 +309,7 @@ mod tests {
         let many: Vec<Cost> = vec![&even; 2600];
         let (links, samples) = seen(&many, 0, &channels, 100);
         assert_eq!(costs(2600, &links, &samples), None);
-        // All the time in one moment is an accident.
+        // All CPU time in one moment is an outlier.
         let wild = |place: u64| if place == 500 { 1_000_000 } else { 1 };
         let (links, samples) = seen(&[&wild, &even], 0, &channels, 1);
         let costs = costs(2, &links, &samples).unwrap();

@@ -9,7 +9,7 @@ use levada_cores::undo_log::format::Entry;
 use levada_cores::{Machine, Shield, realtime};
 use std::io;
 
-/// Gives the process, which waits to be started, its class; says what is to be known about it.
+/// Sets the scheduling class of the process, which waits to be started; returns a note if the class is limited.
 pub fn give(args: &RaiseArgs, shield: &mut Shield, pid: i32) -> Result<(), Failure> {
     let machine = Machine::this();
     let mut notes = Vec::new();
@@ -74,7 +74,7 @@ fn weigh(
             Err(e) => failure_with(format!("{}: {e}", file.display()), ""),
         };
     }
-    // Where sessions have groups of their own, the nice value counts within the session only.
+    // With autogroups the nice value counts within the session only.
     let enabled = machine.read(&machine.proc.join("sys/kernel/sched_autogroup_enabled"));
     let file = machine.proc.join(format!("{pid}/autogroup"));
     let text = machine.read(&file).unwrap_or_default();
@@ -102,7 +102,7 @@ fn weigh(
     }
 }
 
-/// What the kernel's call takes; the C library has no name for it.
+/// The argument of sched_setattr, which the C library does not declare.
 #[repr(C)]
 struct Attributes {
     size: u32,
@@ -128,7 +128,7 @@ fn deadline(pid: i32, runtime: u64, period: u64) -> Result<(), Failure> {
         deadline: period,
         period,
     };
-    // SAFETY: the attributes are of this frame, and say their size.
+    // SAFETY: the attributes are a local variable and contain their size.
     if unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &attributes, 0) } == 0 {
         return Ok(());
     }

@@ -19,14 +19,14 @@ const VACATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for other requests to a host.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Until this goes, or the process ends.
+/// Reservations of cores, until this is dropped or the process ends.
 pub struct VacatedCores {
     cores: Vec<(Client, u32)>,
     said: Vec<String>,
 }
 
 impl VacatedCores {
-    /// Which hosts have left which cores, a sentence for each.
+    /// Which hosts have vacated which cores, a sentence for each.
     pub fn said(&self) -> &[String] {
         &self.said
     }
@@ -36,11 +36,11 @@ impl VacatedCores {
 #[derive(Clone, Debug)]
 pub struct CoreUse {
     pub process: u32,
-    /// Actors that it has there.
+    /// The number of its actors on the core.
     pub actors: usize,
 }
 
-/// By core: the hosts that have a worker there, and have not left it.
+/// By core: the hosts that have a worker there and have not vacated it.
 pub fn at_work() -> BTreeMap<u32, CoreUse> {
     let mut all = BTreeMap::new();
     for socket in sockets() {
@@ -105,7 +105,7 @@ pub fn leave(cores: &CoreSet) -> VacatedCores {
                         socket.display()
                     ));
                 }
-                // It is not there.
+                // The host does not use this core.
                 Err(e) if e.kind == Some(Kind::Unknown) => {}
                 Err(e) => {
                     let what = format!("the host at {} stays: {}", socket.display(), e.error);

@@ -38,7 +38,7 @@ fn some(list: &[String]) -> String {
     }
 }
 
-/// After the raising, on the error output.
+/// Printed on standard error after the shield was raised.
 pub fn raised(
     raised: &Raised,
     load: &Load,
@@ -114,14 +114,14 @@ pub fn raised(
     }
 }
 
-/// Before that: a host's threads are not all that it has on a core.
+/// Printed before: a host's work on a core is more than its threads.
 pub fn left(said: &[String]) {
     for one in said {
         say_painted!("{} {}", paint(DIM, "shield:"), plain(one));
     }
 }
 
-/// As `restored`.
+/// The report of [`restored`] as JSON.
 pub fn restored_json(done: &Restored) -> Value {
     json!({
         "cores": done.cores.to_string(), "threads": done.threads, "widened": done.widened,
@@ -129,7 +129,7 @@ pub fn restored_json(done: &Restored) -> Value {
     })
 }
 
-/// At the end.
+/// Printed at the end.
 pub fn restored(done: &Restored) -> String {
     let mut text = format!("{} restored", cores(&done.cores));
     let mut add = |count: u64, what: &str| {

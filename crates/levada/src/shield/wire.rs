@@ -31,7 +31,7 @@ fn stream(descriptor: i32) -> Result<UnixStream, Failure> {
 
 pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
     let mut wire = stream(descriptor)?;
-    // Not the terminal's: Ctrl-C there is for the program, which may go on.
+    // Leaves the terminal's session: Ctrl-C there is for the program, which may handle it.
     // SAFETY: no memory is passed.
     unsafe {
         libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
@@ -128,7 +128,7 @@ fn hold(
         while let Some(info) = signals.next() {
             match info.ssi_signo as i32 {
                 libc::SIGCHLD => {
-                    // The guard; its successor has been started, or will be.
+                    // The guard has ended; its successor was started, or will be.
                     // SAFETY: no status is wanted.
                     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
                 }

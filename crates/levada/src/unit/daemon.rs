@@ -61,12 +61,12 @@ struct Daemon<'a> {
     began: Instant,
     image: Option<PathBuf>,
     waiting: Option<Waiting>,
-    /// A program was begun, and its end has not been told.
+    /// A program was started and its end was not reported yet.
     open: bool,
     dead: Option<String>,
 }
 
-/// Begins as the other process of `boot`: says on its output how that went, in one line.
+/// Started by `boot`: prints one line with the result.
 pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
     output::keep_for_results()?;
     // If the reader of an output goes away, its call ends, and nothing else.
@@ -88,7 +88,7 @@ pub fn serve(args: &BootArgs) -> Result<ExitCode, Failure> {
         output::line(&daemon.about().to_string())?;
         daemon.serve(&listener)
     });
-    // The machine has ended, and now the name is free: only then is that said.
+    // The reply is sent only after the machine has ended and the name is free.
     place.give_back(name, held);
     answer(&done?, &json!({ "stopped": name }));
     Ok(ExitCode::SUCCESS)
@@ -140,7 +140,7 @@ fn wait(fds: &mut [libc::pollfd], time: Option<Duration>) -> io::Result<()> {
 
 fn readable(fd: Option<RawFd>) -> libc::pollfd {
     libc::pollfd {
-        fd: fd.unwrap_or(-1), // which is passed over
+        fd: fd.unwrap_or(-1), // negative descriptors are ignored by poll
         events: libc::POLLIN,
         revents: 0,
     }
@@ -156,7 +156,7 @@ fn answer(mut stream: &UnixStream, value: &Value) {
 }
 
 impl Daemon<'_> {
-    /// Into the log: the error output is that.
+    /// Writes to the log, which is standard error.
     fn log(&self, what: &str) {
         say!("{:10.3}  {what}", self.began.elapsed().as_secs_f64());
     }
@@ -226,7 +226,7 @@ impl Daemon<'_> {
                 self.returned();
             }
             if let Some(waiting) = &self.waiting {
-                // It says nothing more: it has ended, or was interrupted.
+                // It has disconnected.
                 if fds[2].revents != 0 {
                     self.cut("whoever ran it is gone");
                 } else if waiting.until.is_some_and(|t| Instant::now() >= t) {
@@ -242,7 +242,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// What the machine has to say.
+    /// Handles events of the machine.
     fn look(&mut self) {
         if self.dead.is_some() {
             return;
@@ -348,7 +348,7 @@ impl Daemon<'_> {
                         let until = until(&asked["within"]);
                         self.waiting = Some(Waiting { stream, until });
                         self.open = true;
-                        self.look(); // it may be over: no other ring comes
+                        self.look(); // it may have ended, and no further doorbell comes
                     }
                     Err(told) => answer(&stream, &told),
                 }
@@ -411,7 +411,7 @@ impl Daemon<'_> {
         Some(refusal(&format!("unit {}: {why}", self.name), Some(&help)))
     }
 
-    /// What can be run, or called.
+    /// The image that can be run or called.
     fn ready(&self) -> Result<PathBuf, Value> {
         if let Some(told) = self.is_dead() {
             return Err(told);
@@ -491,7 +491,7 @@ impl Daemon<'_> {
         Ok(())
     }
 
-    /// The procedure has returned, or never will.
+    /// Handles the end of a procedure.
     fn returned(&mut self) {
         let Some(calling) = self.calling.take() else {
             return;
@@ -512,7 +512,7 @@ impl Daemon<'_> {
         }
     }
 
-    /// By its machine's end: a procedure need not heed anything else.
+    /// Ends a call by ending its machine, since a procedure need not react to anything else.
     fn end_call(&mut self) {
         if let Some(calling) = self.calling.take() {
             // SAFETY: no pointers; it is a child that has not been waited for while the unit is there.

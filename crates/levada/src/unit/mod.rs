@@ -47,7 +47,7 @@ pub fn unit(command: &UnitCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Starts the daemon, and waits until it says how that went.
+/// Starts the daemon, and waits for its result.
 fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let (name, at) = (&args.unit.name, &args.unit.at);
     let place = RunDir::new(at.dir.as_deref())?;
@@ -99,7 +99,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a daemon said, unless it refuses.
+/// The daemon's reply, unless it is an error.
 fn judge(name: &str, line: &str) -> Result<Value, Failure> {
     let told: Value = match serde_json::from_str(line) {
         Ok(told) => told,
@@ -127,7 +127,7 @@ fn text(value: &Value) -> String {
 
 enum Found {
     Answers(UnixStream),
-    /// Its daemon was killed. What it has left is taken away.
+    /// Its daemon was killed. Its remains are removed.
     Left,
 }
 
@@ -157,11 +157,11 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 const LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// It does not do as it is told: by force, and its machine with it.
+/// Kills a daemon that does not respond, and its machine with it.
 fn end_daemon(place: &RunDir, name: &str, stream: &UnixStream) -> Result<(), Failure> {
     let daemon = rustix::net::sockopt::socket_peercred(stream).map_err(io::Error::from)?;
     let _ = rustix::process::kill_process(daemon.pid, rustix::process::Signal::KILL);
-    // The lock is free when it is gone.
+    // The lock is released when it has ended.
     for _ in 0..500 {
         if let Some(held) = place.hold(name)? {
             place.end_machine(name);
@@ -180,7 +180,7 @@ fn killed(name: &str) -> Failure {
     .help("boot it again")
 }
 
-/// What it answers, within that time; none: however long it takes.
+/// Sends a request and returns the reply; `None`: without a timeout.
 fn ask(
     name: &str,
     stream: &UnixStream,
@@ -188,7 +188,7 @@ fn ask(
     files: &[File],
     within: Option<Duration>,
 ) -> Result<Value, Failure> {
-    // It answers nothing then, however long it is waited for.
+    // A stopped process will not reply.
     if let Some(process) = levada_host::peer(stream).filter(|p| levada_host::is_stopped(*p)) {
         return Err(Failure::new(format!(
             "the keeper of unit {name} does not answer: its process {process} is stopped"
@@ -202,7 +202,7 @@ fn ask(
         .set_read_timeout(within)
         .and(stream.set_write_timeout(within));
     timed.map_err(|e| Failure::new(e.to_string()))?;
-    // Where it has ended meanwhile, there is no answer.
+    // If it has ended meanwhile, there is no reply.
     let asked = protocol::send(stream, what, files);
     let answer = asked.and_then(|()| protocol::receive(stream));
     match answer {
@@ -235,7 +235,7 @@ fn list(args: &UnitsArgs) -> Result<ExitCode, Failure> {
     for name in place.names()? {
         match find(&place, &name) {
             Ok(Found::Answers(stream)) => {
-                // One that ends meanwhile is none.
+                // Units that end meanwhile are omitted.
                 let about = json!({ "verb": "about" });
                 match ask(&name, &stream, &about, &[], Some(STATUS_TIMEOUT)) {
                     Ok(told) => units.push(told),
@@ -302,7 +302,7 @@ fn opened(file: &str, input: bool) -> Result<File, Failure> {
     done.map_err(|e| Failure::new(format!("{file}: {e}")))
 }
 
-/// What is told of the streams, and their files.
+/// The descriptions of the streams, and their files.
 fn flows(specs: &[String], input: bool) -> Result<Vec<(Value, File)>, Failure> {
     let flow = |spec: &String| {
         let (name, size, file) = values::flow(spec)?;
@@ -316,7 +316,7 @@ fn flows(specs: &[String], input: bool) -> Result<Vec<(Value, File)>, Failure> {
 fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     values::result(&args.result, &[])?;
     let argument = values::hex(&values::argument(&args.arguments)?);
-    // First of all: an output is emptied when it is opened.
+    // Checked first, since opening an output truncates it.
     let place = RunDir::new(args.unit.at.dir.as_deref())?;
     if let Found::Left = find(&place, &args.unit.name)? {
         return Err(killed(&args.unit.name));
@@ -332,7 +332,7 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
     let told = ask_unit(&args.unit, &what, &files, None)?;
     if told["outcome"] != "returned" {
         let why = text(&told["why"]);
-        // A fault is told with the procedure that it happened in.
+        // The text of a fault begins with the procedure's name.
         let why = why.strip_prefix(&format!("{procedure}: ")).unwrap_or(&why);
         return failure(format!("unit {}: {procedure}: {why}", args.unit.name));
     }
@@ -350,7 +350,7 @@ fn call(args: &UnitRunArgs, procedure: &str) -> Result<ExitCode, Failure> {
             .join(" "),
         other => text(other),
     };
-    // The output may be a stream's.
+    // Standard output may be used by a stream.
     match to_output {
         true if line.is_empty() => {}
         true => say!("{line}"),

@@ -17,7 +17,7 @@ pub struct RunDir {
     dir: PathBuf,
 }
 
-/// Held: there is no other daemon of that name.
+/// The lock of a name: while it is held, no other daemon has the name.
 pub struct UnitLock(File);
 
 impl RunDir {
@@ -69,7 +69,7 @@ impl RunDir {
         self.file(name, "machine")
     }
 
-    /// The names that were not given back, in order.
+    /// The names in use, sorted.
     pub fn names(&self) -> Result<Vec<String>, Failure> {
         let entries = match fs::read_dir(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -87,7 +87,7 @@ impl RunDir {
         self.lock(name).exists()
     }
 
-    /// Takes the name; none: a daemon has it.
+    /// Takes the lock of a name; `None` if a daemon holds it.
     pub fn hold(&self, name: &str) -> Result<Option<UnitLock>, Failure> {
         let path = self.lock(name);
         let cannot = |e| Failure::new(format!("cannot lock {}: {e}", path.display()));
@@ -103,7 +103,7 @@ impl RunDir {
                     _ => Err(cannot(e)),
                 };
             }
-            // Or else its last holder has just taken it away.
+            // Otherwise its last holder has just removed the file.
             let ours = file.metadata().map_err(cannot)?.ino();
             if fs::metadata(&path).is_ok_and(|m| m.ino() == ours) {
                 return Ok(Some(UnitLock(file)));
@@ -111,7 +111,7 @@ impl RunDir {
         }
     }
 
-    /// Takes away what the holder of a name has there, but for the log. The lock goes last.
+    /// Removes the files of a name, except for the log. The lock is removed last.
     pub fn give_back(&self, name: &str, held: UnitLock) {
         let _ = fs::remove_file(self.socket(name));
         let _ = fs::remove_file(self.note(name));
@@ -126,7 +126,7 @@ impl RunDir {
         writeln!(file, "{process} {began}")
     }
 
-    /// Its daemon was killed: ends the machine that it has left, if that is still the same process.
+    /// Ends the machine of a daemon that was killed, if it is still the same process.
     pub fn end_machine(&self, name: &str) {
         let Ok(text) = read_private(&self.note(name), NOTE_MAX_BYTES) else {
             return;
@@ -161,7 +161,7 @@ impl RunDir {
     }
 }
 
-/// When a process began, in the kernel's own count.
+/// The start time of a process, in the kernel's units.
 fn began(process: i32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     Some(levada_cores::Stat::parse(&stat)?.start.to_string())

@@ -6,7 +6,7 @@ use crate::common::output::{Failure, failure_with};
 use serde_json::{Value, json};
 use std::str::FromStr;
 
-/// Behind each other.
+/// The concatenated bytes of the arguments.
 pub fn argument(parts: &[String]) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     for part in parts {
@@ -79,7 +79,7 @@ fn each<const N: usize>(bytes: &[u8], value: fn([u8; N]) -> Value) -> Option<Vec
     })
 }
 
-/// A result as a user wants it; numbers one behind the other.
+/// Formats a result in the given kind; several numbers become a list.
 pub fn result(kind: &str, bytes: &[u8]) -> Result<Value, Failure> {
     let all = match kind {
         "hex" => return Ok(json!(hex(bytes))),

@@ -32,7 +32,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
     for file in &files {
         let mut roots = projects.roots(file)?;
         match xdf::locate_in(file, &roots) {
-            // By its full path, as it is found when another file names its class.
+            // By its full path, under which it is also found when another file names its class.
             Ok(found) => {
                 if !roots.contains(&found.root) {
                     roots.insert(0, found.root);

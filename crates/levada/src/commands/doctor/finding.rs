@@ -6,7 +6,7 @@ pub enum State {
     Ok,
     /// Works, but could be better.
     Advice,
-    /// Something that Levada is for does not work.
+    /// A feature does not work.
     Missing,
 }
 

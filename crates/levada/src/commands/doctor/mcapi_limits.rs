@@ -8,7 +8,7 @@ const ENDPOINT_BYTES: u64 = 5 << 20;
 /// With less free space some programs will fail.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
-/// Where domains have their files.
+/// Checks the file system with the files of domains.
 pub fn shared_memory() -> Finding {
     use std::os::unix::fs::MetadataExt;
     let what = "/dev/shm";
@@ -25,7 +25,7 @@ pub fn shared_memory() -> Finding {
     shared_memory_found(writable, meta.mode(), size, free)
 }
 
-/// Size and what is free of a file system, in bytes.
+/// The size and the free space of a file system, in bytes.
 fn room(path: &std::ffi::CStr) -> Option<(u64, u64)> {
     // SAFETY: zeros are a valid value; the call fills it in.
     unsafe {
@@ -50,7 +50,7 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
         );
     }
     let found = format!("{} of {} MiB free", mib(free), mib(size));
-    // Other users could take our names away; they do not get at what is in them.
+    // Other users could remove our files, but not read them.
     if mode & 0o002 != 0 && mode & 0o1000 == 0 {
         return problem(
             State::Advice,
@@ -73,17 +73,17 @@ fn shared_memory_found(writable: bool, mode: u32, size: u64, free: u64) -> Findi
     }
 }
 
-/// What limits POSIX message queues.
+/// The limits of POSIX message queues.
 #[derive(Debug, Clone, Copy)]
 struct Queues {
     messages: u64,
     size: u64,
     queues: u64,
-    /// Bytes in all queues of a user; none: no limit.
+    /// Bytes in all queues of a user; `None`: unlimited.
     bytes: Option<u64>,
 }
 
-/// The other transport.
+/// Checks the limits of the other transport.
 pub fn message_queues() -> Finding {
     let read = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/sys/fs/mqueue/{name}")).ok()?;
@@ -115,8 +115,8 @@ pub fn message_queues() -> Finding {
     })
 }
 
-/// What the system takes of the limit for a queue: its messages, and 48 bytes for each and 80 for each
-/// priority (Linux, from 3.5 on).
+/// The bytes that a queue counts towards the limit: its messages, 48 bytes per message and 80 per priority (Linux 3.5
+/// and later).
 fn cost(messages: u64, size: u64) -> u64 {
     messages * (size + 48) + messages.min(32768) * 80
 }

@@ -84,7 +84,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Cores that affinity leaves, and the quota of the container, in cores.
+/// The cores of the affinity mask, and the CPU quota of the container, in cores.
 fn cores() -> Finding {
     let online = std::fs::read_to_string("/proc/cpuinfo").map_or(0, |t| {
         t.lines().filter(|l| l.starts_with("processor")).count()
@@ -116,7 +116,7 @@ fn affinity() -> usize {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
             0 => libc::CPU_COUNT(&set) as usize,
-            // More cores than the set holds.
+            // The set is too small for the number of cores.
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
@@ -201,12 +201,12 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|p| p.is_file())
 }
 
-/// The C compiler must be able to do what networks need of it, not only be there.
+/// The C compiler must support what networks need, not only exist.
 fn compiler() -> Finding {
     use levada_cal::compile::{CompileError, Options, probe};
     let why = match probe(&Options::default()) {
         Ok(found) => return ok("C compiler", found),
-        // The cache has a line of its own.
+        // The cache is reported in a line of its own.
         Err(CompileError::Cache { path, why }) => {
             let found = format!("not tried: {}: {why}", path.display());
             return problem(State::Missing, "C compiler", found, "see the cache below");
@@ -310,7 +310,7 @@ fn map_count() -> Finding {
     }
 }
 
-/// How many mappings a process may have; Linux's own number where it cannot be read.
+/// The maximum number of mappings of a process; Linux's default if it cannot be read.
 fn most_mappings() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()
@@ -318,8 +318,8 @@ fn most_mappings() -> u64 {
         .unwrap_or(65530)
 }
 
-/// What the guard below a fiber's stack costs. As in the runtime (`port/linux_stack.c`) the advice
-/// is tried, since emulators take any and do nothing.
+/// The cost of the guard page below a fiber's stack. As in the runtime, the advice is tested by an access, since
+/// emulators accept any advice and do nothing.
 fn guards() -> Finding {
     const GUARD_INSTALL: libc::c_int = 102;
     // SAFETY: the page and the pipe are ours, and given back; only the system call reads the page.
@@ -363,8 +363,8 @@ fn guards_found(light: bool, mappings: u64) -> Finding {
     )
 }
 
-/// What the thread of urgent fibers may have of the scheduler: the two things that the runtime tries
-/// (`port/linux_thread.c`), tried on a thread that ends at once.
+/// The scheduling class that the thread of urgent fibers gets: the two that the runtime tries, on a thread that ends
+/// at once.
 fn urgent() -> Finding {
     let tried = std::thread::spawn(|| {
         // SAFETY: both change the calling thread alone, which does nothing else.
@@ -381,7 +381,7 @@ fn urgent() -> Finding {
     urgent_found(real_time, nice)
 }
 
-/// May workers go before all that is of the usual class?
+/// Whether workers can have a real-time class.
 fn real_time(usable: Result<(), (String, String)>, throttled: Option<String>) -> Finding {
     match usable {
         Ok(()) => {

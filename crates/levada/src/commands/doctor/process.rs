@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::process::{Command, ExitCode, Stdio};
 
 const COMMANDS: &str = include_str!("../../../../../runtime/gdb/levada.py");
-/// What gdb says before it is its own affair.
+/// Marks the output of our commands; what gdb prints before is ignored.
 const MARK: &str = "@levada";
 
 pub fn look(pid: u32) -> Result<ExitCode, Failure> {
@@ -59,7 +59,7 @@ fn ask_gdb(pid: u32) -> Result<Said, Failure> {
         }
         Err(why) => return Err(why.into()),
     };
-    // It may refuse before it has read all.
+    // gdb may exit before it has read everything.
     let written = gdb
         .stdin
         .take()

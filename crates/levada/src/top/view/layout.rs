@@ -13,14 +13,14 @@ use ratatui::style::Stylize;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-/// The cells that a worker takes where there is more than one in a line.
+/// Cells per worker, if there are several in a line.
 const WORKER_CELLS: usize = 28;
 
 impl View {
     pub fn draw(&self, frame: &mut Frame) {
         let stats = &self.stats.now;
         let columns = worker_columns(stats.worker.len(), frame.area().width);
-        // At most a quarter of it, and a third: there is to be room for what is chosen.
+        // At most a quarter and a third of the height, so that the selected application has room.
         let height = frame.area().height;
         let cores = stats.worker.len().div_ceil(columns) as u16;
         let cores = cores.min((height / 4).max(2));
@@ -70,7 +70,7 @@ impl View {
         frame.render_widget(Paragraph::new(keys_in(all, keys.width)).dim(), keys);
     }
 
-    /// What came of the last key, or what it asks for.
+    /// Draws the result of the last key, or its prompt.
     fn draw_said(&self, frame: &mut Frame, area: Rect) {
         let width = usize::from(area.width);
         let text = match (&self.moves, self.actors().get(self.actor)) {
@@ -87,7 +87,7 @@ impl View {
         frame.render_widget(Paragraph::new(text).yellow(), area);
     }
 
-    /// Of what is chosen, and of the last key, all that is said.
+    /// All text about the selected application and the last key.
     fn words(&self, area: Rect) -> Vec<String> {
         let outcome = self.application().and_then(|a| a.outcome.clone());
         let why = self.more.as_ref().map(|m| m.now.why.clone());
@@ -100,7 +100,7 @@ impl View {
         wrapped(&said.collect::<Vec<_>>().join("\n"), cells_of(area))
     }
 
-    /// As many of these lines as there is room for, from one on.
+    /// Draws as many of the lines as fit, beginning with the first one.
     fn draw_page(&self, frame: &mut Frame, area: Rect, all: Vec<String>, first: usize) {
         let height = usize::from(area.height);
         let last = all.len().saturating_sub(height);
@@ -111,7 +111,7 @@ impl View {
     }
 }
 
-/// The cells of a line of words, which begins one cell in.
+/// The width of a line of text, which is indented by one cell.
 pub(super) fn cells_of(area: Rect) -> usize {
     usize::from(area.width).saturating_sub(1)
 }
@@ -124,7 +124,7 @@ pub(super) fn lines(all: impl IntoIterator<Item = String>) -> Vec<Line<'static>>
     all.into_iter().map(Line::from).collect()
 }
 
-/// One in a line where that is little, else as many as there is room for.
+/// One per line for few workers, else as many as fit.
 fn worker_columns(workers: usize, width: u16) -> usize {
     match workers <= 8 {
         true => 1,

@@ -19,35 +19,35 @@ use std::time::Duration;
 
 pub struct View {
     stats: Samples<Stats>,
-    /// Of the application that is chosen, when it has said something.
+    /// The details of the selected application, once they have arrived.
     more: Option<Samples<More>>,
     app: usize,
-    /// The one that was chosen: what has come to its place is not meant by a key.
+    /// The selected application is gone: keys do not apply to the one in its row.
     gone: bool,
     actor: usize,
-    /// The first of its channels that is shown, where there is no room for all.
+    /// The first channel that is shown, if not all fit.
     channel: usize,
-    /// The worker that the actor goes to is typed, and this is there of it.
+    /// The number of the worker to which the actor is to move, as far as it was typed.
     moves: Option<String>,
-    /// What is read, from this line on, in the place of actors and channels.
+    /// The text page that is shown instead of actors and channels, and its first visible line.
     reads: Option<(Page, usize)>,
-    /// The last line that may be the first, of it or of the channels, and the lines that a key goes on, as it was drawn.
+    /// Scroll limits of the page or the channels, and the lines per key, as drawn last.
     last: Cell<usize>,
     page: Cell<usize>,
-    /// What came of the last key.
+    /// The result of the last key.
     pub said: String,
-    /// Seconds for which the host has not answered.
+    /// Seconds for which the host's reply has been pending.
     silent: Option<u64>,
-    /// As of `Samples`.
+    /// See `Samples`.
     shortest: f64,
 }
 
-/// What can be read.
+/// Text pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Page {
-    /// All that is said of an application, and of the last key.
+    /// All text about an application and the last key.
     Words,
-    /// What keys do.
+    /// The list of keys.
     Keys,
 }
 
@@ -72,7 +72,7 @@ impl View {
         }
     }
 
-    /// A new answer. What was chosen is chosen still, where it is there.
+    /// Takes a new reply. The selection stays, if the application still exists.
     pub fn take(&mut self, stats: Stats) {
         let all = &stats.application;
         match all.iter().position(|a| a.name == self.chosen()) {
@@ -86,7 +86,7 @@ impl View {
         self.stats.take(stats.host.seconds, stats);
     }
 
-    /// What one has said of itself. Another may have been chosen meanwhile.
+    /// Takes the details of an application. Another one may have been selected meanwhile.
     pub fn learn(&mut self, more: More) {
         if more.name != self.chosen() {
             return;
@@ -102,13 +102,13 @@ impl View {
         self.silent = silent.map(|s| s.as_secs());
     }
 
-    /// Nothing is known of it yet, and nothing that was typed is for it.
+    /// Selects an application; its details are unknown yet, and typed input is discarded.
     fn choose(&mut self, app: usize) {
         (self.app, self.actor, self.channel) = (app, 0, 0);
         (self.more, self.moves) = (None, None);
     }
 
-    /// The name of the application that is chosen.
+    /// The name of the selected application.
     pub fn chosen(&self) -> &str {
         self.application().map_or("", |a| &a.name)
     }

@@ -5,8 +5,8 @@ pub(super) struct Samples<T> {
     pub now: T,
     at: f64,
     before: Option<(f64, T)>,
-    /// Seconds, at least, between which is measured: what is counted now and then, as frames are, would have any
-    /// rate at all between an answer and the next one that a key has asked for soon after it.
+    /// Minimum interval in seconds: units that are counted in steps, such as frames, would have meaningless rates
+    /// between replies in quick succession after a key.
     shortest: f64,
 }
 
@@ -20,7 +20,7 @@ impl<T> Samples<T> {
         }
     }
 
-    /// A new answer. One that comes soon after the last takes its place.
+    /// Takes a new reply. One that arrives soon after the last replaces it.
     pub fn take(&mut self, at: f64, now: T) {
         let was = (self.at, std::mem::replace(&mut self.now, now));
         if self.before.is_none() || at - self.at >= self.shortest {
@@ -29,7 +29,7 @@ impl<T> Samples<T> {
         self.at = at;
     }
 
-    /// The earlier answer, and the seconds from it to the later one.
+    /// The earlier reply, and the seconds between it and the later one.
     pub fn before(&self) -> Option<(&T, f64)> {
         let (at, before) = self.before.as_ref()?;
         let seconds = self.at - at;

@@ -15,7 +15,7 @@ use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell as Field, Paragraph, Row};
 
-/// Lines of the words below the channels.
+/// Lines of text below the channels.
 const TEXT_LINES: usize = 4;
 const BAR_CELLS: usize = 10;
 
@@ -75,7 +75,7 @@ impl View {
         let room = usize::from(area.height.saturating_sub(2)).max(1);
         let first = first_shown(self.app, all.len(), room);
         let rows = all.iter().enumerate().skip(first).take(room).map(|(i, a)| {
-            // Of one that does not answer what it said last is told again.
+            // For an application that does not respond, the host repeats the last values.
             let before = self.stats.before().filter(|_| a.silent_for().is_none());
             let was = before.and_then(|(before, seconds)| {
                 let mut all = before.application.iter();
@@ -167,7 +167,7 @@ impl View {
             if i == self.actor { row.reversed() } else { row }
         });
         frame.render_widget(columns.table(rows.collect()), left);
-        // Where there are more of them than lines, which ones these are.
+        // If there are more channels than lines, shows which ones are visible.
         let all = details.channel.len();
         self.last.set(all.saturating_sub(room));
         self.page.set(room.saturating_sub(1).max(1));
@@ -217,7 +217,7 @@ fn from_to(from: &str, to: &str, cells: usize) -> String {
     const ARROW: &str = " -> ";
     let cells = cells.saturating_sub(ARROW.len());
     let [long, other] = [from, to].map(|name| Line::from(name).width());
-    // Each has half, and what the other one leaves.
+    // Each name has half of the cells, and what the other one leaves.
     let half = cells / 2;
     let first = (cells - half).max(cells.saturating_sub(other));
     let second = half.max(cells.saturating_sub(long));
@@ -228,7 +228,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or("-".to_string(), |s| format!("{:.1}%", s * 100.0))
 }
 
-/// So full, in eighths of a cell.
+/// A bar, in eighths of a cell.
 fn bar(part: f64, cells: usize) -> Span<'static> {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (part.clamp(0.0, 1.0) * cells as f64 * 8.0).round() as usize;
