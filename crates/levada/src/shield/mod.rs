@@ -37,7 +37,7 @@ pub fn shield(args: &ShieldArgs) -> Result<ExitCode, Failure> {
 }
 
 fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
-    // Who heard what is said may go: the shield holds all the same. The program has it as it was.
+    // The shield must survive the end of the reader of its messages. The program gets the original action.
     // SAFETY: no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     if let Some(descriptor) = args.wire {
@@ -53,19 +53,19 @@ fn raise(args: &RaiseArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// All that is known before anything is changed.
+/// Everything that is determined before anything is changed.
 struct Plan<'a> {
     args: &'a RaiseArgs,
     request: Request,
     load: Load,
     topology: Topology,
-    /// Last: they come back when the shield has gone.
+    /// Declared last: hosts take the cores back after the shield has been lowered.
     left: hosts::VacatedCores,
 }
 
 fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
     let _urgent = RealtimeScope::now();
-    /// A core that is named is emptied whatever is on it; to choose one, look longer.
+    /// A named core is emptied whatever runs on it; choosing a core needs a longer sample.
     const SAMPLE_SHORT: Duration = Duration::from_millis(20);
     const SAMPLE_LONG: Duration = Duration::from_millis(200);
     if args.program.is_empty() && args.pid.is_none() {
@@ -75,7 +75,7 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
         );
     }
     let machine = Machine::this();
-    // First of all: a shield that holds narrows what this process may use.
+    // First, since an existing shield restricts this process.
     shields::check_available(&machine, &args.cores.clone().unwrap_or_default())?;
     let topology = Topology::of(&machine);
     let shielded = shields::shielded_cores(&shields::list_shields());
@@ -107,7 +107,7 @@ fn plan(args: &RaiseArgs) -> Result<Plan<'_>, Failure> {
             );
         }
     };
-    // Who says nothing of what was there need not know it.
+    // If nothing is printed about the evicted threads, they need not be measured.
     let is_silent = args.quiet || args.wire.is_some();
     let load = match &wanted {
         Some(_) if is_silent && !args.pin_lightest => Load::default(),

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const CANNOT_START: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// How SIGPIPE was when this process began, before Rust's own start and this command's main changed it.
+/// The action of SIGPIPE when the process began, before Rust's runtime and this command's main changed it.
 static PIPE_WAS_IGNORED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 extern "C" fn remember() {
@@ -36,16 +36,16 @@ static REMEMBER: extern "C" fn() = remember;
 
 // ---- signals -----------------------------------------------------------------------------------
 
-/// Signals come through a descriptor while this lives; the program gets them as they were.
+/// Receives signals through a descriptor while this exists; the program gets the original actions.
 pub(super) struct Signals {
     pub descriptor: OwnedFd,
     before: libc::sigset_t,
-    /// What was to be done with SIGCHLD: who ignores it cannot wait.
+    /// The original action of SIGCHLD: a process that ignores it cannot wait for children.
     children: libc::sighandler_t,
 }
 
 impl Signals {
-    /// Those of a fault are left alone, and with `stops` so are those that stop and continue.
+    /// Fault signals are not taken; with `stops`, neither are those that stop and continue.
     pub fn take(stops: bool) -> io::Result<Signals> {
         // SAFETY: all sets are of this frame.
         unsafe {
@@ -58,7 +58,7 @@ impl Signals {
                 libc::SIGILL,
                 libc::SIGTRAP,
                 libc::SIGABRT,
-                // Of what we say ourselves, and no matter of the program's.
+                // Caused by our own output, and not the program's.
                 libc::SIGPIPE,
             ] {
                 libc::sigdelset(&mut set, fault);
@@ -113,7 +113,7 @@ fn unblock(signal: i32) {
     }
 }
 
-/// Stops this process as the program was stopped, so that the shell sees the same; returns when it goes on.
+/// Stops this process like the program, so that the shell sees it; returns when it is continued.
 fn stop_as(signal: i32) {
     // SAFETY: the sets are of this frame; the action is the default one while it is unblocked.
     unsafe {
@@ -133,7 +133,7 @@ fn stop_as(signal: i32) {
 
 // ---- the program -------------------------------------------------------------------------------
 
-/// Where the program is, as a shell would find it.
+/// The path of the program, by the shell's rules.
 fn find(program: &OsStr) -> Result<PathBuf, Failure> {
     let shown = program.display();
     let usable = |path: &Path| {
@@ -170,7 +170,7 @@ fn find(program: &OsStr) -> Result<PathBuf, Failure> {
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: both are written, and owned by nobody else.
+    // SAFETY: both were initialised by the call and are owned by this function.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(io::Error::last_os_error());
@@ -197,7 +197,7 @@ fn write_number(fd: RawFd, number: i32) {
     unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// A process that becomes the program when it is told to.
+/// A child process that executes the program on request.
 struct Program {
     pid: i32,
     go: OwnedFd,
@@ -220,7 +220,7 @@ impl Program {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(go);
-                // Who was to tell it has gone: then there is no shield.
+                // The parent is gone, so there is no shield.
                 if read_number(wait_for_go.as_raw_fd()).is_some() {
                     let ignored = PIPE_WAS_IGNORED.load(std::sync::atomic::Ordering::Relaxed);
                     let pipe = if ignored {
@@ -245,7 +245,7 @@ impl Program {
         }
     }
 
-    /// Starts it; says why it could not.
+    /// Starts the program.
     fn go(&mut self) -> Result<(), io::Error> {
         write_number(self.go.as_raw_fd(), 1);
         match read_number(self.failed.as_raw_fd()) {
@@ -282,7 +282,7 @@ fn announce(plan: &Plan, shield: &Shield) {
     }
 }
 
-/// Said even by who is quiet: the shield does not hold any more.
+/// Printed even with --quiet: the shield is no longer effective.
 fn heard(news: GuardMessage) {
     if news == GuardMessage::Full {
         let help = "release the shield and raise it again, by a partition or cpusets if you can";
@@ -307,7 +307,7 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let signals = Signals::take(true)?;
     let mut shield = Shield::raise(plan.request.clone())?;
     if shield.raised.method.is_watched() {
-        // Children of the program whose parents end stay below this process, and so are known.
+        // Orphaned descendants of the program become children of this process, and so remain known.
         // SAFETY: no memory is passed.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
     }
@@ -323,10 +323,10 @@ pub fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         }
     };
     let mut released = false;
-    // The core is free as soon as the program has ended: what waits for that must not wait for us.
+    // The core is free as soon as the program has ended; this process must not delay the work that waits for it.
     let _urgent = RealtimeScope::now();
     let status = follow(plan, program.pid, &signals, &mut shield, &mut released);
-    // What is not restored is an error of ours, and the status is the program's.
+    // A failed restoration is reported, but the exit status is the program's.
     if let Err(e) = lower(plan, shield, released) {
         output::error(&e.what, e.help.as_deref());
     }
@@ -365,7 +365,7 @@ fn start(
     Ok(program)
 }
 
-/// Until the program ends: hands signals on, stops and goes on with it. Its status as `wait` has it.
+/// Forwards signals to the program, and stops and continues with it, until it ends; returns its wait status.
 fn follow(
     plan: &Plan,
     program: i32,
@@ -393,8 +393,8 @@ fn follow(
             if signal == libc::SIGCHLD {
                 continue;
             }
-            // What the terminal sends, the program has got, too; what somebody sent to this process only,
-            // it has not. Of a terminal that goes away its first process alone hears.
+            // The program has also received signals from the terminal, but not those that were sent to this process
+            // only. The hangup of a terminal is sent to its session leader only.
             let sent = info.ssi_code <= 0 && info.ssi_pid != program as u32;
             let hung_up = is_first && matches!(signal, libc::SIGHUP | libc::SIGCONT);
             if sent || hung_up && info.ssi_code > 0 {
@@ -413,7 +413,7 @@ fn follow(
                 _ if pid != program => continue,
                 _ if libc::WIFSTOPPED(status) => {
                     stop_as(libc::WSTOPSIG(status));
-                    // A shell lets the whole group go on; who wakes only this process means both.
+                    // A shell continues the whole group; a SIGCONT for this process only is meant for both.
                     // SAFETY: as above.
                     unsafe { libc::kill(program, libc::SIGCONT) };
                 }
@@ -423,7 +423,7 @@ fn follow(
     }
 }
 
-/// Ends this process as the program ended, but for a second core file.
+/// Ends this process by the program's signal, without a second core file.
 fn end_by(signal: i32) -> ! {
     // SAFETY: the limit is of this frame.
     unsafe {
@@ -443,7 +443,7 @@ fn end_by(signal: i32) -> ! {
 
 /// A descriptor that becomes readable when the process ends.
 pub fn descriptor_of(pid: i32) -> Result<OwnedFd, Failure> {
-    // SAFETY: no memory is passed; the descriptor is nobody else's.
+    // SAFETY: no memory is passed; the descriptor is new.
     let process = unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as RawFd))
@@ -451,7 +451,7 @@ pub fn descriptor_of(pid: i32) -> Result<OwnedFd, Failure> {
     process.map_or_else(|| failure(format!("there is no process {pid}")), Ok)
 }
 
-/// A process that runs already: until it ends, or somebody ends the shield.
+/// Shields a running process until it ends or the shield is released.
 pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
     let pid = plan.args.pid.unwrap_or(0);
     let signals = Signals::take(false)?;
@@ -485,7 +485,7 @@ pub fn attach(plan: &Plan) -> Result<ExitCode, Failure> {
         while let Some(info) = signals.next() {
             match info.ssi_signo as i32 {
                 libc::SIGCHLD => {
-                    // The guard; its successor has been started, or will be.
+                    // The guard has ended; its successor was started, or will be.
                     // SAFETY: no status is wanted.
                     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
                 }
