@@ -392,7 +392,7 @@ end
 ";
 
     #[test]
-    fn spaces_and_indents_are_made_anew() {
+    fn spaces_and_indents_are_normalised() {
         let formatted = FORMATTED;
         assert_eq!(format(0, formatted).unwrap(), formatted);
         for wide in [false, true] {

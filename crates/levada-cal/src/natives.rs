@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_is_known() {
+    fn natives_that_count_are_known() {
         assert!(of("void f(void) { lvd_app_progress(a, \"frames\", 1); }").counts);
         // An included file may report progress.
         assert!(of("#include \"frames.h\"\n").counts);

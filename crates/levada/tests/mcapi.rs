@@ -85,13 +85,13 @@ fn main() -> ExitCode {
     let tests = vec![
         trial(
             "list_shows_who_lives_and_clean_takes_away_who_does_not",
-            list_shows_who_lives_and_clean_takes_away_who_does_not,
+            list_shows_live_nodes_and_clean_removes_dead_ones,
         ),
         trial(
             "clean_leaves_those_alone_who_live_beside_a_dead_one",
-            clean_leaves_those_alone_who_live_beside_a_dead_one,
+            clean_keeps_live_nodes_of_a_domain_with_a_dead_one,
         ),
-        trial("watch_tells_who_has_left", watch_tells_who_has_left),
+        trial("watch_tells_who_has_left", watch_shows_nodes_that_have_left),
         trial(
             "doctor_says_what_limits_domains_and_queues",
             doctor_says_what_limits_domains_and_queues,
@@ -121,7 +121,7 @@ fn domain(which: u32) -> u32 {
     0x4000_0000 + std::process::id() * 4 + which
 }
 
-fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
+fn list_shows_live_nodes_and_clean_removes_dead_ones() {
     let place = Place::new(&[]);
     let number = domain(0);
     let name = number.to_string();
@@ -175,7 +175,7 @@ fn list_shows_who_lives_and_clean_takes_away_who_does_not() {
     place.run(&["mcapi", "list", &name]).refuses(1, &[&none]);
 }
 
-fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
+fn clean_keeps_live_nodes_of_a_domain_with_a_dead_one() {
     let place = Place::new(&[]);
     let number = domain(1);
     let name = number.to_string();
@@ -202,7 +202,7 @@ fn clean_leaves_those_alone_who_live_beside_a_dead_one() {
 }
 
 /// This includes nodes whose remains other processes have already removed.
-fn watch_tells_who_has_left() {
+fn watch_shows_nodes_that_have_left() {
     let number = domain(2);
     let name = number.to_string();
     let child = start(number);

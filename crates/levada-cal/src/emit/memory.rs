@@ -95,7 +95,7 @@ impl<'a> Class<'a> {
             && a.actions
                 .iter()
                 .chain(&a.initializers)
-                .all(|x| self.begins_anew(x))
+                .all(|x| self.can_restart(x))
     }
 
     /// May it wait in a native? A source that does so before its firing has done anything ends there when its
@@ -120,7 +120,7 @@ impl<'a> Class<'a> {
     }
 
     /// Each firing calls one native at the most, once, before it changes anything.
-    fn begins_anew(&self, action: &Action) -> bool {
+    fn can_restart(&self, action: &Action) -> bool {
         let calls = self.calls(&action.body.stmts).len() + self.late_calls(action).len();
         calls == 0 || (calls == 1 && self.done_nothing_until(action, false).is_some())
     }

@@ -10,7 +10,7 @@ use levada_host::protocol::{COMPILES_WITHIN, Details, Manifest};
 use serde_json::json;
 
 /// The first given option that applies to a single application; a manifest sets these for each.
-fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
+fn not_for_manifests(args: &LoadArgs) -> Option<&'static str> {
     let (network, given, compile) = (&args.network, &args.given, &args.compile);
     let all = [
         ("name", args.name.is_some()),
@@ -42,7 +42,7 @@ fn beside_manifest(args: &LoadArgs) -> Option<&'static str> {
 
 /// Loads all applications or none. Paths in the manifest are relative to its folder.
 pub(super) fn load_manifest(args: &LoadArgs) -> CommandResult {
-    if let Some(option) = beside_manifest(args) {
+    if let Some(option) = not_for_manifests(args) {
         return output::failure_with(
             format!("--{option}: a manifest says itself how its applications are loaded"),
             "write it into the manifest, or load the network alone",

@@ -178,7 +178,7 @@ impl Daemon<'_> {
     }
 
     /// Boots a machine that waits for images, whatever the state was before.
-    fn boot_anew(&mut self) -> Result<(), String> {
+    fn reboot(&mut self) -> Result<(), String> {
         self.kept = Kept::None; // first, since a board may allow only one machine
         match Machine::boot(&self.board, LOADER_TIMEOUT) {
             Ok(mut machine) => {
@@ -301,7 +301,7 @@ impl Daemon<'_> {
         } else {
             self.end_call();
         }
-        let _ = self.boot_anew();
+        let _ = self.reboot();
     }
 
     fn about(&self) -> Value {
@@ -385,7 +385,7 @@ impl Daemon<'_> {
             return refusal(what, Some(&help));
         }
         if !matches!(self.kept, Kept::Machine(_))
-            && let Err(why) = self.boot_anew()
+            && let Err(why) = self.reboot()
         {
             return refusal(&why, None);
         }
@@ -454,7 +454,7 @@ impl Daemon<'_> {
             }
             Err(e) => {
                 self.log(&format!("does not serve {}: {e}", image.display()));
-                let _ = self.boot_anew();
+                let _ = self.reboot();
                 let help = format!(
                     "a program that is run to its end: levada unit run {}",
                     self.name
@@ -504,7 +504,7 @@ impl Daemon<'_> {
             None => self.log("the procedure has returned"),
         }
         if matches!(&self.kept, Kept::Served(served) if served.state() != Status::OK) {
-            let _ = self.boot_anew();
+            let _ = self.reboot();
         }
         self.open = false;
         if let Some(waiting) = self.waiting.take() {

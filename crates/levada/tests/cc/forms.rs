@@ -333,7 +333,7 @@ int main(void) {
 
 /// Forks are translated in files that include any of the system's headers.
 #[test]
-fn forks_beside_all_headers_of_the_c_library() {
+fn forks_with_all_headers_of_the_c_library() {
     const HEADERS: &str = "aio alloca arpa/inet assert complex cpio ctype dirent dlfcn endian errno fcntl fenv \
         float fnmatch ftw getopt glob grp iconv ifaddrs inttypes iso646 langinfo limits locale malloc \
         math monetary mqueue net/if netdb netinet/in netinet/tcp nl_types poll pthread pwd regex sched \

@@ -180,7 +180,7 @@ fn says_what_is_no_program_of_levadas() {
 }
 
 #[test]
-fn says_who_debugs_it_already() {
+fn an_existing_debugger_is_reported() {
     let place = Place::new(&[]);
     if !can_look(&place, "says_who_debugs_it_already") {
         return;
@@ -206,7 +206,7 @@ fn says_who_debugs_it_already() {
 
 /// As another user, on a program of ours; or, if we cannot change the user, on process 1.
 #[test]
-fn says_that_it_is_somebody_elses() {
+fn a_process_of_another_user_is_reported() {
     const TEST: &str = "says_that_it_is_somebody_elses";
     let place = Place::new(&[]);
     if !can_look(&place, TEST) {

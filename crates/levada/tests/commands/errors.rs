@@ -713,7 +713,7 @@ fn a_fault_in_a_guard_names_its_action() {
 }
 
 #[test]
-fn a_deadlock_says_who_waits_for_whom() {
+fn a_deadlock_report_names_what_each_actor_waits_for() {
     // Two of the first are wanted for each of the second, but both come in turn, and few fit.
     let place = Place::new(&[
         (

@@ -219,7 +219,7 @@ fn a_network_in_which_nothing_has_to_be_done_says_so() {
 /// A consumer that will never consume again has ended, and a producer without other consumers ends with it: however
 /// much it would produce, and whether or not the channel is empty.
 #[test]
-fn who_floods_one_that_never_takes_ends_with_it() {
+fn a_producer_for_an_ended_consumer_ends_with_it() {
     for never in ["k > 0", "x < 0"] {
         let actor = format!(
             "package p;\nactor Never () int In ==> :\n  int k := 0;\n  action In:[x] ==> guard {never} do k := k + x; \
@@ -474,7 +474,7 @@ fn a_named_pipe_waits_for_its_other_end() {
 
 /// Two networks in one on one worker: the first reads an idle pipe, the second goes on.
 #[test]
-fn who_waits_for_input_holds_up_nobody_else() {
+fn a_wait_for_input_delays_no_other_actor() {
     let place = Place::new(&[
         SOURCE,
         PRINT,

@@ -99,7 +99,7 @@ fn what_was_measured_is_known_however_that_ended() {
 
 /// Others have been promised something since it was there.
 #[test]
-fn who_is_resumed_where_it_was_left_is_judged_as_by_a_load() {
+fn a_resumed_unrestored_application_is_admitted_like_a_load() {
     const PART: [&str; 2] = ["--rate", "30000"];
     let host = Host::begin_in(counting());
     load(&host, "Short", "first", &[]).succeeds();
@@ -154,7 +154,7 @@ impl Drop for Second {
 /// The measured cost of an actor excludes time in which its thread waits for a core: a load that fits is admitted by
 /// costs that were measured next to a process with an equal share of the core.
 #[test]
-fn a_load_is_judged_by_what_it_takes_and_not_by_who_is_beside_it() {
+fn admission_uses_own_costs_and_not_those_of_neighbors() {
     let host = Host::begin_in(counting());
     let _second = Second::begin(&host);
     for (name, network) in [("a", "Short"), ("b", "Short")] {
@@ -271,7 +271,7 @@ fn what_was_never_measured_is_loaded_and_that_is_said() {
 }
 
 #[test]
-fn a_promise_that_nobody_can_keep_keeps_nobody_out() {
+fn an_impossible_promise_refuses_no_other_load() {
     let host = Host::begin_in(counting());
     for (network, name) in [("Short", "first"), ("Other", "other")] {
         load(&host, network, name, &[]).succeeds();
@@ -424,7 +424,7 @@ fn what_is_paused_keeps_its_promise() {
 
 /// Of a version that runs and the next one, which waits for its moment, one will stay: they need no more than that one.
 #[test]
-fn who_waits_to_take_over_is_promised_nothing_beside_the_old_one() {
+fn a_waiting_replacement_reserves_nothing_in_addition() {
     let place = counting();
     // It has left its first state for good, so no actor of another class takes over.
     let tick = std::fs::read_to_string(place.path("src/p/Tick.cal")).unwrap();
@@ -626,7 +626,7 @@ fn priorities_beyond_those_of_workers_are_the_nearest() {
 
 /// A higher priority that may have but a part of the core leaves the rest.
 #[test]
-fn a_share_leaves_the_rest_to_who_is_promised_it() {
+fn a_quota_leaves_the_rest_to_promised_rates() {
     let host = Host::begin_in(counting());
     let place = |name: &str| format!("[{name}]\nsource = 0\ntick = 0\n");
     let places = ["high", "low", "lower"].map(place).concat();

@@ -155,7 +155,7 @@ fn what_is_in_flight_comes_out_of_what_is_unloaded() {
 }
 
 #[test]
-fn who_is_paused_stands_still_and_the_others_do_not() {
+fn a_paused_application_stands_still_and_the_others_do_not() {
     let host = Host::begin();
     for name in ["a", "b"] {
         host.many(name);
@@ -218,7 +218,7 @@ fn who_is_paused_stands_still_and_the_others_do_not() {
 }
 
 #[test]
-fn who_fails_fails_alone() {
+fn a_failure_affects_no_other_application() {
     let host = Host::begin();
     host.many("good");
     for i in 0..3 {
@@ -235,7 +235,7 @@ fn who_fails_fails_alone() {
 
 /// Where Orcc's applications end their process, here only they end: well or not.
 #[test]
-fn who_calls_source_exit_ends_alone() {
+fn source_exit_ends_one_application() {
     let place = sources();
     for (name, code) in [("Leave", 0), ("Quit", 3)] {
         let text = format!(
@@ -407,7 +407,7 @@ fn a_killed_host_is_followed_by_one_that_knows_what_ran() {
 
 /// Where a name stands in a manifest, an option gives no other one.
 #[test]
-fn who_has_a_taken_name_is_told_how_to_give_another() {
+fn a_taken_name_is_refused_with_help() {
     let host = Host::begin();
     host.many("a");
     let many = "[[application]]\nnetwork = \"p/Many.xdf\"\nout = \"/dev/null\"\n";
@@ -589,7 +589,7 @@ fn what_is_documented_is_there() {
 }
 
 #[test]
-fn who_is_loaded_paused_begins_when_resumed() {
+fn an_application_loaded_paused_starts_when_resumed() {
     let host = Host::begin();
     host.run(&["load", TOP, "--name", "a", "--out", "a.txt", "--paused"])
         .succeeds();
@@ -647,7 +647,7 @@ fn what_is_said_of_compiling_reaches_the_compiler() {
 }
 
 #[test]
-fn who_has_no_name_gets_one_that_nobody_has() {
+fn an_unnamed_application_gets_a_unique_name() {
     let host = Host::begin();
     let load = ["load", "src/p/Many.xdf", "--out", "/dev/null"];
     host.run(&load).succeeds();
@@ -937,7 +937,7 @@ fn a_socket_that_is_removed_is_made_again() {
 }
 
 #[test]
-fn who_follows_events_hears_the_end_and_the_log_names_what_failed() {
+fn a_follower_of_events_gets_the_end_and_the_log_names_what_failed() {
     let mut host = Host::begin();
     let follow = host
         .place

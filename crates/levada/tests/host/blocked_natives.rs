@@ -72,7 +72,7 @@ fn load(host: &Host, call: usize) {
 
 /// With one worker all others wait for it until then.
 #[test]
-fn who_sleeps_in_a_native_can_be_ended() {
+fn a_blocked_native_can_be_ended() {
     for workers in [&[][..], &["--workers=1"]] {
         let host = Host::begin_with(sleepers(), workers);
         host.many("net");
@@ -93,7 +93,7 @@ fn who_sleeps_in_a_native_can_be_ended() {
 
 /// So are all when the host is to end, which does not wait for as long as it would for a firing that lasts.
 #[test]
-fn a_host_ends_beside_who_sleeps_in_a_native() {
+fn a_host_ends_with_a_blocked_native() {
     let mut host = Host::begin_with(sleepers(), &["--within=3600"]);
     load(&host, 1);
     // SAFETY: a child of ours that has not been waited for.
@@ -107,7 +107,7 @@ fn a_host_ends_beside_who_sleeps_in_a_native() {
 /// An isolated application that asks its own process to end and waits for this has ended: at once, or, if it never
 /// returns, when the host's timeout is over.
 #[test]
-fn who_is_isolated_can_end_itself_by_a_signal() {
+fn an_isolated_application_can_end_itself_by_a_signal() {
     for (waits, within) in [
         ("pause()", "--within=3600"),
         ("for (;;) pause()", "--within=1"),

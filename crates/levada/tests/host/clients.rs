@@ -155,7 +155,7 @@ fn with_one_stuck() -> Host {
 /// A client that disconnects while its request is pending frees its slot. One that only closes its sending side is
 /// answered.
 #[test]
-fn who_has_gone_has_no_place() {
+fn a_disconnected_client_frees_its_slot() {
     let host = with_one_stuck();
     let asked = |within: f64| {
         let path = format!("/applications/stuck?within={within}");
@@ -376,7 +376,7 @@ fn what_others_are_said_to_take_of_cores_is_as_many_good_numbers() {
 
 /// The compiler of its natives would wait without end: the client is told that the host is ending.
 #[test]
-fn who_is_not_waited_for_at_the_end_is_told_so() {
+fn a_client_that_is_not_waited_for_at_the_end_gets_an_error() {
     let place = sources();
     place.write(
         "src/p/Slow.cal",

@@ -73,7 +73,7 @@ fn remembered(host: &Host) -> Value {
 
 /// It has come to its end while it was paused, and is told to go on while that end lasts.
 #[test]
-fn who_was_let_go_on_is_not_paused_for_the_next_host() {
+fn a_resumed_application_is_not_paused_in_the_next_host() {
     for more in [&[][..], &["--isolate"]] {
         let host = lasting();
         load(&host, more);
@@ -99,7 +99,7 @@ fn who_was_let_go_on_is_not_paused_for_the_next_host() {
 
 /// As soon as its end is visible, no later host loads it again.
 #[test]
-fn who_has_ended_does_not_come_again() {
+fn an_ended_application_is_not_restored() {
     let host = Host::begin();
     for more in [&[][..], &["--isolate"]] {
         for _ in 0..10 {
@@ -113,7 +113,7 @@ fn who_has_ended_does_not_come_again() {
 
 /// Between the end of the old version and the beginning of the new one the name is remembered.
 #[test]
-fn who_is_replaced_is_remembered_all_the_time() {
+fn an_application_is_recorded_throughout_its_replacement() {
     let host = Host::begin();
     host.many("a");
     let (file, over) = (host.place.path("state/a.json"), AtomicBool::new(false));
@@ -193,7 +193,7 @@ fn resumed_in_the_end(host: &Host) {
 /// A constructor of the new version does not return, and the wait for it has timed out: the end of the old version is
 /// final.
 #[test]
-fn who_ends_while_its_new_version_is_stuck_has_ended() {
+fn an_end_during_a_blocked_replacement_is_final() {
     let host = lasting();
     std::fs::copy(host.place.path("lasts.so"), host.place.path("next.so")).unwrap();
     load(&host, &["--isolate"]);
@@ -216,7 +216,7 @@ fn who_ends_while_its_new_version_is_stuck_has_ended() {
 
 /// The end of the old version lasts, so the new one is unloaded before it has begun, or later: no version is left over.
 #[test]
-fn who_is_unloaded_leaves_no_version_behind() {
+fn an_unload_removes_all_versions() {
     let host = lasting();
     takes_long(&host, &[]);
     host.run(&["unload", "a", "--now", "--within=0.05"])
@@ -259,7 +259,7 @@ fn who_is_unloaded_leaves_no_version_behind() {
 /// The old version takes long to end, and is to be unloaded together with the new one, which has not been recorded
 /// yet.
 #[test]
-fn who_goes_while_it_is_replaced_does_not_come_again() {
+fn an_application_unloaded_during_replacement_is_not_restored() {
     let host = lasting();
     for _ in 0..20 {
         load(&host, &[]);
@@ -284,7 +284,7 @@ fn who_goes_while_it_is_replaced_does_not_come_again() {
 
 /// Its process is there, and has not been loaded yet: it is forgotten, and not held as one that could not be loaded.
 #[test]
-fn who_is_taken_away_amid_its_restore_stays_so() {
+fn an_application_unloaded_during_its_restore_stays_unloaded() {
     let mut host = lasting();
     for _ in 0..5 {
         load(&host, &["--isolate"]);
@@ -306,7 +306,7 @@ fn who_is_taken_away_amid_its_restore_stays_so() {
 /// An application that is removed from the state writes no more, so its partial outputs are removed too, whichever
 /// process left them.
 #[test]
-fn of_who_is_forgotten_no_half_of_an_output_stays() {
+fn a_removed_application_leaves_no_partial_output() {
     for more in [&[][..], &["--isolate"]] {
         let host = Host::begin_in(sources());
         let halves = |host: &Host| {

@@ -76,7 +76,7 @@ fn drains(host: &Host, name: &str, out: &str, written: &str) {
 }
 
 #[test]
-fn who_waits_for_input_drains() {
+fn a_source_that_waits_for_input_drains() {
     let place = readers(&[
         ("Numbers", NUMBERS),
         ("Begins", BEGINS),
@@ -139,7 +139,7 @@ fn a_new_version_has_what_has_come_of_it() {
 
 /// From a socket, and while no peer has connected yet.
 #[test]
-fn who_waits_at_a_socket_drains() {
+fn a_source_that_waits_at_a_socket_drains() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();

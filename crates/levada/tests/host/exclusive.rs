@@ -143,7 +143,7 @@ fn nothing_isolated_is_on_its_core() {
 
 /// A thread waits for the end of the process that a core is left to, until the core comes back.
 #[test]
-fn nobody_watches_for_a_core_that_is_back() {
+fn a_returned_core_is_no_longer_monitored() {
     let host = Host::begin();
     let cpu = &host.json(&["map"])[0]["cpu"];
     if *cpu == -1 {
@@ -199,7 +199,7 @@ fn nothing_isolated_is_on_a_core_that_is_away() {
 }
 
 #[test]
-fn who_fails_or_ends_gives_its_core_back() {
+fn a_failed_or_ended_application_gives_its_core_back() {
     let host = Host::begin();
     let args = [
         "load",

@@ -131,7 +131,7 @@ fn moves(host: &Host) -> Vec<String> {
 }
 
 #[test]
-fn what_is_steady_stays_where_it_is_beside_others() {
+fn steady_applications_stay_next_to_other_load() {
     let _alone = alone();
     let host = steps();
     compiled(&host, 0..APPLICATIONS);
@@ -175,7 +175,7 @@ fn reads(host: &Host) {
 }
 
 #[test]
-fn who_has_nothing_to_do_stays_where_it_is() {
+fn idle_applications_stay_where_they_are() {
     const IDLE: [&str; 4] = ["i0", "i1", "i2", "i3"];
     const BEGUN: usize = 2;
     const NUMBERS: u64 = 20_000;
@@ -259,7 +259,7 @@ fn lasts(why: &str) -> bool {
 
 /// What else is on that core makes it look as if the work there were done sooner elsewhere.
 #[test]
-fn nobody_goes_back_to_where_a_firing_does_not_end() {
+fn no_application_returns_to_a_worker_with_an_endless_firing() {
     let _alone = alone();
     let host = steps();
     if host.json(&["map"]).as_array().unwrap().len() < 2 {

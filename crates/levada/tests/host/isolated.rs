@@ -167,7 +167,7 @@ fn whatever_ends_its_process_ends_it_alone() {
 
 /// An application that is ended by a signal from outside is reported so, and leaves no partial output.
 #[test]
-fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
+fn an_end_by_a_signal_from_outside_is_reported_so() {
     let host = Host::begin();
     let told = [
         (libc::SIGTERM, "signal 15 (Terminated)"),
@@ -198,7 +198,7 @@ fn who_is_told_to_end_from_outside_is_told_to_have_ended_by_that() {
 
 /// Told again, it does not wait for a firing that lasts, and has ended by that signal, too.
 #[test]
-fn who_is_told_twice_is_told_to_have_ended_by_that() {
+fn an_end_by_a_second_signal_is_reported_so() {
     let host = Host::begin_in(rogues());
     let name = rogue(&host, 3, &[]);
     host.until(&name, |a| a["firings"].as_u64() > Some(9));
@@ -237,7 +237,7 @@ fn ends_told(host: &Host, name: &str, ends: &[&str]) {
 }
 
 #[test]
-fn who_does_not_come_back_is_taken_away_all_the_same() {
+fn an_application_that_does_not_return_is_removed_all_the_same() {
     let host = Host::begin_in(rogues());
     let name = rogue(&host, 3, &[]);
     host.until(&name, |a| a["firings"].as_u64() > Some(9));
@@ -268,7 +268,7 @@ fn who_does_not_come_back_is_taken_away_all_the_same() {
 /// A stopped process is waited for up to the timeout, shared by all requests to it, and not longer if no reply is
 /// needed.
 #[test]
-fn who_is_stopped_is_waited_for_as_long_as_asked() {
+fn a_stopped_process_is_waited_for_until_the_timeout() {
     let host = Host::begin();
     let pid = load(&host, "src/p/Many.xdf", "mute", "/dev/null");
     fires(&host, "mute");
@@ -335,7 +335,7 @@ fn it_claims_no_more_than_it_may() {
 
 /// For how long it ran is known whatever its process says; of all else, after how long it said that.
 #[test]
-fn who_ends_without_a_word_ran_for_as_long_as_it_did() {
+fn the_run_time_of_an_unexplained_end_is_correct() {
     let host = Host::begin();
     for killed in [true, false] {
         let start = Instant::now();

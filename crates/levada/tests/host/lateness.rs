@@ -8,7 +8,7 @@ use std::path::Path;
 const ELEMENTS: usize = 5000;
 
 #[test]
-fn loads_beside_them_lose_no_elements() {
+fn running_applications_lose_no_elements_during_loads() {
     let late = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/cal/late");
     let late = std::fs::canonicalize(late).unwrap();
     let network = |name: &str| late.join("src/late").join(name).display().to_string();

@@ -64,7 +64,7 @@ fn has_cores() -> bool {
 }
 
 #[test]
-fn a_program_beside_the_host_has_its_turns() {
+fn another_program_gets_its_turns() {
     if !has_cores() {
         return;
     }
@@ -103,7 +103,7 @@ fn a_program_beside_the_host_has_its_turns() {
 /// What is promised to it is kept where it does not wait for two cores in turn: it is put on one, though it has next to nothing
 /// to do there.
 #[test]
-fn who_is_promised_a_rate_is_kept_together_beside_programs() {
+fn an_application_with_a_promised_rate_stays_together_next_to_programs() {
     if !has_cores() {
         return;
     }
@@ -182,7 +182,7 @@ fn a_host_that_is_killed_leaves_its_programs_running() {
 }
 
 #[test]
-fn who_is_isolated_shares_the_cores_too() {
+fn isolated_applications_share_the_cores_too() {
     if !has_cores() {
         return;
     }

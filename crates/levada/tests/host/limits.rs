@@ -51,7 +51,7 @@ fn load_long(host: &Host) {
 }
 
 #[test]
-fn who_waits_for_a_firing_is_told_when_it_lasts_too_long() {
+fn a_wait_for_a_long_firing_times_out_with_its_name() {
     let host = host_with_long();
     let state = || host.seen("long")["state"].as_str().unwrap().to_string();
     assert_eq!(state(), "running");
@@ -88,7 +88,7 @@ fn who_waits_for_a_firing_is_told_when_it_lasts_too_long() {
 }
 
 #[test]
-fn who_is_stopped_in_a_firing_ends_and_is_never_said_to_run() {
+fn an_application_stopped_in_a_firing_is_never_reported_running() {
     let host = host_with_long();
     host.run(&["unload", "long", "--now", "--within=0.1"])
         .refuses(8, &["long is ending still after 100ms", "a firing of it"]);
@@ -131,7 +131,7 @@ fn an_action_that_does_not_end_is_stopped() {
 
 /// Other applications on its worker end while it computes.
 #[test]
-fn others_go_on_beside_an_action_that_does_not_end() {
+fn others_continue_next_to_an_endless_action() {
     let host = Host::begin_with(endless(), &["--time-limit=0"]);
     host.run(&["load", "src/p/Endless.cal", "--name=endless"])
         .succeeds();
@@ -196,7 +196,7 @@ fn sleepers() -> common::Place {
 /// What was there before it, and what comes after, goes on while it waits for its pipe, wherever it is put;
 /// it counts as busy; and it goes on itself when its byte comes.
 #[test]
-fn others_go_on_beside_one_that_sleeps_in_the_system() {
+fn others_continue_next_to_a_blocked_native() {
     let host = Host::begin_with(sleepers(), &[]);
     let sleeper = [
         "load",
@@ -604,7 +604,7 @@ fn a_host_opens_as_many_files_as_it_may_and_its_children_as_before() {
 
 /// If the output is not a terminal, a line is printed periodically. The compiler waits for a pipe without a writer.
 #[test]
-fn who_waits_for_a_compiler_is_told() {
+fn a_wait_for_a_compiler_is_reported() {
     let place = sources();
     let path = |name: &str| place.path(name).to_str().unwrap().to_string();
     let (cc, slow, waits) = (path("cc"), path("slow"), pipe(&place, "waits"));

@@ -202,7 +202,7 @@ fn a_new_version_takes_over_between_two_elements() {
 /// The pipe is silent and stays open: what has arrived before is written, wherever more is requested. `Bytes` reads
 /// in its action, `Pairs` in its guard, and then twice.
 #[test]
-fn a_quiet_pipe_keeps_nobody_from_draining() {
+fn a_silent_pipe_does_not_prevent_draining() {
     let place = readers();
     place.write(
         "src/p/ReadBytes.cal",
@@ -258,7 +258,7 @@ fn a_quiet_pipe_keeps_nobody_from_draining() {
 
 /// Where something comes all the time it ends as well, and not when the pipe does.
 #[test]
-fn who_reads_a_slow_pipe_drains() {
+fn a_reader_of_a_slow_pipe_drains() {
     let place = readers();
     let path = pipe(&place, "in.fifo");
     let host = Host::begin_in(place);
@@ -584,7 +584,7 @@ fn a_random_life_changes_no_output() {
 
 /// Clients that load, pause, resume and unload the same application at once are told in words what has come between.
 #[test]
-fn who_comes_between_is_told_in_words() {
+fn a_conflicting_request_gets_a_clear_error() {
     let host = Host::begin();
     let load = |more: &[&str]| {
         let args = ["load", "src/p/Many.xdf", "--name=x", "--out=/dev/null"];

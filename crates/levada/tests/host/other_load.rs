@@ -88,7 +88,7 @@ fn until(what: &str, tried: impl Fn() -> bool) {
 }
 
 #[test]
-fn whoever_is_loaded_begins_where_isolated_ones_leave_more() {
+fn loads_start_where_isolated_applications_leave_more() {
     let host = steps();
     if first_core("who begins beside isolated ones", &host).is_none() {
         return;
@@ -210,7 +210,7 @@ fn tell(socket: &Path, process: &Value) -> Value {
 }
 
 #[test]
-fn whoever_is_loaded_begins_where_programs_leave_more_of_which_it_is_told() {
+fn loads_start_where_announced_programs_leave_more() {
     let host = steps();
     let Some(cpu) = first_core("who begins beside programs", &host) else {
         return;
@@ -262,7 +262,7 @@ fn told(host: &Host, process: u64) -> Option<Value> {
 }
 
 #[test]
-fn isolated_ones_are_told_who_comes_and_who_goes() {
+fn isolated_applications_are_told_of_their_neighbors() {
     let host = Host::begin();
     let isolated = |name: &str| {
         let args = ["load", "src/p/Many.xdf", "--name", name, "--isolate"];

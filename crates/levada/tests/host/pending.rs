@@ -67,7 +67,7 @@ fn waits(host: &Host, open: impl FnOnce()) {
 /// `a`, which takes long, is restored before `b` and `c`. It has a process of its own: what opens code in the host
 /// holds up there whatever begins a thread.
 #[test]
-fn who_is_to_be_restored_is_waited_for() {
+fn requests_wait_for_an_application_that_is_to_be_restored() {
     let host = Host::begin_in(gated());
     host.run(&["load", "gate.so", "--name=a", "--isolate"])
         .succeeds();
@@ -95,7 +95,7 @@ fn who_is_to_be_restored_is_waited_for() {
 
 /// An application that is not restored is reported as such, and no request waits for it.
 #[test]
-fn who_is_not_loaded_again_is_told_as_such() {
+fn an_application_that_is_not_restored_is_reported() {
     let host = Host::begin();
     host.many("b");
     let host = host.again(&[]);
@@ -121,7 +121,7 @@ fn who_is_not_loaded_again_is_told_as_such() {
 /// Its timeout is that of the resume request. It is not blamed for an end of the host meanwhile, since none of its
 /// code has run.
 #[test]
-fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
+fn a_resumed_unrestored_application_is_not_waited_for_and_not_blamed() {
     let host = Host::begin_in(gated());
     host.run(&["load", "gate.so", "--name=a"]).succeeds();
     host.run(&["load", "gate.so", "--name=apart", "--isolate"])
@@ -154,7 +154,7 @@ fn who_is_resumed_where_it_was_left_is_not_waited_for_and_not_blamed() {
 
 /// What is wrong with a load is told from what is wrong with the time that it had.
 #[test]
-fn who_has_taken_too_long_is_no_wrong_request() {
+fn a_timeout_is_no_invalid_request() {
     let host = Host::begin_in(gated());
     shut(&host, true);
     let directory = host.place.path("");
@@ -202,7 +202,7 @@ fn begins(host: &Host, then: impl FnOnce()) -> Run {
 }
 
 #[test]
-fn who_has_not_begun_is_not_replaced_before() {
+fn a_replacement_waits_for_the_start() {
     let host = Host::begin_in(gated());
     let loaded = begins(&host, || {
         refused(&host, "b is being loaded");
@@ -216,7 +216,7 @@ fn who_has_not_begun_is_not_replaced_before() {
 
 /// While a new version waits for its moment, it is the old one that runs.
 #[test]
-fn who_is_being_replaced_goes_at_once_with_its_new_version() {
+fn an_unload_during_a_replacement_ends_both_versions() {
     let place = sources();
     // It never asks whether it is to end.
     place.write(
@@ -246,7 +246,7 @@ fn who_is_being_replaced_goes_at_once_with_its_new_version() {
 
 /// A load that fails takes back what it has loaded, and not what has the name since.
 #[test]
-fn who_has_the_name_since_is_not_taken_back() {
+fn a_later_owner_of_the_name_is_not_unloaded() {
     let host = Host::begin_in(gated());
     let loaded = begins(&host, || {
         host.run(&["unload", "b", "--now"]).succeeds();
@@ -264,7 +264,7 @@ fn who_has_the_name_since_is_not_taken_back() {
 /// An application that is loaded paused is unloaded while the others of its manifest start, at once or when it is
 /// stored for the next host: it is not loaded, so none is, and no host loads it again.
 #[test]
-fn who_is_paused_and_unloaded_amid_its_manifest_is_not_loaded() {
+fn a_paused_application_unloaded_with_its_manifest_pending_is_not_loaded() {
     let host = Host::begin_in(gated());
     host.many("b");
     host.run(&["unload", "b", "--now"]).succeeds();
@@ -306,7 +306,7 @@ fn kept(host: &Host) -> Vec<String> {
 /// A new version has what the one is promised and allowed in whose place it comes: that may be another one than was there
 /// when it was asked for.
 #[test]
-fn who_replaces_a_new_version_has_what_that_is_given() {
+fn a_replacement_of_a_new_version_gets_its_files() {
     let host = Host::begin_in(slow_to_compile());
     for more in [&[][..], &["--isolate"]] {
         let load = ["load", "src/p/Many.xdf", "--name=b", "--out=/dev/null"];
@@ -452,7 +452,7 @@ fn compiles<'a, 'b>(
 /// An isolated one says nothing while the code of its new version is opened, for longer than it is waited for; and takes over
 /// after all.
 #[test]
-fn who_takes_over_after_all_is_remembered() {
+fn a_late_replacement_is_recorded() {
     let host = Host::begin_in(gated());
     host.run(&["load", "gate.so", "--name=a", "--isolate"])
         .succeeds();

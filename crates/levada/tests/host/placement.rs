@@ -61,7 +61,7 @@ fn what_is_written_is_given_back_as_edited() {
 
 /// Each alone would begin on both workers.
 #[test]
-fn who_are_loaded_together_begin_where_they_stay() {
+fn applications_of_a_manifest_start_where_they_stay() {
     let host = Host::begin();
     let one = |name: &str| {
         format!(
@@ -103,7 +103,7 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
 /// For an actor that could run but has no worker, the report says so and names the actor that occupies it; it does
 /// not say that the actor waits for a channel that has all it needs.
 #[test]
-fn who_is_behind_on_its_core_is_told_whose_that_is() {
+fn a_late_application_is_told_what_occupies_its_core() {
     let host = Host::begin();
     for (name, priority) in [("behind", "0"), ("hog", "3")] {
         let file = format!("{name}.toml");
@@ -143,7 +143,7 @@ fn until(what: &str, good: impl Fn() -> bool) {
 
 /// All on one worker is what no mapper would do, and so stays only since it is wanted.
 #[test]
-fn who_is_moved_by_hand_stays_until_it_is_freed() {
+fn a_moved_actor_stays_until_it_is_unpinned() {
     let host = Host::begin();
     for name in ["a", "b"] {
         load(&host, name, &["--no-fuse"]).succeeds();

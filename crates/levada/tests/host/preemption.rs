@@ -43,7 +43,7 @@ fn a_network_goes_on(host: &Host) {
 
 /// As many as there are workers: what else there is goes on all the same, and all commands work on them.
 #[test]
-fn who_computes_without_end_takes_turns_and_can_be_ended() {
+fn an_endless_computation_is_preempted_and_can_be_ended() {
     let host = computing();
     for name in ["one", "two", "three"] {
         host.run(&["load", "computes.so", "--name", name])
@@ -67,7 +67,7 @@ fn who_computes_without_end_takes_turns_and_can_be_ended() {
 
 /// An actor and a program that wait for a time run when it has come.
 #[test]
-fn who_waits_for_a_time_goes_on_beside_who_computes() {
+fn a_timed_wait_ends_next_to_a_computation() {
     let place = sources();
     compiled(&place, "computes", COMPUTES);
     let sleeps = "#include <levada/fiber.h>\nint main(void) {\n  for (int i = 0; i < 100; i++)\n    \
@@ -113,7 +113,7 @@ fn who_waits_for_a_time_goes_on_beside_who_computes() {
 /// A program of higher priority that moves from core to core does not wait at each for the time slice of the
 /// computation there.
 #[test]
-fn who_goes_before_others_has_the_core_at_once() {
+fn a_higher_priority_gets_the_core_at_once() {
     let place = sources();
     compiled(&place, "computes", COMPUTES);
     place.write(
@@ -207,7 +207,7 @@ fn what_waits_behind_a_library_goes_on_elsewhere() {
 
 /// All that it has in registers, and on its stack, is as it was when it goes on.
 #[test]
-fn who_takes_turns_computes_the_same() {
+fn a_preempted_program_computes_the_same() {
     let host = computing();
     let load = |name: &str, out: &str| {
         let args = ["load", "computes.so", "--name", name, "--", "20000000", out];
@@ -264,7 +264,7 @@ fn what_forks_take_is_seen_in_the_map() {
 
 /// However long it has forks open, on all workers: what else there is has its turns, and a pause begins at once.
 #[test]
-fn who_has_forks_open_takes_turns() {
+fn a_program_with_open_forks_is_preempted() {
     let place = sources();
     compiled(
         &place,

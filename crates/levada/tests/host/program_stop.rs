@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Each of its activations is short, and it has always forks open: it ends at one of them, when it has computed for a
 /// while. That is time of its own: on a busy machine it takes many times as long, and is tried less often.
 #[test]
-fn who_forks_without_end_can_be_ended() {
+fn endless_forks_can_be_ended() {
     let place = sources();
     compiled(
         &place,
@@ -50,7 +50,7 @@ fn who_forks_without_end_can_be_ended() {
 /// It hands its worker on again and again, or calls what waits and does not look at what that says: none of its
 /// activations is long. It ends all the same, also one that was asked to leave for a new version and does not hear it.
 #[test]
-fn who_only_yields_or_does_not_look_can_be_ended() {
+fn a_program_that_only_yields_or_computes_can_be_ended() {
     let place = sources();
     compiled(
         &place,
@@ -94,7 +94,7 @@ fn who_only_yields_or_does_not_look_can_be_ended() {
 /// It calls the system again and again for what does not come: it is ended when such a call has come back to its own
 /// code, and what a library has locked meanwhile is free.
 #[test]
-fn who_sleeps_in_the_system_can_be_ended() {
+fn a_program_blocked_in_the_system_can_be_ended() {
     if !sees_returns("the end of who sleeps") {
         return;
     }
@@ -144,7 +144,7 @@ fn who_sleeps_in_the_system_can_be_ended() {
 /// It is in the system nearly all of its time, in its own code never for longer than a moment: paused it does nothing more,
 /// and goes on. What is said to go on after a signal does, and is told of no error.
 #[test]
-fn who_sleeps_in_the_system_can_be_paused() {
+fn a_program_blocked_in_the_system_can_be_paused() {
     if !sees_returns("the pause of who sleeps") {
         return;
     }
@@ -201,7 +201,7 @@ fn who_sleeps_in_the_system_can_be_paused() {
 /// It waits for what does not come, or in a library: what it is in is told, and it is held when it has come back. A read
 /// that is waited for fails for no pause.
 #[test]
-fn who_is_paused_in_a_call_is_held_behind_it() {
+fn a_program_paused_in_a_call_stops_after_it() {
     if !sees_returns("a pause in a call") {
         return;
     }

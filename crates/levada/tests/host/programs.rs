@@ -63,7 +63,7 @@ fn load(host: &Host, name: &str, more: &[&str], arguments: &[&str]) {
 }
 
 #[test]
-fn they_run_beside_networks_and_each_other() {
+fn programs_run_with_networks_and_each_other() {
     let host = Host::begin_in(programs());
     host.many("network");
     let names: Vec<String> = (0..8).map(|i| format!("p{i}")).collect();
@@ -295,7 +295,7 @@ int main(int argc, char **argv) {
 
 /// What has its worker waits for nothing that is known: it computes, or is in the system.
 #[test]
-fn who_computes_or_sleeps_is_told() {
+fn computing_and_sleeping_programs_are_reported() {
     let place = sources();
     compiled(&place, "keeps", KEEPS);
     let host = Host::begin_in(place);
@@ -564,7 +564,7 @@ fn a_program_that_may_not_have_enough_is_told_what_helps() {
 
 /// As one that is being copied while it is loaded: the loader would map what is not there.
 #[test]
-fn a_program_that_is_cut_short_is_refused_and_ends_nobody() {
+fn a_truncated_program_is_refused_and_ends_no_other() {
     let place = sources();
     compiled(&place, "whole", "int main(void) { return 0; }\n");
     let whole = std::fs::read(place.path("whole.so")).unwrap();
@@ -593,7 +593,7 @@ fn a_program_that_is_cut_short_is_refused_and_ends_nobody() {
 /// Like a file that its copier has preallocated, or that was overwritten. The loader's behaviour with such a file is
 /// undefined; what is loaded all the same fails by itself.
 #[test]
-fn a_program_that_is_damaged_ends_nobody() {
+fn a_damaged_program_ends_no_other() {
     let place = sources();
     compiled(&place, "whole", "int main(void) { return 0; }\n");
     let whole = std::fs::read(place.path("whole.so")).unwrap();
@@ -624,7 +624,7 @@ fn a_program_that_is_damaged_ends_nobody() {
 
 /// Each is tried first where it can do no harm.
 #[test]
-fn a_program_whose_constructor_or_destructor_does_harm_is_refused_and_ends_nobody() {
+fn a_program_with_a_harmful_constructor_or_destructor_is_refused() {
     let place = sources();
     let all = [
         (

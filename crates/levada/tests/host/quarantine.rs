@@ -20,7 +20,7 @@ fn outcome(seen: &Value) -> String {
 }
 
 #[test]
-fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
+fn an_application_that_ended_its_host_is_not_restored_and_all_others_are() {
     let mut host = Host::begin_in(rogues());
     host.many("good");
     let told = [
@@ -91,7 +91,7 @@ fn who_ends_its_host_is_not_loaded_again_and_all_others_are() {
 /// A C program ends its host in each way that leaves a crash record, on its own thread or on one that it has started:
 /// the host fails and names it, and the next one does not load it again.
 #[test]
-fn whatever_call_ends_a_host_it_fails_and_names_who_did_it() {
+fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
     let place = sources();
     compiled(
         &place,
@@ -146,7 +146,7 @@ fn whatever_call_ends_a_host_it_fails_and_names_who_did_it() {
 
 /// Of `kill -9` nothing is left but what had begun: those are tried one by one.
 #[test]
-fn who_leaves_no_word_is_found_among_those_that_had_begun() {
+fn without_a_crash_record_the_started_applications_are_suspected() {
     for what in [2] {
         let mut host = Host::begin_in(rogues());
         for name in ["a", "b", "c"] {
@@ -186,7 +186,7 @@ fn all_settled(host: &Host) {
 
 /// An application that has run well and is resumed has not just started; one that was loaded paused has.
 #[test]
-fn who_goes_on_after_a_pause_is_not_blamed_for_the_end_of_its_host() {
+fn a_resumed_application_is_not_blamed_for_the_end_of_its_host() {
     let mut host = Host::begin_in(rogues());
     host.many("good");
     let paused = ["load", "src/p/Rogue2.xdf", "--name=rogue2", "--paused"];
@@ -211,7 +211,7 @@ fn who_goes_on_after_a_pause_is_not_blamed_for_the_end_of_its_host() {
 
 /// While a new version waits for its moment, the next host would load the one that has run well.
 #[test]
-fn who_is_about_to_be_replaced_is_not_blamed_for_the_end_of_its_host() {
+fn an_application_that_is_to_be_replaced_is_not_blamed_for_the_end_of_its_host() {
     let place = sources();
     // It never asks whether it is to end.
     let text = "#include <levada/fiber.h>\nint main(void) {\n  while (lvd_fiber_sleep(1000000) == LVD_OK) {}\n  return 0;\n}\n";
@@ -356,7 +356,7 @@ fn a_manifest_is_left_whole_or_not_at_all() {
 
 /// An application that was being unloaded when the host was killed, or ended, is not restored.
 #[test]
-fn who_was_told_to_go_is_not_loaded_again() {
+fn an_unloading_application_is_not_restored() {
     let mut host = Host::begin_with(rogues(), &["--time-limit=0"]);
     for signal in [libc::SIGKILL, libc::SIGTERM] {
         let ways = [("at-once", "--now"), ("drains", ""), ("apart", "--isolate")];

@@ -82,7 +82,7 @@ fn has_come_within(
 }
 
 #[test]
-fn rates_and_shares_are_kept_and_who_is_late_is_told() {
+fn rates_and_shares_are_kept_and_lateness_is_reported() {
     let host = Host::begin_in(counting());
     host.run(&["load", "src/p/Frames.xdf", "--name", "even", "--rate", "50"])
         .succeeds();
@@ -186,7 +186,7 @@ fn a_promise_that_cannot_be_kept_is_refused_with_the_numbers() {
 
 /// Next to an endless action, a source and a printer at full speed, and a producer for a slow consumer.
 #[test]
-fn rates_are_kept_beside_those_who_do_harm() {
+fn rates_are_kept_next_to_harmful_applications() {
     let place = counting();
     for (name, text) in [
         (
@@ -234,7 +234,7 @@ fn rates_are_kept_beside_those_who_do_harm() {
 
 /// A promise that is not kept is reported, whatever else is loaded and unloaded.
 #[test]
-fn who_is_late_is_told_while_others_come_and_go() {
+fn lateness_is_reported_while_others_come_and_go() {
     let host = Host::begin_in(counting());
     let hasty = ["load", "src/p/Ticks.xdf", "--name=hasty"];
     let never = ["--rate=1000000", "--share=0.1", "--anyway"];

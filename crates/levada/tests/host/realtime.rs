@@ -252,7 +252,7 @@ fn a_program_that_runs_away_is_ended() {
 
 /// Another process waits no longer than for its turn.
 #[test]
-fn a_program_beside_it_has_its_turns() {
+fn a_program_next_to_it_gets_its_turns() {
     if !allowed("a program beside a host at real-time priority") {
         return;
     }
@@ -279,7 +279,7 @@ fn one_application_without_a_host_has_it_too() {
 
 /// The system ends a process that computes longer than such a limit, so the limit is lifted where that is allowed.
 #[test]
-fn a_limit_of_the_system_ends_nobody() {
+fn a_limit_of_the_system_ends_no_application() {
     use std::os::unix::process::CommandExt;
     if !allowed("a limit of how long may be computed") {
         return;
@@ -317,7 +317,7 @@ fn wrong_priorities_are_refused() {
 }
 
 /// Runs `levada host` as a user without rights, whose real-time limit is that, until it refuses or says that it is there.
-fn as_nobody(place: &Place, levada: &str, limit: &str, option: &str) -> Run {
+fn as_unprivileged_user(place: &Place, levada: &str, limit: &str, option: &str) -> Run {
     let said = place.path("said");
     let mut child = Command::new("prlimit")
         .args([&format!("--rtprio={limit}"), "setpriv"])
@@ -367,7 +367,7 @@ fn a_user_without_rights_is_told_what_to_do() {
     fs::create_dir(place.path("nobody")).unwrap();
     std::os::unix::fs::chown(place.path("nobody"), Some(65534), Some(65534)).unwrap();
     let levada = levada.to_str().unwrap();
-    let none = as_nobody(&place, levada, "0", "--realtime");
+    let none = as_unprivileged_user(&place, levada, "0", "--realtime");
     let says = "error: the workers cannot have real-time priority 1: the system does not allow it";
     none.refuses(1, &[says, "ulimit -r 3", "LimitRTPRIO=3"]);
     let raised = Command::new("prlimit")
@@ -376,9 +376,9 @@ fn a_user_without_rights_is_told_what_to_do() {
     if !raised.is_ok_and(|done| done.status.success()) {
         return skipped("a user with a limit", "this user may not raise it");
     }
-    let less = as_nobody(&place, levada, "3", "--realtime=2");
+    let less = as_unprivileged_user(&place, levada, "3", "--realtime=2");
     less.refuses(1, &["real-time priority 2", "ulimit -r 4"]);
-    as_nobody(&place, levada, "4", "--realtime=2").succeeds();
+    as_unprivileged_user(&place, levada, "4", "--realtime=2").succeeds();
 }
 
 /// A group of processes that may run no real-time programs, where there are such groups (cgroup version 1).

@@ -133,7 +133,7 @@ fn what_actors_know_goes_along() {
 
 /// A counting actor continues to count, whichever actors it is fused with: none, one, two, another one.
 #[test]
-fn who_is_joined_with_others_knows_what_it_knew() {
+fn a_fused_actor_keeps_its_state() {
     let place = sums();
     place.write(
         "src/p/Count.cal",

@@ -153,7 +153,7 @@ fn all_that_is_on_its_way_comes_out_first() {
 
 /// Between two reads nothing fires, and all the same something comes out.
 #[test]
-fn who_reads_now_and_then_is_waited_for() {
+fn a_slow_reader_is_waited_for() {
     let place = versions(true);
     let path = pipe(&place, "out.fifo");
     let ends = std::fs::File::options().read(true).write(true).open(&path);

@@ -75,7 +75,7 @@ fn a_host_says_in_json_that_it_answers() {
 
 /// As a descriptor, in the way that systemd has: the socket is not the host's, and stays when it ends.
 #[test]
-fn a_socket_that_somebody_else_listens_on_is_taken_over() {
+fn an_inherited_listening_socket_is_taken_over() {
     let place = sources();
     let listens = || OwnedFd::from(UnixListener::bind(place.path("s.sock")).unwrap());
     let host_with = |given: &str, socket: OwnedFd, more: &str| {
@@ -128,7 +128,7 @@ fn a_socket_that_somebody_else_listens_on_is_taken_over() {
 
 /// In the way of units of `Type=notify`: by a path, or by a name that is in no folder.
 #[test]
-fn whoever_has_started_it_is_told_that_it_answers_and_that_it_ends() {
+fn the_service_manager_is_notified_of_start_and_end() {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::SocketAddr;
     let place = sources();

@@ -37,7 +37,7 @@ fn busy() -> Host {
 }
 
 #[test]
-fn who_is_beside_a_higher_priority_has_turns_again() {
+fn a_starved_application_gets_turns_again() {
     let host = busy();
     let load = |network: &str, name: &str, priority: &str| {
         let args = ["load", network, "--name", name, "--priority", priority];

@@ -85,7 +85,7 @@ fn a_host_that_answers_again_is_shown_again() {
 }
 
 #[test]
-fn a_key_that_is_pressed_again_unloads_nobody_else() {
+fn a_key_that_is_pressed_again_unloads_no_other() {
     let host = Host::begin();
     host.many("first");
     host.many("second");

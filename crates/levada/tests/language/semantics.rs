@@ -417,7 +417,7 @@ end
 
 /// An action whose turn it is waits for room; only `@schedule_outputs` lets another one pass.
 #[test]
-fn who_lacks_room_waits_or_is_passed_over() {
+fn an_action_without_room_waits_or_is_skipped() {
     let choose = "package p;
 actor Choose () int In ==> int Full, int Free :
   @schedule_outputs full: action In:[x] ==> Full:[x] end
@@ -555,7 +555,7 @@ end
 }
 
 #[test]
-fn what_is_left_open_is_noted_for_who_asks() {
+fn unspecified_behaviour_is_noted_on_request() {
     let place = Place::new(&[(
         TOP,
         "package p;
@@ -659,7 +659,7 @@ end
 /// on several, where a schedule or `@schedule_outputs` is in the way; guards that exclude one another and
 /// inputs that the next action needs as well are left out.
 #[test]
-fn what_depends_on_time_is_noted_for_who_asks() {
+fn time_dependence_is_noted_on_request() {
     let notes = |ports: &str, body: &str| {
         let text = format!("package p;\nactor Top () {ports} :\n{body}end\n");
         let place = Place::new(&[(TOP, &text)]);

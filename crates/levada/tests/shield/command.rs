@@ -225,7 +225,7 @@ fn a_process_that_runs_gets_the_core_with_all_its_threads() {
 }
 
 #[test]
-fn a_user_without_rights_moves_his_own() {
+fn an_unprivileged_user_moves_own_threads() {
     let Some(bench) = Bench::new("a user without rights") else {
         return;
     };
@@ -255,7 +255,7 @@ fn a_user_without_rights_moves_his_own() {
         all.extend(words);
         all.iter().map(|w| w.to_string()).collect::<Vec<_>>()
     };
-    let as_nobody = |words: &[&str]| {
+    let as_unprivileged_user = |words: &[&str]| {
         let words = nobody(words);
         let mut command = Command::new(&words[0]);
         command
@@ -277,7 +277,7 @@ fn a_user_without_rights_moves_his_own() {
         foreign.id()
     );
     let levada = levada.to_str().unwrap();
-    let done = as_nobody(&[levada, "shield", &core, "--", "sh", "-c", &show]);
+    let done = as_unprivileged_user(&[levada, "shield", &core, "--", "sh", "-c", &show]);
     assert_eq!(
         masks(&done),
         [core.clone(), bench.others(), bench.all.clone()],
@@ -294,7 +294,7 @@ fn a_user_without_rights_moves_his_own() {
         let mut words = vec![levada, "shield", &core, "-q"];
         words.extend(options);
         words.extend(["--", "true"]);
-        let refused = as_nobody(&words);
+        let refused = as_unprivileged_user(&words);
         assert_eq!(refused.status.code(), Some(125), "{refused:?}");
         assert!(err(&refused).contains(said), "{refused:?}");
     }
@@ -317,11 +317,11 @@ fn a_user_without_rights_moves_his_own() {
     fs::create_dir(runtime.join("levada")).unwrap();
     fs::write(runtime.join("levada/shield"), "shield\t0\t1\n").unwrap();
     std::os::unix::fs::chown(runtime.join("levada/shield"), Some(1), None).unwrap();
-    let refused = as_nobody(&[levada, "shield", &core, "--", "true"]);
+    let refused = as_unprivileged_user(&[levada, "shield", &core, "--", "true"]);
     assert!(err(&refused).contains("belongs to another"), "{refused:?}");
     fs::remove_dir_all(runtime.join("levada")).unwrap();
     let id = foreign.id().to_string();
-    let refused = as_nobody(&[levada, "shield", &core, "--pid", &id]);
+    let refused = as_unprivileged_user(&[levada, "shield", &core, "--pid", &id]);
     assert!(err(&refused).contains("another user's"), "{refused:?}");
     bench.same();
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 #[test]
-fn who_comes_onto_the_core_is_kept_off() {
+fn intruders_are_moved_off_the_core() {
     let Some(bench) = Bench::new("intruders") else {
         return;
     };

@@ -134,7 +134,7 @@ fn remembers() -> bool {
 }
 
 #[test]
-fn whoever_is_killed_takes_nothing_from_the_other_shield() {
+fn a_kill_does_not_affect_the_other_shield() {
     let Some(bench) = roomy("one of two tools killed") else {
         return;
     };

@@ -396,7 +396,7 @@ fn what_is_killed_is_said_on_qemu() {
 }
 
 #[test]
-fn who_is_interrupted_leaves_no_program() {
+fn an_interrupted_command_leaves_no_program() {
     let units = Units::new();
     if !units.boot(&NATIVE) {
         return;

@@ -104,7 +104,7 @@ fn alike(view: &View, count: u32) -> Vec<Worker> {
 }
 
 #[test]
-fn rates_fill_and_who_waits_are_shown() {
+fn rates_fill_levels_and_waits_are_shown() {
     let text = drawn(&view());
     for part in [
         "2 applications loaded",
@@ -126,7 +126,7 @@ fn rates_fill_and_who_waits_are_shown() {
 }
 
 #[test]
-fn names_are_shown_on_a_narrow_terminal_and_who_runs_before_who_has_ended() {
+fn names_are_shown_on_a_narrow_terminal_and_running_before_ended() {
     let many = |at, got| {
         let mut look = answer(at, 0.0, got);
         let ended = look.stats.application[1].clone();
@@ -404,7 +404,7 @@ fn no_rate_is_shown_before_there_is_one() {
 }
 
 #[test]
-fn who_does_not_answer_is_told_of_and_what_was_known_is_shown() {
+fn missing_replies_are_reported_and_old_values_shown() {
     let mut view = view();
     view.host_is_silent_for(Some(Duration::from_millis(7200)));
     for width in [40, 110] {
@@ -430,7 +430,7 @@ fn who_does_not_answer_is_told_of_and_what_was_known_is_shown() {
 }
 
 #[test]
-fn who_is_left_is_shown_when_the_last_one_that_was_chosen_goes() {
+fn another_application_is_shown_when_the_selected_one_goes() {
     let mut view = View::new(answer(1.0, 0.1, 100).stats, 1.0);
     assert_eq!(view.key(KeyCode::Down), None);
     let mut then = answer(2.0, 0.2, 200).stats;
