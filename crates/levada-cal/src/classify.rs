@@ -66,7 +66,7 @@ fn common(actor: &Actor, candidates: &[ActionId]) -> Option<Rates> {
         .then_some(r)
 }
 
-/// What an actor does at one firing, where that is known but for which of some actions does it.
+/// One firing of an actor, known except for the choice among some actions of equal rates.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Best first; the last one can always fire.
@@ -74,14 +74,14 @@ pub struct Step {
     pub rates: Rates,
 }
 
-/// The steps of an actor, one after the other; after the last one it goes on at `back`.
+/// The steps of an actor in order; after the last one it continues at `back`.
 #[derive(Clone, Debug)]
 pub struct Steps {
     pub list: Vec<Step>,
     pub back: usize,
 }
 
-/// What `n` firings move in all, where each moves one of these, which go on at `back` after the last one.
+/// The total of `n` firings with these rates, which continue at `back` after the last one.
 pub fn moved(rates: &[u32], back: usize, n: u64) -> u64 {
     let sum = |rates: &[u32]| rates.iter().map(|r| u64::from(*r)).sum::<u64>();
     match usize::try_from(n) {
@@ -95,7 +95,7 @@ pub fn moved(rates: &[u32], back: usize, n: u64) -> u64 {
     }
 }
 
-/// The most firings that move no more than `room`; `None`: any number.
+/// The maximum number of firings that move at most `room` elements; `None`: unlimited.
 pub fn most_firings(rates: &[u32], back: usize, room: u64) -> Option<u64> {
     let before = moved(rates, back, back as u64);
     let cycle = moved(&rates[back..], 0, (rates.len() - back) as u64);

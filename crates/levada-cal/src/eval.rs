@@ -9,7 +9,7 @@ use crate::operators::types::{compared, printed};
 use crate::operators::value::{self, DivisionByZero, Scalar};
 use crate::types::Ty;
 
-/// How much work one evaluation may be.
+/// Maximum number of steps and maximum depth of one evaluation.
 const MAX_STEPS: u64 = 8_000_000;
 const MAX_DEPTH: u32 = 100;
 
@@ -34,7 +34,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// State variables stand for their initial values.
+    /// State variables have their initial values.
     pub fn initial(self) -> Evaluator<'a> {
         Evaluator {
             initial: true,
@@ -267,7 +267,7 @@ pub fn unary(op: UnOp, machine: &Ty, (value, ty): (Value, &Ty)) -> Value {
     value::unary(op, &machine, Scalar::of(&value, &ty.to_ir())).constant(&machine)
 }
 
-/// Why an operation has no value.
+/// Why an operation has no value at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoValue {
     DivisionByZero,

@@ -12,16 +12,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What was asked of a path.
+/// The kind of a query about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Query {
     /// Whether there is a file or a folder.
     Kind,
-    /// What is in it.
+    /// The content.
     Content,
-    /// Where it is, all links followed.
+    /// The canonical path.
     Place,
-    /// Whether it can be started, and which program it is.
+    /// Whether it is executable, and its identity.
     Program,
 }
 
@@ -46,13 +46,13 @@ thread_local! {
     static DEPENDENCIES: RefCell<Option<Dependencies>> = const { RefCell::new(None) };
 }
 
-/// From now on this thread notes what it sees, until [`taken`].
+/// Starts recording on this thread, until [`taken`].
 pub fn begin() {
     DEPENDENCIES.set(Some(Dependencies::default()));
 }
 
-/// What was seen, each as what was asked, the path, and the answer. `None` where it can not be told later
-/// whether that is as it was: something was written while it was read.
+/// The recorded dependencies: query, path, and state. `None` if a later check would be unreliable, because a file was
+/// written while it was read.
 pub fn taken() -> Option<Vec<[String; 3]>> {
     let notes = DEPENDENCIES.take()?;
     if notes.unsure {
@@ -65,7 +65,7 @@ pub fn taken() -> Option<Vec<[String; 3]>> {
     notes.seen.into_iter().map(text).collect()
 }
 
-/// Is all of it as it was?
+/// Whether all dependencies are unchanged.
 pub fn holds(seen: &[[String; 3]]) -> bool {
     seen.iter().all(|[name, path, answer]| {
         let query = QUERIES.iter().find(|a| a.1 == name);
@@ -73,11 +73,11 @@ pub fn holds(seen: &[[String; 3]]) -> bool {
     })
 }
 
-/// What there is now, and whether it could change and look the same.
+/// The current state, and whether it could change without a visible difference.
 fn read_state(query: Query, path: &Path) -> (String, bool) {
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
-        // Not there, or not for us.
+        // It does not exist, or is not accessible.
         Err(e) => return (format!("no {:?}", e.kind()), false),
     };
     match query {
@@ -86,14 +86,14 @@ fn read_state(query: Query, path: &Path) -> (String, bool) {
         Query::Kind => ("other".to_string(), false),
         Query::Place => match fs::canonicalize(path) {
             Ok(full) => {
-                // Not as text: names need not be any.
+                // As bytes, since names need not be UTF-8.
                 let bytes = full.as_os_str().as_bytes();
                 (bytes.escape_ascii().to_string(), false)
             }
             Err(e) => (format!("no {:?}", e.kind()), false),
         },
         Query::Content | Query::Program => {
-            // The time of the change cannot be set: a file that is as old as it was is not taken for it.
+            // ctime cannot be set by users, so another file with the same mtime is detected.
             let stamp = format!(
                 "{} {} {} {} {}.{:09} {}.{:09}",
                 meta.dev(),
@@ -125,7 +125,7 @@ fn record(query: Query, path: &Path) -> Option<String> {
     })
 }
 
-/// To be called before a file or folder is read.
+/// Must be called before a file or folder is read.
 pub fn content(path: &Path) {
     record(Query::Content, path);
 }
@@ -147,8 +147,8 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// Notes what the word of a command may mean: all programs of that name in `$PATH`, as the first may be
-/// one that calls the next. A script may call anything, so it is not known what comes of it.
+/// Records the programs that a command's name may refer to: all of this name in `$PATH`, since the first may be a
+/// wrapper that calls the next. A script may call anything, so its result is unreliable.
 pub fn program(word: &str) {
     if DEPENDENCIES.with_borrow(Option::is_none) {
         return;
@@ -173,7 +173,7 @@ pub fn program(word: &str) {
     }
 }
 
-/// What comes now depends on more than can be noted.
+/// The result depends on more than can be recorded.
 fn mark_unreliable() {
     DEPENDENCIES.with_borrow_mut(|notes| {
         if let Some(notes) = notes {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(canonicalize(&folder.0.join("link")).unwrap(), a);
         let seen = taken().unwrap();
         assert!(holds(&seen));
-        // Same text, same size, and as old as before.
+        // Same text, same size, and same mtime.
         let modified = fs::metadata(&a).unwrap().modified().unwrap();
         folder.write("a", "one");
         let file = fs::File::options().append(true).open(&a).unwrap();

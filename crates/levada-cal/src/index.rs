@@ -17,25 +17,25 @@ pub struct Index {
 pub struct Typed {
     pub span: Span,
     pub ty: Ty,
-    /// What it is computed in.
+    /// The machine type.
     pub machine: Ty,
-    /// Where it is known at compile time.
+    /// Its value, if known at compile time.
     pub value: Option<Value>,
     pub rule: String,
 }
 
-/// Where a value becomes one of another type: it is assigned, handed over or sent.
+/// A conversion of a value to another type: an assignment, an argument or an output.
 #[derive(Clone, Debug)]
 pub struct Given {
     pub span: Span,
     pub to: Ty,
-    /// Whose type that is.
+    /// The variable, parameter or port that has the type.
     pub what: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has the name of its file.
+    /// An actor, unit or network.
     Class,
     Port,
     Parameter,
@@ -48,17 +48,17 @@ pub enum Kind {
     Instance,
 }
 
-/// A place where a name stands, and the place where that is declared (which is noted, too).
+/// An occurrence of a name, and the place of its declaration (which is recorded as well).
 #[derive(Clone, Debug)]
 pub struct Named {
     pub span: Span,
     pub declared: Span,
     pub kind: Kind,
-    /// In words, with its type.
+    /// A description, with its type.
     pub about: String,
 }
 
-/// How well a place suits: within is better than behind its last letter, and less is better.
+/// How well a span fits a position: inside is better than right behind it, and shorter is better.
 fn fit(span: Span, file: u32, offset: u32) -> Option<(bool, u32)> {
     let there = span.file == file && (span.start..=span.end).contains(&offset);
     there.then(|| (offset == span.end, span.end - span.start))
@@ -73,12 +73,12 @@ impl Index {
             .map(|(_, t)| t)
     }
 
-    /// What becomes of the value of the expression at `span`.
+    /// The conversion of the expression at `span`.
     pub fn given(&self, span: Span) -> Option<&Given> {
         self.given.iter().find(|g| g.span == span)
     }
 
-    /// What the name at a place may mean: several actions may have one tag.
+    /// The declarations of the name at a place: several actions may have one tag.
     pub fn named(&self, file: u32, offset: u32) -> Vec<&Named> {
         let fits = |n: &&Named| fit(n.span, file, offset);
         let Some(best) = self.names.iter().filter_map(|n| fits(&n)).min() else {
@@ -93,7 +93,7 @@ impl Index {
         found
     }
 
-    /// What is declared at `declared`, in words.
+    /// The description of the declaration at `declared`.
     pub fn about(&self, declared: Span) -> Option<&str> {
         let mut all = self.names.iter().filter(|n| n.span == declared);
         all.find(|n| n.declared == declared)

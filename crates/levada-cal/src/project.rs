@@ -16,15 +16,15 @@ const PARENT_LEVELS_MAX: usize = 2;
 /// Maximum number of folders that are searched for one project.
 const FOLDERS_MAX: usize = 4096;
 
-/// The sources that a project sees.
+/// A project and its source roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Project {
     pub folder: PathBuf,
-    /// In order of preference; its own come first.
+    /// In order of preference; its own roots come first.
     pub roots: Vec<PathBuf>,
-    /// How many of them are its own.
+    /// The number of its own roots.
     pub own: usize,
-    /// Projects that are needed and not found, with the folder of the project that needs them.
+    /// Missing dependencies, with the folder of the project that needs them.
     pub missing: Vec<(String, PathBuf)>,
 }
 
@@ -44,7 +44,7 @@ impl Project {
         Ok(project)
     }
 
-    /// The project that a file or folder lies in, if it lies in one.
+    /// The project of a file or folder, if any.
     pub fn around(path: &Path) -> Result<Option<Project>, String> {
         let Ok(full) = fs_deps::canonicalize(path) else {
             return Ok(None);
@@ -76,7 +76,7 @@ impl Project {
         Ok(())
     }
 
-    /// What a user should know of it.
+    /// Warnings about the project.
     pub fn warnings(&self) -> impl Iterator<Item = Diagnostic> {
         self.missing.iter().map(|(name, folder)| {
             let message = format!(
@@ -112,7 +112,7 @@ pub fn below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What the two files of one project say.
+/// The content of the two files of a project.
 struct Stated {
     sources: Vec<PathBuf>,
     needs: Vec<String>,
@@ -143,7 +143,7 @@ impl Stated {
         }
         let project = folder.join(".project");
         if fs_deps::is_file(&project) {
-            // What only .project refers to comes last.
+            // References that occur only in .project come last.
             with_elements(&project, "project", |element| {
                 let name = element.text().unwrap_or_default().trim();
                 if !name.is_empty() && !stated.needs.iter().any(|n| n == name) {
@@ -171,7 +171,7 @@ fn with_elements(
     Ok(())
 }
 
-/// The name that the project in `folder` gives itself.
+/// The name of the project in `folder`.
 fn name_of(folder: &Path) -> Option<String> {
     let text = read_source(&folder.join(".project")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -188,7 +188,7 @@ fn is_called(folder: &Path, name: &str) -> bool {
     }
 }
 
-/// The project `name`, as near to `folder` as there is one.
+/// The nearest project `name`, searched from `folder`.
 fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
     for above in folder.ancestors().skip(1).take(PARENT_LEVELS_MAX) {
         let beside = above.join(name);
@@ -209,7 +209,7 @@ fn find_near(folder: &Path, name: &str) -> Option<PathBuf> {
     None
 }
 
-/// By name; hidden ones are left out, and so are links, which may lead in circles.
+/// Sorted by name. Hidden folders are omitted, and so are links, which may form cycles.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     fs_deps::content(folder);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -284,7 +284,7 @@ mod tests {
             &["Far", "Lib", "Gone"],
         );
         let lib = at.project("lib", "Lib", &["src", "/Base"], &[]);
-        // Its folder has another name; it refers back.
+        // Its folder has another name; it has a reference back.
         let base = at.project("other/base-folder", "Base", &["code", "/Lib"], &[]);
         let far = at.project("deep/Far", "Far", &["src"], &[]);
         let project = Project::read(&top).unwrap();

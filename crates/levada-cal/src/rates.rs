@@ -27,23 +27,23 @@ use std::sync::Arc;
 /// Maximum number of simulated firings of a source, and of all sources of a network.
 const PLAYED: u64 = 4096;
 const PLAYED_IN_ALL: u64 = 20_000;
-/// None has as many elements in its state variables.
+/// Sources with more elements in their state variables are not simulated.
 const LISTS: u64 = 1 << 16;
 
-/// How many elements come in all.
+/// The total number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Total {
     Unknown,
-    /// As many as anything takes.
+    /// Unlimited.
     Endless,
     Elements(u64),
 }
 
-/// What there is to know of an actor.
+/// Facts about an actor.
 struct Facts {
     bursts: Bursts,
     steps: Option<Steps>,
-    /// What it moves on each port while its firings go round once, if that is always the same.
+    /// The elements on each port in one cycle of its firings, if constant.
     round: Option<(Vec<u64>, Vec<u64>)>,
 }
 
@@ -74,7 +74,7 @@ fn round(actor: &Actor, steps: &Steps) -> (Vec<u64>, Vec<u64>) {
     )
 }
 
-/// The same of a source that may end, if all its actions put the same.
+/// The same for a source that may end, if all its actions produce the same numbers.
 fn constant(actor: &Actor) -> Option<(Vec<u64>, Vec<u64>)> {
     let (first, rest) = actor.actions.split_first()?;
     let one = rates(actor, first);
@@ -83,7 +83,7 @@ fn constant(actor: &Actor) -> Option<(Vec<u64>, Vec<u64>)> {
     (actor.inputs.is_empty() && same).then(|| (wide(&one.inputs), wide(&one.outputs)))
 }
 
-/// The warnings of a network; `spans` say where each input port is connected.
+/// The warnings for a network; `spans`: the connection of each input port.
 pub fn warnings(net: &Network, spans: &HashMap<Endpoint, Span>) -> Vec<Diagnostic> {
     let facts = net.of_actors(Facts::of);
     let rates = Rates { net, facts, spans };
@@ -112,7 +112,7 @@ impl Rates<'_> {
         format!("{}.{}", i.name, i.actor.inputs[e.port].name)
     }
 
-    /// With the connection to an input, and the pattern that takes from it.
+    /// A warning with the connection of an input, and the pattern that consumes from it.
     fn told(&self, to: Endpoint, message: String, why: String) -> Diagnostic {
         let mut diag = Diagnostic::warning("rates", message);
         if let Some(span) = self.spans.get(&to) {
@@ -154,10 +154,11 @@ impl Rates<'_> {
         found
     }
 
-    /// Channels whose two ends fire in other proportions by another way; the consumers are marked in `told`.
+    /// Channels between actors for which another path requires different proportions; the consumers are marked in
+    /// `told`.
     fn unbalanced(&self, told: &mut [bool]) -> Vec<Diagnostic> {
         let n = self.net.instances.len();
-        // What each end moves in one round of its actor.
+        // The elements that each end moves in one cycle of its actor.
         let mut edges = Vec::new();
         let mut around = vec![Vec::new(); n];
         for (k, c) in self.net.channels.iter().enumerate() {
@@ -176,7 +177,7 @@ impl Rates<'_> {
                 }
             }
         }
-        // The rounds of each actor, as a fraction of those of the first one that it is connected with.
+        // The cycles of each actor, relative to those of the first actor of its connected component.
         let mut rounds: Vec<Option<(u128, u128)>> = vec![None; n];
         for first in 0..n {
             if rounds[first].is_some() {
@@ -236,7 +237,7 @@ impl Rates<'_> {
         found
     }
 
-    /// What is left over behind sources that end.
+    /// Elements that are left over after sources have ended.
     fn left_over(&self, told: &[bool]) -> Vec<Diagnostic> {
         let n = self.net.instances.len();
         let mut inputs: Vec<Vec<Option<usize>>> = Vec::new();
@@ -278,7 +279,7 @@ impl Rates<'_> {
         found
     }
 
-    /// What an actor puts on each port where this much comes on its inputs; what it leaves is `found`.
+    /// The elements that an actor produces from these inputs; what it does not consume is added to `found`.
     fn pass(
         &self,
         i: usize,
@@ -310,7 +311,7 @@ impl Rates<'_> {
             |rate: &dyn Fn(usize) -> u32| -> Vec<u32> { (0..steps.list.len()).map(rate).collect() };
         let takes = |port: usize| of(&|s| steps.list[s].rates.inputs[port]);
         let gives = |port: usize| of(&|s| steps.list[s].rates.outputs[port]);
-        // How often it fires: as the input allows that ends first.
+        // The number of firings, limited by the input that ends first.
         let mut firings: Option<(u64, usize)> = None;
         for (port, total) in comes.iter().enumerate() {
             let Total::Elements(total) = total else {
@@ -396,7 +397,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     }
 }
 
-/// `num / den * times / by`, reduced; none if the numbers become too large.
+/// `num / den * times / by`, reduced; `None` if the numbers become too large.
 fn fraction(num: u128, den: u128, times: u64, by: u64) -> Option<(u128, u128)> {
     let (num, den) = (num * u128::from(times), den * u128::from(by));
     let common = gcd(num, den);
@@ -405,7 +406,7 @@ fn fraction(num: u128, den: u128, times: u64, by: u64) -> Option<(u128, u128)> {
     (num <= most && den <= most).then_some((num, den))
 }
 
-/// What sources put in all.
+/// The totals of sources.
 #[derive(Default)]
 struct Sources {
     known: HashMap<*const Actor, Vec<Total>>,
@@ -440,7 +441,7 @@ impl Sources {
         totals
     }
 
-    /// Plays a source that does little, to see whether it ends; how often each action fired.
+    /// Simulates a small source to find out whether it ends; returns the firings of each action.
     fn play(&mut self, instance: &Instance) -> Option<Vec<u64>> {
         let actor = &*instance.actor;
         let most = PLAYED.min(PLAYED_IN_ALL - self.played);
@@ -484,7 +485,7 @@ impl Sources {
     }
 }
 
-/// A source whose one action counts up to a constant: how often it fires.
+/// The number of firings of a source whose only action counts up to a constant.
 fn counted(actor: &Actor) -> Option<Vec<u64>> {
     let ([action], true) = (&actor.actions[..], actor.initializers.is_empty()) else {
         return None;
@@ -556,7 +557,7 @@ fn counted(actor: &Actor) -> Option<Vec<u64>> {
         Init::Value(Value::Int(n)) => i128::from(*n),
         _ => return None,
     };
-    // The comparison is one of these very numbers: the variable never wraps.
+    // The comparison is exact: the variable never wraps.
     let range = Range::of(&actor.globals[var].ty);
     if step <= 0 || limit + step - 1 > range.hi || from < range.lo {
         return None;

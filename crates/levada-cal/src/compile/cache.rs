@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Where compiled networks are kept: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else
-/// `~/.cache/levada`, else a folder of this user's among the temporary files.
+/// The folder of the cache: `$LEVADA_CACHE`, else `$XDG_CACHE_HOME/levada`, else `~/.cache/levada`, else a folder of
+/// this user among the temporary files.
 pub fn cache_dir() -> PathBuf {
     let folder = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
@@ -38,7 +38,7 @@ pub fn make_private(cache: &Path) -> Result<(), CompileError> {
     make_private_folder(cache).map_err(refuse)
 }
 
-/// Removes everything from the cache; how many bytes that were.
+/// Removes everything from the cache; returns the number of bytes.
 pub fn clean_cache(dir: &Path) -> io::Result<u64> {
     let mut freed = 0;
     let entries = match fs::read_dir(dir) {
@@ -80,7 +80,7 @@ pub fn seal(made: &Path) -> io::Result<()> {
         .write_all(&hash)
 }
 
-/// Does this end with the hash of all before it?
+/// Whether the content ends with the hash of everything before.
 pub fn has_seal(bytes: &[u8]) -> bool {
     let size = <Sha256 as Digest>::output_size();
     bytes.len() > size && {
@@ -89,7 +89,7 @@ pub fn has_seal(bytes: &[u8]) -> bool {
     }
 }
 
-/// An object that [`compile`] has told of: is it in the cache still, as it was kept?
+/// Whether an object that [`compile`] returned is still in the cache, unchanged.
 pub fn is_kept(object: &Path) -> bool {
     let is = is_sound(object);
     if is {
@@ -98,22 +98,22 @@ pub fn is_kept(object: &Path) -> bool {
     is
 }
 
-/// No compiled network is larger.
+/// Maximum size of a compiled network.
 const OBJECT_MAX_BYTES: u64 = 4 << 30;
 
-/// Is it there, this user's alone, and as it was kept?
+/// Whether the file exists, belongs to this user only, and is undamaged.
 pub fn is_sound(kept: &Path) -> bool {
     read_private(kept, OBJECT_MAX_BYTES).is_ok_and(|bytes| has_seal(&bytes))
 }
 
 pub fn touch(path: &Path) {
-    // The time of the last use orders the cache; if it cannot be set, it stays as it was.
+    // The time of the last use orders the cache. Errors in setting it are ignored.
     if let Ok(f) = fs::File::options().append(true).open(path) {
         let _ = f.set_modified(SystemTime::now());
     }
 }
 
-/// Has Levada put this file here? The user may have named a folder in which there is more.
+/// Whether Levada created this file. The user may have named a folder with other files.
 fn is_ours(path: &Path) -> bool {
     let text = |part: Option<&'_ std::ffi::OsStr>| part.and_then(|p| p.to_str()).map(str::to_owned);
     let stem = text(path.file_stem()).unwrap_or_default();
@@ -125,7 +125,7 @@ fn is_ours(path: &Path) -> bool {
     }
 }
 
-/// The cache may grow to this, and nothing that was used a short while ago goes.
+/// Maximum size of the cache; recently used files are never removed.
 const CACHE_BYTES: u64 = 512 << 20;
 const RECENT: Duration = Duration::from_secs(600);
 
@@ -175,7 +175,7 @@ impl Scratch {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = cache.join(format!("tmp-{}-{n}", std::process::id()));
-        // Left by a process of the same number that was killed.
+        // Left by a process with the same id that was killed.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).map_err(|why| CompileError::Cache {
             path: cache.to_path_buf(),

@@ -25,7 +25,7 @@ pub struct Compiler {
 /// A file that was compiled.
 pub struct Object {
     pub path: PathBuf,
-    /// What the compiler has said of it, if it was made now.
+    /// The compiler's messages, if it was compiled now.
     pub said: String,
 }
 
@@ -38,7 +38,7 @@ impl From<PathBuf> for Object {
     }
 }
 
-/// What this shared object wants to find elsewhere; of a form that is not known, nothing is said.
+/// The undefined symbols of this shared object; empty if its format is unknown.
 pub fn undefined(path: &Path) -> BTreeSet<String> {
     use object::{Object, ObjectSymbol};
     let bytes = std::fs::read(path).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Compiler {
         c
     }
 
-    /// What compiles a file: natives may fork.
+    /// The command that compiles a file; natives may contain forks.
     fn command_for(&self, path: &Path, is_native: bool) -> Result<Command, CompileError> {
         match &self.forking {
             _ if is_native && cpp::is_cpp(path) => Ok(cpp::compiler()),
@@ -139,7 +139,7 @@ impl Compiler {
         }
     }
 
-    /// Everything that decides what the compiler makes of a text.
+    /// The hash of everything besides the text that determines the compiler's output.
     pub fn key(&self) -> Sha256 {
         let mut key = Sha256::new();
         for part in [self.name.as_str(), &self.version, &processor()] {
@@ -170,8 +170,7 @@ impl Compiler {
         })
     }
 
-    /// Runs the compiler, which is to make `out`; the inner error is what it has against its input. Else what it says of
-    /// that.
+    /// Runs the compiler to create `out`; returns its messages. The inner error is an error in its input.
     fn run(
         &self,
         command: Command,
@@ -186,14 +185,13 @@ impl Compiler {
         if done.status.success() && out.is_file() {
             return Ok(Ok(said));
         }
-        // It has something against the input when it names a place there, or a symbol.
+        // It is an error in the input if the message names a place in it, or a symbol.
         let at_place = |line: &str, error: &str| {
             line.split_once(error).is_some_and(|(place, _)| {
                 place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':')
             })
         };
-        // A place is also named when the disk is full; and that a part of the compiler itself is not
-        // there is said without one.
+        // A place is also named when the disk is full; a missing part of the compiler is reported without one.
         let missing = |line: &str| {
             line.ends_with(": No such file or directory") || line.ends_with(" file not found")
         };
@@ -238,7 +236,7 @@ impl Compiler {
         }
     }
 
-    /// What the C files among these natives define for others.
+    /// The external symbols that the C files among these natives define.
     pub fn defined(
         &self,
         natives: &[PathBuf],
@@ -257,7 +255,7 @@ impl Compiler {
                 path: path.clone(),
                 why,
             })?;
-            // Of a form that is not known, nothing is said.
+            // Unknown formats are ignored.
             if let Ok(file) = object::File::parse(&*bytes) {
                 let given = file
                     .symbols()
@@ -268,7 +266,7 @@ impl Compiler {
         Ok(names)
     }
 
-    /// Compiles the files, each one once for ever, as many at a time as there are processors.
+    /// Compiles the files that are not cached, in parallel on all processors.
     pub fn objects(
         &self,
         jobs: &[(PathBuf, Option<PathBuf>)],
@@ -348,14 +346,14 @@ pub fn may_fork(text: &str) -> bool {
     text.contains("!!")
 }
 
-/// The compiler that knows `!!`, around another.
+/// The compiler driver for forks, wrapped around another compiler.
 pub fn wrapped(forking: &Path, cc: &str) -> Command {
     let mut c = Command::new(forking);
     c.arg("cc").env("LEVADA_CC", cc);
     c
 }
 
-/// The C file that was refused outlives the scratch folder.
+/// Copies a refused C file out of the scratch folder.
 fn keep_c(path: &Path, cache: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let kept = cache.join(format!("refused-{name}"));
@@ -365,20 +363,20 @@ fn keep_c(path: &Path, cache: &Path) -> PathBuf {
     }
 }
 
-/// The flag that makes code for the processor of this machine; GCC has none for riscv64.
+/// The flag that optimises for the processor of this machine; GCC has none for riscv64.
 pub fn for_this_processor() -> Option<&'static str> {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-march=native")
 }
 
-/// The flag that makes a frame larger than the guard below a stack touch each of its pages, so that it cannot
-/// pass over the guard into what belongs to others. Not every compiler has it for processors other than x86-64: there
-/// the one that CC names is asked.
+/// The flag for stack probes: a frame that is larger than the guard page touches each of its pages, so that it cannot
+/// jump over the guard into other memory. For processors other than x86-64 not every compiler supports it: there the
+/// compiler that CC names is tested.
 pub fn touches_each_page() -> Option<&'static str> {
     const FLAG: &str = "-fstack-clash-protection";
     static KNOWN: OnceLock<bool> = OnceLock::new();
     let known = *KNOWN.get_or_init(|| {
         cfg!(target_arch = "x86_64") || {
-            // CC may be `levada cc`, which would ask the same.
+            // CC may be `levada cc`, which would run the same test.
             let cc = std::env::var("CC").ok().filter(|c| !c.contains("levada"));
             let cc = cc.unwrap_or_else(|| "cc".to_string());
             let mut words = cc.split_whitespace();

@@ -7,19 +7,19 @@
 
 use std::path::{Path, PathBuf};
 
-/// A call of such a function.
+/// A call of an undeclared function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImplicitDecl {
     pub name: String,
     pub path: PathBuf,
-    /// From 1 on.
+    /// Counted from 1.
     pub line: u32,
 }
 
-/// The words of GCC and of Clang for it.
+/// The name of the warning in GCC and Clang.
 const FLAG: &str = "[-Wimplicit-function-declaration]";
 
-/// What a compiler has said of one, if that is what it says in this line.
+/// Parses one line of a compiler's messages.
 fn read(line: &str) -> Option<ImplicitDecl> {
     let (place, what) = line
         .trim_end()
@@ -30,7 +30,7 @@ fn read(line: &str) -> Option<ImplicitDecl> {
         place.next()?.parse::<u32>().ok()?,
         place.next()?.parse().ok()?,
     );
-    // ‘name’ or 'name', whatever language it speaks.
+    // ‘name’ or 'name', in any language.
     let quote = |c| matches!(c, '\'' | '\u{2018}' | '\u{2019}');
     Some(ImplicitDecl {
         name: what.split(quote).nth(1)?.to_string(),
@@ -39,7 +39,7 @@ fn read(line: &str) -> Option<ImplicitDecl> {
     })
 }
 
-/// All that a compiler has said of them.
+/// All such warnings in a compiler's messages.
 pub fn all(said: &str) -> Vec<ImplicitDecl> {
     let mut all: Vec<ImplicitDecl> = said.lines().filter_map(read).collect();
     all.dedup();
@@ -61,7 +61,7 @@ pub fn keep(object: &Path, said: &str) {
     };
 }
 
-/// What was kept of this object.
+/// The stored warnings of this object.
 pub fn again(object: &Path) -> Vec<ImplicitDecl> {
     let said = std::fs::read(kept(object)).unwrap_or_default();
     all(&String::from_utf8_lossy(&said))

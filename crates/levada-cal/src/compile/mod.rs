@@ -31,25 +31,25 @@ use std::{fmt, fs, io};
 pub struct Options {
     /// Check list indices and divisors (`--unchecked` leaves the checks out).
     pub checks: bool,
-    /// What is read outside of a list is its nearest element, and what is written there is lost: no fault.
+    /// Reading out of bounds gives the nearest element, and writing out of bounds does nothing, instead of a fault.
     pub lenient: bool,
-    /// Give channels sizes by chance, from this seed.
+    /// Seed for random channel sizes.
     pub any_sizes: Option<u64>,
     /// Merge static actors that are connected into one.
     pub fuse: bool,
-    /// All C is in one file, however much it is.
+    /// Emit a single C file, whatever its size.
     pub one_file: bool,
     /// C files with native functions.
     pub natives: Vec<PathBuf>,
     /// The C compiler; else `$CC`, else `cc`.
     pub cc: Option<String>,
-    /// A command whose `cc` wraps `$LEVADA_CC` and knows `!!`, for natives that fork.
+    /// The command whose `cc` subcommand translates forks in natives.
     pub forking: Option<PathBuf>,
-    /// Where objects are kept; else [`cache_dir`].
+    /// The folder of the cache; default: [`cache_dir`].
     pub cache: Option<PathBuf>,
     /// More flags for the C compiler.
     pub flags: Vec<String>,
-    /// Called before a C compiler is, for what is not in the cache.
+    /// Called before a C compiler runs, if the object is not in the cache.
     pub before: Option<fn()>,
 }
 
@@ -85,7 +85,7 @@ pub struct Undefined {
 pub enum CompileError {
     /// The C compiler cannot be started.
     NoCompiler { cc: String, why: io::Error },
-    /// The C compiler fails, and not because of what it was given.
+    /// The C compiler fails, but not because of an error in its input.
     Failing {
         cc: String,
         how: String,
@@ -93,11 +93,11 @@ pub enum CompileError {
     },
     /// A file cannot be read or written.
     File { path: PathBuf, why: io::Error },
-    /// The folder where objects are kept cannot be used.
+    /// The cache folder cannot be used.
     Cache { path: PathBuf, why: io::Error },
     /// The C compiler refuses a user's native file.
     Native { path: PathBuf, output: String },
-    /// A native function is not what it is declared as in CAL.
+    /// The definition of a native function contradicts its declaration in CAL.
     NativeSignature {
         path: PathBuf,
         line: usize,
@@ -108,7 +108,7 @@ pub enum CompileError {
     Missing { natives: Vec<Undefined> },
     /// Native actors that no file defines.
     MissingActors { names: Vec<String> },
-    /// The C compiler refuses what we wrote.
+    /// The C compiler refuses emitted code.
     Internal { file: PathBuf, output: String },
 }
 
@@ -189,21 +189,21 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// What came of it.
+/// The result of a compilation.
 #[derive(Debug)]
 pub struct Compiled {
     /// The shared object, in the cache.
     pub object: PathBuf,
     pub warnings: Vec<Diagnostic>,
-    /// What its natives call, and nothing declares.
+    /// Undeclared functions that its natives call.
     pub implicit_decls: Vec<ImplicitDecl>,
-    /// It was there already.
+    /// Whether it was in the cache.
     pub cached: bool,
-    /// The options that its natives ask for, and whether they count.
+    /// The options that its natives use, and whether they report progress.
     pub options: OptionNames,
 }
 
-/// The shared object of a network, made now or before.
+/// Compiles a network, or takes its shared object from the cache.
 pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, CompileError> {
     let emitted = emit_c(net, options);
     let mut natives = Vec::new();
@@ -226,7 +226,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let cache = options.cache.clone().unwrap_or_else(cache_dir);
     make_private(&cache)?;
     if !missing.is_empty() {
-        // A macro may define it, or a file that is included: the compiler knows.
+        // A macro or an included file may define it, so the compiled symbols are checked.
         let defined = cc.defined(&options.natives, &cache)?;
         missing.retain(|n| !defined.contains(n));
     }
@@ -258,7 +258,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         names.add_built_in(b, &emitted.natives);
     }
     natives.iter().for_each(|text| names.add(text));
-    // What is compiled already says nothing of it.
+    // Shared objects give no such information.
     if options.natives.iter().any(|p| is_shared_object(p)) {
         names.any = true;
         names.counts = true;
@@ -279,7 +279,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     }
     let work = Scratch::new(&cache)?;
     let mut jobs = Vec::new();
-    // Networks and actors have names of their users': they have a folder of their own.
+    // Names of networks and actors are the user's, so their files have a folder of their own.
     let network = work.0.join("network");
     fs::create_dir(&network).map_err(|why| CompileError::Cache {
         path: cache.clone(),
@@ -318,7 +318,8 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
             output,
         });
     }
-    // What the text of a file seems to define it may not: in a comment, left out, or by another name in C++.
+    // A definition in the text may not exist in the object: it may be in a comment, excluded by the preprocessor, or
+    // have a mangled name in C++.
     let lacks = compiler::undefined(&out);
     let missing = emitted.natives.iter().filter(|n| lacks.contains(*n));
     let missing: Vec<String> = missing.filter(|n| !there(n)).cloned().collect();
@@ -387,7 +388,7 @@ fn emit_fused(net: &ir::Network, options: &Options) -> emit::Emitted {
     emitted
 }
 
-/// Compiles next to nothing, with all flags and headers; what the compiler calls itself.
+/// Compiles a minimal file with all flags and headers; returns the compiler's version.
 pub fn probe(options: &Options) -> Result<String, CompileError> {
     let cc = Compiler::new(options)?;
     let cache = options.cache.clone().unwrap_or_else(cache_dir);
@@ -417,8 +418,8 @@ pub fn is_shared_object(path: &Path) -> bool {
     name.ends_with(".so") || name.rsplit_once(".so.").is_some_and(|(_, v)| version(v))
 }
 
-/// What tells a program where the shared objects lie that it is linked with. (Each folder is an
-/// argument of its own: in `-Wl` a comma ends one.)
+/// The linker arguments with the folders of the linked shared objects (run path). Each folder is an argument of its
+/// own, since `-Wl` splits at commas.
 pub fn run_paths(files: &[PathBuf]) -> Vec<OsString> {
     let objects = files.iter().filter(|p| is_shared_object(p));
     let folders: BTreeSet<&Path> = objects.filter_map(|p| p.parent()).collect();
@@ -445,9 +446,9 @@ impl SharedObjects {
                     why: io::Error::other(why),
                 });
             }
-            // SAFETY: it is loaded with the network anyway; what runs when it is, is the user's.
+            // SAFETY: it is loaded with the network anyway; its constructors are the user's code.
             unsafe { libloading::Library::new(path) }.map_err(|e| {
-                // What the loader says is the cause of what the crate says, and names the file first.
+                // The loader's message is the source of the crate's error, and begins with the file.
                 let said = std::error::Error::source(&e).map_or(e.to_string(), |s| s.to_string());
                 let named = format!("{}: ", path.display());
                 let why = said.strip_prefix(&named).unwrap_or(&said);
@@ -470,7 +471,7 @@ impl SharedObjects {
     }
 }
 
-/// Are the natives in the C files what CAL takes them for?
+/// Checks the definitions of natives in C files against their declarations in CAL.
 pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<(), CompileError> {
     for path in natives.iter().filter(|p| !is_shared_object(p)) {
         let text = read(path)?;
@@ -488,7 +489,7 @@ pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<
     Ok(())
 }
 
-/// Is it a function that every program has, such as one of the C library's?
+/// Whether every program has this function, as those of the C library.
 fn in_process(name: &str) -> bool {
     #[cfg(unix)]
     {
@@ -503,7 +504,7 @@ fn in_process(name: &str) -> bool {
     }
 }
 
-/// The text of a file; of a shared object what looks like text, to tell one from another.
+/// The text of a file; for a shared object, its printable parts, to distinguish versions.
 pub(crate) fn read(path: &Path) -> Result<String, CompileError> {
     fs_deps::content(path);
     let text = match is_shared_object(path) {

@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::{compile, ir};
 use std::sync::Arc;
 
-/// Does this C or C++ text define the class of an actor (`lvd_actor_class`) of that name?
+/// Whether this C or C++ text defines an actor class (`lvd_actor_class`) of this name.
 fn defines(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split("lvd_actor_class").skip(1).any(|rest| {
@@ -14,14 +14,14 @@ fn defines(text: &str, name: &str) -> bool {
     })
 }
 
-/// Those of the classes `wanted` that neither one of these texts nor an `object` defines.
+/// The classes `wanted` that neither one of these texts nor an object defines.
 pub fn missing(wanted: &[String], texts: &[String], object: impl Fn(&str) -> bool) -> Vec<String> {
     let defined = |n: &String| texts.iter().any(|t| defines(t, n)) || object(n);
     wanted.iter().filter(|n| !defined(n)).cloned().collect()
 }
 
-/// Orcc's applications have native actors that are written nowhere: there (as nothing else depends on
-/// it) one that never fires takes such a one's place, with a warning.
+/// Applications for Orcc contain native actors without a definition. These are replaced by actors that never fire,
+/// with a warning.
 pub fn stand_ins(
     net: &ir::Network,
     options: &compile::Options,

@@ -8,7 +8,7 @@ use crate::operators::value::{self, Scalar, convert};
 use crate::ranges::{dimensions, hidden_param, innermost};
 use std::collections::HashMap;
 
-/// One body at work.
+/// The execution of one body.
 pub(crate) struct Frame<'m, 'a> {
     pub body: &'a Body,
     pub locals: Vec<Slot>,
@@ -48,7 +48,7 @@ impl<'a> Frame<'_, 'a> {
         }
     }
 
-    /// The variable's storage from the element on that a place means.
+    /// The storage of a variable, starting at the element that a place denotes.
     fn place(&mut self, p: &Place) -> Result<Slot, Fault> {
         let dims = dimensions(self.var_type(p.var));
         let mut slot = self.slot(p.var);
@@ -170,7 +170,7 @@ impl<'a> Frame<'_, 'a> {
         }))
     }
 
-    /// Runs the statements; what they return, if they do.
+    /// Executes statements; returns the value of a `return`, if any.
     pub fn exec(&mut self, stmts: &[Stmt]) -> Result<Option<Scalar>, Fault> {
         for s in stmts {
             if let Some(v) = self.exec_one(s)? {

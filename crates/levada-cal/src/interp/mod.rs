@@ -47,12 +47,12 @@ pub enum NativeArg {
     List(Slot),
 }
 
-/// A native function's stand-in.
+/// The implementation of a native function.
 pub type Native = Box<dyn FnMut(&[NativeArg]) -> Scalar>;
 
 #[derive(Default)]
 pub struct Options {
-    /// What channels hold that ask for no capacity; `None`: any number.
+    /// The default capacity of channels; `None`: unbounded.
     pub capacity: Option<usize>,
     /// Maximum number of firings; 0: unlimited.
     pub firings: u64,
@@ -69,15 +69,15 @@ pub enum Outcome {
     Limit,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
     pub outcome: Outcome,
-    /// What each instance has printed.
+    /// The output of each instance.
     pub printed: Vec<String>,
     /// Firings of each action of each instance, initializers last.
     pub fired: Vec<Vec<u64>>,
-    /// Elements that are left in each channel, for each consumer.
+    /// Remaining elements of each channel, for each consumer.
     pub left: Vec<Vec<usize>>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Instance<'a> {
     actor: &'a Actor,
     globals: Vec<Slot>,
     state: usize,
-    /// Initializers that are behind us.
+    /// The number of initializers that have fired.
     started: usize,
     printed: String,
     fired: Vec<u64>,
@@ -105,7 +105,7 @@ enum Step {
     Fired,
     /// It lacks elements.
     Idle,
-    /// Room is all it lacks.
+    /// It lacks only room.
     Full,
     /// Its guards are false, and only a firing could change that.
     Done,
@@ -244,7 +244,7 @@ impl<'a> Machine<'a> {
         Ok(self.report(outcome))
     }
 
-    /// Instance `i` is done. Whether that is new.
+    /// Marks instance `i` as done; returns whether that is new.
     fn leave(&mut self, i: usize) -> bool {
         for (q, c) in self.inputs[i].iter().flatten() {
             self.queues[*q].elements[*c].clear();
@@ -302,7 +302,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Fires one action of instance `i`, if one may.
+    /// Fires one action of instance `i`, if possible.
     fn step(&mut self, i: usize) -> Result<Step, Fault> {
         let actor = self.instances[i].actor;
         while let Some(init) = actor.initializers.get(self.instances[i].started) {
@@ -419,7 +419,7 @@ impl<'a> Machine<'a> {
         Ok(Try::Fired)
     }
 
-    /// The values of the input patterns' variables, peeked.
+    /// The values of the input patterns' variables, without consuming the elements.
     fn bind(&self, i: usize, action: &Action, body: &Body) -> Vec<(usize, Slot)> {
         let mut offset = vec![0usize; self.inputs[i].len()];
         let mut bound = Vec::new();

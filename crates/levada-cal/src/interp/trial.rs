@@ -13,7 +13,7 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// State variables are zero, or what they are declared as, until they are set.
+    /// State variables have their declared or zero values until they are set.
     pub fn new(actor: &'a Actor) -> Trial<'a> {
         let globals: Vec<_> = actor.globals.iter().map(|g| fresh(&g.ty)).collect();
         for (slot, g) in globals.iter().zip(&actor.globals) {
@@ -37,7 +37,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Gives a scalar variable of integers or Booleans a value.
+    /// Sets a scalar integer or Boolean variable.
     pub fn set(&mut self, var: usize, value: i64) {
         let ty = &self.instance.actor.globals[var].ty;
         self.instance.globals[var].data.borrow_mut()[0] = Scalar::of(&Value::Int(value), ty);
@@ -59,7 +59,7 @@ impl<'a> Trial<'a> {
         frame.exec(&action.body.stmts).ok().map(|_| ())
     }
 
-    /// What the action's guard says, which looks at no element; `None`: it fails.
+    /// The value of the action's guard, which reads no elements; `None` if it fails.
     pub fn holds(&mut self, action: &'a Action) -> Option<bool> {
         let mut frame = self.frame(&action.guard.body, &action.name);
         for c in &action.guard.conditions {

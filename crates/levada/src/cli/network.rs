@@ -128,7 +128,7 @@ impl RuntimeArgs {
             runtime: RuntimeOptions {
                 workers: self.workers.unwrap_or(0),
                 time_limit_ms: self.time_limit.unwrap_or(0),
-                // To the runtime, zero microseconds are its own choice.
+                // The runtime takes zero microseconds as "use the default".
                 no_spin: self.spin == Some(0),
                 spin_us: self.spin.unwrap_or(0),
                 schedule: match self.schedule {

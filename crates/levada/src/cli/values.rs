@@ -23,7 +23,7 @@ pub fn microseconds(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Of something that there is a limit of.
+/// Parses the amount of a limit.
 pub fn amount(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(n) if (1e-3..=1e9).contains(&n) => Ok(n),

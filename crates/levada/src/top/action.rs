@@ -7,19 +7,19 @@ use levada_host::client::{Client, Method};
 use levada_host::protocol::{Application, Failed, MoveRequest, Unloaded};
 use serde_json::{Value, json};
 
-/// What a key asks for.
+/// A request that a key sends.
 #[derive(Debug, PartialEq)]
 pub enum Action {
-    /// Pause it, or let it go on.
+    /// Pause or resume.
     Turn(String, State),
-    /// To a worker, where it stays; or to none: the mapper may move it again.
+    /// Move an actor to a worker and pin it; without a worker, unpin it.
     Move(String, String, Option<u32>),
-    /// At once?
+    /// Unload; whether at once.
     Unload(String, bool),
 }
 
 impl Action {
-    /// Until it is answered.
+    /// The text until the reply arrives.
     pub fn words(&self) -> String {
         match self {
             Action::Turn(name, state) if goes_on(*state) => format!("{name} is to go on"),
@@ -32,7 +32,7 @@ impl Action {
         }
     }
 
-    /// What has come of it, in words.
+    /// The text of its result.
     pub fn done(&self, client: &Client) -> String {
         match self.ask(client) {
             Ok(said) => said,
@@ -71,7 +71,7 @@ impl Action {
                 }
             }
             Action::Unload(name, now) => {
-                // What takes longer goes on by itself.
+                // A longer operation continues in the host.
                 let how = if *now {
                     "?now=true&within=1"
                 } else {

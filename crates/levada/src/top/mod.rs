@@ -25,7 +25,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_secs(1);
 enum Input {
     Key(KeyEvent),
     Resized,
-    /// There is no terminal any more.
+    /// The terminal is gone.
     Lost(std::io::Error),
     Reply(Reply),
 }
@@ -41,7 +41,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
         );
     }
     let client = client(&args.at)?;
-    // That there is no host is said where it can be read.
+    // A missing host is reported before the screen is taken over.
     let mut view = View::new(stats(&client)?, args.every);
     let patient = match args.at.within {
         Some(_) => client.clone(),
@@ -57,7 +57,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Keys come by the same way as answers: so that one can wait for both.
+/// Keys arrive on the same channel as replies, so that both can be waited for.
 fn hear_terminal(happens: &Sender<Input>) {
     loop {
         let happening = match event::read() {
@@ -80,7 +80,7 @@ fn show(
     view: &mut View,
     every: Duration,
 ) -> Result<(), Failure> {
-    // What is measured is so from the first answer, which is there, to the next one.
+    // Rates are known from the second reply.
     let mut next = Instant::now() + every;
     let mut wants_more = true;
     loop {
@@ -125,7 +125,7 @@ fn show(
                 }
             }
         }
-        // What is chosen now is shown at once.
+        // The newly selected application is shown at once.
         wants_more |= view.chosen() != chosen;
     }
 }

@@ -16,21 +16,21 @@ const DETAILS_TIMEOUT: Duration = Duration::from_secs(2);
 /// A request that is pending for longer is shown.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
-/// What one application says of itself.
+/// The details of one application.
 pub struct More {
     pub name: String,
-    /// When it was said, in seconds since the first question.
+    /// The time of the reply, in seconds since the first request.
     pub at: f64,
     pub details: Option<Details>,
     pub why: String,
 }
 
-/// An answer.
+/// A reply.
 pub enum Reply {
     Stats(Result<Stats, Failed>),
-    /// None: no answer.
+    /// `None`: the request failed.
     More(Option<Box<More>>),
-    /// What came of a key.
+    /// The result of a key.
     Done(String),
 }
 
@@ -49,11 +49,11 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
     let details: Option<Details> = match client.get(&application_path(&name, "")) {
         Ok(details) => Some(details),
         Err(failed) if failed.unanswered => return None,
-        // It may go between two questions.
+        // The application may end between two requests.
         Err(_) => None,
     };
     let at = begun.elapsed().as_secs_f64();
-    // Where its process does not answer, the host says what it said last, but waits long for this.
+    // If its process does not respond, the host would wait long for the report.
     let answers = |d: &Details| d.application.silent_for().is_none();
     let why: Option<Why> = match details.as_ref().is_some_and(answers) {
         true => client.get(&application_path(&name, "/why")).ok(),
@@ -70,7 +70,7 @@ fn more(client: &Client, begun: Instant, name: String) -> Option<More> {
 /// Sends requests, and knows which are pending.
 pub struct Poller {
     client: Client,
-    /// That of what is looked at: it is waited for, and the screen says so.
+    /// The client for the selected application, with a long timeout; the screen shows the wait.
     patient: Client,
     heard: Sender<Input>,
     begun: Instant,
@@ -107,7 +107,7 @@ impl Poller {
         }
     }
 
-    /// Whether it is asked for: not while another one is.
+    /// Requests details, unless a request is pending; returns whether it did.
     pub fn more(&mut self, name: &str) -> bool {
         if self.more {
             return false;
@@ -124,8 +124,8 @@ impl Poller {
         true
     }
 
-    /// What is said of it until it is answered. What is asked for when the one before is not answered would
-    /// come as a surprise later.
+    /// Sends an action and returns its text. While one is pending, further actions are refused, since their late
+    /// execution would be a surprise.
     pub fn action(&mut self, action: Action) -> String {
         if let Some(words) = &self.action {
             return format!("{words}: that has not been answered, and is waited for first");
@@ -144,7 +144,7 @@ impl Poller {
         }
     }
 
-    /// For the answer that says how all is?
+    /// Whether the status request is pending.
     pub fn waits(&self) -> bool {
         self.stats.is_some()
     }

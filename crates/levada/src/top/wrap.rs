@@ -13,7 +13,7 @@ fn width(text: &str) -> usize {
 fn split(text: &str, cells: usize) -> (&str, &str) {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let fits = ends.take_while(|&end| width(&text[..end]) <= cells).last();
-    // A cell at least, or it would never come to an end.
+    // At least one character, so that the loop ends.
     let one = text.chars().next().map_or(0, char::len_utf8);
     text.split_at(fits.unwrap_or(one))
 }
@@ -33,7 +33,7 @@ pub fn wrapped(text: &str, cells: usize) -> Vec<String> {
                 lines.push(std::mem::replace(&mut line, then.clone()));
                 empty = true;
             }
-            // A word that has no room in any line is broken.
+            // A word that is longer than a line is broken.
             while empty && width(&line) + width(word) > cells && !word.is_empty() {
                 let (part, rest) = split(word, cells.saturating_sub(width(&line)));
                 if rest.is_empty() {

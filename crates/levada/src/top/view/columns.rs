@@ -5,20 +5,20 @@ use ratatui::layout::Constraint;
 use ratatui::style::Style;
 use ratatui::widgets::{Row, Table};
 
-/// Cells of a name, at least: before that columns are left out.
+/// Minimum width of the name; columns are omitted to keep it.
 const NAME_CELLS_MIN: u16 = 16;
 
-/// Between two columns.
+/// Cells between two columns.
 const GAP_CELLS: u16 = 1;
 
-/// The columns of a table for which there is room, the first of which takes what the others leave.
+/// The columns of a table that fit; the first one takes the remaining width.
 pub(super) struct Columns<'a, const N: usize> {
     kept: [bool; N],
     all: [(&'a str, u16, u8); N],
 }
 
 impl<'a, const N: usize> Columns<'a, N> {
-    /// Each with its head, its cells, and its rank: the lowest is left out last.
+    /// Selects columns that fit. Each has a head, a width, and a rank; the lowest rank is omitted last.
     pub(super) fn fitting(width: u16, all: [(&'a str, u16, u8); N]) -> Columns<'a, N> {
         let mut order: Vec<usize> = (1..N).collect();
         order.sort_by_key(|&i| all[i].2);
@@ -42,7 +42,7 @@ impl<'a, const N: usize> Columns<'a, N> {
             .collect()
     }
 
-    /// The cells that the first one has then.
+    /// The width of the first column.
     pub(super) fn first(&self, width: u16) -> u16 {
         let others = self.of(self.all).into_iter().skip(1);
         width.saturating_sub(others.map(|(_, cells, _)| cells + GAP_CELLS).sum())

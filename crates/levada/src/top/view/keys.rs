@@ -4,7 +4,7 @@
 use super::{Action, Page, View};
 use ratatui::crossterm::event::KeyCode;
 
-/// Each key with a word for the line at the bottom, and what it does.
+/// Each key with a word for the bottom line, and its description.
 pub(super) const KEYS: [(&str, &str, &str); 10] = [
     ("q", "quit", "end; so do Escape, Ctrl-C"),
     ("up/down", "application", "choose an application"),
@@ -17,7 +17,7 @@ pub(super) const KEYS: [(&str, &str, &str); 10] = [
     ("?", "keys", "what keys do"),
     ("PageUp/Down", "", "more channels, or read on"),
 ];
-/// While something is read.
+/// The keys on a text page.
 pub(super) const KEYS_READING: [(&str, &str, &str); 3] = [
     ("Escape", "back", ""),
     ("PageUp/Down", "more", ""),
@@ -25,7 +25,7 @@ pub(super) const KEYS_READING: [(&str, &str, &str); 3] = [
 ];
 
 impl View {
-    /// Escape first ends what a key has begun.
+    /// Escape first cancels the pending input of a key.
     pub fn keys_are_free(&mut self) -> bool {
         self.moves.take().is_none() && self.reads.take().is_none()
     }
@@ -60,7 +60,7 @@ impl View {
         self.said.clear();
         match key {
             KeyCode::Up | KeyCode::Down if self.gone && all > 0 => {
-                // To its neighbours, the lower of which has come to its place.
+                // Moves to a neighbour; the lower one has taken the row.
                 self.gone = false;
                 let lower = usize::from(key == KeyCode::Down);
                 self.choose((self.app + lower).saturating_sub(1).min(all - 1));
@@ -95,11 +95,11 @@ impl View {
         Some(Action::Move(self.chosen().to_string(), actor, worker))
     }
 
-    /// Another digit of the worker that the actor is to go to, or the end of it.
+    /// Handles a digit of the worker's number, or its end.
     fn type_worker(&mut self, mut typed: String, key: KeyCode) -> Option<Action> {
         typed.extend(key.as_char());
         let worker: u32 = typed.parse().ok()?;
-        // Another digit would make it one that is not there, or it is to be this one.
+        // Complete: with another digit the worker would not exist, or Enter was pressed.
         let workers = self.stats.now.worker.len();
         if key == KeyCode::Enter || worker as usize * 10 >= workers || worker == 0 {
             return self.wish_to_move(Some(worker));
@@ -109,7 +109,7 @@ impl View {
     }
 }
 
-/// The keys for which there is room, each whole; where that is not all, the last one tells of the others.
+/// The keys that fit in the line; if not all do, the last one opens the list of keys.
 pub(super) fn keys_in(all: &[(&str, &str, &str)], width: u16) -> String {
     let named = all.iter().filter(|(_, word, _)| !word.is_empty());
     let mut keys: Vec<String> = named
@@ -118,13 +118,13 @@ pub(super) fn keys_in(all: &[(&str, &str, &str)], width: u16) -> String {
     let line = |keys: &[String]| format!(" {}", keys.join("  "));
     let rest = keys.iter().position(|key| key.starts_with('?'));
     while line(&keys).len() > usize::from(width) && keys.len() > 1 {
-        // The one before it goes, or else the last.
+        // The key before it is omitted, or else the last.
         keys.remove(keys.len() - if rest.is_some() { 2 } else { 1 });
     }
     line(&keys)
 }
 
-/// A line a key.
+/// One line per key.
 pub(super) fn what_keys_do() -> Vec<String> {
     let wide = KEYS.iter().map(|(key, _, _)| key.len()).max().unwrap_or(0);
     let one = |(key, _, does): &(&str, &str, &str)| format!("{key:<wide$}  {does}");
