@@ -16,16 +16,16 @@ use crate::ir::visit::{exprs_of, mentions};
 use crate::ir::*;
 use crate::ranges::{Range, dimensions, is_int};
 
-/// What must hold when the loop begins, as C, and which locals are below what all the time.
+/// The condition in C at the start of the loop, and upper bounds of locals that hold inside it.
 pub struct HoistedCheck {
     pub holds: String,
     pub limits: Vec<(usize, Range)>,
-    /// What does the same as the loop then, where all that it does is to copy.
+    /// Equivalent code, if the loop only copies.
     pub copy: Option<Vec<String>>,
 }
 
 impl Code<'_, '_> {
-    /// None if not all of the loop is of such a kind, or if nothing is gained.
+    /// `None` if the loop is not of this form, or if nothing is gained.
     pub fn within(&self, condition: &Expr, body: &[Stmt]) -> Option<HoistedCheck> {
         if !self.class.checks {
             return None;
@@ -39,7 +39,7 @@ impl Code<'_, '_> {
         if step_of(counter) != Some(1) {
             return None;
         }
-        // The counter itself gets there, too.
+        // The counter itself reaches this value, too.
         let most = Range::of(&self.body.locals[counter].ty).hi;
         let end = match &end.kind {
             ExprKind::Const(Value::Int(n)) if i128::from(*n) <= most => n.to_string(),
@@ -53,7 +53,7 @@ impl Code<'_, '_> {
         };
         let mut limits: Vec<(usize, u32, i64)> = Vec::new();
         for (index, n) in self.indices(body) {
-            // What is computed otherwise is checked as ever.
+            // Other indices are checked as usual.
             let Some(x) = local(index) else { continue };
             let Some(step) = step_of(x) else { continue };
             match limits.iter_mut().find(|l| l.0 == x) {
@@ -92,7 +92,7 @@ impl Code<'_, '_> {
         })
     }
 
-    /// A loop that copies one element each turn from one list to another, as one move.
+    /// A loop that copies one element per iteration from one list to another, as one block copy.
     fn copies(&self, body: &[Stmt], steps: &[(usize, i64)], turns: &str) -> Option<Vec<String>> {
         let [first, rest @ ..] = body else {
             return None;
@@ -104,7 +104,7 @@ impl Code<'_, '_> {
             return None;
         };
         let only_steps = steps.len() == rest.len() && steps.iter().all(|s| s.1 == 1);
-        // Two lists given to one call may be the same.
+        // Two list arguments of one call may be the same list.
         let own = |var: VarRef| match (var, self.proc) {
             (VarRef::Local(l), Some(p)) => l >= self.class.actor.procs[p].params,
             _ => true,
@@ -132,7 +132,7 @@ impl Code<'_, '_> {
         Some(lines)
     }
 
-    /// Where an element lies whose one index is a counter.
+    /// The address of an element whose only index is a counter.
     fn counted_place(&self, p: &Place, steps: &[(usize, i64)]) -> Option<String> {
         let [index] = &p.indices[..] else { return None };
         let x = local(index).filter(|x| steps.iter().any(|s| s.0 == *x))?;
@@ -146,7 +146,7 @@ impl Code<'_, '_> {
         Some(format!("{base} + {}", self.locals[x].name))
     }
 
-    /// Every index of the body's own places, and how many elements there are to choose from.
+    /// Every index in the body's own accesses, and the length of its dimension.
     fn indices<'b>(&self, body: &'b [Stmt]) -> Vec<(&'b Expr, u32)> {
         let mut found = Vec::new();
         let mut add = |p: &'b Place| {
@@ -156,7 +156,7 @@ impl Code<'_, '_> {
         for s in body {
             if let StmtKind::Assign(to, e) = &s.kind {
                 add(to);
-                // Those within an index are checked as ever.
+                // Accesses inside of an index are checked as usual.
                 match &e.kind {
                     ExprKind::Load(from) => add(from),
                     ExprKind::Binary(_, a, b) => {
@@ -174,7 +174,7 @@ impl Code<'_, '_> {
     }
 }
 
-/// The local integer that is all of an expression. Not one of 64 bits: the sums here would wrap.
+/// The local integer variable, if the expression is just that. Not of 64 bits, since the sums here would wrap.
 fn local(e: &Expr) -> Option<usize> {
     match &e.kind {
         ExprKind::Load(Place {
@@ -190,7 +190,7 @@ fn local(e: &Expr) -> Option<usize> {
     }
 }
 
-/// The locals that each turn of a loop moves by a constant, if it does nothing but to assign.
+/// The locals that each iteration changes by a constant, if the loop only assigns.
 fn steps(body: &[Stmt]) -> Option<Vec<(usize, i64)>> {
     let mut steps = Vec::new();
     for s in body {
@@ -210,7 +210,7 @@ fn steps(body: &[Stmt]) -> Option<Vec<(usize, i64)>> {
             steps.push((l, n));
         }
     }
-    // One that is assigned once more is no counter.
+    // A local that is assigned again is not a counter.
     let once = |l: usize| {
         let to = |s: &&Stmt| matches!(&s.kind, StmtKind::Assign(p, _) if p.var == VarRef::Local(l));
         body.iter().filter(to).count() == 1

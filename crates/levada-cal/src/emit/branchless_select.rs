@@ -20,7 +20,7 @@ const ITERATIONS_MIN: i128 = 8;
 const SIDE_WEIGHT_MAX: usize = 40;
 
 impl Code<'_, '_> {
-    /// Is this a loop that does nothing but to compute elements?
+    /// Whether this is a loop that only computes elements.
     pub fn maps(&self, from: &Expr, to: &Expr, body: &[Stmt]) -> bool {
         let constant = |e: &Expr| match e.kind {
             ExprKind::Const(Value::Int(n)) => Some(i128::from(n)),
@@ -34,8 +34,8 @@ impl Code<'_, '_> {
         turns >= ITERATIONS_MIN && body.iter().all(element)
     }
 
-    /// May a mask choose between these, in place of a branch on `c`? Here `env` holds, there `yes` and
-    /// `no`.
+    /// Whether a mask may select between these instead of a branch on `c`. `env` holds here, `yes` and `no` hold in
+    /// the two sides.
     pub fn can_select_branchless(&self, e: &Expr, (env, yes, no): (&Env, &Env, &Env)) -> bool {
         let ExprKind::If(_, a, b) = &e.kind else {
             return false;
@@ -75,13 +75,13 @@ impl Code<'_, '_> {
                         written || fails
                     })
             }
-            // The index is an expression of its own; the place is proven, or has a check.
+            // The index is a separate expression; the access must be proven or checked.
             ExprKind::Load(place) => place.indices.is_empty() || self.is_inside(place),
             ExprKind::Const(_) | ExprKind::Unary(..) | ExprKind::If(..) | ExprKind::Cast(_) => true,
         }
     }
 
-    /// Is every index proven to be within its list?
+    /// Whether every index is proven to be within its list.
     fn is_inside(&self, place: &Place) -> bool {
         let dims = crate::ranges::dimensions(self.var_type(place.var));
         dims.len() == place.indices.len()
@@ -92,7 +92,7 @@ impl Code<'_, '_> {
     }
 }
 
-/// Is there a choice in it, or an element that is loaded only here?
+/// Whether it contains a conditional, or an element that is loaded only here.
 fn nested(e: &Expr) -> bool {
     let mut found = false;
     walk(e, &mut |e| {

@@ -25,13 +25,13 @@ use std::collections::HashSet;
 #[derive(Clone, Debug)]
 pub struct LocalHome {
     pub name: String,
-    /// Where it differs from its type's: counters of loops.
+    /// The C type, if it differs from that of `ty`: for loop counters.
     pub ct: Option<Ct>,
-    /// A list that must not be written: it lies in a channel.
+    /// A list that must not be written, since it is in a channel's buffer.
     pub read_only: bool,
 }
 
-/// The writing of one body: the statements so far are in `w`, `env` holds here.
+/// Emission of one body: `w` has the statements so far, `env` holds at this point.
 pub struct Code<'a, 'w> {
     pub class: &'w Class<'a>,
     pub w: &'w mut Writer<'a>,
@@ -40,13 +40,13 @@ pub struct Code<'a, 'w> {
     pub env: Env,
     /// The procedure whose body it is.
     pub proc: Option<usize>,
-    /// The file that a fault's line is taken to be in.
+    /// The file to which the lines of faults refer.
     pub file: u32,
     /// Locals that are read after the statements: an action's outputs.
     pub read_after: HashSet<usize>,
     /// In a loop that only computes elements.
     pub in_map: bool,
-    /// How often the body mentions each local, once that was asked for.
+    /// The number of uses of each local, computed on demand.
     pub mentioned: OnceCell<Vec<usize>>,
 }
 
@@ -546,12 +546,12 @@ impl<'a, 'w> Code<'a, 'w> {
         found
     }
 
-    /// C may evaluate operands in any order; where both do something, they go one after the other.
+    /// C may evaluate operands in any order; if both have effects, they are emitted one after the other.
     fn in_order(&mut self, e: &Expr, op: BinOp, a: &Expr, b: &Expr) -> X {
         let range = self.class.ranges.eval(&self.env, e);
         let (x, y) = (self.full(a), self.full(b));
         let (l, r) = (self.class.temporary(), self.class.temporary());
-        // Both become locals that are read in place of the operands.
+        // Both become locals that replace the operands.
         let at = self.locals.len();
         let local = |name: &str, ct: Ct| LocalHome {
             name: name.to_string(),
@@ -586,7 +586,7 @@ impl<'a, 'w> Code<'a, 'w> {
         X::primary(text, z.ct, z.range)
     }
 
-    /// What strings are put together of, for C: a format, and its values.
+    /// The parts of a concatenation in C: a format and its arguments.
     fn addends(&mut self, e: &Expr) -> String {
         let mut parts = Vec::new();
         addends(e, &mut parts);
@@ -693,7 +693,7 @@ impl<'a, 'w> Code<'a, 'w> {
         (condition, self.place_where(p, lost))
     }
 
-    /// What becomes of an index outside of its list where that is no fault.
+    /// How an index out of bounds is handled if it is not a fault.
     fn outside(&self, lenient: Outside) -> Outside {
         if self.class.lenient {
             lenient
@@ -702,13 +702,13 @@ impl<'a, 'w> Code<'a, 'w> {
         }
     }
 
-    /// Where an expression is written, as a text in C.
+    /// The source location of an expression, as a C string.
     fn place_of(&self, e: &Expr) -> String {
         let (lines, span) = (&self.w.lines, e.span);
         string_literal(&format!("{}:{}", lines.path(span), lines.line(span)))
     }
 
-    /// The place of an expression that may fail, as arguments in C.
+    /// The location of an expression that may fail, as C arguments.
     fn fault_place(&self, e: &Expr) -> FaultPlace {
         let (lines, span) = (&self.w.lines, e.span);
         let (line, (first, last)) = (lines.line(span), lines.columns(span));
@@ -799,16 +799,16 @@ enum FaultPlace {
     Elsewhere(String),
 }
 
-/// What becomes of an index outside of its list.
+/// How an index out of bounds is handled.
 #[derive(Clone, Copy, PartialEq)]
 enum Outside {
     Fails,
     IsNearest,
-    /// It has been asked for before.
+    /// It was checked before.
     IsAskedFor,
 }
 
-/// What a string is put together of.
+/// The parts of a concatenation.
 fn addends<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
     match &e.kind {
         ExprKind::Binary(BinOp::Add, a, b) if is_concatenation(e) => {

@@ -9,7 +9,7 @@ use crate::ir::{type_name, *};
 use crate::ranges::innermost;
 
 impl<'a> Class<'a> {
-    /// A static table, named for its class.
+    /// Emits the description as a static table of the class.
     pub fn emit_memory(&self, w: &mut Writer<'a>) {
         let p = &self.prefix;
         let mut count = 0;
@@ -32,7 +32,7 @@ impl<'a> Class<'a> {
         for (home, g) in all.filter(|(_, g)| !g.constant) {
             if let Home::State(member) | Home::Register(member) = home {
                 let text = *innermost(&g.ty) == Type::String;
-                // By its name in CAL, of actors that were joined with whose it is (`a.x`), where that says which.
+                // By its name in CAL if that is unique; in fused actors with the actor's name (`a.x`).
                 let same = self.actor.globals.iter().filter(|o| o.name == g.name);
                 let name = if same.count() == 1 { &g.name } else { member };
                 row(w, name, member, &type_name(&g.ty), text);
@@ -82,7 +82,7 @@ impl<'a> Class<'a> {
         w.put("};");
     }
 
-    /// Has a firing of it that waits in a native changed nothing yet, whichever it is?
+    /// Whether no firing that waits in a native has changed anything yet, for all actions.
     pub fn restarts(&self) -> bool {
         let a = self.actor;
         a.inputs.is_empty()
@@ -98,8 +98,8 @@ impl<'a> Class<'a> {
                 .all(|x| self.can_restart(x))
     }
 
-    /// May it wait in a native? A source that does so before its firing has done anything ends there when its
-    /// application drains, so it says where it is.
+    /// Whether it may wait in a native. A source that waits before its firing has any effect ends there when its
+    /// application drains, so it must record whether it has.
     pub fn looks(&self) -> bool {
         self.actor.inputs.is_empty() && self.actor.procs.iter().any(|p| p.native)
     }
@@ -119,13 +119,13 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// Each firing calls one native at the most, once, before it changes anything.
+    /// Whether each firing calls at most one native, once, before it changes anything.
     fn can_restart(&self, action: &Action) -> bool {
         let calls = self.calls(&action.body.stmts).len() + self.late_calls(action).len();
         calls == 0 || (calls == 1 && self.done_nothing_until(action, false).is_some())
     }
 
-    /// Does it change what others see, or call what may?
+    /// Whether the statement has an external effect, or calls a function that may.
     fn does_anything(&self, s: &Stmt) -> bool {
         let s = std::slice::from_ref(s);
         let mut written = false;
@@ -146,7 +146,7 @@ impl<'a> Class<'a> {
         matches!(calls, [p] if self.actor.procs[*p].native)
     }
 
-    /// What the values of its outputs call, behind all statements.
+    /// The calls in output values, which follow all statements.
     fn late_calls(&self, action: &Action) -> Vec<usize> {
         let mut late = Vec::new();
         for value in action.outputs.iter().flat_map(|o| &o.values) {

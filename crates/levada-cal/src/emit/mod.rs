@@ -50,7 +50,7 @@ pub struct Options {
     pub lenient: bool,
     /// Seed for random channel sizes, with which the output must be the same.
     pub any_sizes: Option<u64>,
-    /// The name of the network's record.
+    /// The symbol of the network's record.
     pub symbol: String,
     /// If the code has more bytes than this, each actor class gets a file of its own.
     pub split: usize,
@@ -79,9 +79,9 @@ pub struct Emitted {
     pub files: Vec<File>,
     /// Native functions that must be found when it is linked.
     pub natives: Vec<String>,
-    /// Where each of them is declared: file and line.
+    /// The file and line of each declaration.
     pub declared: BTreeMap<String, String>,
-    /// Actor classes (`lvd_actor_class`) of the same kind.
+    /// Native actor classes (`lvd_actor_class`) that must be found when it is linked.
     pub native_actors: Vec<String>,
     /// Their declarations in the actors; two actors may declare one function differently.
     pub signatures: Vec<NativeSignature>,
@@ -140,7 +140,7 @@ pub fn emit(net: &Network, options: &Options) -> Emitted {
         let class = Class::new(actor, prefix.clone(), options);
         let file = format!("{}.c", short_name(net));
         let mut w = Writer::new(&file, &lines);
-        // Each section begins at a row that is known only when they are joined.
+        // The first row of each section is known only when the sections are joined.
         class.emit(&mut w);
         checks += class.checks_emitted();
         texts.push(w.text);
@@ -224,7 +224,7 @@ fn join_files(
     files
 }
 
-/// `#line` directives that lead back to the C file count its own rows.
+/// Fills in `#line` directives that refer to the C file itself.
 fn renumber(text: String) -> String {
     let mut out = String::with_capacity(text.len());
     for (row, line) in text.lines().enumerate() {
@@ -241,8 +241,7 @@ fn renumber(text: String) -> String {
     out
 }
 
-/// The capacity of a channel that asks for none, of elements of `size` bytes of which one firing
-/// moves `most`.
+/// The default capacity of a channel with elements of `size` bytes, of which one firing moves at most `most`.
 pub fn default_capacity(size: u32, most: u32) -> u32 {
     (CHANNEL_BYTES / size)
         .max(CHANNEL_ELEMENTS_MIN)
@@ -259,7 +258,7 @@ fn some_capacity(seed: u64, asked: Option<u32>, most: u32, usual: u32) -> u32 {
     least + ((x ^ (x >> 31)) % span) as u32
 }
 
-/// The largest number of elements one firing takes from each input and puts to each output.
+/// The maximum number of elements that one firing consumes from each input and produces for each output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bursts {
     pub inputs: Vec<u32>,
@@ -324,7 +323,7 @@ fn network_tables(
             most = most.max(bursts(e.instance).inputs[e.port]);
         }
         let capacity = match c.capacity {
-            // A channel that one firing cannot fill or empty would block for ever; `rates` warns of it.
+            // A channel with less room than one firing needs would block for ever; `rates` warns about it.
             Some(n) => n.max(most).max(1),
             None => default_capacity(size, most),
         };

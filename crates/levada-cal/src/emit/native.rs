@@ -7,12 +7,12 @@ use crate::c_types::c_type;
 use crate::ir::*;
 use crate::ranges::{dimensions, innermost};
 
-/// What tells of its class, which another file has.
+/// The extern declaration of its class.
 pub fn declaration(actor: &NativeActor) -> String {
     format!("extern const lvd_actor_class {};\n", actor.class)
 }
 
-/// Its parameters, as a struct of that name; none where it has none.
+/// Its parameters as a struct of that name; `None` if it has none.
 pub fn params(actor: &NativeActor, name: &str) -> Option<String> {
     if actor.params.is_empty() {
         return None;

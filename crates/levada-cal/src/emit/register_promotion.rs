@@ -17,7 +17,7 @@ const REFIRING_ACTION_FACTOR: usize = 8;
 pub fn registers(actor: &Actor, inlined: &[bool], may: &[bool]) -> Vec<bool> {
     let uses = uses(actor, inlined);
     let mut order: Vec<usize> = (0..may.len()).filter(|g| may[*g]).collect();
-    // The sort keeps the order of declaration among equals.
+    // The sort is stable: equal variables stay in the order of declaration.
     order.sort_by_key(|g| std::cmp::Reverse(uses[*g]));
     let mut chosen = vec![false; may.len()];
     for g in order.into_iter().take(REGISTERS_MAX) {

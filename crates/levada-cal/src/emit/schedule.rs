@@ -160,7 +160,7 @@ impl<'a> Class<'a> {
                 w.put(&format!("S->lvd_state = {number};"));
                 w.put(&format!("goto {to};"));
             });
-            // Its guard is false: it is left out.
+            // Its guard is false: the initializer is skipped.
             w.put(&format!("lvd_started_{i}: LEVADA_UNUSED;"));
             w.put(&format!("S->lvd_state = {number};"));
             w.put(&format!("goto {to};"));
@@ -173,7 +173,7 @@ impl<'a> Class<'a> {
             for (k, id) in a.outside.iter().enumerate() {
                 let skip = format!("lvd_outside_{k}");
                 let wait = |w: &mut Writer<'a>| w.put("goto lvd_wait;");
-                // What comes after it in a state has no say: the next round begins here, too.
+                // Actions after it in a state do not matter: the next scan also begins here.
                 let before = &a.outside[..k];
                 let again = self.can_refire(*id, before).then_some(before);
                 self.attempt(
@@ -222,7 +222,7 @@ impl<'a> Class<'a> {
         if self.prints() {
             w.put("levada_print_show();");
         }
-        // Nothing to wait for and no native to change its mind: it will never fire again.
+        // There is nothing to wait for and no native whose result may change: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
             w.put("return LVD_WAIT;");
         } else {
@@ -257,7 +257,7 @@ impl<'a> Class<'a> {
         self.actor.initializers.len() + s
     }
 
-    /// What is in local variables goes back where the runtime looks for it.
+    /// Stores local variables to where the runtime reads them.
     fn leave(&self, w: &mut Writer<'a>) {
         for (name, _) in self.registers() {
             w.put(&format!("S->{name} = R->{name};"));
@@ -280,7 +280,7 @@ impl<'a> Class<'a> {
         s: usize,
         number: usize,
         list: &[(ActionId, Next)],
-        // The round that this state goes on with, if it does not begin one.
+        // The scan that this state continues, if it does not begin one.
         begun: Option<&CandidateScan>,
     ) {
         let a = self.actor;
@@ -300,7 +300,7 @@ impl<'a> Class<'a> {
         } else {
             String::new()
         };
-        // Where it waits for input a new version may take over.
+        // While it waits for input, a new version may replace it.
         if !stay.is_empty() && self.restarts() {
             w.put(&stay);
         }
@@ -321,7 +321,7 @@ impl<'a> Class<'a> {
             self.call_loop(w, *id, number);
         }
 
-        // Elements that all of them need are looked at once.
+        // Elements that all of them need are read once.
         let ids: Vec<_> = list.iter().map(|(id, _)| *id).collect();
         let mut common: Vec<(usize, u32)> = Vec::new();
         if let Some((first, rest)) = ids.split_first() {
@@ -374,7 +374,7 @@ impl<'a> Class<'a> {
         wait(w);
     }
 
-    /// A new search: nothing has been looked at.
+    /// Begins a new scan: no port has been read.
     fn begin(&self, w: &mut Writer<'a>, round: &CandidateScan) {
         let sides = [
             (&round.inputs, &self.inputs),
@@ -389,7 +389,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// Looks at port `name` with `how`, unless this search has done so.
+    /// Reads port `name` with `how`, unless this scan has done so.
     fn look(w: &mut Writer<'a>, how: &str, look: Option<u32>, name: &str, port: usize, n: u32) {
         match look {
             Some(most) => {
@@ -402,7 +402,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// Goes on if input `port` has `n` elements, else awaits them and does `otherwise`.
+    /// Continues if input `port` has `n` elements, else awaits them and does `otherwise`.
     fn look_for_elements(
         &self,
         w: &mut Writer<'a>,
@@ -422,7 +422,7 @@ impl<'a> Class<'a> {
         w.put("}");
     }
 
-    /// Tries an initializer: without its elements nothing else is tried.
+    /// Tries an initializer; if its elements are missing, nothing else is tried.
     fn attempt_start(
         &self,
         w: &mut Writer<'a>,
@@ -441,12 +441,12 @@ impl<'a> Class<'a> {
         self.attempt(w, id, known, skip, &wait, fired);
     }
 
-    /// Tries one action: goes to `skip` if it cannot fire, does `wait` if only room is missing.
+    /// Tries one action: jumps to `skip` if it cannot fire, does `wait` if only room is missing.
     fn attempt(
         &self,
         w: &mut Writer<'a>,
         id: usize,
-        // The search that it is part of, and the elements that are known to be there.
+        // The scan that it belongs to, and the elements that are known to be available.
         (round, known, before, sequence): Known,
         skip: &str,
         wait: &dyn Fn(&mut Writer<'a>),
@@ -494,7 +494,7 @@ impl<'a> Class<'a> {
         w.put(&format!("LEVADA_FIRES({id});"));
         for (port, n) in produced(action) {
             let name = &self.outputs[port];
-            // Fewer are not worth the asking.
+            // Fewer are not worth a prefetch.
             if n >= PREFETCH_ELEMENTS_MIN {
                 w.put(&format!("levada_ahead({name}, {n} * sizeof *{name});"));
             }
@@ -527,7 +527,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// After a firing: wishes of this round are void, others may want the worker.
+    /// After a firing: await conditions of this scan are void, and other actors may want the worker.
     fn fired(&self, w: &mut Writer<'a>, id: usize, next: &Next) {
         let a = self.actor;
         let action = &a.actions[id];
@@ -543,7 +543,7 @@ impl<'a> Class<'a> {
         if let (Next::Again(_), Some(store)) = (next, &store) {
             w.put(store);
         }
-        // Small firings that use ports come to an end when a span does; that is soon enough.
+        // Small firings with ports end with the span, which is soon enough.
         let ports = !(action.inputs.is_empty() && action.outputs.is_empty());
         let soon = self.is_light(action) && ports && !calls_native(a, action);
         if !soon || matches!(next, Next::Again(_)) {
@@ -563,19 +563,19 @@ impl<'a> Class<'a> {
         w.put(&format!("goto {to};"));
     }
 
-    /// Goes to a state at once if it can be seen that nothing outside of the schedule will fire.
+    /// Jumps to a state directly if no action outside of the schedule can fire.
     fn go_past(&self, w: &mut Writer<'a>, s: usize) {
         let a = self.actor;
         let outside = || a.outside.iter().map(|id| &a.actions[*id]);
         let seen = |x: &Action| {
-            // Without a guard it fires as soon as its elements are there.
+            // Without a guard it fires as soon as its elements are available.
             !x.guard.conditions.is_empty() && self.is_light(x) && !self.may_fault(x)
         };
         if a.outside.len() > OUTSIDE_ACTIONS_MAX || !outside().all(seen) {
             return;
         }
         let mut rates: Vec<(usize, u32)> = Vec::new();
-        // Guards that look at no element say the same whatever comes.
+        // Guards that read no elements have the same value whatever arrives.
         let looking = outside().filter(|x| !guard_reads_state_only(x));
         for (port, n) in looking.flat_map(consumed) {
             match rates.iter_mut().find(|r| r.0 == port) {
@@ -593,13 +593,13 @@ impl<'a> Class<'a> {
         let asked: Vec<_> = there.chain(silent).collect();
         w.put("/* Nothing outside of the schedule wants to fire. */");
         w.put(&format!("if ({}) {{", asked.join(" && ")));
-        // This is a round of its own.
+        // This begins a new scan.
         self.begin(w, self.whole_scan());
         w.put(&format!("goto {};", self.label(s)));
         w.put("}");
     }
 
-    /// With actions outside of the schedule a search goes through these and on through a state's.
+    /// With actions outside of the schedule, a scan covers these and then those of a state.
     fn whole_scan(&self) -> &CandidateScan {
         self.whole_scan.get_or_init(|| {
             let a = self.actor;
@@ -632,14 +632,14 @@ impl<'a> Class<'a> {
         args.join(", ")
     }
 
-    /// Has this action a loop of its own?
+    /// Whether this action has a loop of its own.
     fn loops(&self, id: ActionId) -> bool {
         let a = self.actor;
         let action = &a.actions[id];
         if !self.is_light(action) || (action.inputs.is_empty() && action.outputs.is_empty()) {
             return false;
         }
-        // What it puts before it waits in a native is not to wait with it.
+        // Elements that it produced must be visible before it waits in a native.
         if self.may_wait() && !action.outputs.is_empty() {
             return false;
         }
@@ -649,7 +649,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// The actions that are the first one of a state, and lead back to it.
+    /// The actions that are the first one of a state and lead back to it.
     fn looped(&self, fsm: &Fsm) -> Vec<bool> {
         let a = self.actor;
         let mut looped = vec![false; a.actions.len()];
@@ -660,7 +660,7 @@ impl<'a> Class<'a> {
             if let [t, rest @ ..] = &list[..]
                 && t.to == s
             {
-                // Another may follow where this one leaves off for lack of room.
+                // Another action may follow when this one stops for lack of room.
                 looped[t.action] |= rest.is_empty() || a.actions[t.action].schedule_outputs;
             }
         }
@@ -759,7 +759,7 @@ impl<'a> Class<'a> {
         w.put(&format!("{name}({});", self.arguments(action, true, "k")));
         let native = calls_native(self.actor, action);
         if native {
-            // Each can take its time.
+            // Each firing may take long.
             w.put("if (lvd_should_yield(self)) {");
             w.put("k++;");
             w.put("break;");
@@ -837,14 +837,14 @@ impl<'a> Class<'a> {
 }
 
 impl Class<'_> {
-    /// May the guard fail, or a native that it asks? Then the report has to name its action.
+    /// Whether the guard, or a native that it calls, may fail. The report must then name its action.
     pub(super) fn may_fault(&self, action: &Action) -> bool {
         let guard = &action.guard;
         let mut found = !guard.body.stmts.is_empty();
         for condition in &guard.conditions {
             walk(condition, &mut |e| {
                 found |= match &e.kind {
-                    // What is written out calls no other that is.
+                    // An inlined procedure calls no other inlined procedure.
                     ExprKind::Call(p, _) if self.inlined[*p] => {
                         any_stmt(&self.actor.procs[*p].body.stmts, &mut |s| {
                             let mut inner = matches!(s.kind, StmtKind::Call(..));
@@ -859,10 +859,10 @@ impl Class<'_> {
         found
     }
 
-    /// May this part of an expression fail, or is it a call?
+    /// Whether this part of an expression may fail or is a call.
     pub(super) fn fails(&self, e: &Expr) -> bool {
         match &e.kind {
-            // Else the nearest element is read, which is always there.
+            // Otherwise the nearest element is read, which always exists.
             ExprKind::Load(place) => !place.indices.is_empty() && !self.lenient,
             ExprKind::Binary(op, ..) => matches!(op, BinOp::Div | BinOp::Mod),
             ExprKind::Call(..) => true,

@@ -85,7 +85,7 @@ impl<'a, 'w> Code<'a, 'w> {
         self.class.ranges.exec_one(&mut self.env, s, self.proc);
     }
 
-    /// A loop, from what holds at its head; `limits` tells what else is known in it of locals.
+    /// Emits a loop with the environment at its head; `limits`: additional bounds of locals inside it.
     fn while_loop(
         &mut self,
         s: &'a Stmt,
@@ -112,7 +112,7 @@ impl<'a, 'w> Code<'a, 'w> {
         let (dst, src) = (self.place(to), self.place(from));
         let (dt, st) = (dimensions(&to.ty), dimensions(&from.ty));
         let same = lie_alike(src_ty, dst_ty);
-        // Rows of equal length lie one after the other.
+        // Rows of equal length are contiguous.
         if same && dt[1..] == st[1..] {
             let n: u64 = st.iter().map(|n| u64::from(*n)).product();
             let f = if to.var == from.var {
@@ -172,7 +172,7 @@ impl<'a, 'w> Code<'a, 'w> {
         );
         let (first, last) = (self.convert(from, &from.ty), self.convert(to, &to.ty));
         let counts = Range::new(rf.lo, rt.hi.max(rf.hi));
-        // One more than the last must fit, too: the counter gets there.
+        // One more than the last value must fit, too, since the counter reaches it.
         let beyond = Range::new(counts.lo.min(rt.lo), counts.hi + 1);
         let ct = if beyond.within(I32) { Ct::I32 } else { Ct::I64 };
         let head = self.class.ranges.loop_head(&entry, s, self.proc);
@@ -202,7 +202,7 @@ impl<'a, 'w> Code<'a, 'w> {
             self.stmts(body);
             self.locals[var].ct = before;
         } else {
-            // The variable cannot hold what the counter does, or is looked at afterwards.
+            // The variable cannot hold the counter's values, or is read afterwards.
             let k = self.class.temporary();
             self.w.put(&format!(
                 "for (int64_t {k} = {}{}; {k} <= {}; {k}++) {{",
@@ -218,7 +218,7 @@ impl<'a, 'w> Code<'a, 'w> {
         self.env = entry;
     }
 
-    /// Is the variable mentioned nowhere but in this loop?
+    /// Whether the variable is used only in this loop.
     fn only_in(&self, var: usize, s: &Stmt) -> bool {
         let count = |stmts: &[Stmt], counts: &mut dyn FnMut(usize)| {
             mentions(stmts, &|_, _| false, &mut |v, _| {
@@ -239,7 +239,7 @@ impl<'a, 'w> Code<'a, 'w> {
         in_body[var] == here && !self.locals[var].read_only
     }
 
-    /// All parts are computed before any is printed: one that fails leaves no half of a line.
+    /// All parts are computed before any is printed, so that a fault leaves no partial line.
     fn print(&mut self, parts: &'a [Expr], newline: bool) {
         self.w.put("{");
         let mut calls = Vec::new();
@@ -274,12 +274,12 @@ impl<'a, 'w> Code<'a, 'w> {
         self.w.put("}");
     }
 
-    /// Must a local list be zero at the start?
+    /// Whether a local list must be initialised to zero.
     pub fn needs_zero(&self, l: usize) -> bool {
         needs_zero(self.body, l, self.read_after.contains(&l))
     }
 
-    /// Declares a list that lies in the state.
+    /// Declares a list that is stored in the state.
     pub fn in_state(&mut self, c: &str, name: &str, member: &str, n: u64, zero: bool, text: bool) {
         self.w.put(&format!("{c} *const {name} = S->{member};"));
         if zero && text {
@@ -293,7 +293,7 @@ impl<'a, 'w> Code<'a, 'w> {
         }
     }
 
-    /// Declares the locals from `first` on, but for those in `placed`, which are there already.
+    /// Declares the locals from `first` on, except those in `placed`, which are declared already.
     pub fn declare(&mut self, first: usize, placed: &[usize]) {
         let used = used_locals(self.body);
         let placed: HashSet<usize> = placed.iter().copied().collect();
@@ -337,13 +337,13 @@ impl<'a, 'w> Code<'a, 'w> {
     }
 }
 
-/// Must a local list be zero at the start, or is all of it written before any of it is read? What
-/// comes after the body may read it.
+/// Whether a local list must be initialised to zero, or is completely written before it is read. `read_after`: code
+/// after the body may read it.
 pub fn needs_zero(body: &Body, l: usize, read_after: bool) -> bool {
     needs_zero_for(&body.stmts, body, l, read_after)
 }
 
-/// The same of a list that only these statements of the body mention.
+/// The same for a list that only these statements of the body use.
 fn needs_zero_for(stmts: &[Stmt], body: &Body, l: usize, read_after: bool) -> bool {
     let search = Search {
         local: l,
@@ -357,7 +357,7 @@ fn needs_zero_for(stmts: &[Stmt], body: &Body, l: usize, read_after: bool) -> bo
     }
 }
 
-/// One element as C converts it between two declared types.
+/// The C text that converts one element between two declared types.
 pub fn convert_text(value: &str, from: &Type, to: &Type) -> String {
     if is_int(innermost(to)) && matches!(innermost(from), Type::Float { .. }) {
         format!("({})levada_truncate({value})", c_type(to))
@@ -379,7 +379,7 @@ pub fn locals_of(names: Vec<String>) -> Vec<LocalHome> {
     names.into_iter().map(home).collect()
 }
 
-/// The variables that loops count with.
+/// The counters of loops.
 fn loop_vars(body: &Body) -> HashSet<usize> {
     let mut vars = HashSet::new();
     any_stmt(&body.stmts, &mut |s| {
@@ -391,7 +391,7 @@ fn loop_vars(body: &Body) -> HashSet<usize> {
     vars
 }
 
-/// The first and the last of the body's statements that mention each local.
+/// The first and the last statement of the body that use each local.
 fn use_spans(body: &Body) -> Vec<Option<(usize, usize)>> {
     let mut spans = vec![None; body.locals.len()];
     for (at, s) in body.stmts.iter().enumerate() {
@@ -428,16 +428,16 @@ fn mentions_local(stmts: &[Stmt], l: usize) -> bool {
     found
 }
 
-/// Finds out what the first statement that mentions a list does to it.
+/// Finds how the first statement that uses a list uses it.
 struct Search {
     local: usize,
     dims: Vec<u32>,
-    /// What comes after the body reads it.
+    /// Whether code after the body reads it.
     read_after: bool,
 }
 
 impl Search {
-    /// `counters` are the variables of the loops around, where each runs over a whole dimension.
+    /// `counters`: the variables of the enclosing loops, each of which runs over a whole dimension.
     fn first_use(&self, stmts: &[Stmt], counters: &mut Vec<(usize, u32)>) -> Use {
         let me = VarRef::Local(self.local);
         let mine = |s: &&Stmt| mentions_local(std::slice::from_ref(*s), self.local);
@@ -451,7 +451,7 @@ impl Search {
         if read {
             return Use::Reads;
         }
-        // A list that one block alone uses need be filled only there, each time it is entered.
+        // A list that only one block uses must be filled only there, whenever it is entered.
         let alone = !self.read_after && !mentions_local(&stmts[at + 1..], self.local);
         let fresh = |body: &[Stmt]| match alone {
             true => self.first_use(body, &mut Vec::new()),
@@ -502,7 +502,7 @@ impl Search {
         }
     }
 
-    /// A store fills the list where its indices run over all of it.
+    /// A store fills the list if its indices run over all of it.
     fn fills(&self, p: &Place, counters: &[(usize, u32)]) -> Use {
         let mut vars = Vec::new();
         for (i, n) in p.indices.iter().zip(&self.dims) {

@@ -52,7 +52,7 @@ impl Ct {
         }
     }
 
-    /// What a variable of this type is when it is read.
+    /// The C type of a variable of this type after promotion.
     pub fn of(ty: &Type) -> Ct {
         match ty {
             Type::Bool => Ct::I32,
@@ -81,7 +81,7 @@ pub fn rounds(from: &Type, to: &Type) -> bool {
     *to == HALF && *from != HALF
 }
 
-/// How tightly C binds the outermost operator of a text.
+/// Precedences of C operators.
 pub mod prec {
     pub const COND: u8 = 3;
     pub const OR: u8 = 4;
@@ -96,7 +96,7 @@ pub mod prec {
     pub const PRIMARY: u8 = 16;
 }
 
-/// A C expression: its text, its type, and the values it can have.
+/// A C expression: its text, type, and range of values.
 #[derive(Clone, Debug)]
 pub struct X {
     pub text: String,
@@ -201,7 +201,7 @@ pub fn infix(op: &str, prec: u8, a: X, b: X, ct: Ct, range: Range) -> X {
         }
     }
     let bits = prec <= prec::BITS && prec > prec::AND || prec == prec::SHIFT;
-    // What C would read rightly but a reader might not gets parentheses, too.
+    // Also adds parentheses that C does not need but readers do.
     let (left, right) = match prec {
         _ if bits => (prec::UNARY, prec::UNARY),
         prec::EQ | prec::REL => (prec::SHIFT, prec::SHIFT),

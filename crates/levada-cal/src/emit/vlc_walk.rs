@@ -113,7 +113,7 @@ impl<'a> Class<'a> {
         })
     }
 
-    /// The key, what else is assigned, and what is counted.
+    /// The key, the other assigned variables, and the counters.
     #[allow(clippy::type_complexity)]
     fn computes(&self, action: &Action) -> Option<(usize, Vec<usize>, Vec<(usize, i64)>)> {
         let a = self.actor;
@@ -155,7 +155,7 @@ impl<'a> Class<'a> {
         let size = |g: &usize| std::cmp::Reverse(size_of(&a.globals[*g].ty));
         written.sort_unstable_by_key(|g| (size(g), *g));
         written.dedup();
-        // What is counted is only that.
+        // Counters are used only as counters.
         let apart = |c: &(usize, i64)| !needs.contains(&c.0) && !written.contains(&c.0);
         let mut counted: Vec<usize> = counts.iter().map(|c| c.0).collect();
         counted.dedup();
@@ -167,10 +167,10 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// The walk that fires this action where these are asked before it.
+    /// The walk for this action, if the actions `before` are tried before it.
     pub fn walk_of(&self, id: ActionId, before: &[ActionId]) -> Option<&VlcWalk> {
         let walk = self.walks.iter().find(|w| w.action == id)?;
-        // They say the same all the time.
+        // Their guards do not change during the walk.
         let still = |h: &ActionId| {
             let h = &self.actor.actions[*h];
             let mut apart = guard_reads_state_only(h);
@@ -187,7 +187,7 @@ impl<'a> Class<'a> {
         before.iter().all(still).then_some(walk)
     }
 
-    /// May a function that is called here look at what the walk moves?
+    /// Whether a function called here may read variables that the walk changes.
     fn calls_mention(&self, e: &Expr, moved: &VlcWalk) -> bool {
         let mut found = false;
         walk(e, &mut |e| {

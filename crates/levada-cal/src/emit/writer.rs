@@ -5,7 +5,7 @@ use crate::ir::{SourceFile, Span};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// Where the lines of the source files begin.
+/// The starts of lines in the source files.
 pub struct Lines<'a> {
     files: Vec<(&'a SourceFile, Vec<u32>)>,
 }
@@ -69,7 +69,7 @@ pub struct Writer<'a> {
     name: String,
     indent: usize,
     row: u32,
-    /// The source line that C believes the next row to be.
+    /// The source line that the C compiler assigns to the next row.
     believed: Option<(u32, u32)>,
 }
 
@@ -228,11 +228,11 @@ const RESERVED: &[&str] = &[
     "thread_local",
 ];
 
-/// Hands out names that differ from each other and from all that C or the emitter uses.
+/// Allocates names that differ from each other and from all names that C or the emitter uses.
 #[derive(Default)]
 pub struct Names {
     used: HashSet<String>,
-    /// How many times a name was wanted that was used already.
+    /// How often a name was requested again.
     again: HashMap<String, u32>,
 }
 

@@ -14,18 +14,17 @@ use crate::ir::action::{is_light, weight};
 use crate::ir::*;
 use std::rc::Rc;
 
-/// What there is to know of an actor, wherever it is in a chain.
+/// Facts about an actor that do not depend on its position in a chain.
 pub struct Facts {
     pub steps: Option<Steps>,
-    /// Where it is the first member and its one action has a guard: that action.
+    /// The guarded action, if its only action has a guard: it can be a first member.
     pub guarded: Option<Steps>,
     pub bursts: Bursts,
-    /// Its initial actions are small, and those that take or give elements are the first or the last
-    /// member's.
+    /// Whether its initial actions are small; those with elements are allowed for the first or the last member only.
     pub starts: bool,
     pub starts_with_inputs: bool,
     pub starts_with_outputs: bool,
-    /// Its output shows in more than the elements that it puts.
+    /// Whether it has effects besides the elements that it produces.
     pub noisy: bool,
 }
 
@@ -64,7 +63,7 @@ impl Facts {
     }
 }
 
-/// A network with its surroundings.
+/// A network with the facts about it.
 pub struct Around<'a> {
     pub net: &'a Network,
     /// The channels that each instance puts to, and gets from.
@@ -74,13 +73,12 @@ pub struct Around<'a> {
     pub facts: Vec<Rc<Facts>>,
     /// The capacity that each channel will have.
     pub capacity: Vec<u32>,
-    /// The instance that each one feeds alone, if that is fed by it alone, and the links to it.
+    /// For each instance, the only instance that it feeds, if that has no other producer, and the links to it.
     pub next: Vec<Option<usize>>,
     pub links: Vec<Vec<Link>>,
     /// The number of its strongly connected component.
     pub component: Vec<usize>,
-    /// Where the link to the next one separates the network in two: does nothing but elements show of the
-    /// part that it comes from?
+    /// If the link to the next one separates the network: whether the part before it has no effects except elements.
     pub quiet_before: Vec<Option<bool>>,
 }
 
@@ -130,7 +128,7 @@ impl<'a> Around<'a> {
     }
 }
 
-/// For each link to a next instance: if nothing else connects its two sides, whether the first one is quiet.
+/// For each link to a next instance: if it is the only connection of its two sides, whether the first side is quiet.
 fn separated(
     net: &Network,
     (outs, ins): (&[Vec<usize>], &[Vec<usize>]),
@@ -138,7 +136,7 @@ fn separated(
     facts: &[Rc<Facts>],
 ) -> Vec<Option<bool>> {
     const NONE: usize = usize::MAX;
-    // Instances, then channels. Of the channels of one link the first stands for all.
+    // Nodes: instances, then channels. The first channel of a link represents all of them.
     let n = next.len();
     let size = n + net.channels.len();
     let neighbours = |v: usize| -> Vec<usize> {

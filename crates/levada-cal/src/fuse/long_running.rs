@@ -8,7 +8,7 @@ use crate::ir::*;
 /// A loop with more iterations is long-running.
 const ITERATIONS_MAX: i128 = 1 << 16;
 
-/// Does a firing of this action perhaps last?
+/// Whether a firing of this action may run long.
 pub fn is_long_running(actor: &Actor, action: &Action) -> bool {
     let mut called = Vec::new();
     for body in [&action.body, &action.guard.body] {
@@ -50,7 +50,7 @@ fn calls(stmts: &[Stmt], called: &mut Vec<usize>) {
     });
 }
 
-/// What is `known` of each: one that is being looked at lasts, since it calls itself.
+/// `known`: results so far; a procedure in progress is recursive, and so long-running.
 fn proc_is_long_running(actor: &Actor, p: usize, known: &mut [Option<bool>]) -> bool {
     if let Some(is_long_running) = known[p] {
         return is_long_running;

@@ -65,7 +65,7 @@ struct Window {
     at: u32,
 }
 
-/// Which turn of a loop it is: a number, or the loop's counter.
+/// The iteration of a loop: a number, or the loop's counter.
 #[derive(Clone, Copy)]
 enum Turn {
     Number(u32),
@@ -75,22 +75,21 @@ enum Turn {
 /// Loops over at most this many elements are unrolled.
 const UNROLLED_ELEMENTS_MAX: u32 = 8;
 
-/// The code of an action while it is put together.
+/// The code of an action under construction.
 #[derive(Default)]
 struct Code {
     locals: Vec<Local>,
     stmts: Vec<Stmt>,
 }
 
-/// Where a firing finds its elements and leaves them, by port. What has no window is a pattern of
-/// the merged action itself.
+/// The windows of a firing's elements, by port. A port without a window is a pattern of the merged action itself.
 #[derive(Default)]
 struct Ends {
     inputs: Vec<Option<Window>>,
     outputs: Vec<Option<Window>>,
-    /// The input patterns are the merged action's own, the variables its first ones.
+    /// Whether the input patterns are the merged action's own, with its first variables.
     own: bool,
-    /// It is one of many in a loop: its variables have the values of the last one.
+    /// Whether it is one of several firings in a loop: its variables have the values of the previous one.
     again: bool,
 }
 
@@ -99,7 +98,7 @@ struct Merger<'a> {
     schedule: &'a Schedule,
     globals: Vec<usize>,
     procs: Vec<usize>,
-    /// The state variable of each link, by the member before it, where it has one.
+    /// The state variable of each link, if it has one, by the member before it.
     buffers: Vec<Vec<Option<usize>>>,
 }
 
@@ -164,7 +163,7 @@ impl Code {
         self.stmts.push(Stmt { kind, span });
     }
 
-    /// Does something `n` times, in a loop if that is more than `most`.
+    /// Emits code `n` times, as a loop if `n` is more than `most`.
     fn times(&mut self, n: u32, most: u32, span: Span, f: &mut dyn FnMut(&mut Code, Turn)) {
         if n <= most {
             (0..n).for_each(|k| f(self, Turn::Number(k)));
@@ -186,7 +185,7 @@ impl Code {
         );
     }
 
-    /// Makes a variable zero, as it is where an action begins.
+    /// Sets a variable to zero, its value at the start of an action.
     fn clear(&mut self, var: usize, span: Span) {
         let mut ty = self.locals[var].ty.clone();
         let dims = crate::ranges::dimensions(&ty);
@@ -242,7 +241,7 @@ impl Window {
         }
     }
 
-    /// The window that is `at` elements further, and `step` more for each turn of a loop.
+    /// The window moved by `at` elements, and by `step` more per iteration.
     fn moved(&self, at: u32, turn: Turn, step: u32) -> Window {
         let mut w = self.clone();
         w.at += at;
@@ -317,8 +316,8 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Is it clear beforehand that the result would be too large? What all actions weigh together is exact
-    /// for several phases; of a single one, the bodies are a part.
+    /// Whether the result would certainly be too large. For several phases the total weight is exact; for a single
+    /// phase the bodies are a lower bound.
     fn is_heavy(&self) -> bool {
         let used = |m: &'a Member<'a>| {
             let each = m.steps.list.iter().flat_map(|s| &s.candidates);
@@ -422,7 +421,7 @@ impl<'a> Merger<'a> {
         let mut span = Span::default();
         for f in firings {
             let (m, id) = (&self.members[f.member], self.step(f).candidates[0]);
-            // The last of those that may last, usually the only one, is where it is when its time is over.
+            // Of the long-running actions, usually one, the last is reported when a time limit is exceeded.
             if names.is_empty() || is_long_running(m.actor, &m.actor.actions[id]) {
                 span = m.actor.actions[id].span;
             }
@@ -478,7 +477,7 @@ impl<'a> Merger<'a> {
         action
     }
 
-    /// The variables between the members: of the state where elements wait in them.
+    /// The variables between the members: state variables if elements remain in them between phases.
     fn buffers(&self, code: &mut Code) -> Vec<Vec<VarRef>> {
         let lists = (0..self.members.len()).map(|m| {
             let links = self.schedule.links[m].iter().enumerate();
@@ -496,7 +495,7 @@ impl<'a> Merger<'a> {
         code.local(&port.name, list_of(&port.ty, n.max(1)), port.span)
     }
 
-    /// The windows of a firing, as far as they are inside.
+    /// The windows of a firing on inner links.
     fn ends(&self, f: &Firing, buffers: &[Vec<VarRef>]) -> Ends {
         let me = &self.members[f.member];
         let mut ends = Ends {
@@ -519,7 +518,7 @@ impl<'a> Merger<'a> {
         ends
     }
 
-    /// Fires the first of the candidates that may; returns what it gives to no window.
+    /// Emits the firing of the first candidate that can fire; returns outputs without a window.
     fn fire(&self, code: &mut Code, m: usize, candidates: &[ActionId], ends: &Ends) -> Vec<Output> {
         let member = &self.members[m];
         let y = &member.actor.actions[candidates[0]];
@@ -586,7 +585,7 @@ impl<'a> Merger<'a> {
         leave(code, y, member.actor, &ends.outputs, &moves);
         let yes = code.take();
         let Some(condition) = condition else {
-            // The others never get a turn.
+            // The others can never fire.
             code.stmts = outer;
             code.stmts.extend(yes);
             return Vec::new();
@@ -597,13 +596,13 @@ impl<'a> Merger<'a> {
         Vec::new()
     }
 
-    /// As `fire`, where what is given goes to windows alone.
+    /// Like `fire`, if all outputs have windows.
     fn fire_last(&self, code: &mut Code, m: usize, candidates: &[ActionId], ends: &Ends) {
         let rest = self.fire(code, m, candidates, ends);
         debug_assert!(rest.is_empty(), "a choice gives to windows");
     }
 
-    /// All firings of as many rounds as are worth it and `enough` allows, if one is possible.
+    /// All firings of several rounds, limited by `enough`, if a round is possible.
     fn round(&self, enough: u32) -> Option<Action> {
         let firings: Vec<&Firing> = self.schedule.phases[self.schedule.back..]
             .iter()
@@ -736,7 +735,7 @@ impl<'a> Merger<'a> {
         });
     }
 
-    /// The actor with these actions, and what its members bring along.
+    /// The merged actor with these actions, and its members' variables and procedures.
     fn actor(&self, actions: Vec<Action>, fsm: Option<Fsm>) -> Actor {
         let mut globals = Vec::new();
         let mut procs = Vec::new();
@@ -838,7 +837,7 @@ fn qualified(instance: &str, action: &Action) -> String {
     }
 }
 
-/// Gives the variables of an action's input patterns the elements of the windows.
+/// Assigns the elements of the windows to the variables of an action's input patterns.
 fn hand_over(
     code: &mut Code,
     y: &Action,
@@ -876,7 +875,7 @@ fn hand_over(
     }
 }
 
-/// Puts what an action gives into the windows; returns the outputs that have none.
+/// Stores an action's outputs in the windows; returns the outputs without one.
 fn leave(
     code: &mut Code,
     y: &Action,

@@ -38,7 +38,7 @@ use merge::merge;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The network with its small static chains merged.
+/// Merges the small static chains of a network.
 pub fn fuse(net: &Network) -> Network {
     let around = Around::new(net);
     let mut follows = vec![false; around.next.len()];
@@ -47,7 +47,7 @@ pub fn fuse(net: &Network) -> Network {
     }
     let mut seen = vec![false; around.next.len()];
     let mut plans = Vec::new();
-    // A row begins with an actor that is no other's next one; a cycle of such links is left alone.
+    // A row begins with an actor that is not another's successor; cycles are not merged.
     for head in (0..around.next.len()).filter(|i| !follows[*i]) {
         let mut row = vec![head];
         while let Some(to) = around.next[row[row.len() - 1]].filter(|to| !seen[*to]) {
@@ -62,13 +62,13 @@ pub fn fuse(net: &Network) -> Network {
 /// Maximum length of a chain.
 const CHAIN_MEMBERS_MAX: usize = 16;
 
-/// The chains of a row that leave the fewest actors.
+/// Divides a row into chains so that the fewest actors remain (dynamic programming).
 fn divide(around: &Around, row: &[usize]) -> Vec<Plan> {
-    // For what begins at each place of the row: how many actors it becomes, and its first chain.
+    // For each suffix of the row: the number of actors that it becomes, and its first chain.
     let mut best: Vec<(usize, Option<Plan>)> = vec![(0, None)];
     for at in (0..row.len()).rev() {
         let left = |n: usize| best[row.len() - at - n].0 + 1;
-        // The best first, and of equals the longest: the first one that can be is taken.
+        // The best first, and of equal ones the longest; the first possible one is taken.
         let mut lengths: Vec<usize> = (2..=(row.len() - at).min(CHAIN_MEMBERS_MAX)).collect();
         lengths.retain(|n| left(*n) <= left(1));
         lengths.sort_by_key(|n| (left(*n), CHAIN_MEMBERS_MAX - n));
@@ -116,15 +116,15 @@ struct Member<'a> {
     links: &'a [Link],
 }
 
-/// A chain and what it becomes.
+/// A chain and the merged actor.
 struct Plan {
     chain: Vec<usize>,
     actor: Actor,
-    /// The room that the channel before it gets.
+    /// The additional room for the channel before it.
     room: Option<(usize, u32)>,
 }
 
-/// The instance that each one feeds alone, if that is fed by it alone.
+/// For each instance, the only instance that it feeds, if that has no other producer.
 fn successors(net: &Network, outs: &[Vec<usize>], ins: &[Vec<usize>]) -> Vec<Option<usize>> {
     (0..net.instances.len())
         .map(|i| {
@@ -177,7 +177,7 @@ fn capacity_of(net: &Network, facts: &[Rc<Facts>], c: &Channel) -> u32 {
     c.capacity.map_or(usual, |n| n.max(most).max(1))
 }
 
-/// What this chain becomes, if it may be merged.
+/// The plan for this chain, if it may be merged.
 fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
     let head = chain[0];
     // It is on no cycle.
@@ -187,7 +187,7 @@ fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
     let members = (0..chain.len()).map(|k| member(around, chain, k));
     let members: Vec<Member> = members.collect::<Option<_>>()?;
     let (first, last) = (&members[0], members.last()?);
-    // One that waits for its first elements must not keep another from giving its own.
+    // An actor that waits for its first elements must not delay another's initial elements.
     if first.facts.starts_with_inputs && last.facts.starts_with_outputs {
         return None;
     }
@@ -225,7 +225,7 @@ fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
     }
     let room = room(around, chain, &members, &numbers, &schedule, &capacities)?;
 
-    // What a round may take from each port outside, and give to it.
+    // The maximum number of elements of a round on each outer port.
     let outer = |channels: &[usize]| {
         let mine = channels.iter().map(|k| around.capacity[*k]);
         mine.min().unwrap_or(u32::MAX)
@@ -236,7 +236,7 @@ fn plan(around: &Around, chain: &[usize]) -> Option<Plan> {
     Some(Plan { chain, actor, room })
 }
 
-/// Where the room goes that the channels of a chain have: `None` if it cannot be told.
+/// Where the room of a chain's channels goes; `None` if it cannot be determined.
 fn room(
     around: &Around,
     chain: &[usize],
@@ -249,8 +249,8 @@ fn room(
     if quiet_before == Some(true) {
         return Some(None);
     }
-    // One channel of one consumer whose every firing takes the same leaves no doubt, if it is large
-    // enough for its two ends: then nothing but the chain's end can hold it up.
+    // The room is determined if there is one channel, of one consumer with constant rates, and it is large enough for
+    // both ends: then only the chain's end can block it.
     if let [channel] = around.ins[chain[0]][..]
         && let c = &around.net.channels[channel]
         && let [to] = c.to[..]
@@ -271,17 +271,17 @@ fn room(
     quiet_before.map(|_| None)
 }
 
-/// Does what this actor does show in more than what it puts? Reading a file does not show.
+/// Whether the actor has effects besides its outputs. Reading a file is not an effect.
 fn is_noisy(actor: &Actor, prints: bool) -> bool {
     prints || actor.procs.iter().any(|p| p.native) && !actor.inputs.is_empty()
 }
 
-/// The network with each chain as one instance, in the place of its first.
+/// Replaces each chain by one instance at the position of its first member.
 fn replace(around: &Around, plans: Vec<Plan>) -> Network {
     let net = around.net;
     let mut channels = net.channels.clone();
     let mut instances: Vec<Option<Instance>> = net.instances.iter().cloned().map(Some).collect();
-    // The instance that each one is part of now.
+    // The new instance of each old one.
     let mut home: Vec<usize> = (0..instances.len()).collect();
     for plan in plans {
         let (head, last) = (plan.chain[0], plan.chain[plan.chain.len() - 1]);
@@ -295,7 +295,7 @@ fn replace(around: &Around, plans: Vec<Plan>) -> Network {
             actor: Arc::new(plan.actor),
             priority: parts.map(|i| i.priority).max().unwrap_or(0),
         });
-        // What is around keeps the size that it would have had.
+        // Channels around the chain keep their size.
         for k in around.outs[last].iter().chain(&around.ins[head]) {
             channels[*k].capacity.get_or_insert(around.capacity[*k]);
         }
@@ -315,7 +315,7 @@ fn replace(around: &Around, plans: Vec<Plan>) -> Network {
         instance: number[home[e.instance]],
         port: e.port,
     };
-    // Inside of a chain two instances have become one.
+    // Channels inside of a chain are removed.
     let stays = |c: &Channel| {
         c.to.iter()
             .any(|t| t.instance == c.from.instance || home[t.instance] != home[c.from.instance])

@@ -9,7 +9,7 @@
 
 use crate::classify::{most_firings, moved};
 
-/// What a member takes from each link before it and gives to each link behind it, step by step.
+/// The elements that a member consumes from each link before it and produces for each link behind it, step by step.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub takes: Vec<Vec<u32>>,
@@ -32,7 +32,7 @@ impl Member {
 pub struct Firing {
     pub member: usize,
     pub step: usize,
-    /// Where in the buffers of the links before it its elements begin, and of those behind it.
+    /// The offsets of its elements in the buffers of the links before it, and of those behind it.
     pub reads: Vec<u32>,
     pub writes: Vec<u32>,
 }
@@ -42,7 +42,7 @@ pub struct Link {
     /// The required capacity in elements, and the size of a buffer whose positions never wrap.
     pub most: u32,
     pub length: u32,
-    /// Are there ever elements in it between two phases?
+    /// Whether there are ever elements in it between two phases.
     pub crosses: bool,
 }
 
@@ -61,7 +61,7 @@ const FIRINGS_MAX: usize = 64;
 /// The room of a channel with more elements is not moved to another channel.
 const MOVED_ROOM_MAX: u32 = 1 << 16;
 
-/// Where a chain stands.
+/// The state of a chain.
 struct State<'a> {
     members: &'a [Member],
     at: Vec<usize>,
@@ -77,7 +77,7 @@ impl State<'_> {
         }
     }
 
-    /// Are the elements there that member `m` takes? The first one takes none from links.
+    /// Whether member `m` has its elements. The first member consumes none from links.
     fn ready(&self, m: usize) -> bool {
         let needs = &self.members[m].takes[self.at[m]];
         m > 0 && needs.iter().zip(&self.held[m - 1]).all(|(n, h)| n <= h)
@@ -194,8 +194,8 @@ pub fn schedule(members: &[Member]) -> Option<Schedule> {
     }
 }
 
-/// How much further the first member of the chain gets on its own than in the merged one while the
-/// last one is held up, in firings; `None` if that depends on where the last one stands.
+/// How many firings further the first member gets separately than in the merged actor while the last one is blocked;
+/// `None` if that depends on the state of the last one.
 pub fn lead(members: &[Member], schedule: &Schedule, capacities: &[Vec<u32>]) -> Option<u32> {
     if capacities.iter().flatten().any(|c| *c > MOVED_ROOM_MAX) {
         return None;
@@ -226,8 +226,8 @@ pub fn lead(members: &[Member], schedule: &Schedule, capacities: &[Vec<u32>]) ->
     found
 }
 
-/// How often the first member fires if the last one does `allowed` times and no more. Since the schedule
-/// fits, no two neighbours block each other: each member goes on until a link behind it is full.
+/// The number of firings of the first member if the last one fires at most `allowed` times. Since the schedule fits,
+/// no two neighbours block each other: each member continues until a link behind it is full.
 fn alone(members: &[Member], capacities: &[Vec<u32>], allowed: usize) -> usize {
     let column =
         |steps: &[Vec<u32>], l: usize| -> Vec<u32> { steps.iter().map(|s| s[l]).collect() };
@@ -248,7 +248,7 @@ fn alone(members: &[Member], capacities: &[Vec<u32>], allowed: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// As `alone`, firing by firing.
+    /// Like `alone`, simulated firing by firing.
     fn played(members: &[Member], capacities: &[Vec<u32>], mut allowed: usize) -> usize {
         let last = members.len() - 1;
         let mut state = State::new(members);

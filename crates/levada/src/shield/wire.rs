@@ -31,7 +31,7 @@ fn stream(descriptor: i32) -> Result<UnixStream, Failure> {
 
 pub fn serve(args: &RaiseArgs, descriptor: i32) -> Result<ExitCode, Failure> {
     let mut wire = stream(descriptor)?;
-    // Leaves the terminal's session: Ctrl-C there is for the program, which may handle it.
+    // Leaves the terminal's foreground group: Ctrl-C there is for the program, which may handle it.
     // SAFETY: no memory is passed.
     unsafe {
         libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
