@@ -137,7 +137,7 @@ fn a_counter_begins_with_what_it_can_hold() {
 }
 
 #[test]
-fn what_fires_again_at_once_is_what_a_search_would_choose() {
+fn a_refire_loop_is_what_the_scheduler_would_choose() {
     // The actions between, how many of them are fired in a loop, and after how many firings a state is
     // gone to past what is outside of the schedule.
     let cases = [

@@ -53,8 +53,8 @@ fn each_key_that_ends_it_does_so_while_the_host_is_stopped() {
         screen.until("source.Out -> write.In");
         signal(host.child.id(), libc::SIGSTOP);
         screen.until("the host has not answered for");
-        // What was known is there, also when what is asked of one application is given up; and a wish that is
-        // not answered is waited for by nobody.
+        // Known values are shown, also after the request for one application has timed out; and nothing waits for
+        // an action that is not answered.
         screen.rest(Duration::from_secs(3));
         screen.until("source.Out -> write.In");
         screen.press("p");

@@ -91,7 +91,7 @@ fn same_as_interpreted(
 }
 
 #[test]
-fn a_course_is_what_a_search_would_choose() {
+fn a_sequence_is_what_the_scheduler_would_choose() {
     // What is between, and the lengths of its courses, as the C tells them.
     let cases: [(&str, &[&str]); 13] = [
         // The bits of a byte: it comes again at once.
@@ -213,7 +213,7 @@ fn a_course_is_what_a_search_would_choose() {
     ];
     let folder = Folder::new();
     let runner = runner();
-    for (k, (between, courses)) in cases.into_iter().enumerate() {
+    for (k, (between, sequences)) in cases.into_iter().enumerate() {
         let name = format!("course-{k}");
         same_as_interpreted((&folder, &runner, &name), "int", between, &|text| {
             let told: Vec<&str> = text
@@ -221,7 +221,7 @@ fn a_course_is_what_a_search_would_choose() {
                 .filter_map(|l| l.trim().strip_prefix("/* Fires ")?.strip_suffix(". */"))
                 .filter(|l| !l.contains("up to n times"))
                 .collect();
-            assert_eq!(told, courses, "{between}");
+            assert_eq!(told, sequences, "{between}");
         });
     }
 }
