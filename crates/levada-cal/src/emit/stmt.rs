@@ -255,7 +255,9 @@ impl<'a, 'w> Code<'a, 'w> {
             calls.push(match &e.ty {
                 Type::String => format!("levada_print_text(&S->lvd_wait_info, {value});"),
                 Type::Bool => {
-                    format!("levada_print_text(&S->lvd_wait_info, ({value}) ? \"true\" : \"false\");")
+                    format!(
+                        "levada_print_text(&S->lvd_wait_info, ({value}) ? \"true\" : \"false\");"
+                    )
                 }
                 Type::Float { .. } => format!("levada_print_real(&S->lvd_wait_info, {value});"),
                 _ if x.ct == Ct::U64 => format!("levada_print_uint(&S->lvd_wait_info, {value});"),

@@ -254,10 +254,7 @@ fn what_is_wrong_is_said() {
     let args = ["map", "--simulate", "pinned.toml", "--placement", "p.toml"];
     place.run(&args).refuses(
         1,
-        &[
-            "in is placed on core 3, and its pin is 2",
-            "remove the pin",
-        ],
+        &["in is placed on core 3, and its pin is 2", "remove the pin"],
     );
     place.write("p.toml", "\u{feff}[radio-1]\nin = 3\n");
     map(&["--placement", "p.toml"]).succeeds();
