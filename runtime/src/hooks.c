@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The functions behind the hooks (core/hooks.h): the one file that knows all layers. */
+/* The functions behind the hooks (core/hooks.h). This is the only file that includes all layers. */
 #include "core/hooks.h"
 #include "app/app.h"
 #include "blocking/blocking.h"

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Nearest: which of some names a misspelt one probably stands for. Freestanding. */
+/* Spelling suggestion: finds which of several names a misspelt one most probably stands for.
+ * Freestanding. */
 #ifndef LVD_NEAREST_H
 #define LVD_NEAREST_H
 
 #include <stdbool.h>
 #include <string.h>
 
-enum { LVD_CLOSEST_NAME_MAX = 64 /* bytes of a name, with the null */ };
+enum { LVD_CLOSEST_NAME_MAX = 64 /* bytes, including the terminating null */ };
 
 static inline bool lvd_same_letter(char a, char b) {
   char x = a >= 'A' && a <= 'Z' ? (char)(a + 32) : a, y = b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
   return x == y;
 }
 
-/* The edits that make `b` of `a`: a letter inserted, removed or replaced, or two neighbours exchanged
- * (optimal string alignment distance). Upper and lower case are the same. */
+/* Optimal string alignment distance: the number of insertions, deletions, replacements and swaps
+ * of adjacent characters that turn `a` into `b`. Case is ignored. */
 static inline unsigned lvd_name_distance(const char *a, const char *b) {
   unsigned char row[3][LVD_CLOSEST_NAME_MAX];
   unsigned n = (unsigned)strlen(a), m = (unsigned)strlen(b);
@@ -40,8 +41,9 @@ static inline unsigned lvd_name_distance(const char *a, const char *b) {
   return above[m];
 }
 
-/* `best` (LVD_CLOSEST_NAME_MAX bytes; empty: none yet) becomes `name` if that is nearer to `meant`, and near
- * enough to be what was meant. */
+/* Updates `best` (LVD_CLOSEST_NAME_MAX bytes; empty: no candidate yet) to `name` if `name` is
+ * closer to `meant`. A name whose distance exceeds a third of the length of `meant` is no
+ * candidate. */
 static inline void lvd_closest_name(char *best, const char *meant, const char *name) {
   unsigned distance = lvd_name_distance(meant, name), length = (unsigned)strlen(meant);
   unsigned most = length < 3 ? 1 : length / 3;

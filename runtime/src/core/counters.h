@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Counters with one writer, words that are read while they change, and checks of the runtime's own invariants. */
+/* Single-writer counters, intentionally racy reads, and assertions of the runtime's invariants. */
 #ifndef LVD_CORE_COUNTERS_H
 #define LVD_CORE_COUNTERS_H
 
 #include <levada/atomic.h>
 
-/* A function that reads words which their owner writes plainly at the same time, and to whom any of
- * their values will do: counters, and what somebody waits for. Words of a machine's width do not
- * tear; the thread sanitizer is told that we know. */
-#if defined __SANITIZE_THREAD__ /* gcc: what moves into its caller is watched with that */
+/* Marks a function that reads words which their owner writes with plain stores at the same time,
+ * and for which any of the values is acceptable: counters, and what an entity waits for. Words of
+ * machine width do not tear; the attribute tells the thread sanitizer that the race is intended. */
+#if defined __SANITIZE_THREAD__ /* GCC instruments code inlined into the caller */
 #define LVD_RACY_READ __attribute__((no_sanitize("thread"), noipa))
 #else
 #define LVD_RACY_READ __attribute__((no_sanitize("thread")))
 #endif
 
-/* One writer, many readers: a counter. */
+/* Adds to a counter with one writer and any number of readers. */
 static inline void lvd_count(lvd_a64 *c, uint64_t n) {
   lvd_store_relaxed_u64(c, lvd_load_relaxed_u64(c) + n);
 }
@@ -26,7 +26,8 @@ static inline void lvd_count(lvd_a64 *c, uint64_t n) {
 #define lvd_assert(x) ((void)0)
 #endif
 
-/* Never less than before: it is a counter. */
+/* Returns `is`, or the largest value reported so far if that is larger: reported counters never
+ * decrease. */
 static inline uint64_t lvd_counter_monotonic(lvd_a64 *most, uint64_t is) {
   uint64_t told = lvd_load_relaxed_u64(most);
   while (told < is && !lvd_cas_relaxed_u64(most, &told, is)) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Hooks: what a lower layer asks of one above it. The lower layer declares it here and calls it by this table; src/hooks.c,
- * above all layers, fills the table with the functions of those that ship. So the calls from folder to folder go down
- * only, nothing has to be registered, and what a test or the model checker leaves out it replaces in the table.
+/* Hooks: calls from a lower layer to a higher one. The lower layer declares the function here and
+ * calls it through this table; src/hooks.c, above all layers, fills the table. So calls between
+ * folders go down only and nothing has to be registered. A test or the model checker replaces in the
+ * table what it leaves out.
  *
- * None of these is on the way of an element: each is called when something begins, ends, fails, blocks or sleeps. */
+ * No hook is on the path of an element: each is called when something begins, ends, fails, blocks or
+ * sleeps. */
 #ifndef LVD_CORE_HOOKS_H
 #define LVD_CORE_HOOKS_H
 
@@ -23,44 +25,49 @@ struct lvd_shared_stream;
 
 typedef struct lvd_hook_table {
   struct { /* app/ */
-    void (*check_quiescent)(
-        struct lvd_app *app); /* live has come to 0, or what is outside has changed since */
-    void (*reaper_spawn_backup)(
-        struct lvd_runtime *rt); /* another reaper does its work meanwhile */
+    /* `live` has become 0, or an external condition has changed since. */
+    void (*check_quiescent)(struct lvd_app *app);
+    /* The calling reaper is about to block: another one takes over its work. */
+    void (*reaper_spawn_backup)(struct lvd_runtime *rt);
   } app;
-  struct { /* blocking/: descriptors that an actor has found without data */
-    void (*withdraw)(struct lvd_entity *e);  /* all of them */
-    void (*keep_last)(struct lvd_entity *e); /* those from before its last firing */
+  struct { /* blocking/: descriptors that an actor has polled and found without data */
+    void (*withdraw)(struct lvd_entity *e);  /* all watches */
+    void (*keep_last)(struct lvd_entity *e); /* withdraws those from before its last firing */
   } polls;
-  struct {                                    /* stream/ */
-    void (*fiber_waits)(struct lvd_fiber *f); /* one that uses streams is about to */
+  struct { /* stream/ */
+    /* A fiber that uses streams is about to wait. */
+    void (*fiber_waits)(struct lvd_fiber *f);
     void (*fiber_ends)(struct lvd_fiber *f, lvd_status outcome);
-    void (*thread_waits)(void); /* the calling thread, which is no fiber */
+    /* The calling thread, which runs no fiber, is about to wait. */
+    void (*thread_waits)(void);
   } streams;
   struct { /* fork/: see deque_pool.c, steal.c and fork_thread.c */
-    void (*suspend)(struct lvd_worker *w,
-                    struct lvd_fiber *f); /* a fiber with open forks is suspended */
+    /* A fiber with open forks is suspended, ... */
+    void (*suspend)(struct lvd_worker *w, struct lvd_fiber *f);
     bool (*set_aside)(struct lvd_worker *w, struct lvd_fiber *f);
     void (*set_back_without)(void);
-    void (*resume)(struct lvd_worker *w, struct lvd_fiber *f);  /* ... and goes on */
-    void (*abandon)(struct lvd_worker *w, struct lvd_fiber *f); /* ... or was abandoned */
-    void (*drop)(struct lvd_fiber *f); /* ... or is not gone on with (overrun.c) */
-    void (*abandon_suspended)(struct lvd_app *app,
-                              struct lvd_fiber *f); /* ... and never is, since `app` ends */
-    bool (*poll)(
-        struct lvd_worker *w); /* a worker without work: true: something was stolen, and is ready */
-    bool (*before_sleep)(struct lvd_worker *w,
-                         int64_t *most); /* before it sleeps, for *most at the most: once more */
-    bool (*may_sleep)(const struct lvd_worker *w); /* false: a fork has woken it already */
+    /* ... resumed, ... */
+    void (*resume)(struct lvd_worker *w, struct lvd_fiber *f);
+    /* ... abandoned while it ran, ... */
+    void (*abandon)(struct lvd_worker *w, struct lvd_fiber *f);
+    /* ... or will not be resumed (overrun.c), ... */
+    void (*drop)(struct lvd_fiber *f);
+    /* ... in this case because `app` ends. */
+    void (*abandon_suspended)(struct lvd_app *app, struct lvd_fiber *f);
+    /* A worker has no work. True: it has stolen a call, which is ready. */
+    bool (*poll)(struct lvd_worker *w);
+    /* The last poll before a worker sleeps. *most: the longest sleep in ns (negative: unlimited). */
+    bool (*before_sleep)(struct lvd_worker *w, int64_t *most);
+    bool (*may_sleep)(const struct lvd_worker *w); /* false: a fork has already woken it */
     void (*after_sleep)(struct lvd_worker *w);
     void (*worker_ends)(void);
     void (*runtime_begins)(struct lvd_runtime *rt);
     void (*runtime_ends)(struct lvd_runtime *rt);
     void (*free)(struct lvd_runtime *rt);
   } forks;
-  struct { /* ipc/shared_stream.c: streams with another process */
-    bool (*claim)(struct lvd_shared_stream *ss,
-                  bool sender); /* false: the other side has that end */
+  struct { /* ipc/shared_stream.c: streams to another process */
+    /* False: the other process owns that end. */
+    bool (*claim)(struct lvd_shared_stream *ss, bool sender);
     bool (*is_theirs)(const struct lvd_shared_stream *ss, bool sender);
     lvd_waiter *(*waiter)(struct lvd_shared_stream *ss, bool sender);
     void (*free)(struct lvd_shared_stream *ss);
@@ -70,12 +77,14 @@ typedef struct lvd_hook_table {
     void (*units_free)(struct lvd_app *app);
   } calls;
   struct { /* deadlock/ */
-    bool (*is_deadlocked)(
-        struct lvd_app *app); /* do fibers, or threads, wait in vain? At rest, the gate closed */
-    void (*save_report)(struct lvd_app *app); /* who waits for whom, for when they have gone */
-    bool (*awaits_outside)(
-        struct lvd_app *app); /* threads or other processes have ends of its streams, or calls */
-    struct lvd_app *(*app_awaited)(const lvd_want *want); /* null: of none alone */
+    /* Are fibers or threads of `app` deadlocked? Called while it is quiescent, with its gate held. */
+    bool (*is_deadlocked)(struct lvd_app *app);
+    /* Saves the wait report of the fibers before they end. */
+    void (*save_report)(struct lvd_app *app);
+    /* Do threads or other processes hold ends of its streams, or calls? */
+    bool (*awaits_outside)(struct lvd_app *app);
+    /* The application whose progress meets `want`; null: no single one. */
+    struct lvd_app *(*app_awaited)(const lvd_want *want);
     bool (*parent_decides)(const struct lvd_link *link);
     void (*expect)(struct lvd_link *link, const char *name, const struct lvd_user *party,
                    uint32_t parties);
@@ -83,8 +92,8 @@ typedef struct lvd_hook_table {
     bool (*take)(struct lvd_link *link, const struct lvd_record *r);
     void (*look)(struct lvd_link *link);
   } deadlock;
-  struct { /* child/: this process, where it is a unit of another one */
-    void (*falls)(const char *who, const char *what);
+  struct { /* child/: this process as a unit of a parent process */
+    void (*falls)(const char *name, const char *what);
     void (*forget_parent)(void);
   } child;
   struct { /* srpc/ and program/ */

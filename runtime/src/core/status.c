@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The name and the sentence of every status. */
+/* The name and the text of each status. */
 #include "status.h"
 
 #include <levada/wait.h>
@@ -20,7 +20,7 @@ static const struct {
     [LVD_E_ENDED] = {"LVD_E_ENDED", "the stream has ended"},
     [LVD_E_PEER] = {"LVD_E_PEER", "the other side is gone"},
     [LVD_E_FAULT] = {"LVD_E_FAULT", "an actor or a procedure failed"},
-    [LVD_E_DEADLOCK] = {"LVD_E_DEADLOCK", "nothing can move: all who could wait for each other"},
+    [LVD_E_DEADLOCK] = {"LVD_E_DEADLOCK", "deadlock: every actor and fiber waits for another one"},
     [LVD_E_STOPPED] = {"LVD_E_STOPPED", "stopped before its end"},
     [LVD_E_CORRUPT] = {"LVD_E_CORRUPT",
                        "shared memory holds what the protocol cannot have written"},
@@ -31,7 +31,7 @@ static const struct {
                         "with `sysctl vm.max_map_count=262144`"},
 };
 
-/* Of the last limit that was reached on this thread. */
+/* The text of the last limit that was reached on this thread. */
 static _Thread_local const char *limit;
 
 lvd_status lvd_limit(const char *sentence) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A text that is told piece by piece into a buffer which may be too small, or none at all: its length
- * is counted all the same. */
+/* Appends formatted text to a buffer that may be too small or absent. The full length is counted
+ * in either case, as with snprintf. */
 #ifndef LVD_CORE_TEXT_BUFFER_H
 #define LVD_CORE_TEXT_BUFFER_H
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Lease: who has it, who waits. */
+/* The protocol of a core's lease in shared memory: holder and waiting processes. */
 #include "core_lease.h"
 
 #include "../../platform/platform.h"
 
-/* From `holder` (0: nobody's) to `to`. */
+/* Changes the holder from `holder` (0: none) to process `to`. */
 static bool pass(lvd_lease *l, uint32_t holder, uint32_t to, uint64_t now) {
   if (!lvd_cas_relaxed_u32(&l->holder, &holder, to + 1)) return false;
   lvd_store_relaxed_u64(&l->since, now);
   return true;
 }
 
-/* The latest: of one who is there for as long as we are the holder, if it is so. */
+/* Whether process `who` waits. The compare-and-swap reads the newest value: a process that waits
+ * for the whole time that the caller is the holder is found. */
 static bool waits(lvd_lease *l, uint32_t who) {
   uint32_t does = 1;
   return lvd_load_relaxed_u32(&l->want[who]) && lvd_cas_relaxed_u32(&l->want[who], &does, 1);
 }
 
-/* Its threads that sleep, if it waits, look at the holder. */
+/* If process `who` waits, ends its wait and wakes its sleeping threads, which then read `holder`. */
 static bool call(lvd_lease *l, uint32_t who) {
   if (!lvd_load_relaxed_u32(&l->want[who]) || !lvd_exchange_release_u32(&l->want[who], 0))
     return false;
@@ -37,7 +38,7 @@ bool lvd_lease_ask(lvd_lease *l, uint32_t me, uint64_t now) {
   if (!lvd_exchange_relaxed_u32(&l->want[me], 1)) lvd_add_relaxed_u32(&l->waiting, 1);
   lvd_fence_seq_cst();
   if (!lvd_lease_take(l, me, now)) return false;
-  call(l, me); /* another thread of it, perhaps */
+  call(l, me); /* another thread of this process may be waiting */
   return true;
 }
 
@@ -53,7 +54,8 @@ bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now) {
   return false;
 }
 
-/* A free one is not passed on: he who waited may have found it, and be gone again. */
+/* A free lease is not transferred directly: the process that waited may have taken it and
+ * released it again. */
 void lvd_lease_give_back(lvd_lease *l, uint32_t me, uint64_t now) {
   uint32_t holder = me + 1;
   if (lvd_lease_wanted(l) && lvd_lease_hand_over(l, me, now)) return;

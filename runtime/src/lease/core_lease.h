@@ -1,57 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Lease: the right of one process at a time to run a worker on a core. Here is what the processes share:
- * for each core who has its lease and who waits for it. When a process takes part, and how long it waits,
- * is in lease_client.h.
+/* Core lease: the right of one process at a time to run a worker on a core. This file declares
+ * what the processes share: for each core, which process holds its lease and which processes wait
+ * for it. When a process takes part, and how long it waits, is in lease_client.h.
  *
- * A lease is advice: nothing is laid into memory under it, so that it may be seized from who does not
- * answer. That one finds out when it looks the next time.
+ * A lease is advisory: it protects no data. So it can be taken from a process that does not
+ * respond, which notices at its next check.
  *
  * Guarantees
- *   H1  One process at a time is the holder.
- *   H2  Nobody sleeps on a lease that nobody holds; and who is given one is woken.
+ *   H1  At most one process is the holder.
+ *   H2  No process sleeps on a lease that has no holder; a process that is given one is woken.
  *
  * Pairs of orders
  *   ask: want 1, waiting + 1, [fence], look at holder <> give back: holder 0, [fence], load waiting   H2
  *   call: the holder, exchange_release want 0 -> ask: want 1, [fence], look at holder          H2
- * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since` and the
- * counts are read for what they are worth. */
+ * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since` and
+ * the counters need no order. */
 #ifndef LVD_LEASE_H
 #define LVD_LEASE_H
 
 #include <levada/atomic.h>
 #include <levada/base.h>
 
-enum { LVD_LEASE_SLOTS = 64 }; /* processes */
+enum { LVD_LEASE_SLOTS = 64 }; /* processes per lease */
 
-/* Of one core. A holder is 1 + the slot of its process; 0: nobody. */
+/* The lease of one core. A holder is stored as 1 + the slot of its process; 0: no holder. */
 typedef struct lvd_lease {
   LVD_ALIGNED(LVD_LINE) lvd_a32 holder;
-  lvd_a32 waiting;                /* processes that do: how many of `want` are set */
-  lvd_a32 thread;                 /* of the holder, that computes: by the system's number */
-  lvd_a64 since;                  /* ns: when it was given to whom, or taken */
-  lvd_a64 given;                  /* times, from one that had it to one that waited */
-  lvd_a64 seized;                 /* from one that did not answer ... */
-  lvd_a64 left;                   /* ... from one that waited for something else, or had ended */
-  lvd_a64 waits, waited, longest; /* how often somebody waited, and for how many ns */
-  uint32_t slots;                 /* constant: LVD_LEASE_SLOTS at the most */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 want[LVD_LEASE_SLOTS]; /* 1: it waits, and sleeps on this */
+  lvd_a32 waiting; /* number of waiting processes: how many of `want` are set */
+  /* thread id (as the kernel numbers it) of the holder's thread that runs on the core */
+  lvd_a32 thread;
+  lvd_a64 since;  /* ns, monotonic: when the holder got the lease */
+  lvd_a64 given;  /* transfers from a holder to a waiting process */
+  lvd_a64 seized; /* times the lease was taken from a holder that did not respond */
+  /* times it was taken from a holder that was blocked elsewhere or had ended */
+  lvd_a64 left;
+  lvd_a64 waits, waited, longest; /* completed waits; their total and longest duration in ns */
+  uint32_t slots;                 /* constant; at most LVD_LEASE_SLOTS */
+  /* 1: this process waits; its threads sleep on this word */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 want[LVD_LEASE_SLOTS];
 } lvd_lease;
 
-/* True: the lease is `me`'s, since it was already, or was nobody's. */
+/* Returns true if process `me` holds the lease now, because it already did or because the lease
+ * was free. */
 bool lvd_lease_take(lvd_lease *l, uint32_t me, uint64_t now);
-/* The same; and else `me` waits for it from now on: it sleeps on want[me], while that is 1. */
+/* As lvd_lease_take; on failure `me` is registered as waiting and its threads sleep on want[me]
+ * while that is 1. */
 bool lvd_lease_ask(lvd_lease *l, uint32_t me, uint64_t now);
-/* To the next one that waits. False: nobody does, or it is not `me`'s. */
+/* Transfers the lease to the next waiting process. False: no process waits, or `me` is not the
+ * holder. */
 bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now);
-/* `me` has no use for it: to the next one that waits, or to nobody. */
+/* Releases the lease of `me`: it goes to the next waiting process, or becomes free. */
 void lvd_lease_give_back(lvd_lease *l, uint32_t me, uint64_t now);
-/* From `from`, who is not asked. False: he does not have it any more. */
+/* Takes the lease from process `from` without its consent. False: `from` is no longer the holder. */
 bool lvd_lease_seize(lvd_lease *l, uint32_t me, uint32_t from, uint64_t now);
 
 static inline bool lvd_lease_is(const lvd_lease *l, uint32_t me) {
   return lvd_load_relaxed_u32(&l->holder) == me + 1;
 }
-/* Does another one than its holder want it? */
+/* Does a process other than the holder want the lease? */
 static inline bool lvd_lease_wanted(const lvd_lease *l) {
   return lvd_load_relaxed_u32(&l->waiting) != 0;
 }

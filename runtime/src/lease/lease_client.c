@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Leases: when this process takes part, how its threads get a core's lease, and give it up.
+/* Core leases, process side: when this process takes part, and how its threads acquire and
+ * release the lease of a core.
  *
- * What is shared is a file in the user's directory of names (domain.h), which the host has made. A lock of
- * that file says that there is a host; one for each process that takes part says that it lives: they end
- * with their process, however that ends.
+ * The shared part is a file, made by the host, in the user's directory of names (domain.h). A
+ * file lock shows that a host runs; one lock per participating process shows that this process
+ * lives. The kernel drops the locks when a process ends, however it ends.
  *
- * A thread that is awake has a clock of its CPU time, which is as coarse as the system's own, and while
- * others wait for its lease one that says when its turn ends. At a tick it hands the lease over, if another
- * process waits and it has had its turn, and waits for it again: in the handler of the signal, wherever it
- * just was, as if the system had taken its core away. So it depends on nothing that the thread does. Who
- * waits looks now and then whether the holder is there still.
+ * An awake thread has a timer on its CPU time (as coarse as the kernel's tick) and, while another
+ * process waits for its lease, a timer for the end of its time slice. At a tick the thread hands
+ * the lease over if another process waits and the slice is used up, and then waits for the lease
+ * again. It does so in the signal handler, wherever it was interrupted, as if the kernel had
+ * preempted it; so this does not depend on what the thread executes. A waiting thread
+ * periodically checks that the holder still lives.
  *
- * A thread of the program is not pinned: the system may have it on another core than the one whose lease it
- * has, beside that core's holder. Where leases are waited for it comes to its own.
+ * A thread of the program (one that is no worker) is not pinned: the kernel may run it on another
+ * core than the one whose lease it holds, at the same time as that core's holder. While the lease
+ * is contended, the thread migrates to its core.
  *
- * Two threads of a process that share a core (a worker, and a thread of the program that has its place)
- * have one lease: it is given back when neither is awake. The threads count themselves, and a wrong count
- * lasts until their next tick.
+ * Two threads of a process that share a core (a worker, and a thread of the program that has the
+ * worker's place) share one lease, which is released when neither is awake. The threads count
+ * themselves; a wrong count lasts until their next tick.
  *
- * Who has a real-time priority is let in by the system before any holder of the usual class, who keeps the lease, notices
- * nothing, and goes on after it. So it does not wait when it wakes: elements would be late by the turns of others, and by
- * what else of the machine keeps these from the core. Only when it has been awake for a whole turn it waits, as all do.
+ * A thread with a real-time priority preempts a holder of the normal class, which keeps the
+ * lease, does not notice, and continues afterwards. So a real-time thread does not wait for the
+ * lease when it wakes: otherwise its elements would be late by the time slices of other
+ * processes, and by whatever else delays those. It waits like any other thread once it has been
+ * awake for a full slice.
  *
  * Pairs of orders
  *   attach: the table and `me`, store_release table -> every use: load_acquire table */
@@ -37,14 +42,15 @@
 #include "core_lease.h"
 
 enum {
-  TICK_NS = 2000000,    /* of CPU time, which the system may round up to its own tick */
-  TURN_NS = 4000000,    /* so long a core is one's own, whoever waits */
-  POLL_NS = 2000000,    /* who waits looks at the holder */
-  LATE_NS = 9500000,    /* and takes the core from one that has not given it, before it is 10 ms */
-  LOOK_NS = 1000000000, /* whether there is a host now */
+  TICK_NS = 2000000, /* of CPU time; the kernel may round it up to its own tick */
+  TURN_NS = 4000000, /* time slice: a holder keeps the core for this long even if others wait */
+  POLL_NS = 2000000, /* how often a waiting thread checks the holder */
+  /* a lease not handed over after this time is taken by force; just below 10 ms */
+  LATE_NS = 9500000,
+  LOOK_NS = 1000000000, /* how often to check whether a host has been started */
   LAYOUT = 1,
-  MOST_CORES = 4096,
-  HOST = 0, /* locks of the file */
+  CORES_MAX = 4096,
+  HOST = 0, /* byte ranges of the file that are locked */
   SLOT = 1
 };
 
@@ -58,21 +64,21 @@ static const char magic[8] = "levleas";
 
 static struct {
   lvd_os_mutex lock;
-  lvd_aptr table; /* null: no part is taken */
-  lvd_a64 looked; /* ticks */
+  lvd_aptr table; /* null: this process does not take part */
+  lvd_a64 looked; /* ticks: when a host was last looked for */
   uint32_t me;
   uint32_t cores;
   int file;
   bool host;
   lvd_lease_table *mapped;
-  lvd_a32 awake[MOST_CORES]; /* threads, by core */
+  lvd_a32 awake[CORES_MAX]; /* number of awake threads, by core */
 } all = {.file = -1};
 
 static size_t size_of(uint32_t cores) {
   return sizeof(lvd_lease_table) + cores * sizeof(lvd_lease);
 }
 
-/* Null: they are off. */
+/* The name of the shared file; null: leases are off. */
 static const char *name_of(void) {
   const char *name = getenv("LEVADA_LEASES");
   if (!name || !*name) return "leases";
@@ -83,15 +89,16 @@ static const char *name_of(void) {
 
 static bool has_host(void) { return all.host || lvd_os_file_lock_is_held(all.file, HOST, 1); }
 
-/* What is mapped stays: a thread may be looking at it. */
+/* The mapping stays: a thread may be reading it. */
 static void stop_taking_part(void) {
   lvd_store_relaxed_ptr(&all.table, NULL);
-  if (all.file >= 0) lvd_os_close(all.file); /* and with it go the locks */
+  if (all.file >= 0) lvd_os_close(all.file); /* this also drops the locks */
   all.file = -1;
   all.host = false;
 }
 
-/* The first slot that is no living process's, without what a dead one has left there. */
+/* Takes the first slot that no living process has, and releases the leases that a dead process
+ * left there. */
 static bool take_slot(void) {
   for (all.me = 0; all.me < LVD_LEASE_SLOTS; all.me++) {
     if (!lvd_os_file_lock_acquire(all.file, SLOT + all.me, false)) continue;
@@ -104,10 +111,10 @@ static bool take_slot(void) {
 
 static bool is_good(const lvd_lease_table *head, size_t size) {
   return memcmp(head->magic, magic, sizeof magic) == 0 && head->layout == LAYOUT &&
-         head->cores > 0 && head->cores <= MOST_CORES && size >= size_of(head->cores);
+         head->cores > 0 && head->cores <= CORES_MAX && size >= size_of(head->cores);
 }
 
-/* The file is open, and is one. */
+/* Maps the open file. False: it is no valid table. */
 static bool map(void) {
   size_t size;
   lvd_lease_table head;
@@ -127,7 +134,7 @@ static lvd_status take_part(void) {
   return LVD_OK;
 }
 
-/* Is there a host now? May be called in a signal's handler. */
+/* Takes part if a host runs by now. Callable in a signal handler. */
 static void look_for_host(void) {
   int directory;
   const char *name = name_of();
@@ -144,7 +151,7 @@ static bool is_due(void) {
          lvd_cas_relaxed_u64(&all.looked, &last, now);
 }
 
-/* Null: there is no host. */
+/* The shared table; null: no host runs. */
 static lvd_lease_table *table(void) {
   lvd_lease_table *t = lvd_load_acquire_ptr(&all.table);
   if (t || !is_due() || !lvd_os_try_lock(&all.lock)) return t;
@@ -155,7 +162,7 @@ static lvd_lease_table *table(void) {
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* False: there is none any more, and all go on without. */
+/* False: the host has ended, and all processes continue without leases. */
 static bool is_hosted(const lvd_lease_table *t) {
   if (lvd_load_acquire_ptr(&all.table) != t) return false;
   if (!lvd_os_try_lock(&all.lock)) return true;
@@ -165,8 +172,8 @@ static bool is_hosted(const lvd_lease_table *t) {
   return hosted;
 }
 
-/* Takes the lease of `l` from who will not give it: he has ended; or, when he is late, sleeps in something
- * else, or does not answer. */
+/* Takes the lease of `l` from a holder that will not release it: the process has ended, or it is
+ * late and either blocked elsewhere or not responding. */
 static void look_at_holder(lvd_lease *l, uint64_t began) {
   uint32_t holder = lvd_load_relaxed_u32(&l->holder);
   if (holder == 0 || holder == all.me + 1) return;
@@ -180,7 +187,7 @@ static void look_at_holder(lvd_lease *l, uint64_t began) {
     lvd_add_relaxed_u64(lives && !answers ? &l->seized : &l->left, 1);
 }
 
-/* How long it took. */
+/* Waits for the lease; returns the duration in ns. */
 static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
   uint64_t began = lvd_os_now_ns(), now = began;
   while (!lvd_lease_ask(l, all.me, now)) {
@@ -198,19 +205,19 @@ static uint64_t wait_for(lvd_lease_table *t, lvd_lease *l) {
   return took;
 }
 
-/* The core's, as the shared file has it; null: it has none. */
-static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *who) {
-  return t && who->cpu >= 0 && (uint32_t)who->cpu < all.cores ? &t->lease[who->cpu] : NULL;
+/* The lease of the thread's core; null: the core has none. */
+static lvd_lease *lease_of(lvd_lease_table *t, const lvd_leased *thread) {
+  return t && thread->cpu >= 0 && (uint32_t)thread->cpu < all.cores ? &t->lease[thread->cpu] : NULL;
 }
 
-static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *who) {
+static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *thread) {
   if (!lvd_lease_take(l, all.me, lvd_os_now_ns())) {
-    lvd_store_relaxed_u32(&who->waits, 1);
+    lvd_store_relaxed_u32(&thread->waits, 1);
     uint64_t waited = wait_for(t, l);
-    lvd_store_relaxed_u64(&who->waited_ns, lvd_load_relaxed_u64(&who->waited_ns) + waited);
-    lvd_os_thread_migrate(who->cpu);
+    lvd_store_relaxed_u64(&thread->waited_ns, lvd_load_relaxed_u64(&thread->waited_ns) + waited);
+    lvd_os_thread_migrate(thread->cpu);
     lvd_os_tick_timer_once(TURN_NS);
-    lvd_store_relaxed_u32(&who->waits, 0);
+    lvd_store_relaxed_u32(&thread->waits, 0);
   }
   lvd_store_relaxed_u32(&l->thread, lvd_os_thread_id());
 }
@@ -219,85 +226,85 @@ static void hold(lvd_lease_table *t, lvd_lease *l, lvd_leased *who) {
 
 static void tick(void *argument) { lvd_lease_tick(argument); }
 
-/* The thread is counted, and has a clock, from when there is a host on. */
-static void begin(lvd_leased *who) {
-  if (!who->counted) {
-    who->counted = true;
-    lvd_add_relaxed_u32(&all.awake[who->cpu], 1);
+/* Counts the thread as awake and starts its timer, once a host runs. */
+static void begin(lvd_leased *thread) {
+  if (!thread->counted) {
+    thread->counted = true;
+    lvd_add_relaxed_u32(&all.awake[thread->cpu], 1);
   }
-  if (!who->clocked) who->clocked = lvd_os_tick_timer_start(tick, who, TICK_NS);
+  if (!thread->clocked) thread->clocked = lvd_os_tick_timer_start(tick, thread, TICK_NS);
 }
 
-void lvd_lease_enter(lvd_leased *who, int32_t cpu) {
+void lvd_lease_enter(lvd_leased *thread, int32_t cpu) {
   lvd_lease_table *t = table();
-  who->cpu = cpu;
-  lvd_lease *l = lease_of(t, who);
-  if (l) begin(who);
-  if (l && who->first) who->woke_ns = lvd_os_now_ns();
+  thread->cpu = cpu;
+  lvd_lease *l = lease_of(t, thread);
+  if (l) begin(thread);
+  if (l && thread->first) thread->woke_ns = lvd_os_now_ns();
   lvd_fence_compiler();
-  who->in = true;
+  thread->in = true;
   if (!l) return;
-  if (!who->first || lvd_lease_take(l, all.me, who->woke_ns)) hold(t, l, who);
+  if (!thread->first || lvd_lease_take(l, all.me, thread->woke_ns)) hold(t, l, thread);
 }
 
-void lvd_lease_leave(lvd_leased *who) {
-  who->in = false;
+void lvd_lease_leave(lvd_leased *thread) {
+  thread->in = false;
   lvd_fence_compiler();
-  if (!who->counted) return;
-  who->counted = false;
-  if (lvd_add_relaxed_u32(&all.awake[who->cpu], UINT32_MAX) != 1) return;
-  lvd_lease *l = lease_of(lvd_load_acquire_ptr(&all.table), who);
+  if (!thread->counted) return;
+  thread->counted = false;
+  if (lvd_add_relaxed_u32(&all.awake[thread->cpu], UINT32_MAX) != 1) return;
+  lvd_lease *l = lease_of(lvd_load_acquire_ptr(&all.table), thread);
   if (l) lvd_lease_give_back(l, all.me, lvd_os_now_ns());
 }
 
-void lvd_lease_end(lvd_leased *who) {
-  lvd_lease_leave(who);
-  if (who->clocked) lvd_os_tick_timer_stop();
-  who->clocked = false;
+void lvd_lease_end(lvd_leased *thread) {
+  lvd_lease_leave(thread);
+  if (thread->clocked) lvd_os_tick_timer_stop();
+  thread->clocked = false;
 }
 
-bool lvd_lease_sought(const lvd_leased *who) {
-  const lvd_lease *l = who->in ? lease_of(lvd_load_acquire_ptr(&all.table), who) : NULL;
+bool lvd_lease_sought(const lvd_leased *thread) {
+  const lvd_lease *l = thread->in ? lease_of(lvd_load_acquire_ptr(&all.table), thread) : NULL;
   return l && lvd_lease_wanted(l);
 }
 
-void lvd_lease_tick(lvd_leased *who) {
-  if (!who->in) return;
+void lvd_lease_tick(lvd_leased *thread) {
+  if (!thread->in) return;
   lvd_lease_table *t = table();
-  lvd_lease *l = lease_of(t, who);
+  lvd_lease *l = lease_of(t, thread);
   if (!l) return;
-  begin(who);
+  begin(thread);
   uint64_t now = lvd_os_now_ns();
   if (lvd_lease_is(l, all.me)) {
     if (!lvd_lease_wanted(l)) return;
     uint64_t had = now - lvd_load_relaxed_u64(&l->since);
     if (had < TURN_NS) {
-      lvd_os_thread_migrate(who->cpu);
+      lvd_os_thread_migrate(thread->cpu);
       lvd_os_tick_timer_once((int64_t)(TURN_NS - had));
       return;
     }
     if (!lvd_lease_hand_over(l, all.me, now)) return;
-  } else if (who->first && now - who->woke_ns < TURN_NS && !lvd_lease_take(l, all.me, now)) {
-    lvd_os_tick_timer_once((int64_t)(TURN_NS - (now - who->woke_ns)));
+  } else if (thread->first && now - thread->woke_ns < TURN_NS && !lvd_lease_take(l, all.me, now)) {
+    lvd_os_tick_timer_once((int64_t)(TURN_NS - (now - thread->woke_ns)));
     return;
   }
-  hold(t, l, who);
+  hold(t, l, thread);
 }
 
 void lvd_leases_child_begins(void) {
-  if (all.file >= 0) lvd_os_close(all.file); /* the locks are the other's, and stay */
+  if (all.file >= 0) lvd_os_close(all.file); /* the locks belong to the parent and stay */
   memset(&all, 0, sizeof all);
   all.file = -1;
 }
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-/* With its head last: until then it is not one. */
+/* The header is written last: until then the file is not valid. */
 static lvd_status fill_table(void) {
   lvd_lease_table head = {.layout = LAYOUT, .cores = lvd_os_core_limit()};
   lvd_lease lease = {.slots = LVD_LEASE_SLOTS};
   memcpy(head.magic, magic, sizeof magic);
-  if (head.cores > MOST_CORES) head.cores = MOST_CORES;
+  if (head.cores > CORES_MAX) head.cores = CORES_MAX;
   lvd_status status = lvd_os_file_clear(all.file, size_of(head.cores));
   bool written = status == LVD_OK;
   for (uint32_t i = 0; written && i < head.cores; i++)
@@ -306,14 +313,14 @@ static lvd_status fill_table(void) {
   return written ? LVD_OK : status == LVD_OK ? LVD_E_SYSTEM : status;
 }
 
-/* The file `name`, with leases in it, and the host's lock on it. */
+/* Opens or creates the file `name`, fills it with leases, and takes the host's lock on it. */
 static lvd_status make_table(int directory, const char *name) {
-  enum { AGAIN = 16 };
-  for (int i = 0; i < AGAIN; i++) {
+  enum { ATTEMPTS_MAX = 16 };
+  for (int i = 0; i < ATTEMPTS_MAX; i++) {
     lvd_status status = lvd_os_file_open(directory, name, &all.file);
     if (status != LVD_OK) return status;
     if (!lvd_os_file_lock_acquire(all.file, HOST, false)) return LVD_E_STATE;
-    /* An earlier host may just have taken it away, or have been killed. */
+    /* An earlier host may just have removed it, or may have been killed. */
     if (!lvd_os_file_is_removed(all.file)) return map() ? LVD_OK : fill_table();
     lvd_os_close(all.file);
     all.file = -1;

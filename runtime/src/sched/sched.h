@@ -263,14 +263,14 @@ LVD_COLD void lvd_steal_time_reset(lvd_worker *w, uint64_t now);
 /* The worker has rested, and had been awake for so long in its life: what it has waited meanwhile, in which it was
  * woken, too, is nobody's. */
 static inline void lvd_steal_time_after_idle(lvd_worker *w, uint64_t awake, uint64_t now) {
-  bool long_awake = now - lvd_worker_slept_ticks(w) - awake > w->steal.least;
-  if (LVD_UNLIKELY(long_awake || now - w->steal.known > w->steal.lasts))
+  bool long_awake = now - lvd_worker_slept_ticks(w) - awake > w->steal.min_activation_ticks;
+  if (LVD_UNLIKELY(long_awake || now - w->steal.sampled_at > w->steal.sample_valid_ticks))
     lvd_steal_time_reset(w, now);
 }
 /* What the activation that ends at `end` took. */
 static inline uint64_t lvd_activation_ticks(lvd_worker *w, uint64_t end) {
   uint64_t took = end - lvd_load_relaxed_u64(&w->started_at);
-  if (LVD_LIKELY(took <= w->steal.least)) return took;
+  if (LVD_LIKELY(took <= w->steal.min_activation_ticks)) return took;
   lvd_steal_time_update(w, end);
   return end - lvd_load_relaxed_u64(&w->started_at);
 }

@@ -57,7 +57,7 @@ static uint64_t waited_ns(const lvd_worker *w) {
 
 /* Of the worker itself. */
 static bool is_awake_since(const lvd_worker *w) {
-  return w->steal.by_sleeps && lvd_os_thread_voluntary_switches() == w->steal.sleeps;
+  return w->steal.uses_switch_count && lvd_os_thread_voluntary_switches() == w->steal.sleeps;
 }
 
 /* The worker itself looks. */
@@ -77,18 +77,18 @@ static bool counts_sleeps(void) {
 }
 
 void lvd_steal_time_init(lvd_worker *w) {
-  w->steal.least = lvd_os_ns_to_ticks(LONG_NS);
+  w->steal.min_activation_ticks = lvd_os_ns_to_ticks(LONG_NS);
   bool tells = lvd_os_thread_run_delay_ns(lvd_load_relaxed_u32(&w->number)) != UINT64_MAX;
-  w->steal.by_sleeps = !tells && counts_sleeps();
-  w->steal.lasts = w->steal.by_sleeps ? 0 : lvd_os_ns_to_ticks(LASTS_NS);
+  w->steal.uses_switch_count = !tells && counts_sleeps();
+  w->steal.sample_valid_ticks = w->steal.uses_switch_count ? 0 : lvd_os_ns_to_ticks(LASTS_NS);
   lvd_store_relaxed_u32(&w->steal.clock, (uint32_t)lvd_os_thread_cpu_clock());
   lvd_steal_time_reset(w, lvd_os_ticks());
 }
 
 static void remember(lvd_worker *w, uint64_t now, uint64_t waited) {
   lvd_store_relaxed_u64(&w->steal.waited_ns, waited);
-  w->steal.known = now;
-  if (w->steal.by_sleeps) w->steal.sleeps = lvd_os_thread_voluntary_switches();
+  w->steal.sampled_at = now;
+  if (w->steal.uses_switch_count) w->steal.sleeps = lvd_os_thread_voluntary_switches();
 }
 
 void lvd_steal_time_reset(lvd_worker *w, uint64_t now) {
@@ -107,13 +107,13 @@ void lvd_steal_time_update(lvd_worker *w, uint64_t now) {
   lvd_store_relaxed_u64(&w->started_at, since + lost);
   lvd_count(&w->steal_ticks, lost);
   uint64_t turn = lvd_load_relaxed_u64(&w->activations);
-  lvd_store_relaxed_u64(&w->steal.of_it, lvd_steal_time_before(w, turn) + lost);
-  lvd_store_relaxed_u64(&w->steal.turn, turn);
+  lvd_store_relaxed_u64(&w->steal.found_ticks, lvd_steal_time_before(w, turn) + lost);
+  lvd_store_relaxed_u64(&w->steal.found_in, turn);
 }
 
 uint64_t lvd_steal_time_before(const lvd_worker *w, uint64_t activation) {
-  bool is_it = lvd_load_relaxed_u64(&w->steal.turn) == activation;
-  return is_it ? lvd_load_relaxed_u64(&w->steal.of_it) : 0;
+  bool is_it = lvd_load_relaxed_u64(&w->steal.found_in) == activation;
+  return is_it ? lvd_load_relaxed_u64(&w->steal.found_ticks) : 0;
 }
 
 uint64_t lvd_steal_time_pending(const lvd_worker *w, uint64_t now) {

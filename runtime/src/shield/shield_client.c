@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Shields: the command raises and lowers them, and this speaks with it. Between the two is a wire: what
- * comes is lines of JSON, flat ones with known names (crates/levada/src/shield/wire.rs), so that no
- * more of JSON is read here than a number or a text behind a name. A byte that goes is a question; the
- * wire's end is the shield's. */
+/* Client of the command `levada shield`, which raises and lowers shields. The two are connected
+ * by a socket pair. The command writes lines of JSON, flat objects with known keys
+ * (crates/levada/src/shield/wire.rs), so this file only parses a number or a string after a key.
+ * This side sends one byte per status request; closing the socket lowers the shield. */
 #include "../../platform/platform.h"
 #include "../../platform/process.h"
 #include "../sched/sched.h"
@@ -20,7 +20,7 @@ struct lvd_shield {
   lvd_os_process command;
   int wire;
   int64_t limit_ns;
-  bool over, cut; /* it has said that it is; the wire has ended */
+  bool over, cut; /* the command has said that the shield has ended; the socket is closed */
   uint64_t failed;
   lvd_shield_report last;
   size_t length;
@@ -67,7 +67,7 @@ static bool is(const char *line, const char *what) {
   return strcmp(kind, what) == 0;
 }
 
-/* The next line, without its end, until the time is up. */
+/* Reads the next line, without its newline, or times out. */
 static lvd_status hear(lvd_shield *s, char line[LINE]) {
   uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
   for (;;) {
@@ -108,15 +108,16 @@ static void note(lvd_shield *s, const char *line) {
 
 /* ---- beginning ---------------------------------------------------------------------------- */
 
-/* Names with commas between, or a list of cores; not what the command would take for an option. */
+/* Whether `text` is a comma-separated list of names or cores, and nothing that the command would
+ * parse as an option. */
 static bool is_list(const char *text, const char *of) {
   return !text || (*text && *text != '-' && (!of || strspn(text, of) == strlen(text)));
 }
 
-static bool is_way(const char *by) {
-  static const char *const way[] = {"partition", "cpusets", "affinity", "own"};
-  for (size_t i = 0; by && i < sizeof way / sizeof *way; i++)
-    if (strcmp(by, way[i]) == 0) return true;
+static bool is_method(const char *by) {
+  static const char *const method[] = {"partition", "cpusets", "affinity", "own"};
+  for (size_t i = 0; by && i < sizeof method / sizeof *method; i++)
+    if (strcmp(by, method[i]) == 0) return true;
   return !by;
 }
 
@@ -142,10 +143,10 @@ static lvd_status start(lvd_shield *s, const lvd_shield_options *o, int wire) {
                               &wire, 1);
 }
 
-/* The end of the wire ends the command; it is waited for, so that nothing of it is left. */
+/* Closing the socket ends the command. Waits for its exit, so that no process is left behind. */
 static lvd_status finish(lvd_shield *s) {
   lvd_status status = LVD_OK;
-  lvd_os_close(s->wire); /* one that writes without end cannot wait for a reader */
+  lvd_os_close(s->wire); /* closed first: a command that keeps writing would otherwise block */
   uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
   while (!lvd_os_process_has_exited(&s->command)) {
     uint64_t now = lvd_os_now_ns();
@@ -166,16 +167,16 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
   *why = 0;
   if (!out || o->process < 0 || o->thread < 0 || o->time_limit_ns < 0)
     return refuse(LVD_E_ARGUMENT, "an argument is null or negative");
-  if (!is_list(o->cores, "0123456789,-") || !is_list(o->protect, NULL) || !is_way(o->by) ||
+  if (!is_list(o->cores, "0123456789,-") || !is_list(o->protect, NULL) || !is_method(o->by) ||
       (o->command && !*o->command))
-    return refuse(LVD_E_ARGUMENT, "a list of cores or of names, a way or the command is none");
+    return refuse(LVD_E_ARGUMENT, "invalid list of cores, list of names, method or command");
   if (lvd_this_worker()) return refuse(LVD_E_STATE, "not in a fiber or an actor");
   lvd_shield *s = calloc(1, sizeof *s);
   if (!s) return refuse(LVD_E_MEMORY, "no memory");
   int end[2];
   if (lvd_os_socketpair(end, true) != LVD_OK) {
     free(s);
-    return refuse(LVD_E_SYSTEM, "no pair of sockets can be made");
+    return refuse(LVD_E_SYSTEM, "cannot create a socket pair");
   }
   s->wire = end[0];
   s->limit_ns = o->time_limit_ns ? o->time_limit_ns : 10 * (int64_t)SECOND_NS;
@@ -200,7 +201,7 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
     text_of(line, "why", why, sizeof why);
   } else {
     refuse(status, status == LVD_E_TIME ? "the shield was not up in time"
-                                        : "the command levada ended without a word");
+                                        : "the command levada exited without a reply");
   }
   lvd_status ended = finish(s);
   return ended == LVD_OK ? status : ended;
@@ -231,7 +232,7 @@ lvd_status lvd_shield_end(lvd_shield *s) {
   lvd_os_socket_shutdown(s->wire);
   char line[LINE];
   lvd_status status = LVD_OK;
-  /* Answers to questions that were given up may come before. */
+  /* Replies to status requests that timed out may come first. */
   while (!s->over && status == LVD_OK)
     if ((status = hear(s, line)) == LVD_OK) note(s, line);
   if (s->over) status = s->failed ? LVD_E_SYSTEM : LVD_OK;

@@ -2,7 +2,9 @@
 /* Lost time, for checks in which nobody else has the cores. */
 #include "src/sched/sched.h"
 
-void lvd_steal_time_init(lvd_worker *w) { w->steal.least = w->steal.lasts = UINT64_MAX; }
+void lvd_steal_time_init(lvd_worker *w) {
+  w->steal.min_activation_ticks = w->steal.sample_valid_ticks = UINT64_MAX;
+}
 void lvd_steal_time_update(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
 void lvd_steal_time_reset(lvd_worker *w, uint64_t now) { (void)w, (void)now; }
 uint64_t lvd_steal_time_before(const lvd_worker *w, uint64_t activation) {
