@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <levada/process.h>
+
 #include "src/app/app.h"
 #include "src/blocking/blocking.h"
 #include "world.h"
