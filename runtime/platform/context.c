@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Making contexts, and telling sanitizers of switches; the switch itself is context_*.S. */
+/* Contexts: initialization, and notification of sanitizers. The switch itself is in context_*.S. */
 #include "context.h"
 
 #include <stdint.h>
@@ -21,11 +21,11 @@ void __tsan_destroy_fiber(void *fiber);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #endif
 
-/* ---- the bare switch ---------------------------------------------------------------------- */
+/* ---- initialization, and the plain switch ---------------------------------------------------- */
 
 #ifdef LVD_PORTABLE_CONTEXT
 
-/* makecontext passes ints: a pointer goes in two halves. */
+/* makecontext passes ints, so a pointer is passed in two halves. */
 static void start(unsigned entry_high, unsigned entry_low, unsigned high, unsigned low) {
   void (*entry)(void *) =
       (void (*)(void *))(uintptr_t)((uint64_t)entry_high << 32 | (uint64_t)entry_low);
@@ -40,7 +40,7 @@ static void swap(lvd_os_context *from, lvd_os_context *to) {
 
 static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                     void *argument) {
-  /* At the far end of the stack, where it is overwritten last. */
+  /* At the upper end of the stack, which is overwritten last. */
   ucontext_t *u = (ucontext_t *)(((uintptr_t)low + size - sizeof *u) & ~(uintptr_t)63);
   getcontext(u);
   u->uc_stack.ss_sp = low;
@@ -54,7 +54,7 @@ static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(voi
 
 #else
 
-/* Where a new context begins: takes entry and argument from where prepare has put them. */
+/* Entry of a new context: takes entry and argument from where prepare has stored them. */
 void lvd_context_begin(void);
 
 #if defined(LVD_CONTEXT_ASAN) || defined(LVD_CONTEXT_TSAN)
@@ -62,7 +62,7 @@ void lvd_context_swap(void **from, void *to);
 static void swap(lvd_os_context *from, lvd_os_context *to) { lvd_context_swap(&from->sp, to->sp); }
 #endif
 
-/* The words that lvd_context_swap pops, lowest first. */
+/* The words that lvd_context_swap pops, lowest address first. */
 static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                     void *argument) {
   uintptr_t *top = (uintptr_t *)(((uintptr_t)low + size) & ~(uintptr_t)15);
@@ -83,13 +83,13 @@ static void prepare(lvd_os_context *c, void *low, size_t size, void (*entry)(voi
 
 #endif
 
-/* ---- with the sanitizers ------------------------------------------------------------------ */
+/* ---- with sanitizers ------------------------------------------------------------------------- */
 
 #if defined(LVD_CONTEXT_ASAN)
 
 void lvd_os_context_of_thread(lvd_os_context *c) { memset(c, 0, sizeof *c); }
 
-/* A new stack begins here: the sanitizer has to hear that we have arrived. */
+/* First function on a new stack: completes the switch for the sanitizer. */
 typedef struct beginning {
   void (*entry)(void *);
   void *argument;
@@ -114,7 +114,7 @@ static void begin(void *argument) {
 
 void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                          void *argument) {
-  __asan_unpoison_memory_region(low, size); /* frames that were left and never returned */
+  __asan_unpoison_memory_region(low, size); /* of frames that never returned */
   beginning *b = (beginning *)(((uintptr_t)low + size - sizeof *b) & ~(uintptr_t)63);
   *b = (beginning){entry, argument};
   c->bottom = low;
@@ -131,11 +131,12 @@ void lvd_os_context_switch(lvd_os_context *from, lvd_os_context *to, bool last) 
 }
 
 void lvd_os_context_after_jump(lvd_os_context *thread) {
-  /* As if we had switched back: the frames that were jumped over are gone. */
+  /* Simulates a switch back, since the jump has discarded frames. */
   void *fake;
   __sanitizer_start_switch_fiber(&fake, thread->bottom, thread->size);
   __sanitizer_finish_switch_fiber(thread->fake, NULL, NULL);
-  /* Of those on this stack itself the jump, which comes from another one, has told nothing. */
+  /* The jump began on another stack, so frames of this stack that it discarded are still
+   * poisoned. */
   char *here = __builtin_frame_address(0), *low = (char *)thread->bottom;
   if (low && here > low) __asan_unpoison_memory_region(low, (size_t)(here - low));
 }
@@ -148,7 +149,8 @@ void lvd_os_context_of_thread(lvd_os_context *c) { c->fiber = __tsan_get_current
 
 void lvd_os_context_make(lvd_os_context *c, void *low, size_t size, void (*entry)(void *),
                          void *argument) {
-  /* Not the stack's last one, which has kept the frames that never returned, and overflows one day. */
+  /* A new fiber state: that of the former context keeps frames that never returned, and would
+   * overflow. */
   lvd_os_context_free(c);
   c->fiber = __tsan_create_fiber(0);
   prepare(c, low, size, entry, argument);

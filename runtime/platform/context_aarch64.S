@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The switch for aarch64, AAPCS64: x19 to x30, d8 to d15. */
+/* Context switch for aarch64, AAPCS64: x19 to x30, d8 to d15. */
 #if defined(__aarch64__) && !defined(LVD_PORTABLE_CONTEXT)
         .text
         .globl  lvd_context_swap
@@ -43,7 +43,7 @@ lvd_context_swap:
         .p2align 4
 lvd_context_begin:
         .cfi_startproc
-        .cfi_undefined x30              /* nobody called: a backtrace ends here */
+        .cfi_undefined x30              /* outermost frame: a backtrace ends here */
         mov     x29, #0
         mov     x30, #0
         mov     x0, x20

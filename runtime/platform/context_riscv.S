@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The switch for riscv64 and riscv32: ra, s0 to s11 and, where there is floating point in registers, fs0 to
- * fs11. context.c lays out the same for a new context. */
+/* Context switch for riscv64 and riscv32: ra, s0 to s11 and, if there are floating-point registers,
+ * fs0 to fs11. context.c initializes the same frame for a new context. */
 #if defined(__riscv) && !defined(LVD_PORTABLE_CONTEXT)
 #if __riscv_xlen == 64
 #define WORD  8
@@ -20,7 +20,7 @@
 #endif
 #define AT(n)     (n * WORD)(sp)
 #define FAT(n)    (14 * WORD + n * 8)(sp)
-#define FRAME     208 /* both have room in it */
+#define FRAME     208 /* large enough for both */
         .text
         .globl  lvd_context_swap
         .hidden lvd_context_swap
@@ -96,7 +96,7 @@ lvd_context_swap:
         .p2align 2
 lvd_context_begin:
         .cfi_startproc
-        .cfi_undefined ra               /* nobody called: a backtrace ends here */
+        .cfi_undefined ra               /* outermost frame: a backtrace ends here */
         mv      a0, s1
         mv      t0, s0
         li      s0, 0

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The lock of every port whose wait is a futex's (Drepper, Futexes Are Tricky): the word is 0 free,
- * 1 taken, 2 taken and somebody waits.
+/* Mutex for every platform whose lvd_os_wait is a futex (Drepper, Futexes Are Tricky). The word is
+ * 0: free; 1: locked; 2: locked, with waiters.
  *
  * Pairs of orders
- *   unlock: exchange_release 0 -> lock: cas_acquire, exchange_acquire    what was locked is seen */
+ *   unlock: exchange_release 0 -> lock: cas_acquire, exchange_acquire    the data that the lock
+ *   protects */
 #include "platform.h"
 
 void lvd_os_lock(lvd_os_mutex *m) {
@@ -17,7 +18,7 @@ bool lvd_os_try_lock(lvd_os_mutex *m) {
   return lvd_cas_acquire_u32(&m->word, &seen, 1);
 }
 
-/* The word may be gone after the exchange; its address is still good to wake. */
+/* The word's memory may have been freed after the exchange; waking its address is harmless. */
 void lvd_os_unlock(lvd_os_mutex *m) {
   if (lvd_exchange_release_u32(&m->word, 0) == 2) lvd_os_wake(&m->word);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Texts, where the C library has functions that ISO C does not (syscall.h says why they are not called). */
+/* String functions that ISO C does not have (syscall.h tells why those of the C library are not
+ * called). */
 #ifndef LVD_PLATFORM_TEXT_H
 #define LVD_PLATFORM_TEXT_H
 
@@ -12,7 +13,7 @@ static inline size_t lvd_text_length(const char *text, size_t most) {
   return end ? (size_t)(end - text) : most;
 }
 
-/* A copy of so much of it, to be freed; null: no memory. */
+/* A copy of the first `length` bytes, to be freed; null: no memory. */
 static inline char *lvd_text_copy_part(const char *text, size_t length) {
   char *copy = malloc(length + 1);
   if (!copy) return NULL;
@@ -25,7 +26,7 @@ static inline char *lvd_text_copy(const char *text) {
   return lvd_text_copy_part(text, strlen(text));
 }
 
-/* The next word of *rest, which commas end, cut off there; null: there is none. */
+/* Cuts the next comma-separated word off *rest; null: there is none. */
 static inline char *lvd_text_word(char **rest) {
   char *word = *rest + strspn(*rest, ",");
   if (!*word) return NULL;

@@ -70,7 +70,7 @@ void lvd_os_shared_unmap(void *p, size_t head, size_t ring) { (void)p, (void)hea
 /* A process is known by 1 + its side. */
 int32_t lvd_os_process_self(void) { return 1 + LVD_PARENT; }
 lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id) {
-  *p = (lvd_os_process){.id = id, .handle = -1, .parent = true};
+  *p = (lvd_os_process){.id = id, .pidfd = -1, .parent = true};
   return LVD_OK;
 }
 bool lvd_os_process_crashed(const lvd_os_process *p) { return (void)p, false; }
@@ -150,7 +150,7 @@ model_world *model_make(void) {
       lvd_link_begin(&parent->link, "parent's") != LVD_OK ||
       lvd_link_begin(&child->link, "child's") != LVD_OK)
     abort();
-  parent->link.peer = (lvd_os_process){.id = 1 + LVD_CHILD, .handle = -1};
+  parent->link.peer = (lvd_os_process){.id = 1 + LVD_CHILD, .pidfd = -1};
   return m;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Domains on Linux: files in a directory below /dev/shm, record locks, pipes with names, descriptors
- * of processes. */
+/* Domains on Linux: files in a directory below /dev/shm, record locks, FIFOs, pidfds. */
 #include "../domain.h"
 #include "../process.h"
 #include "syscall.h"
@@ -14,26 +13,26 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-enum { PLACES = 64, NAMES = 8, MOST = 256, NAP_NS = 1000000 };
+enum { DIRECTORY_NAMES = 64, OPEN_ATTEMPTS = 8, POLL_MAX = 256, RETRY_NS = 1000000 };
 
-static void nap(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL); }
+static void sleep_1_ms(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL); }
 
-/* ---- names -------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* The user's alone; or the group's, and nobody else's. */
+/* Accessible by this user only; or by the members of the group only. */
 static bool is_private(const struct lvd_sys_statx *s) {
   return s->stx_uid == lvd_sys_geteuid() && (s->stx_mode & 077) == 0;
 }
-static bool is_the_groups(const struct lvd_sys_statx *s, int64_t group) {
+static bool is_group_only(const struct lvd_sys_statx *s, int64_t group) {
   return s->stx_gid == (gid_t)group && (s->stx_mode & 067) == 060;
 }
 static bool is_directory(int fd, int64_t group) {
   struct lvd_sys_statx s;
   return lvd_sys_stat(fd, "", &s) == 0 && S_ISDIR(s.stx_mode) &&
-         (group < 0 ? is_private(&s) : is_the_groups(&s, group) && (s.stx_mode & 02070) == 02070);
+         (group < 0 ? is_private(&s) : is_group_only(&s, group) && (s.stx_mode & 02070) == 02070);
 }
 
-/* A directory that is a group's says of which: what lies there is, too. */
+/* A directory with a group's mode belongs to that group, and so do the files in it. */
 bool lvd_os_directory_group(int directory, int64_t *group) {
   struct lvd_sys_statx d;
   bool shared = lvd_sys_stat(directory, "", &d) == 0 && (d.stx_mode & 02070) == 02070;
@@ -44,18 +43,18 @@ bool lvd_os_is_trusted(int directory, int fd, uint32_t kind) {
   struct lvd_sys_statx s;
   int64_t group;
   if (lvd_sys_stat(fd, "", &s) != 0 || (s.stx_mode & S_IFMT) != kind) return false;
-  return lvd_os_directory_group(directory, &group) ? is_the_groups(&s, group) : is_private(&s);
+  return lvd_os_directory_group(directory, &group) ? is_group_only(&s, group) : is_private(&s);
 }
 
-/* Whatever the umask says. It fails for what is another member's, who does so himself. */
-static void share(int directory, int fd) {
+/* Sets the mode whatever the umask is. Fails for a file of another member, which sets it itself. */
+static void set_group_mode(int directory, int fd) {
   int64_t group;
   int n = lvd_os_directory_group(directory, &group) ? lvd_sys_fchmod(fd, 0660) : 0;
   (void)n;
 }
 
-/* Of /etc/group, a line for each: NAME:PASSWORD:NUMBER:MEMBERS. */
-static bool read_group(const char *line, const char *name, unsigned long *number) {
+/* Parses /etc/group, whose lines are NAME:PASSWORD:ID:MEMBERS. */
+static bool parse_group(const char *line, const char *name, unsigned long *number) {
   size_t length = strlen(name);
   for (; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
     if (strncmp(line, name, length) != 0 || line[length] != ':') continue;
@@ -76,7 +75,7 @@ lvd_status lvd_os_group_find(const char *name, int64_t *group) {
   if (!text) return LVD_E_MEMORY;
   lvd_os_file_read_start("/etc/group", text, MOST_BYTES, &size);
   text[size] = 0;
-  bool found = read_group(text, name, &number);
+  bool found = parse_group(text, name, &number);
   free(text);
   if (!found && *name >= '0' && *name <= '9') {
     number = strtoul(name, &end, 10);
@@ -87,8 +86,9 @@ lvd_status lvd_os_group_find(const char *name, int64_t *group) {
   return LVD_OK;
 }
 
-/* It is not seen before it is the group's. False: none can be made. */
-static bool make_shared(const char *path, int64_t group) {
+/* Created under a temporary name, so it is not visible before it has the group's mode. False:
+ * failed. */
+static bool create_group_directory(const char *path, int64_t group) {
   char new[96];
   snprintf(new, sizeof new, "%s.%u", path, (unsigned)lvd_sys_getpid());
   lvd_sys_rmdir(new);
@@ -100,17 +100,17 @@ static bool make_shared(const char *path, int64_t group) {
   return made;
 }
 
-/* /dev/shm is everybody's: somebody else may sit on our name. Then there is a next one, and whatever
- * is ours already comes before what could be made. */
-static lvd_status open_names(int64_t group, bool make, int *directory) {
+/* Any user can create names in /dev/shm, so another user may occupy the first name. Then the next
+ * one is tried. An existing directory of ours is preferred to creating one. */
+static lvd_status open_directory(int64_t group, bool make, int *directory) {
   char path[64];
-  for (int i = 0; i < PLACES; i++) {
+  for (int i = 0; i < DIRECTORY_NAMES; i++) {
     if (group < 0)
       snprintf(path, sizeof path, "/dev/shm/levada-%u.%d", (unsigned)lvd_sys_geteuid(), i);
     else
       snprintf(path, sizeof path, "/dev/shm/levada-g%u.%d", (unsigned)group, i);
     bool there = !make || (group < 0 ? lvd_sys_mkdir(path, 0700) == 0 || errno == EEXIST
-                                     : make_shared(path, group));
+                                     : create_group_directory(path, group));
     if (!there) return LVD_E_SYSTEM;
     int fd = lvd_sys_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && is_directory(fd, group)) {
@@ -123,47 +123,48 @@ static lvd_status open_names(int64_t group, bool make, int *directory) {
 }
 
 lvd_status lvd_os_directory_find(int64_t group, int *directory) {
-  return open_names(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_UNKNOWN;
+  return open_directory(group, false, directory) == LVD_OK ? LVD_OK : LVD_E_UNKNOWN;
 }
 
 lvd_status lvd_os_directory_open(int64_t group, int *directory) {
-  lvd_status status = open_names(group, false, directory);
-  return status == LVD_OK ? status : open_names(group, true, directory);
+  lvd_status status = open_directory(group, false, directory);
+  return status == LVD_OK ? status : open_directory(group, true, directory);
 }
 
-/* A directory that is not empty goes out of the way. */
+/* A directory that is not empty is renamed. */
 void lvd_os_directory_remove(int directory, const char *name) {
-  char away[96];
+  char moved[96];
   if (lvd_sys_unlinkat(directory, name, 0) == 0 || errno != EISDIR) return;
   if (lvd_sys_unlinkat(directory, name, AT_REMOVEDIR) == 0) return;
-  for (int i = 0; i < PLACES; i++) {
-    snprintf(away, sizeof away, "left-%s.%d", name, i);
-    if (lvd_sys_renameat(directory, name, directory, away, 0) == 0) return;
+  for (int i = 0; i < DIRECTORY_NAMES; i++) {
+    snprintf(moved, sizeof moved, "left-%s.%d", name, i);
+    if (lvd_sys_renameat(directory, name, directory, moved, 0) == 0) return;
   }
 }
 
-/* What is at the name cannot be opened because of what it is. Else it is we who lack something. */
-static bool is_in_the_way(int error) {
+/* True: it cannot be opened because of its kind or owner, not because this process lacks
+ * something. */
+static bool is_wrong_kind(int error) {
   return error == ELOOP || error == EISDIR || error == ENXIO || error == ENODEV ||
          error == EACCES || error == EPERM || error == ETXTBSY;
 }
 
 lvd_status lvd_os_file_open(int directory, const char *name, int *file) {
   int64_t group;
-  for (int i = 0; i < NAMES; i++) {
+  for (int i = 0; i < OPEN_ATTEMPTS; i++) {
     int fd = lvd_sys_openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
                             0600);
     int error = errno;
-    if (fd >= 0) share(directory, fd);
+    if (fd >= 0) set_group_mode(directory, fd);
     if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFREG)) {
       *file = fd;
       return LVD_OK;
     }
     if (fd >= 0) lvd_sys_close(fd);
-    if (fd < 0 && !is_in_the_way(error)) return LVD_E_SYSTEM;
-    /* Its maker may be about to share it. */
-    if (lvd_os_directory_group(directory, &group) && i < NAMES - 2)
-      nap();
+    if (fd < 0 && !is_wrong_kind(error)) return LVD_E_SYSTEM;
+    /* The member that created it may be about to set its mode. */
+    if (lvd_os_directory_group(directory, &group) && i < OPEN_ATTEMPTS - 2)
+      sleep_1_ms();
     else
       lvd_os_directory_remove(directory, name);
   }
@@ -176,7 +177,7 @@ bool lvd_os_file_is_removed(int file) {
 }
 
 lvd_status lvd_os_file_clear(int file, size_t size) {
-  /* To go beyond this limit is a signal that ends the program. */
+  /* Exceeding this limit raises a signal that ends the program. */
   struct rlimit most;
   if (lvd_sys_getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < size) return LVD_E_LIMIT;
   return lvd_sys_ftruncate(file, 0) == 0 && lvd_sys_ftruncate(file, (off_t)size) == 0
@@ -184,7 +185,7 @@ lvd_status lvd_os_file_clear(int file, size_t size) {
              : LVD_E_SYSTEM;
 }
 
-/* ---- locks -------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 static struct flock range(short type, uint32_t first, uint32_t count) {
   return (struct flock){
@@ -195,10 +196,11 @@ bool lvd_os_file_lock_acquire(int file, uint32_t number, bool wait) {
   struct flock l = range(F_WRLCK, number, 1);
   while (lvd_sys_fcntl_lock(file, wait ? F_SETLKW : F_SETLK, &l) != 0) {
     if (errno == EINTR) continue;
-    /* The system takes all threads of a process for one: two processes, each with a thread that has what one
-     * of the other waits for, look like a knot, and are none. And it may be short of memory. */
+    /* The system takes all threads of a process for one holder. So two processes whose threads wait
+     * for one lock of the other
+     *      look like a deadlock, and are none. ENOLCK: out of memory, perhaps temporarily. */
     if (!wait || (errno != EDEADLK && errno != ENOLCK)) return false;
-    nap();
+    sleep_1_ms();
   }
   return true;
 }
@@ -218,16 +220,16 @@ int32_t lvd_os_file_lock_holder(int file, uint32_t number) {
   return lvd_sys_fcntl_lock(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK ? (int32_t)l.l_pid : 0;
 }
 
-/* ---- bells -------------------------------------------------------------------------------- */
+/* ---- FIFOs ----------------------------------------------------------------------------------- */
 
-/* Open for writing, too: so it never ends, and never keeps who opens it waiting. */
-lvd_status lvd_os_fifo_create(int directory, const char *name, int *bell) {
+/* Opened for writing, too, so it never reaches its end, and opening it does not block. */
+lvd_status lvd_os_fifo_create(int directory, const char *name, int *fifo) {
   lvd_os_directory_remove(directory, name);
   if (lvd_sys_mkfifoat(directory, name, 0600) != 0) return LVD_E_SYSTEM;
   int fd = lvd_sys_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
-  if (fd >= 0) share(directory, fd);
+  if (fd >= 0) set_group_mode(directory, fd);
   if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFIFO)) {
-    *bell = fd;
+    *fifo = fd;
     return LVD_OK;
   }
   if (fd >= 0) lvd_sys_close(fd);
@@ -235,24 +237,24 @@ lvd_status lvd_os_fifo_create(int directory, const char *name, int *bell) {
 }
 
 int lvd_os_fifo_open(int directory, const char *name) {
-  /* For writing only it could be a signal to write to what nobody listens at. */
+  /* With a write-only descriptor, writing to a FIFO without a reader would raise SIGPIPE. */
   int fd = lvd_sys_openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd >= 0 && lvd_os_is_trusted(directory, fd, S_IFIFO)) return fd;
   if (fd >= 0) lvd_sys_close(fd);
   return -1;
 }
 
-void lvd_os_fifo_signal(int bell) {
-  ssize_t n = lvd_sys_write(bell, "", 1); /* full: it has been rung often enough */
+void lvd_os_fifo_signal(int fifo) {
+  ssize_t n = lvd_sys_write(fifo, "", 1); /* full: enough signals are pending */
   (void)n;
 }
 
-/* ---- news of others ------------------------------------------------------------------------- */
+/* ---- exits of other processes ---------------------------------------------------------------- */
 
 int lvd_os_process_exit_fd(int32_t id) { return id > 0 ? lvd_sys_pidfd_open((pid_t)id) : -1; }
 
 void lvd_os_poll_many(const int *descriptor, bool *ready, uint32_t count, int64_t timeout_ns) {
-  struct pollfd fd[MOST];
+  struct pollfd fd[POLL_MAX];
   for (uint32_t i = 0; i < count; i++) {
     fd[i] = (struct pollfd){.fd = descriptor[i], .events = POLLIN};
     ready[i] = false;
@@ -267,7 +269,7 @@ void lvd_os_poll_many(const int *descriptor, bool *ready, uint32_t count, int64_
 
 bool lvd_os_global_barrier_prepare(void) {
 #if defined(__SANITIZE_THREAD__)
-  return false; /* it knows nothing of membarrier */
+  return false; /* the sanitizer does not know membarrier */
 #else
   long has = LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0); /* Linux 4.16 */
   if (has < 0 || !(has & MEMBARRIER_CMD_GLOBAL_EXPEDITED)) return false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The end of the process, with the status that it is to have. */
+/* Observing and changing the exit status of the process. */
 #include "../process.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #ifdef __GLIBC__
-/* As on_exit, under a name that no program has: the C library calls it with the status. */
+/* Like on_exit, under a name that no program defines: the C library passes the exit status. */
 extern int __cxa_atexit(void (*call)(void *), void *argument, void *object);
 
 static void end(void *argument, int status) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Memory on Linux: lines for state, and rings mapped twice in a row, so that a span of any length up
- * to the ring's never wraps. docs/decisions says why this way. */
+/* Memory on Linux: pages for state, and rings mapped twice in a row, so that a span of any length
+ * up to the ring's size never wraps (the reasons are in docs/decisions). */
 #include "../platform.h"
 #include "syscall.h"
 
@@ -41,7 +41,7 @@ lvd_status lvd_os_rings_alloc(lvd_os_rings *rings, uint32_t count, const size_t 
       if (lvd_sys_mmap((unsigned char *)ring[i] + (half ? size[i] : 0), size[i],
                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
                        (off_t)offset) == MAP_FAILED)
-        /* ENOMEM with memory to spare is vm.max_map_count: two mappings for each channel. */
+        /* ENOMEM here means vm.max_map_count, since each channel needs two mappings. */
         status = errno == ENOMEM ? LVD_E_MAPPINGS : LVD_E_SYSTEM;
     offset += size[i];
   }

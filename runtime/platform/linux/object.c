@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A copy of a shared object on Linux: the loader knows a file by its inode, and would give a second
- * program the variables of the first. So it gets a file in memory of its own, which also stays as it is
- * when the one on the disk is written over. The descriptor stays open: its number is in the name by
- * which the loader would take another for this one.
+/* Private copies of shared objects on Linux. The dynamic loader identifies a file by its inode, and
+ * would share the variables of a second program with the first. So each program is copied to a
+ * memfd, which also does not change when the file on disk is overwritten. The descriptor stays
+ * open, since its number is part of the name by which the loader identifies the copy.
  *
  * By weak references, as in library.c: a static program loads nothing. */
 #include "../platform.h"
@@ -30,7 +30,7 @@ static lvd_status cannot(const char *path, const char *text, lvd_status status, 
   return status;
 }
 
-/* The copy; below 0: errno says why. */
+/* The descriptor of the copy; negative: see errno. */
 static int copy_of(int file) {
   struct lvd_sys_statx s;
   if (lvd_sys_stat(file, "", &s) != 0) return -1;
@@ -46,7 +46,7 @@ static int copy_of(int file) {
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
-    int error = n < 0 ? errno : EIO; /* it has become shorter */
+    int error = n < 0 ? errno : EIO; /* the file has become shorter */
     lvd_sys_close(fd);
     errno = error;
     return -1;
@@ -54,8 +54,9 @@ static int copy_of(int file) {
   return fd;
 }
 
-/* Is a part that the loader would map not there, as of a file that is being written? It would map it all the same, and
- * whoever touches that part ends by SIGBUS. What is no object at all the loader refuses itself. */
+/* True: a segment that the loader would map is missing, as of a file that is being written. The
+ * loader would map it all the same, and an access to it would raise SIGBUS. Files that are no
+ * objects are refused by the loader. */
 static bool is_cut(int fd) {
   struct lvd_sys_statx s;
   ElfW(Ehdr) head;
@@ -78,7 +79,8 @@ static bool is_cut(int fd) {
 
 lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
-    return cannot(path, "a static program loads no others", LVD_E_ARGUMENT, why, size);
+    return cannot(path, "a statically linked program cannot load others", LVD_E_ARGUMENT, why,
+                  size);
   int file = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return cannot(path, strerror(errno), LVD_E_ARGUMENT, why, size);
   int fd = copy_of(file), error = errno;
@@ -88,8 +90,7 @@ lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, 
                   error == EISDIR || error == EINVAL ? LVD_E_ARGUMENT : LVD_E_LIMIT, why, size);
   if (is_cut(fd)) {
     lvd_sys_close(fd);
-    return cannot(path, "the file is cut short: some of what it is to have is not there",
-                  LVD_E_ARGUMENT, why, size);
+    return cannot(path, "the file is truncated: a segment is missing", LVD_E_ARGUMENT, why, size);
   }
   lvd_os_object *o = calloc(1, sizeof *o);
   if (!o) {
@@ -100,7 +101,7 @@ lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, 
   snprintf(o->name, sizeof o->name, "/proc/self/fd/%d", fd);
   if (!(o->library = dlopen(o->name, RTLD_NOW | RTLD_LOCAL))) {
     const char *text = dlerror(), *rest = text ? strstr(text, o->name) : NULL;
-    if (rest) text = rest + strlen(o->name); /* it names the copy */
+    if (rest) text = rest + strlen(o->name); /* the message contains the name of the copy */
     if (text && strncmp(text, ": ", 2) == 0) text += 2;
     cannot(path, text ? text : "it cannot be loaded", LVD_E_ARGUMENT, why, size);
     free(o);
@@ -138,8 +139,8 @@ void lvd_os_object_code_range(const lvd_os_object *o, uintptr_t *from, uintptr_t
   *to = c.to;
 }
 
-/* Some objects stay loaded (C++ with unique symbols, -z nodelete): as long as one does, no other may
- * have its number, and so its name. */
+/* Some objects stay loaded (C++ with unique symbols, -z nodelete). Their descriptor stays open, so
+ * that no other copy gets the same number and name. */
 void lvd_os_object_close(lvd_os_object *o) {
   dlclose(o->library);
   void *stays = dlopen(o->name, RTLD_NOW | RTLD_NOLOAD);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Domains on Linux from outside: their names, and their files as far as one may read them. Reading a
- * file takes no memory where it has holes, which a mapping would; and what was read does not change. */
+/* Reading domains on Linux without joining: their names, and their files as far as readable.
+ * Reading takes no memory for holes, which a mapping would; and what has been read does not
+ * change. */
 #include "../domain.h"
 #include "syscall.h"
 

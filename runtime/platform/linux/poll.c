@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Many descriptors at once on Linux: epoll. Each report is for once, so that a descriptor at which
- * nobody waits any more costs nothing. */
+/* Poller on Linux: epoll with one-shot reports, so a descriptor that is no longer waited for costs
+ * nothing. */
 #include "../platform.h"
 #include "syscall.h"
 
@@ -8,17 +8,17 @@
 #include <sys/eventfd.h>
 
 struct lvd_os_poller {
-  int epoll, bell;
+  int epoll, eventfd;
 };
 
 lvd_status lvd_os_poller_open(lvd_os_poller **out) {
   lvd_os_poller *p = calloc(1, sizeof *p);
   if (!p) return LVD_E_MEMORY;
   p->epoll = lvd_sys_epoll_create(EPOLL_CLOEXEC);
-  p->bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  struct epoll_event bell = {.events = EPOLLIN, .data = {.fd = -1}};
-  if (p->epoll < 0 || p->bell < 0 ||
-      lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->bell, &bell) != 0) {
+  p->eventfd = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct epoll_event eventfd = {.events = EPOLLIN, .data = {.fd = -1}};
+  if (p->epoll < 0 || p->eventfd < 0 ||
+      lvd_sys_epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->eventfd, &eventfd) != 0) {
     lvd_os_poller_close(p);
     return LVD_E_LIMIT;
   }
@@ -28,7 +28,7 @@ lvd_status lvd_os_poller_open(lvd_os_poller **out) {
 
 void lvd_os_poller_close(lvd_os_poller *p) {
   if (p->epoll >= 0) lvd_sys_close(p->epoll);
-  if (p->bell >= 0) lvd_sys_close(p->bell);
+  if (p->eventfd >= 0) lvd_sys_close(p->eventfd);
   free(p);
 }
 
@@ -42,11 +42,11 @@ bool lvd_os_poller_watch(lvd_os_poller *p, int fd, bool to_read, bool to_write) 
 }
 
 uint32_t lvd_os_poller_wait(lvd_os_poller *p, lvd_os_ready_fd *ready, uint32_t most) {
-  enum { SOME = 64 };
-  struct epoll_event event[SOME];
-  int n = lvd_sys_epoll_wait(p->epoll, event, most < SOME ? (int)most : SOME, -1);
+  enum { EVENTS_MAX = 64 };
+  struct epoll_event event[EVENTS_MAX];
+  int n = lvd_sys_epoll_wait(p->epoll, event, most < EVENTS_MAX ? (int)most : EVENTS_MAX, -1);
   for (int i = 0; i < n; i++) {
-    bool both = event[i].events & (EPOLLERR | EPOLLHUP); /* has an end or an error to tell */
+    bool both = event[i].events & (EPOLLERR | EPOLLHUP); /* at its end, or has an error */
     ready[i].fd = event[i].data.fd;
     ready[i].to_read = both || event[i].events & EPOLLIN;
     ready[i].to_write = both || event[i].events & EPOLLOUT;
@@ -55,6 +55,6 @@ uint32_t lvd_os_poller_wait(lvd_os_poller *p, lvd_os_ready_fd *ready, uint32_t m
 }
 
 void lvd_os_poller_wake(lvd_os_poller *p) {
-  ssize_t n = lvd_sys_write(p->bell, &(uint64_t){1}, sizeof(uint64_t));
+  ssize_t n = lvd_sys_write(p->eventfd, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;
 }

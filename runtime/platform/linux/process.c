@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Processes on Linux: a sealed memfd, a pair of sockets, a descriptor for the process itself.
+/* Processes on Linux: sealed memfds, socket pairs, pidfds.
  *
- * Bells are sockets, not eventfds, since whether those block is for both sides to say, and the other
- * side may be mad: a send that must not block says so itself. */
+ * Processes signal each other with sockets instead of eventfds: O_NONBLOCK of an eventfd can be
+ * changed by either side, and the other side may misbehave, whereas MSG_DONTWAIT applies to the
+ * single call. */
 #include "../process.h"
 #include "syscall.h"
 
@@ -11,15 +12,15 @@
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 
-/* The program's own names for these are weak aliases of libc's, which another may take. */
+/* Their public names are weak aliases in the C library, which a program may replace. */
 extern char **__environ;
 extern char *__progname;
 
-enum { LOOK_MS = 20 }; /* how often we look after a process that has no descriptor */
+enum { POLL_MS = 20 }; /* milliseconds between polls of a process that has no pidfd */
 
 int32_t lvd_os_process_self(void) { return (int32_t)lvd_sys_getpid(); }
 
-/* ---- processes ---------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 bool lvd_os_process_is_self(const char *program) {
   struct lvd_sys_statx a, b;
@@ -29,9 +30,9 @@ bool lvd_os_process_is_self(const char *program) {
          a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor;
 }
 
-static int handle_of(pid_t id) { return lvd_sys_pidfd_open(id); }
+static int open_pidfd(pid_t id) { return lvd_sys_pidfd_open(id); }
 
-/* The environment with one more; null: no memory. */
+/* The environment with one more variable; null: no memory. */
 static char **environment_with(char *variable, size_t name_length) {
   size_t n = 0, kept = 0;
   while (__environ && __environ[n]) n++;
@@ -51,10 +52,11 @@ void lvd_os_unset_variable(const char *name) {
   if (kept) *kept = NULL;
 }
 
-/* What a process that is started does before it is another program. It may share the memory of its parent, which
- * waits meanwhile: it makes system calls only, and no handler of a signal runs in it. */
+/* State for starting a program. Until it executes the program, the child may share its parent's
+ * memory, and the parent waits: so the child makes system calls only, and runs no signal
+ * handlers. */
 typedef struct start {
-  const char *program, *path; /* where it is looked for; null: nowhere else */
+  const char *program, *path; /* where it is searched; null: nowhere else */
   char **argument, **environment;
   const int *keep;
   uint32_t count;
@@ -66,30 +68,31 @@ typedef struct start {
 static void execute(start *s, const char *file) {
   long error =
       -lvd_sys_enter(SYS_execve, (long)file, (long)s->argument, (long)s->environment, 0, 0, 0);
-  /* One that may not be run says more than one that is not there. */
+  /* EACCES is more informative than the absence of a later candidate. */
   if (s->error != EACCES) s->error = (int)error;
 }
 
-/* Each signal that the program has a handler for does again what it usually does, as it would after execve. */
-static void forget_handlers(void) {
+/* Resets signals that have a handler to their default action, as execve would. */
+static void reset_handlers(void) {
   enum {
     SIGNALS = 64,
     SET = SIGNALS / 8,
     HANDLER = 0,
     WORDS = 8
-  }; /* of the kernel's struct sigaction */
+  }; /* layout of the kernel's struct sigaction */
   for (int i = 1; i <= SIGNALS; i++) {
-    unsigned long had[WORDS] = {0}, usual[WORDS] = {0};
-    if (lvd_sys_enter(SYS_rt_sigaction, i, 0, (long)had, SET, 0, 0) == 0 &&
-        had[HANDLER] != (unsigned long)SIG_DFL && had[HANDLER] != (unsigned long)SIG_IGN)
-      lvd_sys_enter(SYS_rt_sigaction, i, (long)usual, 0, SET, 0, 0);
+    unsigned long current[WORDS] = {0}, default_action[WORDS] = {0};
+    if (lvd_sys_enter(SYS_rt_sigaction, i, 0, (long)current, SET, 0, 0) == 0 &&
+        current[HANDLER] != (unsigned long)SIG_DFL && current[HANDLER] != (unsigned long)SIG_IGN)
+      lvd_sys_enter(SYS_rt_sigaction, i, (long)default_action, 0, SET, 0, 0);
   }
 }
 
 static void child(start *s) {
   uint64_t none = 0;
-  forget_handlers();
-  /* A standard stream that is closed here fails there, too, and its number is no other file's (gnulib's stdopen). */
+  reset_handlers();
+  /* A standard stream that is closed here fails in the child, too, and its number is not reused
+   * (like gnulib's stdopen). */
   for (int i = 0; i <= STDERR_FILENO; i++)
     if (lvd_sys_enter(SYS_fcntl, i, F_GETFD, 0, 0, 0, 0) < 0)
       lvd_sys_enter(SYS_openat, AT_FDCWD, (long)"/dev/null", i ? O_RDONLY : O_WRONLY, 0, 0, 0);
@@ -103,16 +106,17 @@ static void child(start *s) {
     if (n + 1 + length > sizeof s->file) continue;
     memcpy(s->file, at, n);
     s->file[n] = '/';
-    memcpy(s->file + n + (n != 0), s->program,
-           length); /* nothing between: the folder that one is in */
+    /* an empty entry is the current directory */
+    memcpy(s->file + n + (n != 0), s->program, length);
     execute(s, s->file);
   }
   lvd_sys_enter(SYS_exit_group, 127, 0, 0, 0, 0, 0);
 }
 
-/* The number of a process that calls child(s), once that has become another program or has ended; or -errno. Where
- * memory is shared the child has a stack of its own; under a sanitizer, which notes what each stack has, and on other
- * processors it has a copy of the memory, which costs time. */
+/* Starts a process that calls child(s); returns its ID once it has executed the program or has
+ * ended; or -errno. If memory is shared (CLONE_VM), the child runs on a stack of its own. Under a
+ * sanitizer, which tracks each stack, and on other processors, memory is copied, which takes
+ * longer. */
 static long start_process(start *s) {
 #if defined(LVD_SYS_OWN_ENTRY) && !defined(LVD_SYS_SANITIZED)
   const long how = CLONE_VM | CLONE_VFORK | SIGCHLD;
@@ -179,7 +183,7 @@ static long start_process(start *s) {
 #endif
 }
 
-/* 0, or an error's number. What it is told of is shared with the child, also where memory is not. */
+/* 0, or an error number. `s` is shared with the child even if other memory is not. */
 static int spawn(pid_t *id, const char *program, char **argument, char **environment,
                  const int *keep, uint32_t count) {
   sigset_t all, before;
@@ -232,7 +236,7 @@ lvd_status lvd_os_process_start(lvd_os_process *p, const char *program, const ch
              : error == ENOENT || error == ENOTDIR ? LVD_E_UNKNOWN
              : error == ENOMEM                     ? LVD_E_MEMORY
                                                    : LVD_E_SYSTEM;
-    if (error == 0) *p = (lvd_os_process){.id = (int32_t)id, .handle = handle_of(id)};
+    if (error == 0) *p = (lvd_os_process){.id = (int32_t)id, .pidfd = open_pidfd(id)};
   }
   free(argv);
   free(variable);
@@ -275,8 +279,8 @@ bool lvd_os_program_exists(const char *program) {
 }
 
 lvd_status lvd_os_process_parent(lvd_os_process *p, int32_t id) {
-  *p = (lvd_os_process){.id = id, .handle = handle_of((pid_t)id), .parent = true};
-  /* If it was still there after we had the descriptor, then it is the right one's. */
+  *p = (lvd_os_process){.id = id, .pidfd = open_pidfd((pid_t)id), .parent = true};
+  /* It was still the parent after the pidfd was opened, so the pidfd refers to it. */
   if (lvd_sys_getppid() == (pid_t)id) return LVD_OK;
   lvd_os_process_close(p);
   return LVD_E_PEER;
@@ -287,8 +291,8 @@ bool lvd_os_process_has_exited(lvd_os_process *p) {
   int how;
   pid_t id = lvd_sys_waitpid((pid_t)p->id, &how, WNOHANG);
   if (id == (pid_t)p->id) p->how = how;
-  p->known = id == (pid_t)p->id;
-  return p->known || (id < 0 && errno == ECHILD);
+  p->how_is_known = id == (pid_t)p->id;
+  return p->how_is_known || (id < 0 && errno == ECHILD);
 }
 
 static const char *signal_name(int number) {
@@ -301,103 +305,105 @@ static const char *signal_name(int number) {
              {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGALRM, "SIGALRM"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].number == number) return all[i].name;
-  return "another one";
+  return "unknown";
 }
 
 bool lvd_os_process_crashed(const lvd_os_process *p) {
   static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-    if (p->known && WIFSIGNALED(p->how) && WTERMSIG(p->how) == faults[i]) return true;
+    if (p->how_is_known && WIFSIGNALED(p->how) && WTERMSIG(p->how) == faults[i]) return true;
   return false;
 }
 
 size_t lvd_os_process_exit_text(const lvd_os_process *p, char *text, size_t size) {
   int n = 0;
-  if (p->known && WIFSIGNALED(p->how))
+  if (p->how_is_known && WIFSIGNALED(p->how))
     n = snprintf(text, size, "it was ended by signal %d (%s)", WTERMSIG(p->how),
                  signal_name(WTERMSIG(p->how)));
-  else if (p->known)
+  else if (p->how_is_known)
     n = snprintf(text, size, "it exited with status %d", WEXITSTATUS(p->how));
   return n > 0 ? (size_t)n : 0;
 }
 
 void lvd_os_process_kill(const lvd_os_process *p) {
-  lvd_sys_kill((pid_t)p->id, p->asked ? SIGTERM : SIGKILL);
+  lvd_sys_kill((pid_t)p->id, p->needs_sigterm ? SIGTERM : SIGKILL);
 }
 
 void lvd_os_process_exit(void) {
-  for (;;)
-    LVD_SYS(SYS_exit_group,
-            1); /* not _exit, in which a sanitizer would wait for what does not end */
+  /* not _exit, in which a sanitizer would wait for threads that do not end */
+  for (;;) LVD_SYS(SYS_exit_group, 1);
 }
 
 void lvd_os_process_close(lvd_os_process *p) {
-  if (p->handle >= 0) lvd_sys_close(p->handle);
-  p->handle = -1;
+  if (p->pidfd >= 0) lvd_sys_close(p->pidfd);
+  p->pidfd = -1;
 }
 
-/* ---- bells -------------------------------------------------------------------------------- */
+/* ---- waking another process, or a thread of this one ------------------------------------------ */
 
-lvd_status lvd_os_socketpair(int bell[2], bool wire) {
-  int type = wire ? SOCK_STREAM : SOCK_DGRAM;
-  return lvd_sys_socketpair(AF_UNIX, type | SOCK_CLOEXEC, bell) == 0 ? LVD_OK : LVD_E_SYSTEM;
+lvd_status lvd_os_socketpair(int socket[2], bool stream) {
+  int type = stream ? SOCK_STREAM : SOCK_DGRAM;
+  return lvd_sys_socketpair(AF_UNIX, type | SOCK_CLOEXEC, socket) == 0 ? LVD_OK : LVD_E_SYSTEM;
 }
 
-void lvd_os_socket_signal(int bell) {
-  /* Full: it has been rung often enough. Nobody there: it has been seen, or will be. */
-  ssize_t n = lvd_sys_send(bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+void lvd_os_socket_signal(int socket) {
+  /* If the buffer is full, enough signals are pending. If there is no receiver, its exit is noticed
+   * otherwise. */
+  ssize_t n = lvd_sys_send(socket, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)n;
 }
 
-lvd_status lvd_os_eventfd_create(int *bell) {
-  *bell = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return *bell < 0 ? LVD_E_SYSTEM : LVD_OK;
+lvd_status lvd_os_eventfd_create(int *eventfd) {
+  *eventfd = lvd_sys_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return *eventfd < 0 ? LVD_E_SYSTEM : LVD_OK;
 }
 
-void lvd_os_eventfd_signal(int bell) {
-  ssize_t n = lvd_sys_write(bell, &(uint64_t){1}, sizeof(uint64_t));
+void lvd_os_eventfd_signal(int eventfd) {
+  ssize_t n = lvd_sys_write(eventfd, &(uint64_t){1}, sizeof(uint64_t));
   (void)n;
 }
 
-void lvd_os_eventfd_clear(int bell) {
+void lvd_os_eventfd_clear(int eventfd) {
   uint64_t count;
-  ssize_t n = lvd_sys_read(bell, &count, sizeof count);
+  ssize_t n = lvd_sys_read(eventfd, &count, sizeof count);
   (void)n;
 }
 
-void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t timeout_ns) {
-  struct pollfd fd[3] = {{.fd = bell, .events = POLLIN},
-                         {.fd = own, .events = POLLIN},
-                         {.fd = p->handle, .events = POLLIN}}; /* negative ones are passed over */
+void lvd_os_signal_wait(int socket, int eventfd, const lvd_os_process *p, int64_t timeout_ns) {
+  struct pollfd fd[3] = {{.fd = socket, .events = POLLIN},
+                         {.fd = eventfd, .events = POLLIN},
+                         {.fd = p->pidfd, .events = POLLIN}}; /* negative descriptors are ignored */
   int ms = timeout_ns < 0                          ? -1
            : timeout_ns > (int64_t)60000 * 1000000 ? 60000
                                                    : (int)((timeout_ns + 999999) / 1000000);
-  if (p->handle < 0 && (ms < 0 || ms > LOOK_MS)) ms = LOOK_MS;
+  if (p->pidfd < 0 && (ms < 0 || ms > POLL_MS)) ms = POLL_MS;
   if (lvd_sys_poll(fd, 3, ms) <= 0) return;
   char byte[16];
   uint64_t count;
   ssize_t n = 0;
-  /* A few, and not all: whoever rings without end must not keep us here. */
+  /* Reads a bounded number of signals: a process that signals without end must not keep the caller
+   * here. */
   for (int i = 0; i < 16 && fd[0].revents & POLLIN && n >= 0; i++)
-    n = lvd_sys_recv(bell, byte, sizeof byte, MSG_DONTWAIT);
-  /* A wire that nobody holds any more: its holder is about to be gone, or else we look at times. */
-  bool cut = n == 0 && fd[0].revents & POLLHUP;
+    n = lvd_sys_recv(socket, byte, sizeof byte, MSG_DONTWAIT);
+  /* No process holds the other end of the stream: its holder is exiting, or is polled for. */
+  bool hung_up = n == 0 && fd[0].revents & POLLHUP;
   if (fd[1].revents & POLLIN)
-    n = lvd_sys_read(own, &count, sizeof count);
-  else if (cut)
-    lvd_sys_poll(fd + 1, 2, LOOK_MS);
+    n = lvd_sys_read(eventfd, &count, sizeof count);
+  else if (hung_up)
+    lvd_sys_poll(fd + 1, 2, POLL_MS);
 }
 
-long lvd_os_socket_receive(int wire, char *bytes, size_t room, uint64_t timeout_ns) {
-  struct pollfd fd = {.fd = wire, .events = POLLIN};
+long lvd_os_socket_receive(int socket, char *bytes, size_t room, uint64_t timeout_ns) {
+  struct pollfd fd = {.fd = socket, .events = POLLIN};
   uint64_t ms = timeout_ns / 1000000 + 1;
   if (lvd_sys_poll(&fd, 1, ms > 60000 ? 60000 : (int)ms) <= 0) return -1;
-  ssize_t n = lvd_sys_recv(wire, bytes, room, MSG_DONTWAIT);
-  /* Who dies with something unread leaves an error here, and not an end. */
+  ssize_t n = lvd_sys_recv(socket, bytes, room, MSG_DONTWAIT);
+  /* A process that exits with unread data leaves an error (ECONNRESET) instead of the end of the
+   * stream. */
   return n < 0 && errno != EINTR && errno != EAGAIN ? 0 : (long)n;
 }
 
-void lvd_os_socket_shutdown(int wire) { lvd_sys_shutdown(wire, SHUT_WR); }
+void lvd_os_socket_shutdown(int socket) { lvd_sys_shutdown(socket, SHUT_WR); }
 
 void lvd_os_close(int descriptor) {
   if (descriptor >= 0) lvd_sys_close(descriptor);
@@ -405,7 +411,7 @@ void lvd_os_close(int descriptor) {
 
 void lvd_os_set_close_on_exec(int descriptor) { lvd_sys_fcntl(descriptor, F_SETFD, FD_CLOEXEC); }
 
-/* ---- shared memory ------------------------------------------------------------------------ */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
 lvd_status lvd_os_shared_create(size_t size, int *memory) {
   int fd = lvd_sys_memfd_create("levada-unit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -429,8 +435,8 @@ lvd_status lvd_os_shared_size(int memory, size_t *size) {
 lvd_status lvd_os_shared_commit(int memory, size_t offset, size_t size) {
   int result;
   do result = lvd_sys_fallocate(memory, 0, (off_t)offset, (off_t)size);
-  while (result != 0 && errno == EINTR); /* a signal has come meanwhile */
-  /* Where there is no such call, memory comes when it is touched, as everywhere. */
+  while (result != 0 && errno == EINTR); /* interrupted by a signal */
+  /* A file system without this call allocates memory at the first access. */
   return result == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? LVD_OK : LVD_E_MEMORY;
 }
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Queues on Linux: POSIX message queues. What they hold counts against a limit of the user
- * (RLIMIT_MSGQUEUE), which others of his programs share; so a queue is made no larger than a part of it. */
+/* Message queues on Linux: POSIX message queues. Their capacity counts against a limit of the user
+ * (RLIMIT_MSGQUEUE) that all programs of the user share, so one queue takes at most a part of
+ * it. */
 #include "../queue.h"
 #include "syscall.h"
 
 #include <stdio.h>
 
-enum { PART = 8, USUAL = 10 /* messages, where nobody has raised the limit */, HEAD = 64 };
+enum {
+  LIMIT_PART = 8,
+  DEFAULT_MESSAGES = 10 /* the system's default maximum */,
+  HEADER_BYTES = 64
+};
 
-static const char *full(char out[128], const char *name) {
+static const char *full_name(char out[128], const char *name) {
   snprintf(out, 128, "/levada-%u-%s", (unsigned)lvd_sys_geteuid(), name);
   return out;
 }
@@ -30,41 +35,43 @@ static lvd_status use(int id, lvd_os_queue *q) {
 
 lvd_status lvd_os_queue_find(const char *name, lvd_os_queue *q) {
   char path[128];
-  int id = lvd_sys_mq_open(full(path, name), O_RDWR | O_NONBLOCK, 0, NULL);
+  int id = lvd_sys_mq_open(full_name(path, name), O_RDWR | O_NONBLOCK, 0, NULL);
   return id < 0 ? LVD_E_UNKNOWN : use(id, q);
 }
 
-/* Bytes that one queue should not exceed; the user's own soft limit is raised as far as he may. */
-static rlim_t share(void) {
+/* Maximum bytes of one queue. Raises the soft limit to the hard limit. */
+static rlim_t queue_limit(void) {
   struct rlimit limit;
   if (lvd_sys_getrlimit(RLIMIT_MSGQUEUE, &limit) != 0) return 0;
   if (limit.rlim_cur != limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
     lvd_sys_setrlimit(RLIMIT_MSGQUEUE, &limit);
   }
-  return limit.rlim_cur == RLIM_INFINITY ? RLIM_INFINITY : limit.rlim_cur / PART;
+  return limit.rlim_cur == RLIM_INFINITY ? RLIM_INFINITY : limit.rlim_cur / LIMIT_PART;
 }
 
 lvd_status lvd_os_queue_create(const char *name, uint32_t messages, uint32_t least, uint32_t most,
                                lvd_os_queue *q) {
-  rlim_t part = share();
+  rlim_t part = queue_limit();
   char path[128];
-  /* The largest; 8 KiB with what goes before them, which would be two messages else; as large as everybody
-     may; and small ones when the user's queues take all there is. */
-  const uint32_t sizes[] = {most, 8192 + HEAD, 8192, least};
+  /* The largest size; 8 KiB plus a header, so that 8 KiB of data are one message; the largest size
+   * that is always allowed; and
+   *      a small one for when the user's other queues take nearly all of the limit. */
+  const uint32_t sizes[] = {most, 8192 + HEADER_BYTES, 8192, least};
   for (int i = 0; i < 4; i++) {
     uint32_t size = sizes[i];
     if (size > most || size < least) continue;
-    for (uint32_t n = messages;; n = USUAL) {
+    for (uint32_t n = messages;; n = DEFAULT_MESSAGES) {
       struct mq_attr a = {.mq_maxmsg = n, .mq_msgsize = size};
-      bool fits =
-          part == RLIM_INFINITY || (rlim_t)n * size <= part || (n <= USUAL && size == least);
-      int id =
-          fits ? lvd_sys_mq_open(full(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a) : -1;
+      bool fits = part == RLIM_INFINITY || (rlim_t)n * size <= part ||
+                  (n <= DEFAULT_MESSAGES && size == least);
+      int id = fits
+                   ? lvd_sys_mq_open(full_name(path, name), O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a)
+                   : -1;
       if (id >= 0) return use(id, q) == LVD_OK ? LVD_OK : LVD_E_SYSTEM;
       if (fits && errno != EINVAL && errno != EMFILE && errno != ENOMEM && errno != ENOSPC)
         return LVD_E_SYSTEM;
-      if (n <= USUAL) break;
+      if (n <= DEFAULT_MESSAGES) break;
     }
   }
   return LVD_E_LIMIT;
@@ -77,7 +84,7 @@ void lvd_os_queue_close(lvd_os_queue *q) {
 
 void lvd_os_queue_remove(const char *name) {
   char path[128];
-  lvd_sys_mq_unlink(full(path, name));
+  lvd_sys_mq_unlink(full_name(path, name));
 }
 
 lvd_status lvd_os_queue_send(const lvd_os_queue *q, const void *data, size_t size,

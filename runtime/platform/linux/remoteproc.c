@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A processor that Linux starts (remoteproc) and rings (rpmsg); the window is memory of uio.c's. */
+/* A processor that Linux starts (remoteproc) and signals (rpmsg). Its window is memory opened by
+ * uio.c. */
 #include "../text.h"
 #include "device.h"
 #include "syscall.h"
@@ -16,13 +17,13 @@ typedef struct remote {
   lvd_os_device device; /* first */
   lvd_os_device *memory;
   char name[40], folder[120];
-  const char *firmware, *channel; /* of the name's words; or null */
-  const char *place;
+  const char *firmware, *channel; /* options of the name; or null */
+  const char *memory_name;
   uint64_t control, to;
   int endpoint;
-  bool made;    /* the endpoint is ours */
-  bool started; /* so it is ours to stop */
-  bool kept;    /* both are the keeper's to undo */
+  bool made;            /* the endpoint was created here */
+  bool started;         /* the processor was started here, so it is stopped here */
+  bool agent_cleans_up; /* the agent undoes both instead */
 } remote;
 
 static void *map(const lvd_os_device *device, size_t offset, size_t head, size_t ring) {
@@ -30,14 +31,14 @@ static void *map(const lvd_os_device *device, size_t offset, size_t head, size_t
   return r->memory->map(r->memory, offset, head, ring);
 }
 
-static bool tell(const remote *r, const char *file, const char *word) {
+static bool write_file(const remote *r, const char *file, const char *word) {
   char path[160];
   snprintf(path, sizeof path, "%s/%s", r->folder, file);
   int fd = lvd_sys_open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
   bool good = fd >= 0 && lvd_sys_write(fd, word, strlen(word)) == (ssize_t)strlen(word);
-  int kept = errno;
+  int error = errno;
   if (fd >= 0) lvd_sys_close(fd);
-  errno = kept;
+  errno = error;
   return good;
 }
 
@@ -47,50 +48,50 @@ static bool is_in_state(const remote *r, const char *state) {
   return lvd_device_read(path, line, sizeof line) && strcmp(line, state) == 0;
 }
 
-static bool runs(const remote *r) {
+static bool is_running(const remote *r) {
   return is_in_state(r, "running") || is_in_state(r, "attached");
 }
 
-static void wait_a_little(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+static void sleep_1_ms(void) { lvd_sys_nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
-static bool begin(remote *r, uint64_t deadline, lvd_device_why *why) {
+static bool start_processor(remote *r, uint64_t deadline, lvd_device_error *why) {
   if (lvd_sys_access(r->folder, F_OK) != 0)
-    return lvd_device_say(why, LVD_E_UNKNOWN, "there is no processor %s: %s is not there", r->name,
-                          r->folder);
-  if (runs(r)) return true;
+    return lvd_device_fail(why, LVD_E_UNKNOWN, "there is no processor %s: %s is not there", r->name,
+                           r->folder);
+  if (is_running(r)) return true;
   if (!is_in_state(r, "offline"))
-    return lvd_device_say(why, LVD_E_STATE,
-                          "%s is neither running nor offline: write stop to %s/state", r->name,
-                          r->folder);
+    return lvd_device_fail(why, LVD_E_STATE,
+                           "%s is neither running nor offline: write stop to %s/state", r->name,
+                           r->folder);
   if (!r->firmware)
-    return lvd_device_say(why, LVD_E_STATE, "%s does not run: name its firmware, as firmware=FILE",
-                          r->name);
-  if (!tell(r, "firmware", r->firmware) || !tell(r, "state", "start"))
-    return lvd_device_say(why, errno == ENOENT ? LVD_E_UNKNOWN : LVD_E_SYSTEM,
-                          "%s cannot be started with %s: %s", r->name, r->firmware,
-                          errno == ENOENT   ? "there is no such firmware"
-                          : errno == EACCES ? "this user may not"
-                                            : strerror(errno));
+    return lvd_device_fail(why, LVD_E_STATE, "%s does not run: name its firmware, as firmware=FILE",
+                           r->name);
+  if (!write_file(r, "firmware", r->firmware) || !write_file(r, "state", "start"))
+    return lvd_device_fail(why, errno == ENOENT ? LVD_E_UNKNOWN : LVD_E_SYSTEM,
+                           "%s cannot be started with %s: %s", r->name, r->firmware,
+                           errno == ENOENT   ? "there is no such firmware"
+                           : errno == EACCES ? "this user may not"
+                                             : strerror(errno));
   r->started = r->device.fresh = true;
-  while (!runs(r)) {
+  while (!is_running(r)) {
     if (is_in_state(r, "crashed"))
-      return lvd_device_say(why, LVD_E_PEER, "%s has crashed as it was started", r->name);
+      return lvd_device_fail(why, LVD_E_PEER, "%s crashed during its start", r->name);
     if (lvd_os_now_ns() >= deadline)
-      return lvd_device_say(why, LVD_E_TIME, "%s does not start in time", r->name);
-    wait_a_little();
+      return lvd_device_fail(why, LVD_E_TIME, "%s did not start in time", r->name);
+    sleep_1_ms();
   }
   return true;
 }
 
-/* A node comes when the firmware has said its name. */
-static int await_node(const char *name, uint64_t deadline, lvd_device_why *why) {
+/* A device node appears when the firmware has announced its name. */
+static int await_node(const char *name, uint64_t deadline, lvd_device_error *why) {
   char path[200];
   snprintf(path, sizeof path, "%s/%s", lvd_device_root("LEVADA_DEV", "/dev"), name);
-  while (lvd_sys_access(path, F_OK) != 0 && lvd_os_now_ns() < deadline) wait_a_little();
+  while (lvd_sys_access(path, F_OK) != 0 && lvd_os_now_ns() < deadline) sleep_1_ms();
   return lvd_device_node(why, name);
 }
 
-static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_why *why) {
+static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_error *why) {
   static lvd_a32 made;
   struct rpmsg_endpoint_info info = {.src = UINT32_MAX, .dst = (uint32_t)r->to};
   char control[32], path[240], line[40];
@@ -102,8 +103,8 @@ static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_why *why) {
   int failed = lvd_sys_ioctl(fd, RPMSG_CREATE_EPT_IOCTL, &info), error = errno;
   lvd_sys_close(fd);
   if (failed)
-    return lvd_device_say(why, LVD_E_SYSTEM, "%s gives no endpoint to 0x%x: %s", control,
-                          (unsigned)r->to, strerror(error));
+    return lvd_device_fail(why, LVD_E_SYSTEM, "%s cannot create an endpoint to 0x%x: %s", control,
+                           (unsigned)r->to, strerror(error));
   for (int i = 0; i < NODES; i++) {
     char node[24];
     snprintf(node, sizeof node, "rpmsg%d", i);
@@ -113,11 +114,12 @@ static bool make_endpoint(remote *r, uint64_t deadline, lvd_device_why *why) {
     r->endpoint = await_node(node, deadline, why);
     return r->made = r->endpoint >= 0;
   }
-  return lvd_device_say(why, LVD_E_SYSTEM, "%s has made an endpoint that is not below %s", control,
-                        "/sys/class/rpmsg");
+  return lvd_device_fail(why, LVD_E_SYSTEM,
+                         "%s has created an endpoint that does not appear below %s", control,
+                         "/sys/class/rpmsg");
 }
 
-static bool connect_to(remote *r, uint64_t deadline, lvd_device_why *why) {
+static bool connect_to(remote *r, uint64_t deadline, lvd_device_error *why) {
   if (!r->channel) {
     if (!make_endpoint(r, deadline, why)) return false;
   } else if ((r->endpoint = await_node(r->channel, deadline, why)) < 0) {
@@ -126,7 +128,8 @@ static bool connect_to(remote *r, uint64_t deadline, lvd_device_why *why) {
   return lvd_sys_fcntl(r->endpoint, F_SETFL, O_NONBLOCK) == 0;
 }
 
-static lvd_status keep(lvd_os_device *device, const char *keeper, int wire, lvd_os_process *peer) {
+static lvd_status start_agent(lvd_os_device *device, const char *agent, int socket,
+                              lvd_os_process *peer) {
   remote *r = (remote *)device;
   char words[2][16], path[160];
   const lvd_rpmsg here = {.magic = LVD_RPMSG_MAGIC,
@@ -134,7 +137,7 @@ static lvd_status keep(lvd_os_device *device, const char *keeper, int wire, lvd_
                           .address = ((const lvd_uio *)r->memory)->address,
                           .size = r->memory->size};
   if (lvd_sys_write(r->endpoint, &here, sizeof here) != sizeof here) return LVD_E_SYSTEM;
-  snprintf(words[0], sizeof words[0], "%d", wire);
+  snprintf(words[0], sizeof words[0], "%d", socket);
   snprintf(words[1], sizeof words[1], "%d", r->endpoint);
   snprintf(path, sizeof path, "%s/state", r->folder);
   const char *const argument[] = {"rpmsg",
@@ -144,20 +147,20 @@ static lvd_status keep(lvd_os_device *device, const char *keeper, int wire, lvd_
                                   r->started ? "stop" : "leave",
                                   r->made ? "destroy" : "leave",
                                   NULL};
-  const int kept[2] = {wire, r->endpoint};
+  const int inherited[2] = {socket, r->endpoint};
   lvd_status status =
-      lvd_os_process_start(peer, keeper, argument, "LEVADA_BOARD", "remoteproc", kept, 2);
-  r->kept = status == LVD_OK;
-  if (r->kept) peer->asked = true;
+      lvd_os_process_start(peer, agent, argument, "LEVADA_BOARD", "remoteproc", inherited, 2);
+  r->agent_cleans_up = status == LVD_OK;
+  if (r->agent_cleans_up) peer->needs_sigterm = true;
   return status;
 }
 
 static void close_remote(lvd_os_device *device) {
   remote *r = (remote *)device;
-  if (r->endpoint >= 0 && r->made && !r->kept)
+  if (r->endpoint >= 0 && r->made && !r->agent_cleans_up)
     lvd_sys_ioctl(r->endpoint, RPMSG_DESTROY_EPT_IOCTL, NULL);
   if (r->endpoint >= 0) lvd_sys_close(r->endpoint);
-  if (r->started && !r->kept) tell(r, "state", "stop");
+  if (r->started && !r->agent_cleans_up) write_file(r, "state", "stop");
   if (r->memory) r->memory->close(r->memory);
   free(r);
 }
@@ -168,20 +171,20 @@ static bool number(const char *at, uint64_t most, uint64_t *out) {
 
 static bool is_file(const char *name) { return *name && !strchr(name, '/') && *name != '.'; }
 
-/* `name` is cut in pieces, and stays. */
-static bool read_name(remote *r, char *name, lvd_device_why *why) {
+/* `name` is cut into words, and must stay valid. */
+static bool parse_name(remote *r, char *name, lvd_device_error *why) {
   char *rest = name;
   const char *word = lvd_text_word(&rest);
   if (!word || !is_file(word) || strlen(word) >= sizeof r->name)
-    return lvd_device_say(why, LVD_E_ARGUMENT,
-                          "name a processor, as remoteproc:remoteproc0,memory=uio0:IMAGE");
+    return lvd_device_fail(why, LVD_E_ARGUMENT,
+                           "name a processor, as remoteproc:remoteproc0,memory=uio0:IMAGE");
   strcpy(r->name, word);
   snprintf(r->folder, sizeof r->folder, "%.60s/class/remoteproc/%s",
            lvd_device_root("LEVADA_SYSFS", "/sys"), r->name);
   r->to = FIRMWARE_ENDPOINT;
   while ((word = lvd_text_word(&rest))) {
     if (strncmp(word, "memory=", 7) == 0)
-      r->place = word + 7;
+      r->memory_name = word + 7;
     else if (strncmp(word, "firmware=", 9) == 0 && word[9])
       r->firmware = word + 9;
     else if (strncmp(word, "rpmsg=", 6) == 0 && is_file(word + 6))
@@ -190,35 +193,36 @@ static bool read_name(remote *r, char *name, lvd_device_why *why) {
       r->device.fresh = true;
     else if (!(strncmp(word, "ctrl=", 5) == 0 && number(word + 5, NODES, &r->control)) &&
              !(strncmp(word, "to=", 3) == 0 && number(word + 3, UINT32_MAX, &r->to)))
-      return lvd_device_say(why, LVD_E_ARGUMENT,
-                            "what is \"%s\"? Known are memory=, firmware=, rpmsg=, ctrl=, to=, "
-                            "fresh",
-                            word);
+      return lvd_device_fail(
+          why, LVD_E_ARGUMENT,
+          "unknown option \"%s\"; the options are memory=, firmware=, rpmsg=, ctrl=, to=, "
+          "fresh",
+          word);
   }
-  if (r->place) return true;
-  return lvd_device_say(why, LVD_E_ARGUMENT,
-                        "say where the window is: memory=uio0, or memory=mem@ADDRESS+SIZE");
+  if (r->memory_name) return true;
+  return lvd_device_fail(why, LVD_E_ARGUMENT,
+                         "say where the window is: memory=uio0, or memory=mem@ADDRESS+SIZE");
 }
 
-lvd_os_device *lvd_os_remoteproc_open(const char *name, char *text, size_t size, int64_t limit_ns,
+lvd_os_device *lvd_os_remoteproc_open(const char *name, char *text, size_t size, int64_t timeout_ns,
                                       lvd_status *status) {
-  lvd_device_why why = {text, size, status};
-  uint64_t deadline = lvd_os_now_ns() + (uint64_t)limit_ns;
+  lvd_device_error why = {text, size, status};
+  uint64_t deadline = lvd_os_now_ns() + (uint64_t)timeout_ns;
   remote *r = calloc(1, sizeof *r);
   char *words = lvd_text_copy(name);
   *status = LVD_E_MEMORY;
   bool good = r && words;
   if (r) {
     r->device.map = map;
-    r->device.keep = keep;
+    r->device.start_agent = start_agent;
     r->device.close = close_remote;
     r->endpoint = -1;
   }
-  good = good && read_name(r, words, &why) &&
-         (r->memory = lvd_os_uio_open(r->place, text, size, status));
+  good = good && parse_name(r, words, &why) &&
+         (r->memory = lvd_os_uio_open(r->memory_name, text, size, status));
   if (good) r->device.size = r->memory->size;
-  good = good && begin(r, deadline, &why) && connect_to(r, deadline, &why);
-  free(words); /* what is left of it in r is not looked at any more */
+  good = good && start_processor(r, deadline, &why) && connect_to(r, deadline, &why);
+  free(words); /* pointers in r to it are not used any more */
   if (good) return &r->device;
   if (r) close_remote(&r->device);
   return NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stacks on Linux, each with a guard below it.
+/* Stacks on Linux, each above a guard.
  *
- * MADV_GUARD_INSTALL (Linux 6.13) marks pages without splitting the mapping. Where it is not to be had
- * a guard is a mapping of its own, two for each stack, and vm.max_map_count ends them near 32,000. */
+ * MADV_GUARD_INSTALL (Linux 6.13) marks guard pages without splitting the mapping. Without it each
+ * guard is a mapping of its own, two mappings per stack, and vm.max_map_count limits the stacks to
+ * about 32,000. */
 #include "../platform.h"
 #include "syscall.h"
 
@@ -16,8 +17,8 @@
 #define MAP_STACK 0
 #endif
 
-/* Emulators take any advice and do nothing: so the first guard is tried, by a system call that would
- * have to read it. */
+/* Emulators accept any advice and ignore it. So the first guard is tested by a system call that
+ * would have to read it. */
 static bool light_guards;
 static pthread_once_t tried = PTHREAD_ONCE_INIT;
 
@@ -40,11 +41,11 @@ static bool guard_pages(void *low, size_t size) {
   return lvd_sys_mprotect(low, size, PROT_NONE) == 0;
 }
 
-/* A frame of less cannot step over it. It is no memory, only addresses. */
+/* A smaller frame cannot step over it. It takes addresses, not memory. */
 size_t lvd_os_guard_size(void) { return 64 * 1024; }
 
-/* ENOMEM is said of both: memory, and the number of mappings. */
-static lvd_status what_is_short(void) {
+/* ENOMEM means either: no memory, or too many mappings. */
+static lvd_status memory_or_mappings(void) {
   if (errno != ENOMEM) return LVD_E_SYSTEM;
   char text[1024] = "";
   unsigned long most = 0, used = 0;
@@ -54,7 +55,8 @@ static lvd_status what_is_short(void) {
     lvd_sys_close(fd);
   }
   fd = lvd_sys_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return most ? LVD_E_MEMORY : LVD_E_MAPPINGS; /* not even a file: memory */
+  /* no memory even for a file descriptor */
+  if (fd < 0) return most ? LVD_E_MEMORY : LVD_E_MAPPINGS;
   for (ssize_t n; (n = lvd_sys_read(fd, text, sizeof text)) > 0;)
     while (n-- > 0) used += text[n] == '\n';
   lvd_sys_close(fd);
@@ -65,12 +67,12 @@ lvd_status lvd_os_stacks_alloc(uint32_t count, size_t size, size_t guard, void *
   size_t stride = guard + size, all = count * stride;
   void *base = lvd_sys_mmap(NULL, all, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (base == MAP_FAILED) return what_is_short();
+  if (base == MAP_FAILED) return memory_or_mappings();
   lvd_sys_madvise(base, all, MADV_NOHUGEPAGE); /* most stacks need one small page */
   for (uint32_t i = 0; i < count; i++) {
     void *low = (char *)base + i * stride;
     if (!guard_pages(low, guard)) {
-      lvd_status status = what_is_short();
+      lvd_status status = memory_or_mappings();
       lvd_sys_munmap(base, all);
       return status;
     }

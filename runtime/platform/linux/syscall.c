@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the kernel gives a process without a system call: words at its start, and code that reads the clocks (vDSO,
- * an ELF image in memory; vdso(7) has its symbols). Where there is none the system call is made. */
+/* What the kernel provides to a process without a system call: the auxiliary vector, and code that
+ * reads the clocks (vDSO, an ELF image in memory; its symbols are in vdso(7)). Without a vDSO,
+ * system calls are made. */
 #include "syscall.h"
 
 #include <elf.h>
@@ -12,14 +13,15 @@
 #define PR_GET_AUXV 0x41555856
 #endif
 
-/* ---- words ---------------------------------------------------------------------------------- */
+/* ---- auxiliary vector ------------------------------------------------------------------------ */
 
-/* Emulators know the file; a process that may not be looked into cannot read its own, and asks (Linux 6.4). */
+/* Emulators provide the file. A process that is not dumpable cannot read its own, and uses prctl
+ * (Linux 6.4). */
 static size_t read_auxiliary(ElfW(auxv_t) * word, size_t size) {
   int error = errno, fd = lvd_sys_open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);
   long got = fd >= 0 ? lvd_sys_read(fd, word, size) : LVD_SYS(SYS_prctl, PR_GET_AUXV, word, size);
   if (fd >= 0) lvd_sys_close(fd);
-  errno = error; /* it may be asked for in a signal's handler */
+  errno = error; /* callable in a signal handler */
   LVD_SYS_WROTE(word, size);
   return got < 0 ? 0 : (size_t)got < size ? (size_t)got : size;
 }
@@ -32,7 +34,7 @@ unsigned long lvd_sys_auxiliary(unsigned long type) {
   return 0;
 }
 
-/* Advice on no bytes is accepted where a page begins. */
+/* An madvise of no bytes is accepted only at a page boundary. */
 size_t lvd_sys_page_size(void) {
   static lvd_a64 known;
   uint64_t size = lvd_load_relaxed_u64(&known);
@@ -43,7 +45,7 @@ size_t lvd_sys_page_size(void) {
   return size;
 }
 
-/* ---- code ----------------------------------------------------------------------------------- */
+/* ---- vDSO ------------------------------------------------------------------------------------ */
 
 #if defined(__aarch64__)
 #define CLOCK "__kernel_clock_gettime"
@@ -56,7 +58,7 @@ size_t lvd_sys_page_size(void) {
 typedef int clock_code(clockid_t clock, struct timespec *out);
 typedef long cpu_code(unsigned *cpu, unsigned *node, void *unused);
 
-/* Those that have a hash of the GNU kind alone: the symbols' number is that of the last one of the last chain. */
+/* Number of symbols. With a GNU hash table only, it follows from the end of the last chain. */
 static size_t symbols_of(const uint32_t *hash, const uint32_t *gnu_hash) {
   if (hash) return hash[1];
   if (!gnu_hash) return 0;
@@ -70,7 +72,7 @@ static size_t symbols_of(const uint32_t *hash, const uint32_t *gnu_hash) {
   return last + 1;
 }
 
-/* Null: there is no image, or no such function in it. */
+/* Null: there is no vDSO, or no such function in it. */
 static void *code_named(const char *name) {
   uintptr_t image = lvd_sys_auxiliary(AT_SYSINFO_EHDR), base = 0;
   const ElfW(Dyn) *d = NULL;
@@ -109,8 +111,8 @@ static long call_cpu(unsigned *cpu, unsigned *node, void *unused) {
   return lvd_sys_enter(SYS_getcpu, (long)cpu, (long)node, (long)unused, 0, 0, 0);
 }
 
-/* Null until the first call, which may be in a signal's handler or in another constructor. Every call that looks finds the
- * same code. */
+/* Null until the first call, which may be in a signal handler or a constructor. Concurrent first
+ * calls find the same code. */
 static lvd_aptr read_clock, read_cpu;
 
 int lvd_sys_clock_gettime(clockid_t clock, struct timespec *out) {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* System calls of Linux, by the processor's own instruction.
+/* Linux system calls, made by the processor's own instruction.
  *
- * ISO C leaves every name that is not its own to the program. A program with a function `pipe` or `read` replaces
- * that of the C library, also for the libraries that it uses. So the port calls no such function: of the C library
- * it uses what ISO C has, and names that begin with pthread_, sem_, sig, dl or an underscore. Each function here is
- * as the one of the same name, returns -1 and sets errno, but is no point of cancellation.
+ * ISO C reserves to the program all names that are not its own. A program that defines `pipe` or
+ * `read` replaces the C library's function, for the libraries it uses, too. So this layer calls no
+ * such function: it uses ISO C, and names that begin with pthread_, sem_, sig, dl or an underscore.
+ * Each function here behaves like the one of the same name: returns -1 and sets errno. None is a
+ * cancellation point.
  *
- * On a processor that is not listed below the entry is the C library's syscall(); a program with a function of that
- * name replaces it there.
+ * On processors that are not listed below, the C library's syscall() is called, which a program can
+ * replace.
  *
- * Sanitizers note what changes the address space, by functions in the place of mmap and munmap; those are called
- * where there are any. What a call writes is told the memory sanitizer. */
+ * Sanitizers track changes of the address space by their own mmap and munmap, which are called if
+ * they exist. The memory sanitizer is told what a system call writes. */
 #ifndef LVD_LINUX_SYSCALL_H
 #define LVD_LINUX_SYSCALL_H
 
@@ -59,7 +60,7 @@ _Static_assert(sizeof(long) == 8, "64-bit Linux: each argument of a system call 
 #endif
 #endif
 
-/* ---- the entry ------------------------------------------------------------------------------ */
+/* ---- the instruction ------------------------------------------------------------------------- */
 
 /* The result, or -errno. */
 #if defined(__x86_64__)
@@ -120,17 +121,18 @@ static inline long lvd_sys_result(long result) {
   return -1;
 }
 
-/* Arguments that a call does not have are zero. */
+/* Missing arguments are zero. */
 #define LVD_SYS_PICK(n, a, b, c, d, e, f, ...)                                                     \
   lvd_sys_result(lvd_sys_enter(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)))
 #define LVD_SYS(...) LVD_SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
-/* ---- descriptors ---------------------------------------------------------------------------- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* What makes a descriptor goes through here, since 0 to 2 are the program's standard streams, also while it has them
- * closed: the system gives the lowest free number, and what the program then prints would go into a file of ours. As in
- * gnulib's fd_safer; no system call gives a number of at least 3 by itself, so the low number is taken for the moment
- * between two system calls. The other one closes on exec. */
+/* Every new descriptor passes through this function, since 0 to 2 are the program's standard
+ * streams even while they are closed: the system assigns the lowest free number, and the program's
+ * output would go into our file. Like gnulib's fd_safer. No system call assigns only numbers from 3
+ * on, so the low number is in use for the moment between two system calls. The duplicate closes on
+ * exec. */
 static inline int lvd_sys_descriptor(long fd) {
   enum { STANDARD = 3 };
   if (fd < 0 || fd >= STANDARD) return (int)fd;
@@ -156,7 +158,7 @@ static inline int lvd_sys_eventfd(unsigned count, int flags) {
 static inline int lvd_sys_epoll_create(int flags) {
   return lvd_sys_descriptor(LVD_SYS(SYS_epoll_create1, flags));
 }
-static inline int lvd_sys_pidfd_open(pid_t id) { /* Linux 5.3; it closes on exec */
+static inline int lvd_sys_pidfd_open(pid_t id) { /* Linux 5.3; closes on exec */
   return lvd_sys_descriptor(LVD_SYS(SYS_pidfd_open, id, 0));
 }
 static inline int lvd_sys_descriptors(int fd[2]) {
@@ -179,7 +181,7 @@ static inline int lvd_sys_socketpair(int family, int type, int fd[2]) {
   LVD_SYS_WROTE(fd, 2 * sizeof *fd);
   return lvd_sys_descriptors(fd);
 }
-/* The kernel's names begin without the slash of mq_open's. */
+/* The kernel's names lack the slash with which those of mq_open begin. */
 static inline int lvd_sys_mq_open(const char *name, int flags, mode_t mode, struct mq_attr *shape) {
   return lvd_sys_descriptor(LVD_SYS(SYS_mq_open, name + 1, flags | O_CLOEXEC, mode, shape));
 }
@@ -256,7 +258,7 @@ static inline ssize_t lvd_sys_mq_receive(int queue, void *to, size_t size, unsig
   return n;
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The kernel's struct statx; C libraries have it since 2018 (glibc) and 2024 (musl). */
 struct lvd_sys_statx {
@@ -273,7 +275,7 @@ _Static_assert(sizeof(struct lvd_sys_statx) == 256 &&
                    offsetof(struct lvd_sys_statx, stx_dev_minor) == 140,
                "as the kernel writes it");
 
-/* Of `path` below the descriptor, or with "" of the descriptor itself. */
+/* Of `path` relative to the descriptor; or, if `path` is empty, of the descriptor itself. */
 static inline int lvd_sys_stat(int fd, const char *path, struct lvd_sys_statx *out) {
   enum { BASIC = 0x7ff }; /* STATX_BASIC_STATS */
   int flags = *path ? 0 : AT_EMPTY_PATH;
@@ -313,7 +315,7 @@ static inline int lvd_sys_renameat(int from, const char *path, int to, const cha
                                    unsigned flags) {
   return (int)LVD_SYS(SYS_renameat2, from, path, to, other, flags);
 }
-/* What lies in a directory: each(what, name), also of "." and "..". */
+/* Calls each(what, name) for every entry of a directory, including "." and "..". */
 static inline bool lvd_sys_list(int directory, void (*each)(void *what, const char *name),
                                 void *what) {
   struct entry { /* linux_dirent64 */
@@ -336,7 +338,7 @@ static inline bool lvd_sys_list(int directory, void (*each)(void *what, const ch
   return n == 0;
 }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 extern void *__interceptor_mmap(void *, size_t, int, int, int, off_t) __attribute__((weak));
 extern int __interceptor_munmap(void *, size_t) __attribute__((weak));
@@ -366,7 +368,7 @@ static inline int lvd_sys_mincore(void *at, size_t size, unsigned char *there) {
 }
 size_t lvd_sys_page_size(void);
 
-/* ---- processes and threads ------------------------------------------------------------------ */
+/* ---- processes and threads ------------------------------------------------------------------- */
 
 static inline pid_t lvd_sys_getpid(void) { return (pid_t)LVD_SYS(SYS_getpid); }
 static inline pid_t lvd_sys_getppid(void) { return (pid_t)LVD_SYS(SYS_getppid); }
@@ -397,7 +399,7 @@ static inline int lvd_sys_getrusage(int whose, struct rusage *out) {
 static inline int lvd_sys_setpriority(int what, id_t whose, int nice) {
   return (int)LVD_SYS(SYS_setpriority, what, whose, nice);
 }
-/* Of the calling thread. The kernel's mask may be shorter than what is given; the rest is cleared. */
+/* Of the calling thread. The kernel's mask may be shorter than `out`; the rest is cleared. */
 static inline int lvd_sys_getaffinity(size_t size, cpu_set_t *out) {
   long n = LVD_SYS(SYS_sched_getaffinity, 0, size, out);
   if (n < 0) return -1;
@@ -411,14 +413,14 @@ static inline int lvd_sys_setaffinity(size_t size, const cpu_set_t *to) {
 static inline int lvd_sys_setscheduler(int policy, const struct sched_param *p) {
   return (int)LVD_SYS(SYS_sched_setscheduler, 0, policy, p);
 }
-/* The core that the caller is on; -1: it is not known. */
+/* The core on which the caller runs; -1: unknown. */
 int lvd_sys_getcpu(void);
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
-/* By the kernel's code in the process (vDSO), as the C library does it. */
+/* By the vDSO, like the C library. */
 int lvd_sys_clock_gettime(clockid_t clock, struct timespec *out);
-/* `rest` may be null: what is left when a signal came. */
+/* `rest` may be null; the remaining time after a signal. */
 static inline int lvd_sys_nanosleep(const struct timespec *time, struct timespec *rest) {
   int result = (int)LVD_SYS(SYS_nanosleep, time, rest);
   if (rest) LVD_SYS_WROTE(rest, sizeof *rest);
@@ -438,7 +440,7 @@ static inline int lvd_sys_timer_delete(lvd_sys_timer timer) {
   return (int)LVD_SYS(SYS_timer_delete, timer);
 }
 
-/* A word of what the kernel has given the process at its start (getauxval); 0: it cannot be read. */
+/* An entry of the auxiliary vector (getauxval); 0: not available. */
 unsigned long lvd_sys_auxiliary(unsigned long type);
 
 #endif

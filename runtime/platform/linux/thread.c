@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Cores and threads on Linux: what affinity and the container leave us, and pinned threads. */
+/* Cores and threads on Linux: the affinity and CPU quota of the process, and pinned threads. */
 #include "../platform.h"
 #include "syscall.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a file begins with, or nothing; without the C library's memory, since signals' handlers ask. */
+/* Reads the start of a file; empty on failure. Does not allocate, since signal handlers call it. */
 static void read_start(const char *path, char *text, size_t size) {
   int fd = lvd_sys_open(path, O_RDONLY | O_CLOEXEC);
   size_t length = 0;
@@ -17,10 +17,10 @@ static void read_start(const char *path, char *text, size_t size) {
   text[length] = 0;
 }
 
-/* ---- cores -------------------------------------------------------------------------------- */
+/* ---- cores ----------------------------------------------------------------------------------- */
 
-/* What the program may use, as it was when it was first asked for: threads that are not pinned get it
- * even if a pinned one starts them. */
+/* Cores that the process could use when this was first called. Unpinned threads get them even if a
+ * pinned thread starts them. */
 static cpu_set_t usable;
 static pthread_once_t noted = PTHREAD_ONCE_INIT;
 
@@ -30,7 +30,7 @@ static void note_usable(void) {
 
 uint32_t lvd_os_usable_cpus(int32_t *cpu, uint32_t max) {
   pthread_once(&noted, note_usable);
-  /* The kernel's mask may be larger than cpu_set_t: grow until it fits. */
+  /* The kernel's mask may be larger than cpu_set_t. */
   for (int bits = CPU_SETSIZE; bits <= 1 << 20; bits *= 2) {
     cpu_set_t *set = CPU_ALLOC(bits);
     size_t bytes = CPU_ALLOC_SIZE(bits);
@@ -52,49 +52,49 @@ uint32_t lvd_os_usable_cpus(int32_t *cpu, uint32_t max) {
 }
 
 uint32_t lvd_os_core_limit(void) {
-  char list[256]; /* "0-7", or "0,2-7": the last number */
+  char list[256]; /* "0-7", or "0,2-7" */
   read_start("/sys/devices/system/cpu/possible", list, sizeof list);
   list[strcspn(list, "\n")] = 0;
   const char *last = list + strlen(list);
   while (last > list && last[-1] >= '0' && last[-1] <= '9') last--;
   if (*last) return (uint32_t)strtoul(last, NULL, 10) + 1;
-  cpu_set_t set; /* the kernel says how many bytes it has */
+  cpu_set_t set; /* the kernel returns the size of its mask in bytes */
   long bytes = LVD_SYS(SYS_sched_getaffinity, 0, sizeof set, &set);
   return bytes > 0 ? (uint32_t)bytes * 8 : 1;
 }
 
-/* The first line, without its end. */
+/* Reads the first line, without the newline. */
 static bool read_line(const char *path, char *line, size_t size) {
   read_start(path, line, size);
   line[strcspn(line, "\n")] = 0;
   return *line;
 }
 
-/* Names of files are long: not on the stack, which may be a small one. */
+/* Too large for the stack, which may be a small one. */
 typedef struct lvd_paths {
   char groups[32768], part[4096], folder[4160], file[4200];
 } lvd_paths;
 
-/* Whole cores that one group's files allow, 0 for no limit. */
+/* Whole cores that one control group allows; 0: no limit. */
 static uint32_t group_quota(lvd_paths *p) {
   char line[128];
   long long quota, period;
-  snprintf(p->file, sizeof p->file, "%s/cpu.max", p->folder); /* version 2 */
+  snprintf(p->file, sizeof p->file, "%s/cpu.max", p->folder); /* cgroup v2 */
   if (read_line(p->file, line, sizeof line)) {
     if (sscanf(line, "%lld %lld", &quota, &period) != 2) return 0; /* "max 100000" */
   } else {
-    snprintf(p->file, sizeof p->file, "%s/cpu.cfs_quota_us", p->folder); /* version 1 */
+    snprintf(p->file, sizeof p->file, "%s/cpu.cfs_quota_us", p->folder); /* cgroup v1 */
     if (!read_line(p->file, line, sizeof line) || sscanf(line, "%lld", &quota) != 1) return 0;
     snprintf(p->file, sizeof p->file, "%s/cpu.cfs_period_us", p->folder);
     if (!read_line(p->file, line, sizeof line) || sscanf(line, "%lld", &period) != 1) return 0;
   }
   if (quota <= 0 || period <= 0) return 0;
-  /* Rounded down: one worker more than the quota pays for would be stopped in the middle of each
-   * period, and everybody who waits for it with it. */
+  /* Rounded down: with one worker more than the quota allows, a worker would be throttled in each
+   * period, and all that wait for it with it. */
   return quota < period ? 1 : (uint32_t)(quota / period);
 }
 
-/* Is "cpu" one of the controllers of a hierarchy of version 1 ("cpu,cpuacct", not "cpuset")? */
+/* True: "cpu" is a controller of this cgroup v1 hierarchy ("cpu,cpuacct", but not "cpuset"). */
 static bool has_cpu(const char *controllers) {
   for (const char *at = controllers; (at = strstr(at, "cpu")); at++)
     if ((at == controllers || at[-1] == ',') && (at[3] == ',' || at[3] == 0)) return true;
@@ -112,10 +112,10 @@ static uint32_t least_quota(const char *root, lvd_paths *p) {
          *group = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!group) continue;
     *group++ = 0;
-    /* Version 2 has no controllers named; of version 1 only the cpu hierarchy matters. */
+    /* cgroup v2 names no controllers; of v1 only the cpu hierarchy matters. */
     if (controllers[1] && !has_cpu(controllers + 1)) continue;
     for (size_t m = 0; m < sizeof mounts / sizeof *mounts; m++) {
-      /* The limit of every group above counts too. */
+      /* The limits of all parent groups apply, too. */
       snprintf(p->part, sizeof p->part, "%s", group);
       for (;;) {
         snprintf(p->folder, sizeof p->folder, "%s%s%s", root, mounts[m],
@@ -138,7 +138,7 @@ uint32_t lvd_os_cpu_quota(const char *root) {
   return least;
 }
 
-/* ---- threads ------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct lvd_os_thread {
   pthread_t id;
@@ -148,27 +148,28 @@ struct lvd_os_thread {
   void *argument;
 };
 
-static lvd_a32 started; /* and not over yet */
+static lvd_a32 started; /* threads that have started and not ended */
 static pthread_once_t counted = PTHREAD_ONCE_INIT;
-static void forget_started(void) { lvd_store_relaxed_u32(&started, 0); }
-/* In a second process they are not. */
-static void count_from_now(void) { pthread_atfork(NULL, NULL, forget_started); }
+static void reset_started(void) { lvd_store_relaxed_u32(&started, 0); }
+/* The child of a fork has none of them. */
+static void reset_at_fork(void) { pthread_atfork(NULL, NULL, reset_started); }
 
-/* Linux 6.12 and later let a thread say how long its turns are to be: what asks for short ones has no less of
- * the core, but is let in sooner when it wakes while others compute. Refused or unknown: it waits as all do. */
+/* Since Linux 6.12 a thread can request its time slice: with a short one it gets no less CPU time,
+ * but runs sooner when it wakes while other threads compute. If that is refused or unknown, nothing
+ * changes. */
 struct scheduling {
   uint32_t size, policy;
   uint64_t flags;
   int32_t nice;
   uint32_t priority;
-  uint64_t turn_ns, deadline_ns, period_ns;
+  uint64_t slice_ns, deadline_ns, period_ns;
 };
-enum { SHORT_TURN_NS = 100000 };
+enum { SHORT_SLICE_NS = 100000 };
 
-static void take_short_turns(void) {
+static void request_short_slice(void) {
   struct scheduling s = {.size = sizeof s};
   if (LVD_SYS(SYS_sched_getattr, 0, &s, sizeof s, 0) != 0 || s.policy != SCHED_OTHER) return;
-  s.turn_ns = SHORT_TURN_NS;
+  s.slice_ns = SHORT_SLICE_NS;
   LVD_SYS(SYS_sched_setattr, 0, &s, 0);
 }
 
@@ -182,12 +183,12 @@ static void *thread_main(void *p) {
       size_t bytes = CPU_ALLOC_SIZE(t->cpu + 1);
       CPU_ZERO_S(bytes, set);
       CPU_SET_S((size_t)t->cpu, bytes, set);
-      lvd_sys_setaffinity(bytes, set); /* refused: it runs unpinned, slower but right */
+      lvd_sys_setaffinity(bytes, set); /* if refused, it runs unpinned: slower, but correct */
       CPU_FREE(set);
     }
   }
   if (t->cpu < 0 && CPU_COUNT(&usable)) lvd_sys_setaffinity(sizeof usable, &usable);
-  take_short_turns();
+  request_short_slice();
   t->body(t->argument);
   lvd_add_relaxed_u32(&started, UINT32_MAX);
   return NULL;
@@ -201,7 +202,7 @@ lvd_status lvd_os_thread_start(lvd_os_thread **out, int32_t cpu, const char *nam
   snprintf(t->name, sizeof t->name, "%s", name);
   t->body = body;
   t->argument = argument;
-  pthread_once(&counted, count_from_now);
+  pthread_once(&counted, reset_at_fork);
   if (pthread_create(&t->id, NULL, thread_main, t) != 0) {
     free(t);
     return LVD_E_SYSTEM;
@@ -215,79 +216,82 @@ void lvd_os_thread_join(lvd_os_thread *t) {
   free(t);
 }
 
-static int interruption(void) { return SIGRTMIN + 4; }
+static int interrupt_signal(void) { return SIGRTMIN + 4; }
 static void interrupted(int number) { (void)number; }
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 static void install(void) {
   struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
-  sigaction(interruption(), &action, NULL);
+  sigaction(interrupt_signal(), &action, NULL);
 }
 
 void lvd_os_thread_set_interruptible(void) {
   sigset_t set;
   pthread_once(&installed, install);
   sigemptyset(&set);
-  sigaddset(&set, interruption());
+  sigaddset(&set, interrupt_signal());
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 void lvd_os_thread_interrupt(lvd_os_thread *t) {
-  pthread_once(&installed, install); /* it may not have come so far as to say that it may be */
-  pthread_kill(t->id, interruption());
+  /* the thread may not have reached lvd_os_thread_set_interruptible yet */
+  pthread_once(&installed, install);
+  pthread_kill(t->id, interrupt_signal());
 }
 
 bool lvd_os_thread_raise_priority(void) {
-  struct sched_param p = {.sched_priority = 1}; /* the least of the class */
+  struct sched_param p = {.sched_priority = 1}; /* the lowest of the class */
   if (lvd_sys_setscheduler(SCHED_FIFO, &p) == 0) return true;
   return lvd_sys_setpriority(PRIO_PROCESS, (id_t)lvd_sys_gettid(), -20) == 0;
 }
 
-/* SCHED_RR: of two of one priority on a core one that does not sleep would keep the other away for ever. */
+/* SCHED_RR: with SCHED_FIFO, a thread that never sleeps would starve another of its priority on the
+ * same core. */
 bool lvd_os_thread_set_realtime(uint32_t priority) {
   struct sched_param p = {.sched_priority = (int)priority};
   return lvd_sys_setscheduler(SCHED_RR | SCHED_RESET_ON_FORK, &p) == 0;
 }
 
-typedef struct lvd_try {
+typedef struct realtime_test {
   uint32_t priority;
   bool allowed;
-} lvd_try;
+} realtime_test;
 
 static void try_realtime(void *argument) {
-  lvd_try *try = argument;
-  try->allowed = lvd_os_thread_set_realtime(try->priority);
+  realtime_test *test = argument;
+  test->allowed = lvd_os_thread_set_realtime(test->priority);
 }
 
-/* On a thread that ends: who may have the class may not leave it in the way that it was. */
+/* Tested on a thread of its own, since a thread that has entered the class may be unable to restore
+ * its former state. */
 bool lvd_os_realtime_allowed(uint32_t priority) {
   lvd_os_thread *thread;
-  lvd_try try = {.priority = priority};
-  if (lvd_os_thread_start(&thread, -1, "levada/try", try_realtime, &try) != LVD_OK) return false;
+  realtime_test test = {.priority = priority};
+  if (lvd_os_thread_start(&thread, -1, "levada/test", try_realtime, &test) != LVD_OK) return false;
   lvd_os_thread_join(thread);
-  return try.allowed;
+  return test.allowed;
 }
 
 uint32_t lvd_os_thread_id(void) {
-  static _Thread_local uint32_t number;
-  if (!number) number = (uint32_t)lvd_sys_gettid();
-  return number;
+  static _Thread_local uint32_t id;
+  if (!id) id = (uint32_t)lvd_sys_gettid();
+  return id;
 }
 
-static bool read_name(uint32_t number, char *name, size_t size) {
+static bool read_name(uint32_t id, char *name, size_t size) {
   char path[48];
-  snprintf(path, sizeof path, "/proc/self/task/%u/comm", number);
+  snprintf(path, sizeof path, "/proc/self/task/%u/comm", id);
   return read_line(path, name, size);
 }
 
-/* A thread that nobody has named bears the program's name. */
-void lvd_os_thread_name(uint32_t number, char *name, size_t size) {
+/* A thread without a name of its own has the program's name. */
+void lvd_os_thread_name(uint32_t id, char *name, size_t size) {
   char program[32];
   uint32_t first = (uint32_t)lvd_sys_getpid();
-  if (number == first)
+  if (id == first)
     snprintf(name, size, "main");
-  else if (!read_name(number, name, size) ||
+  else if (!read_name(id, name, size) ||
            (read_name(first, program, sizeof program) && strcmp(name, program) == 0))
-    snprintf(name, size, "%u", number);
+    snprintf(name, size, "%u", id);
 }
 
 int32_t lvd_os_current_cpu(void) { return lvd_sys_getcpu(); }
@@ -325,73 +329,74 @@ uint64_t lvd_os_cpu_clock_ns(int clock) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static pthread_key_t end_key;
-static pthread_once_t end_key_made = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_made = PTHREAD_ONCE_INIT;
 static _Thread_local struct {
   void (*end)(void *);
   void *argument;
-} at_end[LVD_EXIT_HOOKS];
+} exit_hooks[LVD_EXIT_HOOKS];
 
-static void call_ends(void *unused) {
+static void call_exit_hooks(void *unused) {
   (void)unused;
   for (int i = 0; i < LVD_EXIT_HOOKS; i++) {
-    void *argument = at_end[i].argument;
-    at_end[i].argument = NULL; /* once: it may be another thread's by the next time */
-    if (argument) at_end[i].end(argument);
+    void *argument = exit_hooks[i].argument;
+    /* Called once: by the next round of destructors the argument may belong to another thread. */
+    exit_hooks[i].argument = NULL;
+    if (argument) exit_hooks[i].end(argument);
   }
 }
-static void make_end_key(void) { pthread_key_create(&end_key, call_ends); }
+static void make_exit_key(void) { pthread_key_create(&exit_key, call_exit_hooks); }
 
-void lvd_os_at_thread_exit(lvd_os_exit_hook what, void (*end)(void *), void *argument) {
-  pthread_once(&end_key_made, make_end_key);
-  at_end[what].end = end;
-  at_end[what].argument = argument;
-  pthread_setspecific(end_key, at_end);
+void lvd_os_at_thread_exit(lvd_os_exit_hook hook, void (*end)(void *), void *argument) {
+  pthread_once(&exit_key_made, make_exit_key);
+  exit_hooks[hook].end = end;
+  exit_hooks[hook].argument = argument;
+  pthread_setspecific(exit_key, exit_hooks);
 }
 
 static pthread_key_t main_key;
 static pthread_once_t main_key_made = PTHREAD_ONCE_INIT;
-static void (*at_main_end)(void);
+static void (*main_exit)(void);
 
-static void call_main_end(void *unused) {
+static void call_main_exit(void *unused) {
   (void)unused;
-  at_main_end();
+  main_exit();
 }
-static void make_main_key(void) { pthread_key_create(&main_key, call_main_end); }
+static void make_main_key(void) { pthread_key_create(&main_key, call_main_exit); }
 
 void lvd_os_at_main_thread_exit(void (*end)(void)) {
   if (lvd_sys_gettid() != lvd_sys_getpid()) return;
   pthread_once(&main_key_made, make_main_key);
-  at_main_end = end;
+  main_exit = end;
   pthread_setspecific(main_key, &main_key);
 }
 
-/* The first thread stays, dead, until the process ends. */
-static bool is_dead(const char *number) {
+/* The first thread remains as a zombie until the process exits. */
+static bool is_dead(const char *id) {
   char path[320], line[512];
-  snprintf(path, sizeof path, "/proc/self/task/%s/stat", number);
+  snprintf(path, sizeof path, "/proc/self/task/%s/stat", id);
   if (!read_line(path, line, sizeof line)) return false;
   const char *name_end = strrchr(line, ')');
   return name_end && strncmp(name_end, ") Z", 3) == 0;
 }
 
-static bool waits(const char *stat) {
+static bool is_blocked(const char *stat) {
   char line[512];
   read_start(stat, line, sizeof line);
   const char *name_end = strrchr(line, ')');
   return !name_end || strchr("SDZX", name_end[2]);
 }
 
-bool lvd_os_thread_is_blocked(uint32_t number) {
+bool lvd_os_thread_is_blocked(uint32_t id) {
   char path[48];
-  snprintf(path, sizeof path, "/proc/self/task/%u/stat", number);
-  return waits(path);
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", id);
+  return is_blocked(path);
 }
 
-bool lvd_os_any_thread_is_blocked(uint32_t number) {
+bool lvd_os_any_thread_is_blocked(uint32_t id) {
   char path[32];
-  snprintf(path, sizeof path, "/proc/%u/stat", number);
-  return waits(path);
+  snprintf(path, sizeof path, "/proc/%u/stat", id);
+  return is_blocked(path);
 }
 
 uint64_t lvd_os_thread_cpu_ns(void) { return lvd_os_cpu_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
@@ -401,10 +406,10 @@ uint64_t lvd_os_thread_voluntary_switches(void) {
   return lvd_sys_getrusage(RUSAGE_THREAD, &r) == 0 ? (uint64_t)r.ru_nvcsw : 0;
 }
 
-/* The second number: nanoseconds on the queue of its core. */
-uint64_t lvd_os_thread_run_delay_ns(uint32_t number) {
+/* The second number: nanoseconds of run delay. */
+uint64_t lvd_os_thread_run_delay_ns(uint32_t id) {
   char path[48], line[80];
-  snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", number);
+  snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", id);
   read_start(path, line, sizeof line);
   const char *at = strchr(line, ' ');
   uint64_t delay = at ? 0 : UINT64_MAX;

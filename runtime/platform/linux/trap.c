@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Traps on Linux: signals that the code a worker runs brings upon itself, and a clock of the
- * worker's own CPU time, which costs an idle worker nothing. */
+/* Traps on Linux: signals that the code of a worker causes, and a timer of the worker's CPU time,
+ * which costs an idle worker nothing. */
 #include "../exceptions.h"
 #include "../platform.h"
 #include "syscall.h"
@@ -16,10 +16,10 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { HANDLER_STACK = 64 * 1024 };
+enum { HANDLER_STACK_BYTES = 64 * 1024 };
 
-/* What a compiler makes of __builtin_trap is an illegal instruction on x86-64, and a breakpoint on
- * aarch64 and riscv64. A debugger sees its own breakpoints before us. */
+/* __builtin_trap is an illegal instruction on x86-64, and a breakpoint on aarch64 and riscv64. A
+ * debugger sees its own breakpoints first. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 enum { FAULTS = sizeof faults / sizeof *faults };
 static struct sigaction before[FAULTS];
@@ -30,33 +30,34 @@ static _Thread_local struct {
   bool active, clock;
   enum { NO_ALARM, HAS_ALARM, FOUND_NO_TIMER } alarms;
   lvd_sys_timer timer, alarm;
-  void (*interjected)(void);
+  void (*injected)(void);
   lvd_os_step_handler *step;
-  bool waits; /* a call that goes on is waited for, and does not end early */
+  bool await_syscall; /* an interrupted system call is restarted, and stepping begins after it */
   uint32_t steps;
   stack_t stack;
 } traps;
 
-/* ---- where an instruction lies ------------------------------------------------------------ */
+/* ---- the code of system libraries ------------------------------------------------------------ */
 
-/* The code of the libraries that have locks of the whole process. */
-enum { PARTS = 16 };
-static struct { uintptr_t from, to; } system_code[PARTS];
+/* Code ranges of the libraries that have process-wide locks. */
+enum { SYSTEM_PARTS_MAX = 16 };
+static struct { uintptr_t from, to; } system_code[SYSTEM_PARTS_MAX];
 static uint32_t system_parts;
 
-/* What the program itself is linked with statically is its own. */
+/* Libraries that are linked statically are part of the program's own code. */
 static int note_library(struct dl_phdr_info *info, size_t size, void *count) {
   const uintptr_t known[] = {(uintptr_t)stdout, (uintptr_t)malloc, lvd_sys_auxiliary(AT_BASE)};
   bool has = false, program = (*(uint32_t *)count)++ == 0;
   (void)size;
-  for (uint32_t i = 0; i < 2 * (uint32_t)info->dlpi_phnum; i++) { /* all of it, then its code */
+  for (uint32_t i = 0; i < 2 * (uint32_t)info->dlpi_phnum;
+       i++) { /* first all segments, then those with code */
     const ElfW(Phdr) *part = &info->dlpi_phdr[i % info->dlpi_phnum];
     uintptr_t from = info->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
     if (part->p_type != PT_LOAD) continue;
     if (i < info->dlpi_phnum)
       for (uint32_t k = 0; k < sizeof known / sizeof *known; k++)
         has |= known[k] >= from && known[k] < to;
-    else if (has && !program && part->p_flags & PF_X && system_parts < PARTS) {
+    else if (has && !program && part->p_flags & PF_X && system_parts < SYSTEM_PARTS_MAX) {
       system_code[system_parts].from = from;
       system_code[system_parts++].to = to;
     }
@@ -96,67 +97,70 @@ static const void *stack_of(const ucontext_t *context) {
 
 void lvd_os_fatal_message(const char *text) {
   ssize_t written = lvd_sys_write(STDERR_FILENO, text, strlen(text));
-  (void)written; /* there is nobody else to tell */
+  (void)written; /* the error cannot be reported */
 }
 
-/* ---- signals ------------------------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static int tick_signal(void) { return SIGRTMIN + 3; }
-static int interjection(void) { return SIGRTMIN + 5; }
+static int inject_signal(void) { return SIGRTMIN + 5; }
 
-/* The other clock; told from the first one by whose timer it is. */
+/* The tick timer. Told apart from the CPU-time timer by the signal's value. */
 static _Thread_local struct {
   void (*tick)(void *);
   void *argument;
   lvd_sys_timer timer, once;
-} second;
+} tick_timer;
 
-/* On the stack that is interrupted: all that it had in registers lies there meanwhile. Where a signal of
- * somebody else came at that very moment, that is the handlers' own, on which the next one begins: then not now. */
-static void on_interjection(int number) {
+/* Runs on the interrupted stack, on which the interrupted code's registers are saved. If another
+ * signal arrived at that very moment, the interrupted stack is the signal stack, where the next
+ * handler will begin: then nothing is called. */
+static void on_injection(int number) {
   (void)number;
   int error = errno;
   uintptr_t here = (uintptr_t)__builtin_frame_address(0), handlers = (uintptr_t)traps.stack.ss_sp;
-  void (*call)(void) = traps.interjected;
-  traps.interjected = NULL;
-  if (call && here - handlers >= HANDLER_STACK) call();
+  void (*call)(void) = traps.injected;
+  traps.injected = NULL;
+  if (call && here - handlers >= HANDLER_STACK_BYTES) call();
   errno = error;
 }
 
 void lvd_os_inject_call(void (*call)(void)) {
-  bool comes = traps.interjected != NULL;
-  traps.interjected = call;
-  /* It comes when the handler of the tick returns, with the mask that was before; once, or each would have a frame on
-   * the stack. */
-  if (comes) return;
-  long sent = lvd_sys_tgkill(lvd_sys_getpid(), lvd_sys_gettid(), interjection());
-  if (sent != 0) traps.interjected = NULL; /* too many signals wait: with the next tick */
+  bool pending = traps.injected != NULL;
+  traps.injected = call;
+  /* The signal is delivered when the tick's handler returns, with the former mask. It is sent once,
+   * since each delivery takes
+   *    a frame on the stack. */
+  if (pending) return;
+  long sent = lvd_sys_tgkill(lvd_sys_getpid(), lvd_sys_gettid(), inject_signal());
+  if (sent != 0) traps.injected = NULL; /* too many queued signals; the next tick tries again */
 }
 
 void lvd_os_single_step(lvd_os_step_handler *step) {
   traps.step = step;
-  traps.waits = false;
+  traps.await_syscall = false;
 }
 
 void lvd_os_single_step_after_syscall(lvd_os_step_handler *step) {
   traps.step = step;
-  traps.waits = true;
+  traps.await_syscall = true;
 }
 
 #if defined __x86_64__
-/* The processor traps after each instruction while this flag is set; a handler begins without it. Where the
- * signal of that trap is kept back, it would end the process: a mask changes by calls of the system alone, and so
- * none is made meanwhile. What is in a library for long is let go. */
-enum { TRACE_FLAG = 0x100, STEPS = 10000, CALL_SIZE = 2 };
+/* With this flag set, the processor traps after each instruction; a handler begins without it. If
+ * the trap's signal were blocked, the trap would end the process. Only system calls change the
+ * signal mask, so stepping ends before any. It also ends after many instructions, as in a long
+ * library call. */
+enum { TRAP_FLAG = 0x100, STEPS_MAX = 10000, SYSCALL_SIZE = 2 };
 
-static bool is_call(const ucontext_t *context) {
+static bool is_syscall(const ucontext_t *context) {
   const unsigned char *next = instruction_of(context);
   return (next[0] == 0x0F && next[1] == 0x05) || (next[0] == 0xCD && next[1] == 0x80);
 }
 
-/* Of those that go on after a signal, the ones that wait for others, for whoever calls them to take EINTR for an
- * answer. Who waits for a lock in memory (futex) tries again; a semaphore's wait fails. */
-static bool may_end_early(greg_t call) {
+/* System calls that are restarted after a signal and wait for others, and whose callers handle
+ * EINTR. A futex wait of a lock tries again; one of a semaphore fails. */
+static bool may_return_eintr(greg_t call) {
   const greg_t all[] = {SYS_read,    SYS_readv,    SYS_write,   SYS_writev,   SYS_open,
                         SYS_openat,  SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto,
                         SYS_sendmsg, SYS_accept,   SYS_accept4, SYS_connect,  SYS_wait4,
@@ -166,76 +170,78 @@ static bool may_end_early(greg_t call) {
   return false;
 }
 
-static void begin_trace(ucontext_t *context) {
+static void begin_stepping(ucontext_t *context) {
   greg_t *registers = context->uc_mcontext.gregs;
-  bool goes_on = is_call(context);
+  bool restarts = is_syscall(context);
   if (sigismember(&context->uc_sigmask, SIGTRAP) ||
-      (goes_on && !may_end_early(registers[REG_RAX]))) {
+      (restarts && !may_return_eintr(registers[REG_RAX]))) {
     traps.step = NULL;
-    registers[REG_EFL] &= ~(greg_t)TRACE_FLAG;
+    registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
     return;
   }
-  if (goes_on && !traps.waits) {
-    registers[REG_RIP] += CALL_SIZE;
+  if (restarts && !traps.await_syscall) {
+    registers[REG_RIP] += SYSCALL_SIZE;
     registers[REG_RAX] = -EINTR;
   }
   traps.steps = 0;
-  registers[REG_EFL] |= TRACE_FLAG;
+  registers[REG_EFL] |= TRAP_FLAG;
 }
 
-/* False: the trap is none of ours. */
-static bool trace(const siginfo_t *info, ucontext_t *context) {
+/* False: the trap is not caused by stepping. */
+static bool do_step(const siginfo_t *info, ucontext_t *context) {
   lvd_os_step_handler *step = traps.step;
   if (!step || info->si_code != TRAP_TRACE) return false;
-  traps.step = NULL; /* it may jump away */
-  if (traps.steps++ < STEPS && !is_call(context) &&
+  traps.step = NULL; /* the step handler may jump away */
+  if (traps.steps++ < STEPS_MAX && !is_syscall(context) &&
       step(lvd_os_self(), stack_of(context), instruction_of(context)))
     traps.step = step;
   else
-    context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_FLAG;
+    context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
   return true;
 }
 #else
-static void begin_trace(ucontext_t *context) {
+static void begin_stepping(ucontext_t *context) {
   (void)context;
   traps.step = NULL;
 }
-static bool trace(const siginfo_t *info, ucontext_t *context) {
+static bool do_step(const siginfo_t *info, ucontext_t *context) {
   return (void)info, (void)context, false;
 }
 #endif
 
-/* What is traced already goes on as it does, unless the handler jumps away, or ends the call that was waited for. */
-static void tell(lvd_os_trap trap, ucontext_t *context) {
+/* Stepping that is already in progress continues, unless the handler jumps away or ends the system
+ * call that was awaited. */
+static void call_handler(lvd_os_trap trap, ucontext_t *context) {
   lvd_os_step_handler *traced = traps.step;
-  bool waits = traps.waits;
+  bool await_syscall = traps.await_syscall;
   traps.step = NULL;
   traps.handler(lvd_os_self(), trap, stack_of(context), instruction_of(context));
-  if (traps.step && (!traced || (waits && !traps.waits))) {
-    begin_trace(context);
+  if (traps.step && (!traced || (await_syscall && !traps.await_syscall))) {
+    begin_stepping(context);
   } else if (traced) {
     traps.step = traced;
-    traps.waits = waits;
+    traps.await_syscall = await_syscall;
   }
 }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   if (number == tick_signal()) {
-    int error = errno; /* of what is interrupted */
+    int error = errno; /* of the interrupted code */
     if (info->si_code == SI_TKILL) {
-      if (traps.active) tell(LVD_TRAP_SIGNAL, context);
-    } else if (info->si_value.sival_ptr == &second) {
-      if (second.tick) second.tick(second.argument);
+      if (traps.active) call_handler(LVD_TRAP_SIGNAL, context);
+    } else if (info->si_value.sival_ptr == &tick_timer) {
+      if (tick_timer.tick) tick_timer.tick(tick_timer.argument);
     } else if (traps.active) {
       bool alarm = info->si_value.sival_ptr == &traps.alarm;
-      tell(alarm ? LVD_TRAP_ALARM : LVD_TRAP_TICK, context);
+      call_handler(alarm ? LVD_TRAP_ALARM : LVD_TRAP_TICK, context);
     }
     errno = error;
     return;
   }
-  if (number == SIGTRAP && trace(info, context)) return;
+  if (number == SIGTRAP && do_step(info, context)) return;
   bool sent = number == SIGABRT && (info->si_code != SI_TKILL || info->si_pid != lvd_sys_getpid());
-  if (traps.active && !sent) { /* by another process: what runs here has nothing to do with it */
+  /* false for a signal from another process, which the running code has not caused */
+  if (traps.active && !sent) {
     bool illegal = number == SIGILL || number == SIGTRAP;
     lvd_os_trap trap = number == SIGFPE    ? LVD_TRAP_ARITHMETIC
                        : number == SIGABRT ? LVD_TRAP_ABORT
@@ -243,7 +249,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
                                            : LVD_TRAP_MEMORY;
     traps.handler(lvd_os_self(), trap, info->si_addr, instruction_of(context));
   }
-  /* Not ours: as if we had never been here. */
+  /* Not handled: does what would have happened without this handler. */
   for (int i = 0; i < FAULTS; i++)
     if (faults[i] == number) {
       if (before[i].sa_flags & SA_SIGINFO)
@@ -251,19 +257,21 @@ static void on_signal(int number, siginfo_t *info, void *context) {
       else if (before[i].sa_handler != SIG_DFL && before[i].sa_handler != SIG_IGN)
         before[i].sa_handler(number);
       else {
-        sigaction(number, &before[i], NULL); /* the instruction traps again, for good */
-        /* But some processors are past a breakpoint, and an abort is no instruction. */
+        /* the instruction traps again, now with the default action */
+        sigaction(number, &before[i], NULL);
+        /* Some processors continue after a breakpoint, and abort() is no instruction. */
         if (number == SIGTRAP || number == SIGABRT) raise(number);
       }
     }
 }
 
-/* What a tick's handler keeps back. Clocks of one thread are due together, since the system looks at them when it
- * ticks itself: the second of two handlers at once would have interrupted the first one, and not what runs here. */
-static void put_ticks(sigset_t *set) {
+/* Signals blocked in a tick's handler. Timers of one thread often expire together, since the system
+ * checks them at its own tick: a second handler would interrupt the first instead of the thread's
+ * code. */
+static void fill_tick_mask(sigset_t *set) {
   sigemptyset(set);
   sigaddset(set, tick_signal());
-  sigaddset(set, interjection());
+  sigaddset(set, inject_signal());
 }
 
 static void install(void) {
@@ -272,42 +280,43 @@ static void install(void) {
   dl_iterate_phdr(note_library, &count);
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
-  /* NODEFER: the handler may jump away, and the signal must come again the next time. */
+  /* SA_NODEFER: the handler may jump away, and the signal must not remain blocked. */
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < FAULTS; i++) {
-    /* A step may interject, too; and no tick comes between it and what it has seen. */
-    if (faults[i] == SIGTRAP) put_ticks(&action.sa_mask);
+    /* A step handler may inject a call, too, and no tick may come between its check and the
+     * injection. */
+    if (faults[i] == SIGTRAP) fill_tick_mask(&action.sa_mask);
     sigaction(faults[i], &action, &before[i]);
     sigemptyset(&action.sa_mask);
   }
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  put_ticks(&action.sa_mask);
+  fill_tick_mask(&action.sa_mask);
   sigaction(tick_signal(), &action, NULL);
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART | SA_NODEFER;
-  action.sa_handler = on_interjection;
-  sigaction(interjection(), &action, NULL);
+  action.sa_handler = on_injection;
+  sigaction(inject_signal(), &action, NULL);
 }
 
-/* A stack of its own for the handler, with a guard below. */
+/* A signal stack with a guard below it. */
 static void *make_stack(size_t guard) {
-  unsigned char *base = lvd_sys_mmap(NULL, guard + HANDLER_STACK, PROT_NONE,
+  unsigned char *base = lvd_sys_mmap(NULL, guard + HANDLER_STACK_BYTES, PROT_NONE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return NULL;
-  if (lvd_sys_mprotect(base + guard, HANDLER_STACK, PROT_READ | PROT_WRITE) == 0)
+  if (lvd_sys_mprotect(base + guard, HANDLER_STACK_BYTES, PROT_READ | PROT_WRITE) == 0)
     return base + guard;
-  lvd_sys_munmap(base, guard + HANDLER_STACK);
+  lvd_sys_munmap(base, guard + HANDLER_STACK_BYTES);
   return NULL;
 }
 
 static void free_stack(size_t guard) {
-  lvd_sys_munmap((unsigned char *)traps.stack.ss_sp - guard, guard + HANDLER_STACK);
+  lvd_sys_munmap((unsigned char *)traps.stack.ss_sp - guard, guard + HANDLER_STACK_BYTES);
 }
 
 static size_t page(void) { return lvd_sys_page_size(); }
 
-/* Its ticks come with `whose`, to the calling thread. */
+/* Its signals go to the calling thread, with the value `whose`. */
 static bool make_timer(clockid_t clock, void *whose, lvd_sys_timer *timer) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
@@ -318,8 +327,8 @@ static bool make_timer(clockid_t clock, void *whose, lvd_sys_timer *timer) {
   return lvd_sys_timer_create(clock, &event, timer) == 0;
 }
 
-/* Of the calling thread's CPU time. */
-static bool start_clock(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
+/* Measures the calling thread's CPU time. */
+static bool start_cpu_timer(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
   struct itimerspec every = {{0, every_ns}, {0, every_ns}};
   if (!make_timer(CLOCK_THREAD_CPUTIME_ID, whose, timer)) return false;
   if (lvd_sys_timer_settime(*timer, &every) == 0) return true;
@@ -329,24 +338,24 @@ static bool start_clock(int64_t every_ns, void *whose, lvd_sys_timer *timer) {
 
 bool lvd_os_tick_timer_start(void (*tick)(void *), void *argument, int64_t every_ns) {
   lvd_os_traps_prepare();
-  if (!make_timer(CLOCK_MONOTONIC, &second, &second.once)) return false;
-  second.tick = tick;
-  second.argument = argument;
-  if (start_clock(every_ns, &second, &second.timer)) return true;
-  second.tick = NULL;
-  lvd_sys_timer_delete(second.once);
+  if (!make_timer(CLOCK_MONOTONIC, &tick_timer, &tick_timer.once)) return false;
+  tick_timer.tick = tick;
+  tick_timer.argument = argument;
+  if (start_cpu_timer(every_ns, &tick_timer, &tick_timer.timer)) return true;
+  tick_timer.tick = NULL;
+  lvd_sys_timer_delete(tick_timer.once);
   return false;
 }
 
 void lvd_os_tick_timer_once(int64_t after_ns) {
   struct itimerspec once = {{0, 0}, {0, after_ns}};
-  if (second.tick) lvd_sys_timer_settime(second.once, &once);
+  if (tick_timer.tick) lvd_sys_timer_settime(tick_timer.once, &once);
 }
 
 void lvd_os_tick_timer_stop(void) {
-  lvd_sys_timer_delete(second.timer);
-  lvd_sys_timer_delete(second.once);
-  second.tick = NULL;
+  lvd_sys_timer_delete(tick_timer.timer);
+  lvd_sys_timer_delete(tick_timer.once);
+  tick_timer.tick = NULL;
 }
 
 void lvd_os_traps_prepare(void) { pthread_once(&installed, install); }
@@ -354,7 +363,7 @@ void lvd_os_traps_prepare(void) { pthread_once(&installed, install); }
 lvd_status lvd_os_traps_begin(lvd_os_trap_handler *handler, bool ticks) {
   traps.handler = handler;
   lvd_os_traps_prepare();
-  traps.stack.ss_size = HANDLER_STACK;
+  traps.stack.ss_size = HANDLER_STACK_BYTES;
   traps.stack.ss_sp = make_stack(page());
   if (!traps.stack.ss_sp) return LVD_E_MEMORY;
   if (sigaltstack(&traps.stack, NULL) != 0) {
@@ -363,7 +372,7 @@ lvd_status lvd_os_traps_begin(lvd_os_trap_handler *handler, bool ticks) {
   }
   traps.active = true;
   if (ticks) {
-    traps.clock = start_clock(LVD_TICK_MS * 1000000, &traps, &traps.timer);
+    traps.clock = start_cpu_timer(LVD_TICK_MS * 1000000, &traps, &traps.timer);
     if (traps.clock) return LVD_OK;
     lvd_os_traps_end();
     return LVD_E_SYSTEM;
@@ -391,8 +400,8 @@ void lvd_os_traps_end(void) {
   free_stack(page());
 }
 
-void lvd_os_thread_signal(uint32_t number) {
-  lvd_sys_tgkill(lvd_sys_getpid(), (pid_t)number, tick_signal());
+void lvd_os_thread_signal(uint32_t id) {
+  lvd_sys_tgkill(lvd_sys_getpid(), (pid_t)id, tick_signal());
 }
 
 struct lvd_os_escape {
@@ -403,13 +412,13 @@ size_t lvd_os_escape_size(void) { return sizeof(lvd_os_escape); }
 
 bool lvd_os_try(lvd_os_escape *escape, void (*body)(void *), void *argument) {
   if (_setjmp(escape->to) != 0) {
-    sigset_t kept_back; /* out of a tick's handler, perhaps */
-    put_ticks(&kept_back);
-    /* Both were for what has been left; one may be on its way still. */
-    traps.interjected = NULL;
+    sigset_t tick_mask; /* the jump may have left a tick's handler */
+    fill_tick_mask(&tick_mask);
+    /* Both belong to the abandoned code; a signal may still be pending. */
+    traps.injected = NULL;
     traps.step = NULL;
-    pthread_sigmask(SIG_UNBLOCK, &kept_back, NULL);
-    if (lvd_os_has_exceptions()) (void)lvd_os_exceptions_save(); /* of what was abandoned */
+    pthread_sigmask(SIG_UNBLOCK, &tick_mask, NULL);
+    if (lvd_os_has_exceptions()) (void)lvd_os_exceptions_save(); /* of the abandoned code */
     return false;
   }
   body(argument);

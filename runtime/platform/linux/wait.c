@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Waiting, the barrier and time on Linux. */
+/* Futex waits, membarriers and clocks on Linux. */
 #include "../platform.h"
 #include "syscall.h"
 
@@ -38,18 +38,21 @@ void lvd_os_wake_shared(lvd_a32 *word) {
   LVD_SYS(SYS_futex, &word->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-bool lvd_os_poll(int fd, bool to_write, int timeout_ms) {
+bool lvd_os_poll(int fd, bool to_write, int64_t timeout_ns) {
+  const int64_t ms_max = 60000;
+  int64_t ms = timeout_ns < 0 ? -1 : (timeout_ns + 999999) / 1000000;
   struct pollfd p = {.fd = fd, .events = to_write ? POLLOUT : POLLIN};
-  return lvd_sys_poll(&p, 1, timeout_ms) > 0;
+  return lvd_sys_poll(&p, 1, (int)(ms < ms_max ? ms : ms_max)) > 0;
 }
 
 void lvd_os_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most cores; isb is a short pause */
+  __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most cores; isb pauses briefly */
 #elif defined(__riscv)
-  __asm__ volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::: "memory"); /* pause, a hint everywhere */
+  __asm__ volatile(".insn i 0x0F, 0, x0, x0, 0x010" ::
+                       : "memory"); /* pause; a no-op where it is unknown */
 #else
   __asm__ volatile("" ::: "memory");
 #endif
@@ -57,7 +60,7 @@ void lvd_os_relax(void) {
 
 bool lvd_os_barrier_prepare(void) {
 #ifdef LVD_TSAN
-  return false; /* the thread sanitizer knows nothing of membarrier */
+  return false; /* the sanitizer does not know membarrier */
 #else
   long has = LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   if (has < 0 || !(has & MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return false;
@@ -66,7 +69,8 @@ bool lvd_os_barrier_prepare(void) {
 }
 
 void lvd_os_barrier(void) {
-  /* Where it was not prepared, the other side's light barrier is a fence, and so is ours. */
+  /* If the membarrier is not available, the other side's [light] barrier is a fence, and so is
+   * this. */
   lvd_fence_seq_cst();
   LVD_SYS(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
@@ -85,16 +89,16 @@ uint64_t lvd_os_ticks(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(t));
   return t;
 #else
-  return lvd_os_now_ns(); /* riscv64: rdtime needs the kernel's leave; the vDSO has it */
+  return lvd_os_now_ns();           /* on riscv64, rdtime needs permission; the vDSO has it */
 #endif
 }
 
-/* Nanoseconds per tick, as a 32.32 fixed-point number; measured once, at least over a millisecond. */
+/* Nanoseconds per tick, a 32.32 fixed-point number; measured once, over two milliseconds. */
 static lvd_a64 ns_per_tick;
 
 #if defined(__x86_64__)
-/* Both clocks at one time: of some tries the one in which the least time passed between, since who
- * is interrupted there would measure the interruption. */
+/* Reads both clocks at the same time: of several tries it takes the one with the least time in
+ * between, since an interruption would be measured, too. */
 static void read_both(uint64_t *ns, uint64_t *ticks) {
   uint64_t least = UINT64_MAX;
   *ns = *ticks = 0;
@@ -135,7 +139,7 @@ uint64_t lvd_os_ticks_to_ns(uint64_t ticks) {
 uint64_t lvd_os_ns_to_ticks(uint64_t ns) {
   uint64_t f = lvd_load_relaxed_u64(&ns_per_tick);
   if (f == 0) lvd_store_relaxed_u64(&ns_per_tick, f = calibrate());
-  ns += ns >> 12; /* the measure is that exact: a time limit must not pass too early */
+  ns += ns >> 12; /* the error of the measurement: a timeout must not expire early */
   unsigned __int128 ticks = ((unsigned __int128)ns << 32) / f;
   return ticks > UINT64_MAX / 2 ? UINT64_MAX / 2 : (uint64_t)ticks;
 }

@@ -46,7 +46,7 @@ lvd_status lvd_board_no_keeper(const char *keeper) {
 
 lvd_status lvd_board_keep(lvd_os_device *device, int bell, lvd_os_process *peer) {
   const char *keeper = lvd_board_keeper();
-  lvd_status status = device->keep(device, keeper, bell, peer);
+  lvd_status status = device->start_agent(device, keeper, bell, peer);
   return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 

@@ -56,7 +56,7 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
   snprintf(socket, sizeof socket, "socket,id=bell,fd=%d", bell);
   snprintf(megabytes, sizeof megabytes, "%zuM", size >> 20);
   const char *const argument[] = {
-      "mind",       wire,          qemu,      "-nodefaults", "-no-user-config",
+      "emulator",   wire,          qemu,      "-nodefaults", "-no-user-config",
       "-nographic", "-monitor",    "none",    "-machine",    "virt,memory-backend=memory",
       "-smp",       "1,maxcpus=2", "-m",      megabytes,     "-object",
       object,       "-chardev",    socket,    "-serial",     "chardev:bell",

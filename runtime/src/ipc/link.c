@@ -133,7 +133,7 @@ static void prepare(lvd_link *link, lvd_app *app, enum lvd_side side) {
   link->side = side;
   link->app = app;
   link->look_ns = -1;
-  link->memory = link->bell_end = link->own_bell = link->peer.handle = -1;
+  link->memory = link->bell_end = link->own_bell = link->peer.pidfd = -1;
   link->unit = lvd_os_ring_granularity();
 }
 

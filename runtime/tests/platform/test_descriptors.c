@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Programs that have some of their standard streams closed: nothing that the library opens takes their numbers, for
+/* Programs with closed standard streams: the library opens no descriptor with their numbers, for
  * each interface and each set of closed streams. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* Checks report to a copy of the error output, since that itself is closed in some of the processes. */
+/* Failed checks are written to a copy of the error output, which is closed in some processes. */
 static FILE *report(void) {
   static FILE *copy;
   if (copy == NULL) {
@@ -29,7 +29,7 @@ static FILE *report(void) {
 
 enum { STREAMS = 3, SETS = 1 << STREAMS };
 
-static int closed; /* a bit for each of the streams */
+static int closed; /* a bit per closed stream */
 
 static void fail_with_name(int stream) {
   char link[40], file[400];
@@ -40,8 +40,8 @@ static void fail_with_name(int stream) {
   exit(1);
 }
 
-/* At points at which the library has descriptors. One that a worker makes has the lowest number for a moment (port/
- * syscall.h); none keeps it. */
+/* Called where the library has descriptors open. A descriptor that a worker creates has the lowest
+ * number for a moment (platform/linux/syscall.h), but does not keep it. */
 static void still_closed(void) {
   for (int i = 0; i < STREAMS; i++) {
     if (!(closed >> i & 1)) continue;
@@ -53,7 +53,7 @@ static void still_closed(void) {
   }
 }
 
-/* Each in a process of its own. */
+/* Runs each in a process of its own. */
 static void in_each_set(void (*use)(void)) {
   report();
   for (int set = 1; set < SETS; set++) {
@@ -94,7 +94,7 @@ static void a_network(void) {
 
 static int ends[2]; /* of a pipe */
 
-/* It waits at the poller. */
+/* Waits in the poller. */
 static void reads(void *argument) {
   char byte = 0;
   (void)argument;
@@ -146,7 +146,7 @@ static void a_program(void) {
 
 void test_descriptors_runtime(void) {
   in_each_set(a_network);
-  CHECK_EQ(pipe(ends), 0); /* beside the streams, as those that a program has */
+  CHECK_EQ(pipe(ends), 0); /* numbers from 3 on, as in other programs */
   in_each_set(a_fiber);
   in_each_set(forks);
 #ifdef LEVADA_PROGRAM
@@ -154,7 +154,7 @@ void test_descriptors_runtime(void) {
 #endif
 }
 
-/* ---- processes, windows, shields --------------------------------------------------------------- */
+/* ---- processes, windows, shields ------------------------------------------------------------- */
 
 static void a_process(void) {
   bench b = bench_of(2);
@@ -206,9 +206,10 @@ void test_descriptors_processes(void) {
   in_each_set(a_shield);
 }
 
-/* ---- MCAPI -------------------------------------------------------------------------------------- */
+/* ---- MCAPI ----------------------------------------------------------------------------------- */
 
-/* All that has descriptors there: the domain's file, bells, queues, and those of endpoints. */
+/* Everything that has descriptors there: the domain's file, FIFOs, queues, and those of
+ * endpoints. */
 static void a_node(void) {
   mcapi_status_t s;
   mcapi_request_t r;
@@ -248,7 +249,7 @@ static void a_node(void) {
 
 void test_mcapi_closed_streams(void) {
   test_domain();
-  node_is(7); /* another process of the domain, whose death and life those hear of */
+  node_is(7); /* another process of the domain, whose start and death are noticed */
   node_ends();
   in_each_set(a_node);
 }

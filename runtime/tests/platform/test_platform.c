@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the port reads from the system. */
+/* The platform layer: CPU quotas, timers, single steps. */
 #include "../support/test.h"
 #include "platform/platform.h"
 
@@ -17,15 +17,15 @@ static void write_file(const char *folder, const char *name, const char *text) {
   fclose(f);
 }
 
-/* A mock of the control groups' file system: the root group's files are read too. */
-void test_port_quota(void) {
+/* A simulated control group file system, with a root group. */
+void test_platform_quota(void) {
   char root[] = "/tmp/levada-test-XXXXXX", cpu[64], path[80];
   CHECK(mkdtemp(root));
   CHECK_EQ(lvd_os_cpu_quota(root), 0);
   write_file(root, "cpu.max", "max 100000\n");
   CHECK_EQ(lvd_os_cpu_quota(root), 0);
   write_file(root, "cpu.max", "250000 100000\n");
-  CHECK_EQ(lvd_os_cpu_quota(root), 2); /* rounded down: no worker is stopped half way */
+  CHECK_EQ(lvd_os_cpu_quota(root), 2); /* rounded down, so that no worker is throttled */
   write_file(root, "cpu.max", "50000 100000\n");
   CHECK_EQ(lvd_os_cpu_quota(root), 1);
   write_file(root, "cpu.max", "nonsense\n");
@@ -37,7 +37,7 @@ void test_port_quota(void) {
   write_file(cpu, "cpu.cfs_quota_us", "300000\n");
   write_file(cpu, "cpu.cfs_period_us", "100000\n");
   uint32_t v1 = lvd_os_cpu_quota(root);
-  CHECK(v1 == 3 || v1 == 0); /* 0: this system has no cpu hierarchy of version 1 */
+  CHECK(v1 == 3 || v1 == 0); /* 0: this system has no cgroup v1 cpu hierarchy */
   write_file(cpu, "cpu.cfs_quota_us", "-1\n");
   CHECK_EQ(lvd_os_cpu_quota(root), 0);
   snprintf(path, sizeof path, "rm -r %s", root);
@@ -47,10 +47,10 @@ void test_port_quota(void) {
   CHECK(n >= 1 && list[0] >= 0);
 }
 
-/* ---- clocks --------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 static struct {
-  uintptr_t low, high; /* of the thread's own stack, as far as it is used here */
+  uintptr_t low, high; /* the used part of the thread's own stack */
   lvd_a32 ticks, elsewhere, others;
 } clocks;
 
@@ -77,20 +77,20 @@ static void has_both(void *unused) {
   sigfillset(&all);
   CHECK_EQ(lvd_os_traps_begin(on_trap, true), LVD_OK);
   CHECK(lvd_os_tick_timer_start(on_other, &clocks.others, OTHER_NS));
-  /* The system ticks when it likes, so that not each round sees both. */
+  /* The time of a tick varies, so a round need not see both. */
   while (lvd_load_relaxed_u32(&clocks.others) < ROUNDS ||
          lvd_load_relaxed_u32(&clocks.ticks) + lvd_load_relaxed_u32(&clocks.elsewhere) < ROUNDS) {
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     compute_for(BOTH_NS);
-    pthread_sigmask(SIG_UNBLOCK, &all, NULL); /* both are due, and come at once */
+    pthread_sigmask(SIG_UNBLOCK, &all, NULL); /* both signals are pending, and delivered together */
   }
   CHECK_EQ(lvd_load_relaxed_u32(&clocks.elsewhere), 0);
   lvd_os_tick_timer_stop();
   lvd_os_traps_end();
 }
 
-/* A thread has two clocks: each tells what the thread does, and not what the other's handler does. */
-void test_port_clocks_at_once(void) {
+/* A thread has two timers: each interrupts the thread's code, not the other's handler. */
+void test_platform_timers_at_once(void) {
   lvd_os_thread *thread;
   CHECK_EQ(lvd_os_thread_start(&thread, -1, "clocks", has_both, NULL), LVD_OK);
   lvd_os_thread_join(thread);
@@ -117,22 +117,23 @@ static void is_left(void *unused) {
   free(escape);
 }
 
-/* Its handler may jump away, and the clock goes on. */
-void test_port_clock_jumps(void) {
+/* Its handler may jump away, and the timer continues. */
+void test_platform_timer_jumps(void) {
 #ifdef __SANITIZE_THREAD__
-  SKIP("the sanitizer takes who has left a handler by a jump for one that is still in it");
+  SKIP(
+      "the sanitizer takes a thread that has left a handler by a jump for one that is still in it");
 #endif
   lvd_os_thread *thread;
   CHECK_EQ(lvd_os_thread_start(&thread, -1, "jumps", is_left, NULL), LVD_OK);
   lvd_os_thread_join(thread);
 }
 
-/* ---- a call of the system that ends early ---------------------------------------------------- */
+/* ---- ending a system call early -------------------------------------------------------------- */
 
 static struct {
   lvd_a32 number, steps, back, ends;
   int pipe[2];
-  int fails; /* with this */
+  int fails; /* with this errno */
 } traced;
 
 static bool until_back(void *self, const void *sp, const void *at) {
@@ -160,7 +161,7 @@ static void sleeps_in_the_system(void *unused) {
   sigfillset(&all);
   sigdelset(&all, SIGRTMIN + 3);
   sigemptyset(&none);
-  /* Where the trap would be kept back, it goes on as without. */
+  /* If the trap is blocked, the call continues as usual. */
   pthread_sigmask(SIG_SETMASK, &all, NULL);
   uint32_t back = lvd_load_relaxed_u32(&traced.back);
   CHECK(sleep(1000) > 0);
@@ -171,8 +172,9 @@ static void sleeps_in_the_system(void *unused) {
   lvd_store_relaxed_u32(&traced.ends, 1);
 }
 
-/* It is seen to come back to who has called it, also where it would have gone on, and no further. */
-void test_port_trace(void) {
+/* Stepping sees the return to the caller, also of a call that would be restarted, and ends
+ * there. */
+void test_platform_single_step(void) {
 #if !defined __x86_64__ || defined __SANITIZE_THREAD__
   SKIP("threads are traced on x86-64 alone, and not under the thread sanitizer");
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that uses each interface, and of the C library what ISO C has. It is linked with functions that bear the
- * names of all others (names.py), and that end it. */
+/* A program that uses each interface, and of the C library only ISO C. It is linked with functions
+ * that have all other names of the C library (names.py) and end the program. */
 #include <levada/fork.h>
 #include <levada/lease.h>
 #include <levada/levada.h>
@@ -22,13 +22,13 @@
     }                                                                                              \
   } while (0)
 
-/* Where the linker takes no part of the library's for another one's. */
+/* For linkers that do not replace a part of the library by another. */
 _Noreturn void taken(const char *name) {
   fprintf(stderr, "the library calls the program's %s\n", name);
   abort();
 }
 
-/* ---- streaming RPC; calls of another process ---------------------------------------------------- */
+/* ---- streaming RPC; calls of another process ------------------------------------------------- */
 
 static unsigned sum;
 
@@ -77,7 +77,7 @@ static void calls(lvd_app *app, const char *program) {
   CHECK(lvd_unit_unload(u) == LVD_OK);
 }
 
-/* ---- dataflow ----------------------------------------------------------------------------------- */
+/* ---- dataflow -------------------------------------------------------------------------------- */
 
 enum { COUNT = 1000 };
 
@@ -138,7 +138,7 @@ static void dataflow(const char *program, const char *image) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- forks --------------------------------------------------------------------------------------- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
 static int fib(int n);
 LVD_FORKABLE(int, fib, int)
@@ -149,7 +149,7 @@ static int fib(int n) {
   return LVD_JOIN(first, fib) + second;
 }
 
-/* ---- MCAPI --------------------------------------------------------------------------------------- */
+/* ---- MCAPI ----------------------------------------------------------------------------------- */
 
 static void messages(void) {
   mcapi_status_t s;
@@ -184,7 +184,7 @@ static void messages(void) {
   CHECK(s == MCAPI_SUCCESS);
 }
 
-/* ---- cores of one's own --------------------------------------------------------------------------- */
+/* ---- core reservation ------------------------------------------------------------------------ */
 
 static void shield(const char *command) {
   lvd_shield *s;
