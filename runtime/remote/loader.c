@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The loader (loader.h): waits for an image in the window, copies it to where it is to lie, checks
- * its length and checksum, runs it, and says how it went. */
+/* The loader (loader.h): waits for an image in the window, copies it to its address, checks length
+ * and checksum, runs it, and reports the result. */
 #include "loader.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n);
 
-/* ---- the memory that the host sees, by the rules of caches.h --------------------------------- */
+/* ---- memory shared with the host, by the rules of caches.h ----------------------------------- */
 
-static void drop(const lvd_loader *l, const void *at, size_t size) {
+static void invalidate(const lvd_loader *l, const void *at, size_t size) {
   if (l->board->caches) l->board->caches->drop(at, size);
 }
 
-/* What the host has written of late. */
-static const lvd_window *look(const lvd_loader *l) {
-  drop(l, &l->board->window->command, LVD_LINE);
+/* Reads what the host has written. */
+static const lvd_window *read_window(const lvd_loader *l) {
+  invalidate(l, &l->board->window->command, LVD_LINE);
   return l->board->window;
 }
 
-/* The host is to see what was written. */
+/* Makes what was written visible to the host. */
 static void publish(const lvd_loader *l) {
   const lvd_window *w = l->board->window;
   if (l->board->caches)
@@ -25,12 +25,12 @@ static void publish(const lvd_loader *l) {
   lvd_fence_seq_cst();
 }
 
-/* Nothing that a program has left in the cache is written over what lies there next. */
-static void forget(const lvd_loader *l) {
-  drop(l, (unsigned char *)l->board->window + l->shape.segment, l->shape.segment_size);
+/* Discards cached data of the program that ended, so that it is not written over what follows. */
+static void discard_segment(const lvd_loader *l) {
+  invalidate(l, (unsigned char *)l->board->window + l->shape.segment, l->shape.segment_size);
 }
 
-/* ---- reports --------------------------------------------------------------------------------- */
+/* Of the copy, which no other processor changes. */
 
 static void report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
   lvd_window *window = l->board->window;
@@ -42,7 +42,7 @@ static void report(lvd_loader *l, enum lvd_far_state state, uint32_t status) {
 
 bool lvd_loader_rung(lvd_loader *l) {
   lvd_window *window = l->board->window;
-  uint32_t asked = lvd_load_relaxed_u32(&look(l)->asked);
+  uint32_t asked = lvd_load_relaxed_u32(&read_window(l)->asked);
   if (lvd_load_relaxed_u32(&window->alive) != asked) {
     lvd_store_relaxed_u32(&window->alive, asked);
     publish(l);
@@ -54,7 +54,7 @@ bool lvd_loader_rung(lvd_loader *l) {
   return true;
 }
 
-void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_far_trap *trap) {
+void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_remote_trap *trap) {
   lvd_window *window = l->board->window;
   window->cause = trap->cause;
   window->pc = trap->pc;
@@ -64,12 +64,12 @@ void lvd_loader_give_up(lvd_loader *l, enum lvd_far_state state, const lvd_far_t
     window->procedure[n] = name[n];
   window->procedure[n] = 0;
   l->running = false;
-  forget(l);
+  discard_segment(l);
   lvd_store_release_u32(&window->answered, l->done);
   report(l, state, 0);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
+/* The creator of the machine initializes the window before, or rings the doorbell afterwards. */
 
 static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
   const lvd_window *window = l->board->window;
@@ -82,9 +82,9 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
   unsigned char *from = (unsigned char *)l->board->window + l->shape.image;
   unsigned char *to = (unsigned char *)(uintptr_t)address;
   if (l->arrived) l->arrived(from, length);
-  drop(l, from, length);
+  invalidate(l, from, length);
   memcpy(to, from, length);
-  /* Of the copy, which nobody changes any more. */
+  /* Set before the reply: a stop may follow at once, and is received in an interrupt. */
   if (lvd_window_sum(to, length) != sum) return LVD_E_CORRUPT;
   if (l->follow) l->follow();
   *begin = (uintptr_t)entry;
@@ -94,7 +94,7 @@ static lvd_status take_image(lvd_loader *l, uintptr_t *begin) {
 static void await_command(lvd_loader *l) {
   uint64_t until = l->look_ns ? l->board->now_ns() + l->look_ns : 0;
   for (;;) {
-    uint32_t command = lvd_load_acquire_u32(&look(l)->command);
+    uint32_t command = lvd_load_acquire_u32(&read_window(l)->command);
     if (command != l->done) {
       l->done = command;
       return;
@@ -109,7 +109,7 @@ void lvd_loader_serve(lvd_loader *l) {
   lvd_window *window = l->board->window;
   /* Whoever has made the machine makes the window before, or rings when it has. */
   for (;;) {
-    drop(l, window, sizeof *window);
+    invalidate(l, window, sizeof *window);
     if (!lvd_window_read(window, l->board->size, &l->shape)) break;
     l->board->sleep(0);
   }
@@ -138,7 +138,7 @@ void lvd_loader_serve(lvd_loader *l) {
     int result = program(l->board);
     l->running = false;
     l->board->watch((const char *)0);
-    forget(l);
+    discard_segment(l);
     report(l, LVD_FAR_ENDED, (uint32_t)result);
   }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Sine and cosine, for programs that make tables: where there is no operating system there is no libm.
- * Within two ulps for angles of less than 30000; what is larger, or no number, gives a NaN. */
+/* Sine and cosine for programs that compute tables, since there is no libm without an operating
+ * system. Accurate to two ulps for angles below 30000; a larger angle or a NaN yields NaN. */
 double sin(double x);
 double cos(double x);
 
-/* Of -π/4 to π/4, and a small rest: terms of Taylor's series, from where the next is below half an
- * ulp. */
+/* For -pi/4 to pi/4, plus a small remainder: terms of the Taylor series until the next one is below
+ * half an ulp. */
 static double near_sin(double x, double rest) {
   double xx = x * x, sum = 0;
   for (int n = 19; n >= 3; n -= 2) sum = (1 + sum) * -xx / (n * (n - 1));
@@ -18,8 +18,9 @@ static double near_cos(double x, double rest) {
   return 1 + (sum - x * rest);
 }
 
-/* The sine of x and `quarters` of a turn. π/2 in three parts: whole multiples of the first two are
- * exact, and what is lost where the second is taken off goes on as the rest. */
+/* The sine of x plus `quarters` quarter turns. pi/2 is split into three parts (Cody and Waite):
+ * integer multiples of the first two are exact, and the rounding error of the second subtraction is
+ * carried as the remainder. */
 static double turned(double x, int quarters) {
   if (!(x > -30000 && x < 30000)) return __builtin_nan("");
   double of = x * 0x1.45f306dc9c883p-1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a compiler asks of the C library even where there is none. */
+/* Functions of the C library to which compilers emit calls even without a C library. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ int strcmp(const char *a, const char *b);
 typedef uintptr_t word;
 enum { WORD = sizeof(word) };
 
-/* By words where both are aligned alike: a guest's loads and stores cost the same whatever their
+/* Copies words if both are aligned alike: under an emulator a load or store costs the same at any
  * width. */
 void *memcpy(void *restrict to, const void *restrict from, size_t n) {
   unsigned char *t = to;

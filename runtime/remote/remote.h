@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Far: the side of a link that runs behind a window. One thread runs tasks, each on a stack of its
- * own, which give way only where they wait; when none can go on, the processor sleeps until the
- * doorbell is rung.
+/* Program behind a memory window, on a processor without an operating system. One thread runs tasks
+ * cooperatively, each on a stack of its own; a task yields only where it waits. If none can
+ * proceed, the processor sleeps until the doorbell.
  *
  * Pairs of orders: those of channels, and
- *   far: rung = 0, fence, look at all there is  <>  host: push, fence, rung = 1 (link.c)
- * The far side rings whenever a push finds the host waiting, and the ring itself comes after what was
- * pushed. */
-#ifndef LVD_FAR_H
-#define LVD_FAR_H
+ *   remote: rung = 0, fence, poll everything  <>  host: push, fence, rung = 1 (link.c)
+ * This side signals the host whenever a push finds the host waiting; the signal comes after the
+ * pushed data. */
+#ifndef LVD_REMOTE_H
+#define LVD_REMOTE_H
 
 #include <levada/process.h>
 #include <levada/srpc.h>
@@ -18,44 +18,46 @@
 #include "../src/ipc/shm_layout.h"
 
 enum {
-  LVD_FAR_TASKS = 16,
-  LVD_FAR_STACK = 32 << 10,
-  LVD_FAR_PROCEDURES = 64,
-  LVD_FAR_NAME = 64,
-  LVD_FAR_STREAM_NAME = 32
+  LVD_REMOTE_TASKS = 16,
+  LVD_REMOTE_STACK_BYTES = 32 << 10,
+  LVD_REMOTE_PROCEDURES = 64,
+  LVD_REMOTE_NAME_BYTES = 64,
+  LVD_REMOTE_STREAM_NAME_BYTES = 32
 };
 
-typedef struct far_task {
+typedef struct remote_task {
   lvd_os_context context;
   bool used, started, cancelled;
-  bool (*ready)(void *of); /* what it waits for; null: it may go on */
+  bool (*ready)(void *of); /* condition that it waits for; null: it can proceed */
   void *of;
-  uint64_t until_ns; /* 0: no limit */
+  uint64_t until_ns; /* 0: no timeout */
   lvd_procedure *procedure;
   lvd_record record;
   lvd_frame frame;
   LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
-  LVD_ALIGNED(16) unsigned char stack[LVD_FAR_STACK];
-} far_task;
+  LVD_ALIGNED(16) unsigned char stack[LVD_REMOTE_STACK_BYTES];
+} remote_task;
 
-extern const lvd_far_board *lvd_far;
-extern far_task *lvd_far_self; /* the task that runs; null: the loop */
+extern const lvd_far_board *lvd_remote_board;
+extern remote_task *lvd_remote_self; /* the running task; null: the scheduling loop */
 
-unsigned char *lvd_far_at(uint64_t offset); /* of the segment */
-uint64_t lvd_far_room(uint64_t offset);     /* bytes there are from there on */
-lvd_waiter *lvd_far_bell(void);
-/* The processor is about to sleep: whoever looks for what he waits for arms his mark, to be rung for. */
-extern bool lvd_far_arms;
-/* The task waits until ready(of). LVD_E_TIME, LVD_E_CANCELLED. */
-lvd_status lvd_far_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
-lvd_status lvd_far_send(const lvd_record *r);                  /* of a task: waits for room */
-LVD_NORETURN void lvd_far_end(far_task *t, lvd_status status); /* of the task that runs: answers */
-void lvd_far_opened(const lvd_record *r); /* streams.c: an answer to LVD_RECORD_OPEN */
-void lvd_far_task_ends(far_task *t,
-                       lvd_status status); /* its streams end: those that it sends, so */
-void lvd_far_end_streams(far_task *t, lvd_status status);
-void lvd_far_leave_streams(far_task *t);
-/* A program, until the host lets it go. */
-lvd_status lvd_far_serve(const lvd_far_board *board);
+unsigned char *lvd_remote_at(uint64_t offset); /* address of an offset in the segment */
+uint64_t lvd_remote_room(uint64_t offset); /* bytes from that offset to the end of the segment */
+lvd_waiter *lvd_remote_doorbell(void);
+/* Set before the processor sleeps: conditions that are polled now arm their wake marks, so that the
+ * host signals. */
+extern bool lvd_remote_arming;
+/* Suspends the task until ready(of). LVD_OK, LVD_E_TIME, LVD_E_CANCELLED. */
+lvd_status lvd_remote_wait(bool (*ready)(void *of), void *of, int64_t timeout_ns);
+lvd_status lvd_remote_send(const lvd_record *r); /* called by a task; waits for room */
+/* ends the running task and sends its reply */
+LVD_NORETURN void lvd_remote_task_end(remote_task *t, lvd_status status);
+void lvd_remote_stream_opened(const lvd_record *r); /* streams.c: the reply to LVD_RECORD_OPEN */
+/* closes the streams of a task, the sending ends with `status` */
+void lvd_remote_task_cleanup(remote_task *t, lvd_status status);
+void lvd_remote_end_streams(remote_task *t, lvd_status status);
+void lvd_remote_close_streams(remote_task *t);
+/* Runs the program until the host ends it. */
+lvd_status lvd_remote_serve(const lvd_far_board *board);
 
 #endif

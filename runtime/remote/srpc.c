@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The paper's names behind a window: procedures that pb_create finds, streams by number, signals. What
- * the host asks for are calls of these few procedures (src/srpc/srpc_remote_tasks.c). */
+/* The SRPC interface behind a window: procedures that pb_create finds, numbered streams,
+ * signals. The host's requests are calls of the procedures below (src/srpc/srpc_remote_tasks.c). */
 #include "remote.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "../src/core/closest_name.h"
 #include "../src/ipc/task_message.h"
 
-enum { NUMBERS = 32, LINES = 16 /* of misuse that are told */ };
+enum { STREAMS_MAX = 32, MISUSE_MESSAGES = 16 /* misuse messages that are sent */ };
 
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
@@ -36,31 +36,32 @@ static void add_number(text *t, uint32_t number) {
   add(t, at);
 }
 
-/* Each line once: what hashes alike is taken for the same. */
+/* Each message is sent once. Messages with equal hashes are taken as equal. */
 static bool is_new(const text *t) {
-  static uint32_t told[LINES], count;
+  static uint32_t reported[MISUSE_MESSAGES], count;
   uint32_t hash = 2166136261u;
   for (size_t i = 0; i < t->length; i++) hash = (hash ^ t->record.data[i]) * 16777619u;
   for (uint32_t i = 0; i < count; i++)
-    if (told[i] == hash) return false;
-  if (count == LINES) return false;
-  told[count++] = hash;
+    if (reported[i] == hash) return false;
+  if (count == MISUSE_MESSAGES) return false;
+  reported[count++] = hash;
   return true;
 }
 
-/* The host prints it (src/srpc/srpc_misuse.h): "call(id) in procedure: why". Returns `status`. */
+/* Sends "call(id) in procedure: why", which the host prints (src/srpc/srpc_misuse.h). Returns
+ * `status`. */
 static lvd_status misuse(lvd_status status, const char *call, STREAM_ID id, const char *why) {
-  if (!diagnostics || !lvd_far_self) return status;
+  if (!diagnostics || !lvd_remote_self) return status;
   text t = {.record = {.kind = LVD_RECORD_MISUSE, .status = (uint32_t)status}};
   add(&t, call);
   add(&t, id < 0 ? "(-" : "(");
   add_number(&t, id < 0 ? 0u - (uint32_t)id : (uint32_t)id);
   add(&t, ") in ");
-  add(&t, lvd_far_self->record.name);
+  add(&t, lvd_remote_self->record.name);
   add(&t, ": ");
   add(&t, why);
   t.record.size = (uint32_t)t.length;
-  if (is_new(&t)) lvd_far_send(&t.record);
+  if (is_new(&t)) lvd_remote_send(&t.record);
   return status;
 }
 
@@ -69,10 +70,10 @@ static lvd_status misuse(lvd_status status, const char *call, STREAM_ID id, cons
 static struct {
   char name[LVD_TASK_NAME];
   void (*function)(void *);
-} functions[LVD_FAR_PROCEDURES];
+} functions[LVD_REMOTE_PROCEDURES];
 
 static void (*function_of(const char *name))(void *) {
-  for (int i = 0; i < LVD_FAR_PROCEDURES; i++)
+  for (int i = 0; i < LVD_REMOTE_PROCEDURES; i++)
     if (functions[i].function && strcmp(functions[i].name, name) == 0) return functions[i].function;
   return NULL;
 }
@@ -82,7 +83,7 @@ lvd_status pb_register(const char *name, void *function) {
   if (!length || length >= LVD_TASK_NAME || !function) return LVD_E_ARGUMENT;
   void (*has_it)(void *) = function_of(name);
   if (has_it) return has_it == __extension__(void (*)(void *)) function ? LVD_OK : LVD_E_STATE;
-  for (int i = 0; i < LVD_FAR_PROCEDURES; i++) {
+  for (int i = 0; i < LVD_REMOTE_PROCEDURES; i++) {
     if (functions[i].function) continue;
     memcpy(functions[i].name, name, length + 1);
     functions[i].function = __extension__(void (*)(void *)) function;
@@ -96,11 +97,11 @@ lvd_status pb_register(const char *name, void *function) {
 static struct signal {
   uint32_t number, data;
   bool used, set;
-} signals[LVD_FAR_TASKS];
+} signals[LVD_REMOTE_TASKS];
 
 static struct signal *signal_of(const lvd_task_message *m) {
   struct signal *unused = NULL;
-  for (int i = 0; i < LVD_FAR_TASKS; i++) {
+  for (int i = 0; i < LVD_REMOTE_TASKS; i++) {
     struct signal *s = &signals[i];
     if (s->used && s->number == m->number) return s;
     if (!s->used) unused = s;
@@ -116,12 +117,12 @@ static lvd_status message_in(const lvd_frame *f, lvd_task_message *m) {
   return LVD_OK;
 }
 
-static lvd_status knows(lvd_frame *f) {
+static lvd_status find_procedure(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK || function_of(m.name)) return status;
   char near[LVD_TASK_NAME] = "";
-  for (int i = 0; i < LVD_FAR_PROCEDURES; i++)
+  for (int i = 0; i < LVD_REMOTE_PROCEDURES; i++)
     if (functions[i].function) lvd_closest_name(near, m.name, functions[i].name);
   if (*near && f->result_room >= sizeof near) {
     memcpy(f->result, near, sizeof near);
@@ -135,8 +136,8 @@ static lvd_status run(lvd_frame *f) {
   lvd_status status = message_in(f, &m);
   void (*function)(void *) = status == LVD_OK ? function_of(m.name) : NULL;
   if (!function) return status == LVD_OK ? LVD_E_UNKNOWN : status;
-  memcpy(lvd_far_self->record.name, m.name, sizeof m.name); /* for reports */
-  lvd_far->watch(m.name);
+  memcpy(lvd_remote_self->record.name, m.name, sizeof m.name); /* for fault reports */
+  lvd_remote_board->watch(m.name);
   function(NULL);
   return LVD_OK;
 }
@@ -155,24 +156,24 @@ static lvd_status take_signal(lvd_frame *f) {
 static lvd_status release(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
-  for (int i = 0; i < LVD_FAR_TASKS && status == LVD_OK; i++)
+  for (int i = 0; i < LVD_REMOTE_TASKS && status == LVD_OK; i++)
     if (signals[i].number == m.number) signals[i].used = false;
   return status;
 }
 
 lvd_status pb_return(void) {
-  if (!lvd_far_self || lvd_far_self->procedure != run) return LVD_E_STATE;
-  lvd_far_end(lvd_far_self, LVD_OK);
+  if (!lvd_remote_self || lvd_remote_self->procedure != run) return LVD_E_STATE;
+  lvd_remote_task_end(lvd_remote_self, LVD_OK);
 }
 
 static bool is_set(void *of) { return ((struct signal *)of)->set; }
 
 lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   lvd_task_message m;
-  if (!lvd_far_self || message_in(&lvd_far_self->frame, &m) != LVD_OK) return LVD_E_STATE;
+  if (!lvd_remote_self || message_in(&lvd_remote_self->frame, &m) != LVD_OK) return LVD_E_STATE;
   struct signal *s = signal_of(&m);
   if (!s) return LVD_E_LIMIT;
-  lvd_status status = lvd_far_wait(is_set, s, timeout_ns);
+  lvd_status status = lvd_remote_wait(is_set, s, timeout_ns);
   if (status != LVD_OK) return status;
   if (data) *data = s->data;
   s->set = false;
@@ -180,30 +181,30 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
 }
 
 __attribute__((constructor)) static void register_these(void) {
-  lvd_procedure_register("srpc.knows", knows);
+  lvd_procedure_register("srpc.knows", find_procedure);
   lvd_procedure_register("srpc.run", run);
   lvd_procedure_register("srpc.signal", take_signal);
   lvd_procedure_register("srpc.release", release);
 }
 
-/* ---- streams by number ----------------------------------------------------------------------- */
+/* ---- numbered streams ------------------------------------------------------------------------ */
 
-typedef struct numbered {
+typedef struct numbered_stream {
   bool used;
   STREAM_ID id;
-  far_task *owner;
-  lvd_stream *stream; /* from the first element on */
+  remote_task *owner;
+  lvd_stream *stream; /* opened with the first element */
   uint32_t capacity, threshold;
   int64_t time_limit_ns;
-} numbered;
+} numbered_stream;
 
-static numbered numbers[NUMBERS];
+static numbered_stream streams[STREAMS_MAX];
 
-/* The caller's. */
-static numbered *find(STREAM_ID id) {
-  for (int i = 0; i < NUMBERS; i++)
-    if (numbers[i].used && numbers[i].id == id && numbers[i].owner == lvd_far_self)
-      return &numbers[i];
+/* The caller's stream. */
+static numbered_stream *find(STREAM_ID id) {
+  for (int i = 0; i < STREAMS_MAX; i++)
+    if (streams[i].used && streams[i].id == id && streams[i].owner == lvd_remote_self)
+      return &streams[i];
   return NULL;
 }
 
@@ -212,8 +213,8 @@ static const char no_number[] = "streams have the numbers 0 to 1023",
                       "the caller has not created this stream; stream_create comes first";
 _Static_assert(PB_STREAMS == 1024, "as it is said");
 
-/* The caller has not created it. */
-static lvd_status is_none(const char *call, STREAM_ID id) {
+/* Reports that the caller has not created it. */
+static lvd_status report_unknown(const char *call, STREAM_ID id) {
   if (id < 0 || id >= PB_STREAMS) return misuse(LVD_E_ARGUMENT, call, id, no_number);
   return misuse(LVD_E_STATE, call, id, not_created);
 }
@@ -222,17 +223,17 @@ lvd_status stream_create(STREAM_ID id) {
   if (id < 0 || id >= PB_STREAMS) return misuse(LVD_E_ARGUMENT, "stream_create", id, no_number);
   if (find(id))
     return misuse(LVD_E_STATE, "stream_create", id, "the caller has created it already");
-  for (int i = 0; i < NUMBERS; i++) {
-    if (numbers[i].used) continue;
-    numbers[i] = (numbered){.used = true, .id = id, .owner = lvd_far_self};
+  for (int i = 0; i < STREAMS_MAX; i++) {
+    if (streams[i].used) continue;
+    streams[i] = (numbered_stream){.used = true, .id = id, .owner = lvd_remote_self};
     return LVD_OK;
   }
   return misuse(LVD_E_LIMIT, "stream_create", id, "there are too many streams on this processor");
 }
 
 lvd_status stream_configure(STREAM_ID id, u32 capacity, u32 threshold) {
-  numbered *n = find(id);
-  if (!n) return is_none("stream_configure", id);
+  numbered_stream *n = find(id);
+  if (!n) return report_unknown("stream_configure", id);
   if (n->stream)
     return misuse(LVD_E_STATE, "stream_configure", id,
                   "this comes before the first element is put or got");
@@ -245,14 +246,14 @@ lvd_status stream_configure(STREAM_ID id, u32 capacity, u32 threshold) {
 }
 
 lvd_status stream_time_limit(STREAM_ID id, int64_t timeout_ns) {
-  numbered *n = find(id);
-  if (!n) return is_none("stream_time_limit", id);
+  numbered_stream *n = find(id);
+  if (!n) return report_unknown("stream_time_limit", id);
   n->time_limit_ns = timeout_ns < 0 ? 0 : timeout_ns ? timeout_ns : 1;
   if (n->stream) n->stream->time_limit_ns = timeout_ns;
   return LVD_OK;
 }
 
-/* "number 17", which is what the host calls it. */
+/* "number 17", the name of the stream at the host. */
 static void name_of(STREAM_ID id, char name[32]) {
   char digit[12];
   int digits = 0;
@@ -263,7 +264,7 @@ static void name_of(STREAM_ID id, char name[32]) {
   name[7 + digits] = 0;
 }
 
-static lvd_status stream_of(numbered *n, size_t size, lvd_stream **out) {
+static lvd_status stream_of(numbered_stream *n, size_t size, lvd_stream **out) {
   if (!n->stream) {
     char name[32];
     name_of(n->id, name);
@@ -279,8 +280,8 @@ static lvd_status stream_of(numbered *n, size_t size, lvd_stream **out) {
   return LVD_OK;
 }
 
-/* What put and get return, told where it was not meant. */
-static lvd_status tell(const char *call, STREAM_ID id, lvd_status status) {
+/* Reports misuse that put and get have found. */
+static lvd_status report_misuse(const char *call, STREAM_ID id, lvd_status status) {
   if (status == LVD_E_STATE)
     return misuse(status, call, id, "one side of a stream puts, the other gets; or it was closed");
   if (status == LVD_E_ARGUMENT)
@@ -293,74 +294,75 @@ static lvd_status tell(const char *call, STREAM_ID id, lvd_status status) {
 }
 
 lvd_status srpc_put(STREAM_ID id, const void *element, size_t size) {
-  numbered *n = find(id);
+  numbered_stream *n = find(id);
   lvd_stream *s;
-  if (!n) return is_none("stream_put", id);
+  if (!n) return report_unknown("stream_put", id);
   lvd_status status = stream_of(n, size, &s);
   if (status == LVD_OK) status = lvd_stream_put(s, element, size);
-  return status == LVD_OK ? LVD_OK : tell("stream_put", id, status);
+  return status == LVD_OK ? LVD_OK : report_misuse("stream_put", id, status);
 }
 
 lvd_status srpc_get(STREAM_ID id, void *element, size_t size) {
-  numbered *n = find(id);
+  numbered_stream *n = find(id);
   lvd_stream *s;
-  if (!n) return is_none("stream_get", id);
+  if (!n) return report_unknown("stream_get", id);
   lvd_status status = stream_of(n, size, &s);
   if (status == LVD_OK) status = lvd_stream_get(s, element, size);
-  return status == LVD_OK ? LVD_OK : tell("stream_get", id, status);
+  return status == LVD_OK ? LVD_OK : report_misuse("stream_get", id, status);
 }
 
-/* The stream, if the caller has that end; null: it has not put or got yet, or never may. */
-static lvd_stream *own(const char *call, STREAM_ID id, bool sender) {
-  numbered *n = find(id);
+/* The stream, if the caller has that end; null: it has not used the stream yet, or uses its other
+ * end. */
+static lvd_stream *own_end(const char *call, STREAM_ID id, bool sender) {
+  numbered_stream *n = find(id);
   if (n && n->stream && lvd_stream_is_mine(n->stream, sender)) return n->stream;
   if (!n)
-    is_none(call, id);
+    report_unknown(call, id);
   else if (n->stream && lvd_stream_is_mine(n->stream, !sender))
-    tell(call, id, LVD_E_STATE);
+    report_misuse(call, id, LVD_E_STATE);
   return NULL;
 }
 
 lvd_status stream_push(STREAM_ID id) {
-  lvd_stream *s = own("stream_push", id, true);
+  lvd_stream *s = own_end("stream_push", id, true);
   if (s) lvd_stream_push(s);
   return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status stream_pop(STREAM_ID id) {
-  lvd_stream *s = own("stream_pop", id, false);
+  lvd_stream *s = own_end("stream_pop", id, false);
   if (s) lvd_stream_pop(s);
   return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_status stream_flush(STREAM_ID id) {
-  lvd_stream *s = own("stream_flush", id, true);
+  lvd_stream *s = own_end("stream_flush", id, true);
   if (s) lvd_stream_flush(s);
   return s ? LVD_OK : LVD_E_STATE;
 }
 
 lvd_stream *stream_handle(STREAM_ID id) {
-  numbered *n = find(id);
+  numbered_stream *n = find(id);
   return n ? n->stream : NULL;
 }
 
-static void leave(numbered *n) {
+static void leave(numbered_stream *n) {
   lvd_stream *s = n->stream;
-  /* One that was never used is left by its name. */
+  /* A stream that was never used is left by its name. */
   if (s || stream_of(n, 1, &s) == LVD_OK) lvd_stream_destroy(s);
   n->used = false;
 }
 
 lvd_status stream_close(STREAM_ID id) {
-  numbered *n = find(id);
-  if (!n) return is_none("stream_close", id);
+  numbered_stream *n = find(id);
+  if (!n) return report_unknown("stream_close", id);
   leave(n);
   return LVD_OK;
 }
 
-void lvd_far_task_ends(far_task *t, lvd_status status) {
-  if (status != LVD_OK) lvd_far_end_streams(t, status);
-  for (int i = 0; i < NUMBERS; i++)
-    if (numbers[i].used && numbers[i].owner == t) leave(&numbers[i]);
-  lvd_far_leave_streams(t);
+void lvd_remote_task_cleanup(remote_task *t, lvd_status status) {
+  if (status != LVD_OK) lvd_remote_end_streams(t, status);
+  for (int i = 0; i < STREAMS_MAX; i++)
+    if (streams[i].used && streams[i].owner == t) leave(&streams[i]);
+  lvd_remote_close_streams(t);
 }

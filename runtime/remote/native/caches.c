@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A line is surely dirty if it is not as it was when it was last read or written back. (One to which the
- * same was written is not told from one that was not; so what is cleaned is always written.) A hook of an
- * interrupt may come amid another one's copying, which is then done anew. */
+/* A line is certainly dirty if it differs from its contents when it was last read or written back.
+ * (Writing the same value cannot be detected; so a cleaned line is always written.) A hook in an
+ * interrupt may occur during another hook's copy, which is then repeated. */
 #include "caches.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef struct line {
   uint64_t word[WORDS];
 } line;
 
-static line *view, *base; /* base: the view, as it was in the memory */
+static line *view, *base; /* base: contents of the view when last equal to memory */
 static volatile line *memory;
 static uint64_t lines, seed = 88172645463325252u;
 static bool evicts;
@@ -26,7 +26,7 @@ static bool is_dirty(uint64_t at) {
   return false;
 }
 
-/* In the order of addresses, as the words were written. */
+/* In ascending order of addresses, as the words were written. */
 static void write_back(uint64_t at) {
   unsigned before;
   do {
@@ -39,7 +39,7 @@ static void write_back(uint64_t at) {
   } while (before != hooks);
 }
 
-/* As a line comes: all words of one moment. */
+/* All words of one moment, like a cache fill. */
 static void read_in(uint64_t at) {
   line now;
   bool same;
@@ -79,7 +79,7 @@ static void each(const void *from, size_t size, void (*what)(uint64_t at)) {
   hooks++;
   uint64_t first = offset / LVD_LINE, last = (offset + size - 1) / LVD_LINE;
   for (uint64_t at = first; at <= last; at++) what(at);
-  uint64_t r = next_random(); /* what was touched is long remembered */
+  uint64_t r = next_random(); /* touched lines are remembered for long */
   if (r % 8 == 0) recent[(r >> 8) % RECENT] = r >> 63 ? first : last;
   if (evicts && !outer) evict();
   within = outer;

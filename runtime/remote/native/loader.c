@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A machine that is a process of this system: the loader, the programs and the protocol are those of a
- * processor behind a window, and neither an emulator nor a cross compiler is needed. Memory lies where
- * QEMU's machine has it. Signals are its interrupts: SIGIO the doorbell, SIGALRM the watchdog's timer,
- * and what a program does wrong is a trap.
+/* A machine that is a process of this system. It uses the loader, programs and protocol of a
+ * processor behind a window, but needs neither an emulator nor a cross compiler. Its memory map is
+ * that of QEMU's machine. Signals serve as interrupts: SIGIO is the doorbell, SIGALRM the watchdog
+ * timer, and faults of a program are traps.
  *
- *   loader WINDOW BELL   descriptors: the memory, from the window's first byte on; a wire's end
+ *   loader WINDOW SOCKET   descriptors: the memory from the window's first byte on; a stream socket
  *
- * LEVADA_WINDOW_FAULTS makes it a bad one: words with commas between, where N is a number of rings at
- * the host (the loader is ready: 1; it has taken an image: 2; the program serves: 3; then pushes):
- *   late=MS      rings so much later than it would
- *   silent=N     stands still instead of the Nth ring, for ever
- *   dies=N       ends instead of it
- *   nonsense=N   writes before it what no loader writes
- *   spoils       changes a byte of each image on its way
- *   caches       its cache does not follow the memory (caches.h)
- *   evicts       ... and writes back what it likes, when it likes */
+ * LEVADA_WINDOW_FAULTS makes it faulty: comma-separated words, where N counts signals to the host
+ * (1: the loader is ready; 2: it has taken an image; 3: the program serves; then pushes):
+ *   late=MS      delays every signal
+ *   silent=N     hangs forever instead of the Nth signal
+ *   dies=N       exits instead of the Nth signal
+ *   nonsense=N   writes an invalid state before the Nth signal
+ *   spoils       changes a byte of each image before it is copied
+ *   caches       has a cache that is not coherent with memory (caches.h)
+ *   evicts       ... and writes lines back at random */
 #include "../loader.h"
 
 #include <errno.h>
@@ -35,15 +35,15 @@
 #include "../riscv/machine.h"
 #include "caches.h"
 
-/* As RISC-V numbers them, which is what the host knows. */
+/* Causes of RISC-V, which the host knows. */
 enum { NOWHERE = 1, ILLEGAL = 2, BREAKPOINT = 3, LOAD = 5, STORE = 7, UNKNOWN = 15 };
-enum { PAGE_FAULT_WROTE = 2, MS = 1000000, LOOK_NS = 20000 };
+enum { PAGE_FAULT_WROTE = 2, MS = 1000000, POLL_NS = 20000 };
 
-/* The window, as the host sees it. */
+/* The window as the host sees it. */
 static unsigned char *window_memory = (unsigned char *)(uintptr_t)LVD_VIRT_WINDOW;
 static lvd_loader loader;
 static sigjmp_buf again;
-static int wire;
+static int socket_fd;
 static timer_t timer;
 static sigset_t interrupts;
 static volatile sig_atomic_t rung;
@@ -63,17 +63,17 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
 }
 
-static LVD_NORETURN void stand_still(void) {
+static LVD_NORETURN void hang(void) {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
-  /* But it is not left behind: its host's end of the wire is closed when the host is gone. */
-  struct pollfd end = {.fd = wire};
+  /* The host closes its end of the socket when it exits. */
+  struct pollfd end = {.fd = socket_fd};
   for (;;)
     if (poll(&end, 1, -1) > 0 && end.revents & (POLLHUP | POLLERR)) _exit(0);
 }
 
-static void be_late(uint64_t ms) {
+static void delay(uint64_t ms) {
   struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000 * MS)};
   while (nanosleep(&t, &t) != 0 && errno == EINTR) {
   }
@@ -81,12 +81,12 @@ static void be_late(uint64_t ms) {
 
 static void ring(void) {
   rings++;
-  if (faults.late) be_late(faults.late);
-  if (rings == faults.silent) stand_still();
+  if (faults.late) delay(faults.late);
+  if (rings == faults.silent) hang();
   if (rings == faults.dies) _exit(1);
   if (rings == faults.nonsense)
     lvd_store_release_u32(&((lvd_window *)(void *)window_memory)->state, 0xdead);
-  ssize_t n = send(wire, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  ssize_t n = send(socket_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)n;
 }
 
@@ -96,7 +96,7 @@ static void set_timer(uint64_t at) {
   timer_settime(timer, TIMER_ABSTIME, &t, NULL);
 }
 
-/* The timer is set when there is none, and then again when it comes too early: not for each task. */
+/* The timer is set if it is not running, and set again if it fires early: not for each task. */
 static void watch(const char *procedure) {
   uint64_t limit = loader.shape.watch_ms * (uint64_t)MS;
   watched = procedure;
@@ -133,7 +133,7 @@ static void spoil(void *image, size_t size) {
 
 static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
-  const lvd_far_trap trap = {cause, pc, value, watched};
+  const lvd_remote_trap trap = {cause, pc, value, watched};
   lvd_loader_give_up(&loader, state, &trap);
   siglongjmp(again, 1);
 }
@@ -147,9 +147,10 @@ static void on_ring(int signal, siginfo_t *info, void *context) {
   int kept = errno;
   char bytes[64];
   ssize_t n;
-  while ((n = recv(wire, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+  while ((n = recv(socket_fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
   }
-  /* The host is gone. (One that dies with rings unread leaves an error here, and not an end.) */
+  /* The host has exited. (If it exits with unread signals, the error is ECONNRESET instead of the
+   * end of the stream.) */
   if (n == 0 || errno != EAGAIN) _exit(0);
   errno = kept;
   rung = 1;
@@ -166,7 +167,7 @@ static void on_timer(int signal, siginfo_t *info, void *context) {
 
 static void on_trap(int signal, siginfo_t *info, void *context) {
   uint64_t pc = pc_of(context), at = (uint64_t)(uintptr_t)info->si_addr, cause = UNKNOWN;
-  if (!loader.running) _exit(2); /* not a program's doing: there is nothing to go on with */
+  if (!loader.running) _exit(2); /* not caused by a program: cannot continue */
   if (signal == SIGILL)
     cause = ILLEGAL;
   else if (signal == SIGTRAP)
@@ -180,40 +181,40 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static LVD_NORETURN void fails(const char *what) {
+static LVD_NORETURN void fail(const char *what) {
   perror(what);
   exit(2);
 }
 
-/* On a stack of their own: a program that has left its stack is to be told, too. */
-static void take(int signal, void (*handler)(int, siginfo_t *, void *)) {
+/* On a signal stack: a program that has overflowed its stack must be reported, too. */
+static void catch_signal(int signal, void (*handler)(int, siginfo_t *, void *)) {
   struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   action.sa_mask = interrupts;
-  if (sigaction(signal, &action, NULL) != 0) fails("sigaction");
+  if (sigaction(signal, &action, NULL) != 0) fail("sigaction");
 }
 
 static void begin_interrupts(void) {
   static char stack[64 << 10];
   const stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
-  if (sigaltstack(&other, NULL) != 0) fails("sigaltstack");
+  if (sigaltstack(&other, NULL) != 0) fail("sigaltstack");
   sigemptyset(&interrupts);
   sigaddset(&interrupts, SIGIO);
   sigaddset(&interrupts, SIGALRM);
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) fails("timer_create");
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0) fail("timer_create");
   static const int traps[] = {SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGSYS};
-  for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) take(traps[i], on_trap);
-  take(SIGALRM, on_timer);
-  take(SIGIO, on_ring);
-  if (fcntl(wire, F_SETOWN, getpid()) != 0 ||
-      fcntl(wire, F_SETFL, fcntl(wire, F_GETFL) | O_ASYNC) != 0)
-    fails("fcntl");
-  raise(SIGIO); /* for what was rung before */
+  for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) catch_signal(traps[i], on_trap);
+  catch_signal(SIGALRM, on_timer);
+  catch_signal(SIGIO, on_ring);
+  if (fcntl(socket_fd, F_SETOWN, getpid()) != 0 ||
+      fcntl(socket_fd, F_SETFL, fcntl(socket_fd, F_GETFL) | O_ASYNC) != 0)
+    fail("fcntl");
+  raise(SIGIO); /* for signals that arrived before */
 }
 
 static void map_at(uintptr_t at, size_t size, int protection, int flags, int fd) {
   void *want = (void *)at;
-  if (mmap(want, size, protection, flags | MAP_FIXED_NOREPLACE, fd, 0) != want) fails("mmap");
+  if (mmap(want, size, protection, flags | MAP_FIXED_NOREPLACE, fd, 0) != want) fail("mmap");
 }
 
 static void map_window(int fd, size_t size) {
@@ -224,7 +225,7 @@ static void map_window(int fd, size_t size) {
   map_at(LVD_VIRT_WINDOW, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
          -1);
   window_memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (window_memory == MAP_FAILED) fails("mmap");
+  if (window_memory == MAP_FAILED) fail("mmap");
   lvd_native_caches_begin((void *)(uintptr_t)LVD_VIRT_WINDOW, window_memory, size, faults.evicts);
   board.caches = &lvd_native_caches;
 }
@@ -257,7 +258,7 @@ static void read_faults(void) {
       found = end > at + n && (*end == ',' || !*end);
     }
     if (!found) {
-      fprintf(stderr, "LEVADA_WINDOW_FAULTS: what is \"%s\"?\n", at);
+      fprintf(stderr, "LEVADA_WINDOW_FAULTS: unknown word \"%s\"\n", at);
       exit(2);
     }
     at = strchr(at, ',');
@@ -273,9 +274,9 @@ int main(int argc, char **argv) {
     return 2;
   }
   int fd = atoi(argv[1]);
-  wire = atoi(argv[2]);
+  socket_fd = atoi(argv[2]);
   read_faults();
-  if (fstat(fd, &memory) != 0) fails("the window's memory");
+  if (fstat(fd, &memory) != 0) fail("the window's memory");
   map_at(LVD_VIRT_MEMORY, LVD_VIRT_OWN_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
          MAP_PRIVATE | MAP_ANONYMOUS, -1);
   map_window(fd, (size_t)memory.st_size);
@@ -283,10 +284,10 @@ int main(int argc, char **argv) {
   board.size = (uint64_t)memory.st_size;
   loader.board = &board;
   begin_interrupts();
-  sigsetjmp(again, 1); /* also after what ran was given up: what was done by then stays done */
+  sigsetjmp(again, 1); /* also reached after a program was given up; what follows may be repeated */
   loader.low = LVD_VIRT_PROGRAM;
   loader.high = LVD_VIRT_WINDOW;
-  loader.look_ns = LOOK_NS;
+  loader.look_ns = POLL_NS;
   loader.arrived = spoil;
   loader.running = false;
   watched = NULL;

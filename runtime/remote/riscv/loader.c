@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The resident loader's machine, of 64 bits or 32: what a program does wrong ends here as a trap, is
- * reported, and the next image may come.
+/* The machine-dependent part of the loader for QEMU's `virt` machine, 64 and 32 bits. A fault of a
+ * program traps here, is reported, and the next image can be loaded.
  *
- * The doorbell is the serial port: a byte each way is a ring. The timer is the watchdog. */
+ * The doorbell is the serial port: a byte is a signal, in either direction. The timer is the
+ * watchdog. */
 #include "../loader.h"
 #include "machine.h"
 
@@ -25,7 +26,7 @@ static inline volatile uint32_t *word_at(uintptr_t a) { return (volatile uint32_
 
 /* ---- the board ------------------------------------------------------------------------------- */
 
-/* By the instruction: the timer's own register is behind a bus, and under an emulator a call of its. */
+/* By rdtime: the timer's register is behind a bus, and under an emulator each access is a call. */
 static uint64_t now(void) {
 #if __riscv_xlen == 64
   uint64_t ticks;
@@ -45,13 +46,13 @@ static void set_timer(uint64_t at) {
 #if __riscv_xlen == 64
   *(volatile uint64_t *)(uintptr_t)(CLINT + 0x4000) = at;
 #else
-  *word_at(CLINT + 0x4004) = UINT32_MAX; /* it never comes for half of a time */
+  *word_at(CLINT + 0x4004) = UINT32_MAX; /* so that it does not fire between the two stores */
   *word_at(CLINT + 0x4000) = (uint32_t)at;
   *word_at(CLINT + 0x4004) = (uint32_t)(at >> 32);
 #endif
 }
 
-/* It comes at `at`, or too early, and is then set anew: not for each task. */
+/* Fires at `at` or earlier, and is then set again: not for each task. */
 static void wants_timer(uint64_t at) {
   if (at < timer_at) set_timer(at);
 }
@@ -65,7 +66,7 @@ static void watch(const char *procedure) {
   if (watch_until) wants_timer(watch_until);
 }
 
-/* An interrupt that is pending ends wfi even while none is taken: so none comes in between. */
+/* A pending interrupt ends wfi even while interrupts are disabled, so none is lost in between. */
 static void sleep_until(uint64_t until_ns) {
   __asm__ volatile("csrc mstatus, %0" : : "r"(MSTATUS_MIE) : "memory");
   wake_at = until_ns / TICK_NS;
@@ -76,17 +77,18 @@ static void sleep_until(uint64_t until_ns) {
   wake_at = 0;
 }
 
-static const lvd_far_board board = {.version = LVD_FAR_VERSION,
-                                    .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
-                                    .size = LVD_WINDOW_MOST, /* its header says; it was checked */
-                                    .ring = ring,
-                                    .sleep = sleep_until,
-                                    .now_ns = now_ns,
-                                    .watch = watch};
+static const lvd_far_board board = {
+    .version = LVD_FAR_VERSION,
+    .window = (lvd_window *)(uintptr_t)LVD_VIRT_WINDOW,
+    .size = LVD_WINDOW_MOST, /* the size in its header has been checked */
+    .ring = ring,
+    .sleep = sleep_until,
+    .now_ns = now_ns,
+    .watch = watch};
 
 static void begin_interrupts(void) {
-  *byte_at(UART + 1) = 1;                   /* received data */
-  *byte_at(UART + 2) = 1;                   /* with its queue */
+  *byte_at(UART + 1) = 1;                   /* interrupt on received data */
+  *byte_at(UART + 2) = 1;                   /* enable the FIFO */
   *word_at(PLIC + 4 * UART_IRQ) = 1;        /* a priority above the threshold */
   *word_at(PLIC + 0x2000) = 1u << UART_IRQ; /* for hart 0 in machine mode */
   *word_at(PLIC + 0x200000) = 0;            /* which is the threshold */
@@ -97,10 +99,10 @@ static void begin_interrupts(void) {
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-/* What ran is given up. */
+/* Ends what was running. */
 static LVD_NORETURN void give_up(enum lvd_far_state state, uint64_t cause, uint64_t pc,
                                  uint64_t value) {
-  const lvd_far_trap trap = {cause, pc, value, watched};
+  const lvd_remote_trap trap = {cause, pc, value, watched};
   lvd_loader_give_up(&loader, state, &trap);
   lvd_loader_again();
 }
@@ -127,7 +129,7 @@ void lvd_trap(uintptr_t cause, uintptr_t pc, uintptr_t value) {
 
 static void follow(void) { __asm__ volatile("fence.i" : : : "memory"); }
 
-/* Also after what ran was given up: what was done by then stays done. */
+/* Also called after a program was given up; initialization may be repeated. */
 void lvd_loader_begin(void) {
   loader.board = &board;
   loader.low = LVD_VIRT_PROGRAM;

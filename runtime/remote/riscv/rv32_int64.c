@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a compiler asks for where numbers of 64 bits are wider than the registers, and its own library has
- * nothing for that processor: division, and shifts and counts that it does not write out. */
+/* Compiler support for 64-bit integers on riscv32, for which the compiler's own library is not
+ * available: division, and shifts and bit counts that are not inlined. */
 #include <stdint.h>
 
 #if __riscv_xlen == 32
@@ -75,7 +75,8 @@ int __ctzdi2(uint64_t a) {
   return x.half.low ? __ctzsi2(x.half.low) : 32 + __ctzsi2(x.half.high);
 }
 
-/* A bit at a time, from the first in which the two may differ. By nothing: all ones, as the processor has it. */
+/* Shift and subtract, from the highest bit of the quotient. Division by zero yields all ones, like
+ * the processor. */
 static uint64_t divide(uint64_t a, uint64_t b, uint64_t *rest) {
   uint64_t quotient = 0;
   if (b == 0) {

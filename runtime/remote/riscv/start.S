@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where the loader begins, and where traps arrive. Machine mode; hart 0 only. For riscv64 and riscv32. */
+/* Entry point of the loader, and trap entry. Machine mode; hart 0 only. For riscv64 and riscv32. */
 #if __riscv_xlen == 64
 #define WORD  8
 #define STORE sd
@@ -21,7 +21,7 @@ _start:
         csrw    mtvec, t0
         la      t0, lvd_trap_stack_top
         csrw    mscratch, t0
-        li      t0, 0x6000              /* floating point is on, for programs */
+        li      t0, 0x6000              /* enable floating point, for programs */
         csrs    mstatus, t0
         la      t0, lvd_bss
         la      t1, lvd_bss_end
@@ -34,7 +34,7 @@ _start:
 .Lpark: wfi
         j       .Lpark
 
-/* Gives up whatever ran, and loads anew. */
+/* Abandons what was running, and restarts the loader. */
         .globl  lvd_loader_again
 lvd_loader_again:
         la      t0, lvd_trap_stack_top
@@ -45,8 +45,8 @@ lvd_loader_again:
         call    lvd_loader_begin
         j       .Lpark
 
-/* On a stack of its own: that of a program may be what has failed. The handler is compiled without
- * floating point, so the integer registers that a call may change are all there is to keep. */
+/* On a stack of its own, since a program's stack may be the fault. The handler is compiled without
+ * floating point, so it is enough to save the caller-saved integer registers. */
         .p2align 2
 lvd_trap_entry:
         csrrw   sp, mscratch, sp

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The program that the tests of windows run at the other side: good procedures, and bad ones. */
+/* The program that the window tests run on the remote side: correct procedures, and faulty ones. */
 #include <levada/process.h>
 #include <levada/srpc.h>
 #include <string.h>
 
 #include "../support/procedures.h"
 
-/* Floating point, on a stack that is switched; where the processor has it. */
+/* Floating point on a switched stack, if the processor has it. */
 #if !defined(__riscv) || defined(__riscv_flen)
 static lvd_status child_root(lvd_frame *f) {
   double x, r = 1;
@@ -19,7 +19,7 @@ static lvd_status child_root(lvd_frame *f) {
 LVD_PROCEDURE(child_root)
 #endif
 
-/* Numbers that are wider than a small processor's registers: divided, multiplied, shifted, each signed or not. */
+/* 64-bit integers on a smaller processor: division, multiplication, shifts, signed and unsigned. */
 static lvd_status child_wide(lvd_frame *f) {
   uint64_t x[2], y[8];
   if (f->argument_size != sizeof x || f->result_room < sizeof y) return LVD_E_ARGUMENT;
@@ -51,7 +51,7 @@ static lvd_status child_illegal(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_illegal)
 
-/* Where the machine has no memory. */
+/* An address without memory. */
 #if UINTPTR_MAX == UINT32_MAX
 #define NOWHERE 0x01800000
 #else
@@ -77,7 +77,7 @@ static lvd_status child_hangs(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_hangs)
 
-/* Over all that it shares with the host, from its argument on, as an image of nothing. */
+/* Overwrites all memory shared with the host, from its argument on. */
 static lvd_status child_scribbles(lvd_frame *f) {
   uint64_t seed;
   memcpy(&seed, f->argument, 8);
@@ -90,7 +90,7 @@ static lvd_status child_scribbles(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_scribbles)
 
-/* From "in" to "out", each plus one, until the end. */
+/* From "in" to "out", each incremented, until the end. */
 static lvd_status child_plus_one(lvd_frame *f) {
   (void)f;
   lvd_stream *in, *out;
@@ -111,7 +111,7 @@ static lvd_status child_plus_one(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_plus_one)
 
-/* One element is pushed; the rest is written, and nobody ever asks for it. */
+/* Pushes one element, writes the rest, and never pushes it. */
 static lvd_status child_leaves_much(lvd_frame *f) {
   (void)f;
   lvd_stream *much;
@@ -129,7 +129,7 @@ static lvd_status child_leaves_much(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_leaves_much)
 
-/* It fails, and leaves its stream to be ended. */
+/* Fails, and leaves its stream to be closed. */
 static lvd_status child_gives_up(lvd_frame *f) {
   (void)f;
   lvd_stream *out;
@@ -143,7 +143,7 @@ static lvd_status child_gives_up(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_gives_up)
 
-/* What comes from "sum". */
+/* The sum of what arrives in "sum". */
 static lvd_status child_sums(lvd_frame *f) {
   lvd_stream *in;
   const lvd_stream_options o = {.name = "sum", .elem_size = 4, .capacity = 1000};
@@ -158,7 +158,7 @@ static lvd_status child_sums(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_sums)
 
-/* Each number with the other sign, by the paper's names: from 1 to 2. */
+/* Each number negated, with the SRPC interface: from stream 1 to 2. */
 static void far_negate(void) {
   stream_create(1);
   stream_create(2);
@@ -171,7 +171,7 @@ static void far_negate(void) {
 }
 PB_PROCEDURE(far_negate)
 
-/* Puts into a stream that it has not created, and into another elements of another size than come. */
+/* Puts into a stream that it has not created, and elements of another size into another. */
 static void far_misuses(void) {
   uint64_t wide = 0;
   stream_put(77, wide);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the tests of MCAPI behind a window run there: node 2 of the domain that the argument says, which
- * sends back what it gets from node 1. A status is returned where one is not as it should be: its line. */
+/* Remote side of the MCAPI window tests: node 2 of the domain in the argument, which returns to
+ * node 1 what it receives. On an unexpected status it returns the line number. */
 #include <levada/process.h>
 #include <mcapi.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static lvd_status ends(void) {
   return LVD_OK;
 }
 
-/* Each byte one higher, until one without bytes comes. */
+/* Returns messages with each byte incremented, until an empty one arrives. */
 static lvd_status node_messages(lvd_frame *f) {
   mcapi_status_t s;
   lvd_status status = begins(f);
@@ -79,7 +79,7 @@ static lvd_status node_messages(lvd_frame *f) {
     mcapi_msg_send(from, to, buffer, size, 0, &s);
     SUCCEEDS(s);
   }
-  /* Cut, and no byte is written beyond. */
+  /* Truncated, and no byte is written beyond. */
   memset(buffer, 7, 100);
   mcapi_msg_recv(from, buffer, 70, &size, &s);
   HAS(s == MCAPI_ERR_MSG_TRUNCATED);
@@ -95,7 +95,8 @@ static bool done(mcapi_request_t request, mcapi_status_t begun) {
   return mcapi_wait(&request, &size, MCAPI_TIMEOUT_INFINITE, &s) && s == MCAPI_SUCCESS;
 }
 
-/* In at port 2, back from port 3 to the other's 3, until one of one byte. Several are held. */
+/* Receives at port 2 and returns from port 3 to the other's port 3, until a packet of one byte.
+ * Several are held. */
 static lvd_status node_packets(lvd_frame *f) {
   mcapi_status_t s;
   mcapi_request_t request;
@@ -166,7 +167,7 @@ static lvd_status node_scalars(lvd_frame *f) {
     mcapi_sclchan_send_uint64(out, ~x, &s);
     SUCCEEDS(s);
   }
-  /* What is not of the size that was asked for stays. */
+  /* A scalar of another size stays in the channel. */
   mcapi_sclchan_recv_uint8(in, &s);
   HAS(s == MCAPI_ERR_SCL_SIZE);
   HAS(mcapi_sclchan_available(in, &s) == 1);
@@ -179,22 +180,22 @@ static lvd_status node_scalars(lvd_frame *f) {
 }
 LVD_PROCEDURE(node_scalars)
 
-/* Gets nothing, for ever. */
+/* Receives nothing, forever. */
 static lvd_status node_waits(lvd_frame *f) {
   mcapi_status_t s;
   size_t size;
   lvd_status status = begins(f);
   if (status != LVD_OK) return status;
   mcapi_endpoint_t from = own(1);
-  mcapi_msg_send(from, other(1), "waits", 5, 0,
-                 &s); /* heard, it may be cancelled before it knows */
+  /* once this was received, it may be cancelled */
+  mcapi_msg_send(from, other(1), "waits", 5, 0, &s);
   mcapi_msg_recv(from, buffer, sizeof buffer, &size, &s);
   HAS(s != MCAPI_SUCCESS);
   return LVD_E_CANCELLED;
 }
 LVD_PROCEDURE(node_waits)
 
-/* Fails, when it has sent something. */
+/* Fails after it has sent something. */
 static lvd_status node_fails(lvd_frame *f) {
   mcapi_status_t s;
   size_t size;
@@ -217,7 +218,7 @@ static lvd_status node_returns(lvd_frame *f) {
 }
 LVD_PROCEDURE(node_returns)
 
-/* Called as any procedure is: nobody does its calls. */
+/* Called like any procedure: it has no agent. */
 static lvd_status node_without(lvd_frame *f) {
   mcapi_status_t s;
   (void)f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Machines by themselves: images to their status, again and again; faults, stops, bad images, and a
- * machine that dies. */
+/* Machines without units: running images repeatedly; faults, stops, invalid images, and a machine
+ * that dies. */
 #include "../support/test.h"
 
 #include <levada/machine.h>
@@ -98,7 +98,7 @@ static void images(const kind *k) {
     CHECK_EQ(r.state, LVD_MACHINE_ENDED);
     CHECK_EQ(r.result, 7);
   }
-  /* What is wrong with an image leaves the one before. */
+  /* An invalid image leaves the previous one in place. */
   CHECK_EQ(lvd_machine_load(m, "/nowhere/at/all"), LVD_E_UNKNOWN);
   CHECK(strstr(lvd_window_why(), "cannot be opened"));
   CHECK_EQ(load_bytes(m, "", 0), LVD_E_ARGUMENT);
@@ -153,8 +153,8 @@ static void dies(const kind *k) {
   lvd_machine_end(m);
 }
 
-/* Whoever has booted it is killed, while its program waits, with rings that nobody has heard, or while it
- * computes: the machine goes with him. (All that is left behind comes to this process.) */
+/* The host is killed while its program waits, with unread signals, or while it computes: the
+ * machine ends with it. (This process reaps everything that is left.) */
 static void host_dies(const kind *k) {
   CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
   for (int round = 0; round < 4; round++) {
@@ -165,7 +165,7 @@ static void host_dies(const kind *k) {
       CHECK_EQ(round % 2 ? load_bytes(m, k->loops, k->loops_size) : lvd_machine_load(m, k->serves),
                LVD_OK);
       runs(m);
-      sleep_ms(100); /* it has rung by then, or soon */
+      sleep_ms(100); /* it has signalled by then, or soon */
       raise(SIGKILL);
     }
     int how = 0;
@@ -201,6 +201,7 @@ void test_machine_bad_starts(void) {
   CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_UNKNOWN);
   setenv("LEVADA_NATIVE_LOADER", "/bin/false", 1);
   CHECK_EQ(lvd_machine_boot(k->name, LIMIT, &m), LVD_E_PEER);
-  setenv("LEVADA_NATIVE_LOADER", "/bin/sleep", 1); /* for as many seconds as descriptors say */
+  /* sleeps for as many seconds as the descriptor numbers say */
+  setenv("LEVADA_NATIVE_LOADER", "/bin/sleep", 1);
   CHECK_EQ(lvd_machine_boot(k->name, 50000000, &m), LVD_E_TIME);
 }

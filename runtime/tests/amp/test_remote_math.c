@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The far side's sine and cosine, held against this system's in long doubles. */
+/* Sine and cosine of the remote library, compared with this system's in long double. */
 #include "../support/test.h"
 
 #include <float.h>
 #include <math.h>
 
-/* The far side's own, by other names: ours are to be there, too. */
+/* Renamed, since this system's functions are needed, too. */
 #define sin far_sin
 #define cos far_cos
 #include "remote/math.c"
 #undef sin
 #undef cos
 
-/* The distance in units of the last place that a double of that size has. */
+/* The error in units of the last place of a double. */
 static double ulps(double got, long double want) {
   int e;
   frexpl(want, &e);
@@ -27,10 +27,10 @@ static void both(double x) {
 }
 
 void test_far_math(void) {
-  /* A decoder's tables: angles of whole parts of a turn. */
+  /* Tables of a decoder: fractions of a turn. */
   for (int n = 1; n <= 72; n++)
     for (int k = 0; k < 4 * n; k++) both(M_PI / n * (k + 0.5));
-  /* Next to multiples of a quarter turn, where little of the angle is left. */
+  /* Near multiples of a quarter turn, where cancellation is largest. */
   for (int k = -19000; k <= 19000; k += 7) {
     double at = k * M_PI_2;
     if (k) both(at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Units behind a window: calls, streams, faults, and bad images; each on QEMU, where it is there, as a machine
- * of 64 bits and as one of 32, and on the machine that is a process of this system, which can also be told to go
- * wrong. */
+/* Units behind a window: calls, streams, faults, and invalid images; on QEMU, if it is installed,
+ * as machines of 64 and 32 bits, and on the machine that is a process of this system, which can
+ * also be made faulty. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -11,18 +11,18 @@
 #include <unistd.h>
 
 #ifndef LEVADA_FAR_CHILD
-#define LEVADA_FAR_CHILD   "" /* no compiler for it */
+#define LEVADA_FAR_CHILD   "" /* no cross compiler */
 #define LEVADA_FAR32_CHILD ""
 #endif
 #ifndef LEVADA_NATIVE_CHILD
 #define LEVADA_NATIVE_CHILD "" /* not for this processor */
 #endif
 
-/* The machine that a test is about. */
+/* The machine under test. */
 typedef struct machine {
-  const char *prefix, *image, *illegal, *returns, *loops; /* the latter: instructions */
+  const char *prefix, *image, *illegal, *returns, *loops; /* the last three: instructions */
   size_t illegal_size, returns_size, loops_size;
-  unsigned char other; /* of ELF: not its own */
+  unsigned char other; /* ELF machine number of another processor */
   bool small;          /* 32 bits, no floating point */
 } machine;
 
@@ -78,7 +78,8 @@ static void on_native(void) {
     name();                                                                                        \
   }
 
-/* And on one whose cache does not follow the memory. (LEVADA_TEST_CHILD: another program than the tests'.) */
+/* And on a machine with a non-coherent cache. (LEVADA_TEST_CHILD: another program than the
+ * tests'.) */
 static void on_caches(void) {
   static char image[4096];
   static machine with;
@@ -128,7 +129,7 @@ static void calls(void) {
 }
 ON_ALL(calls)
 
-/* Numbers of 64 bits are the same on any processor. */
+/* 64-bit integers behave alike on any processor. */
 static void wide(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
@@ -137,7 +138,7 @@ static void wide(void) {
     uint64_t x[2] = {next_random(&seed), next_random(&seed)}, said[8] = {0};
     size_t size = sizeof said;
     lvd_call *c;
-    /* Of all sizes, and both signs. */
+    /* Of all magnitudes and both signs. */
     x[0] >>= next_random(&seed) % 64;
     x[1] >>= next_random(&seed) % 64;
     if (round % 3 == 0) x[0] = -x[0];
@@ -163,8 +164,8 @@ static void wide(void) {
 }
 ON_BOTH(wide)
 
-/* What a procedure has written and not pushed is nobody's: where a stream lay, the next one's elements, the
- * other way, are what the host has put. */
+/* Elements that were written and not pushed do not appear in the next stream at the same place, in
+ * which the host sends. */
 static void leftovers(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
@@ -200,8 +201,8 @@ static void leftovers(void) {
 }
 ON_ALL(leftovers)
 
-/* It ends when it is told, and need not be killed, which it would be after 2 s. (A slow machine may take
- * longer now and then, and not each time.) */
+/* It ends when it is told, and need not be killed, which happens after 2 s. (On a slow machine it
+ * may take longer sometimes.) */
 static void unloads(void) {
   bench b = bench_of(2);
   lvd_status status = LVD_E_TIME;
@@ -247,7 +248,7 @@ static void streams(void) {
     CHECK_EQ(lvd_stream_destroy(to), LVD_OK);
     CHECK_EQ(lvd_stream_destroy(from), LVD_OK);
   }
-  /* What a procedure that fails has sent is not all that was to come. */
+  /* The stream of a procedure that failed does not end as complete. */
   const lvd_stream_options o = {.name = "out", .elem_size = 4};
   lvd_stream *from;
   lvd_call *c;
@@ -280,7 +281,7 @@ static void fails(const char *procedure, const char *words) {
   CHECK(strstr(text, words) && strstr(text, procedure));
   CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_E_FAULT);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
-  /* And again. */
+  /* Again. */
   u = load_window(&b);
   CHECK_EQ(lvd_call_start(u, "twice", &x, 4, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_OK);
@@ -298,7 +299,7 @@ ON_ALL(faults)
 static void hangs(void) { fails("child_hangs", "without waiting"); }
 ON_ALL(hangs)
 
-/* Its process is killed: whoever waits hears of it. */
+/* Its process is killed: waiting calls fail. */
 static void death(void) {
   bench b = bench_of(2);
   lvd_unit *u = load_window(&b);
@@ -315,7 +316,7 @@ static void death(void) {
 }
 ON_BOTH(death)
 
-/* By the paper's names: nothing but the unit's differs from a process. */
+/* With the SRPC interface: the same as with a process, but for the unit's name. */
 static void srpc(void) {
   CHECK_EQ(pb_load(on->image), LVD_OK);
   CHECK_EQ(pb_boot(), LVD_OK);
@@ -343,7 +344,7 @@ static void srpc(void) {
 }
 ON_ALL(srpc)
 
-/* What is misused there the host tells, since there is no error output. */
+/* The host prints misuse of the remote side, which has no error output. */
 static void srpc_misuse(void) {
   int error = dup(STDERR_FILENO), told_in = memfd_create("told", MFD_CLOEXEC);
   char told[4096];
@@ -366,11 +367,11 @@ static void srpc_misuse(void) {
   CHECK(strstr(told, "): stream_put(77) in far_misuses: the caller has not created this stream"));
   CHECK(strstr(told, "): stream_get(1) in far_misuses: an element of another size"));
   CHECK(strstr(pb_why(), "far_negate"));
-  _exit(0); /* exit would tell of the misuse */
+  _exit(0); /* exit would print the misuse */
 }
 ON_ALL(srpc_misuse)
 
-/* ---- bad input ----------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 static void refuses(const char *name, const char *bytes, size_t size, lvd_status status,
                     const char *words) {
@@ -418,7 +419,7 @@ static void bad_images(void) {
   elf[4] = on->small ? 1 : 2;
   memset(elf + 24, 0x11, on->small ? 4 : 8);
   refuses("no entry", elf, size, LVD_E_ARGUMENT, "outside of itself");
-  /* Raw: an illegal instruction, a return that serves nobody, a loop. */
+  /* Raw instructions: an illegal one, a return without serving, an endless loop. */
   refuses("raw, illegal", on->illegal, on->illegal_size, LVD_E_FAULT, "illegal instruction");
   refuses("raw, returns", on->returns, on->returns_size, LVD_E_PEER, "has ended");
   refuses("raw, a loop", on->loops, on->loops_size, LVD_E_TIME, "");
@@ -463,7 +464,7 @@ void test_window_header(void) {
   WRONG(segment, UINT64_MAX - 4095, "do not lie within");
   WRONG(segment_size, SIZE, "do not lie within");
   WRONG(image_size, SIZE / 2, "do not lie within");
-  /* A window of random bytes, and one with some of its header spoilt: never more than a refusal. */
+  /* A window with random bytes, and one with a damaged header: only refusals. */
   uint64_t seed = 42;
   for (int round = 0; round < 100000; round++) {
     if (round % 2)
@@ -477,8 +478,8 @@ void test_window_header(void) {
   free(w);
 }
 
-/* A guest that writes anything into the window hands over wrong data, or is given up, or is of no use
- * until it is killed; nothing else happens here, and the next one is as good as ever. */
+/* A program that overwrites the window passes wrong data, or is given up, or is useless until it is
+ * killed; nothing else happens here, and the next one works as before. */
 static void hostile(void) {
   bench b = bench_of(2);
   uint32_t given_up = 0;
@@ -511,7 +512,7 @@ static void hostile(void) {
 }
 ON_BOTH(hostile)
 
-/* ---- again and again ----------------------------------------------------------------------------- */
+/* ---- repetition ------------------------------------------------------------------------------ */
 
 static int descriptors(void) {
   int n = 0;
@@ -519,7 +520,7 @@ static int descriptors(void) {
   return n;
 }
 
-/* Of this process, in KiB. */
+/* Resident memory of this process, in KiB. */
 static long resident(void) {
   long pages = 0, all;
   FILE *f = fopen("/proc/self/statm", "re");
@@ -528,10 +529,10 @@ static long resident(void) {
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* A round that left a page more would take a MiB in 256 of them. */
+/* A leak of one page per round would be 1 MiB in 256 rounds. */
 enum { SETTLED = 10, MORE_KIB = 1024 };
 
-/* Booted, loaded, run, and let go, killed or made to fail; LVD_ROUNDS times, and nothing is left. */
+/* Boots, loads, runs, and releases, kills or crashes it, LVD_ROUNDS times, without a leak. */
 static void rounds(void) {
   const char *rounds = getenv("LVD_ROUNDS");
   int n = rounds ? atoi(rounds) : 12, before = 0;
@@ -563,7 +564,8 @@ static void rounds(void) {
   CHECK_EQ(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
   if (n > SETTLED) {
     printf("%d rounds, %ld KiB more than after the first %d\n", n, resident() - memory, SETTLED);
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* which keep what is freed */
+#if !defined(__SANITIZE_THREAD__) &&                                                               \
+    !defined(__SANITIZE_ADDRESS__) /* sanitizers keep freed memory */
     CHECK(resident() - memory < MORE_KIB);
 #endif
   }
@@ -571,11 +573,11 @@ static void rounds(void) {
 }
 ON_ALL(rounds)
 
-/* ---- a machine that goes wrong ------------------------------------------------------------------- */
+/* ---- faulty machines ------------------------------------------------------------------------- */
 
 static void set_faults(const char *words) { CHECK_EQ(setenv("LEVADA_WINDOW_FAULTS", words, 1), 0); }
 
-/* Not loaded, in time, and said why; and as good as ever afterwards. */
+/* Loading fails in time, with a reason; afterwards it works again. */
 static void does_not_load(const char *faults, lvd_status status, const char *words) {
   bench b = bench_of(2);
   lvd_unit *u;
@@ -606,7 +608,7 @@ void test_native_bad_starts(void) {
   does_not_load("silent=2", LVD_E_TIME, "does not serve");
 }
 
-/* Everything is late by 20 ms, and right. */
+/* Everything is late by 20 ms, and correct. */
 void test_native_late(void) {
   on_native();
   set_faults("late=20");
@@ -626,8 +628,8 @@ void test_native_late(void) {
   bench_free(&b);
 }
 
-/* It loads, and at a ring that comes with an answer or with an element it is over: whoever waits for the
- * call or for the stream hears of it, and what was not said before is not made up. */
+/* It loads, and fails at a signal that comes with a reply or an element: waiting calls and streams
+ * fail, and no data are invented. */
 static void goes_wrong(const char *faults, lvd_status status, const char *words) {
   bench b = bench_of(2);
   set_faults(faults);
@@ -643,7 +645,7 @@ static void goes_wrong(const char *faults, lvd_status status, const char *words)
   uint32_t n = 0;
   for (; got == LVD_OK && n < 10000; n++) {
     uint32_t x = 0;
-    if (n > 100) sleep_ms(2); /* who is awake need not be rung for */
+    if (n > 100) sleep_ms(2); /* a polling side is not signalled */
     if ((got = lvd_stream_put(to, &n, 4)) != LVD_OK) break;
     lvd_stream_flush(to);
     if ((got = lvd_stream_get(from, &x, 4)) != LVD_OK) break;

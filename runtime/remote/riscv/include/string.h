@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What programs have of <string.h> on a processor for which there is no C library (memory.c). */
-#ifndef LVD_FAR_STRING_H
-#define LVD_FAR_STRING_H
+/* The part of <string.h> that programs have on a processor without a C library (memory.c). */
+#ifndef LVD_REMOTE_STRING_H
+#define LVD_REMOTE_STRING_H
 
 #include <stddef.h>
 

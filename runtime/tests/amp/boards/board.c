@@ -65,7 +65,7 @@ void board_uio(board *b, size_t window) {
 
 void board_mem(board *b) { memory(b, "dev/mem", BOARD_WINDOW + 4096); }
 
-/* ---- the process --------------------------------------------------------------------------------- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 int board_listen(const board *b, const char *file) {
   struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -105,8 +105,8 @@ void board_ring(int wire) {
   (void)n;
 }
 
-/* An interrupt is pending until it is enabled; then a packet says its number, and it is disabled, as a driver
- * of UIO's does. */
+/* Like a UIO driver: an interrupt stays pending until it is enabled; then a packet tells its
+ * number, and it is disabled. */
 static void run(int nodes, int wire, volatile uint32_t *reg, bool bell) {
   int host = -1;
   bool pending = false, enabled = false;

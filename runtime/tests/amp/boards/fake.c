@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The kernel's device files, pretended. A node is a socket of packets, on which board.c does what the kernel
- * does at reading and writing; what cannot be done on a socket is done here, in the programs that this file
- * is linked into: opening connects, and mapping takes the file that stands for the memory, under the terms
- * of UIO: an offset is a map's number, and a mapping is no longer than the map. */
+/* Simulated device files of the kernel. A node is a packet socket, on which board.c acts as the
+ * kernel for reads and writes. What a socket cannot do is done here, in the programs that link this
+ * file: opening connects, and mapping maps the file that stands for the memory, by the rules of
+ * UIO: the offset is a map's number, and a mapping is no longer than the map. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/rpmsg.h>
@@ -55,7 +55,7 @@ void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t off
   return p;
 }
 
-/* What is asked of a control node goes there as a packet, and a number comes back. */
+/* A request to a control node is sent as a packet, and the reply is a number. */
 int ioctl(int fd, unsigned long request, ...) {
   va_list more;
   va_start(more, request);

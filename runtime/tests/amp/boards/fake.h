@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Included before anything else into the port's sources for devices: what they ask of the kernel goes to fake.c. */
+/* Included first into the platform layer's device sources: redirects their system calls to
+ * fake.c. */
 #ifndef LVD_FAKE_H
 #define LVD_FAKE_H
 

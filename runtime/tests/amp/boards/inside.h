@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the kinds of boards have in common. */
+/* Shared by the kinds of simulated boards. */
 #ifndef LVD_TEST_BOARD_INSIDE_H
 #define LVD_TEST_BOARD_INSIDE_H
 
@@ -10,7 +10,7 @@ bool board_fork(board *b); /* true: in the board's process */
 int board_listen(const board *b, const char *file);
 int board_memory(const board *b, const char *file);
 pid_t board_loader(int memory, int wire);
-bool board_drain(int fd); /* was there anything? */
+bool board_drain(int fd); /* true: something was received */
 void board_ring(int wire);
 
 #endif

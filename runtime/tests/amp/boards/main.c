@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Units behind the kernel's devices, on a board that is not there (board.h). */
+/* Units behind kernel devices, on a simulated board (board.h). */
 #include "../../support/bench.h"
 #include "board.h"
 
@@ -22,7 +22,7 @@ static lvd_unit *load_board(bench *b, const char *name) {
   return u;
 }
 
-/* By spans that lie over the ring's edge at times: it is there twice in a row. */
+/* With spans across the edge of the ring, which is mapped twice in a row. */
 static void stream_through(lvd_unit *u, uint32_t rounds) {
   enum { SPAN = 60 };
   lvd_stream *to, *from;
@@ -60,8 +60,8 @@ static void fault(lvd_unit *u) {
   CHECK(strstr(text, "an illegal instruction") && strstr(text, "child_illegal"));
 }
 
-/* What a unit does; three hosts after one another, and a fault. `after`: the state that the processor comes
- * to when a host has gone; null: it has none. */
+/* Basic operation of a unit; three hosts one after another, and a fault. `after`: the state of the
+ * processor after a host has exited; null: it has none. */
 static void works(const board *at, const char *name, const char *after) {
   for (int host = 0; host < 3; host++) {
     bench b = bench_of(2);
@@ -88,7 +88,7 @@ static void on_uio(const char *name) {
 static void uio(void) { on_uio(UIO); }
 static void uio_bell(void) { on_uio(UIO_BELL); }
 
-/* Memory is as it comes: anything may lie in it. */
+/* Memory contains arbitrary data at first. */
 static void junk(const board *b, const char *file) {
   char path[100];
   uint64_t seed = 42;
@@ -124,12 +124,12 @@ static void refuses_in(int64_t limit_ns, const char *name, lvd_status status, co
   bench_free(&b);
 }
 
-/* Also where it has to wait until nobody has come. */
+/* Also if that takes the whole timeout. */
 static void refuses(const char *name, lvd_status status, const char *words) {
   refuses_in(300000000, name, status, words);
 }
 
-/* What a host leaves behind, a program that never waits, the next host stops. */
+/* A program that never waits, left by one host, is stopped by the next. */
 static void left_behind(void) {
   board b;
   char name[120];
@@ -143,7 +143,7 @@ static void left_behind(void) {
   board_free(&b);
 }
 
-/* A host that was killed leaves a program behind, which the next host stops. */
+/* A program left by a killed host is stopped by the next. */
 static void host_dies(void) {
   board b;
   board_make(&b);
@@ -166,7 +166,7 @@ static void host_dies(void) {
   board_free(&b);
 }
 
-/* Two hosts after one another have it run programs to their end; the second one's ends with the host. */
+/* Two hosts one after another run programs to their end; the second host exits first. */
 static void machine(const board *at, const char *kind, const char *after) {
   char seven[80], loops[80];
   board_write(at, "seven", "\xb8\x07\x01\x01\x01\xc3");
@@ -230,11 +230,11 @@ static void errors(void) {
   board_uio(&b, BOARD_WINDOW);
   refuses(UIO, LVD_E_UNKNOWN, "dev/uio0 is not there");
   refuses("uio:uio0,bell=7:" IMAGE, LVD_E_ARGUMENT, "write bell=MAP+OFFSET=VALUE");
-  refuses("uio:uio0,wings:" IMAGE, LVD_E_ARGUMENT, "what is \"wings\"?");
+  refuses("uio:uio0,wings:" IMAGE, LVD_E_ARGUMENT, "unknown option \"wings\"");
   board_write(&b, "sys/class/uio/uio0/maps/map0/addr", "0x40000010\n");
   refuses(UIO, LVD_E_ARGUMENT, "does not begin at a page");
   board_free(&b);
-  /* A device, and nobody behind it. */
+  /* A device without a processor behind it. */
   board_make(&b);
   board_write(&b, "dev/mem", "");
   char path[100];
@@ -248,7 +248,7 @@ static void errors(void) {
     refuses(MEM, LVD_E_SYSTEM, "may not be opened by this user");
     CHECK_EQ(chmod(path, 0600), 0);
   }
-  /* What an earlier host has made, with another size, then of another version; and over it. */
+  /* A window of an earlier host, with another size; of another version; and overwritten. */
   refuses("uio:mem@0+0x400000:" IMAGE, LVD_E_LAYOUT, "another host has made this window");
   FILE *f = fopen(path, "r+");
   const uint32_t header[2] = {LVD_WINDOW_MAGIC, LVD_WINDOW_VERSION + 1};
@@ -261,12 +261,12 @@ static void errors(void) {
   board_free(&b);
 }
 
-/* ---- processors that Linux starts ---------------------------------------------------------------- */
+/* ---- processors that Linux starts ------------------------------------------------------------ */
 
 #define STARTED NAMED ",firmware=usual.elf:" IMAGE
 #define RUNNING NAMED ",rpmsg=rpmsg2:" IMAGE
 
-/* It is started for each host, and stopped after it. */
+/* The processor is started for each host, and stopped afterwards. */
 static void remote_starts(void) {
   board b;
   board_make(&b);
@@ -276,7 +276,7 @@ static void remote_starts(void) {
   board_free(&b);
 }
 
-/* It runs before, and afterwards. */
+/* The processor runs before and afterwards. */
 static void remote_runs(void) {
   board b;
   board_make(&b);
@@ -286,7 +286,7 @@ static void remote_runs(void) {
   board_free(&b);
 }
 
-/* Its host is killed: who started it has it stopped. */
+/* The host is killed: the agent stops the processor. */
 static void remote_host_dies(void) {
   board b;
   int how;
@@ -308,7 +308,7 @@ static void remote_host_dies(void) {
   board_free(&b);
 }
 
-/* The kernel says that it has crashed: whoever waits hears of it. */
+/* The kernel reports a crash: waiting calls fail. */
 static void remote_crashes(void) {
   board b;
   board_make(&b);
@@ -335,23 +335,24 @@ static void remote_errors(void) {
   refuses("remoteproc:remoteproc0:" IMAGE, LVD_E_ARGUMENT, "say where the window is");
   refuses("remoteproc:usual,memory=uio0:" IMAGE, LVD_E_UNKNOWN, "there is no UIO device uio0");
   refuses("remoteproc:a/b,memory=uio0:" IMAGE, LVD_E_ARGUMENT, "name a processor");
-  refuses(NAMED ",wings:" IMAGE, LVD_E_ARGUMENT, "what is \"wings\"?");
+  refuses(NAMED ",wings:" IMAGE, LVD_E_ARGUMENT, "unknown option \"wings\"");
   refuses(STARTED, LVD_E_UNKNOWN, "dev/mem is not there");
   board_mem(&b);
   refuses(STARTED, LVD_E_UNKNOWN, "there is no processor remoteproc0");
   board_remote(&b, "offline\n", true);
   refuses(NAMED ":" IMAGE, LVD_E_STATE, "name its firmware");
-  refuses(STARTED, LVD_E_TIME, "does not start in time");
+  refuses(STARTED, LVD_E_TIME, "did not start in time");
   board_write(&b, STATE, "running\n");
   refuses(NAMED ":" IMAGE, LVD_E_UNKNOWN, "dev/rpmsg_ctrl0 is not there");
   refuses(RUNNING, LVD_E_UNKNOWN, "dev/rpmsg2 is not there");
   board_write(&b, STATE, "offline\n");
   board_remote_start(&b, true);
-  refuses_in(0, NAMED ",to=7,firmware=usual.elf:" IMAGE, LVD_E_SYSTEM, "gives no endpoint to 0x7");
+  refuses_in(0, NAMED ",to=7,firmware=usual.elf:" IMAGE, LVD_E_SYSTEM,
+             "cannot create an endpoint to 0x7");
   board_await(&b, STATE, "offline");
   refuses_in(0, NAMED ",firmware=refuses.elf:" IMAGE, LVD_E_PEER, "ended before it took an image");
   board_await(&b, STATE, "offline");
-  refuses_in(0, NAMED ",firmware=nothing.elf:" IMAGE, LVD_E_PEER, "has crashed as it was started");
+  refuses_in(0, NAMED ",firmware=nothing.elf:" IMAGE, LVD_E_PEER, "crashed during its start");
   board_free(&b);
 }
 

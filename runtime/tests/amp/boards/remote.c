@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A processor that Linux starts, pretended: its state is a file, its messages are packets. The firmware is the
- * native machine's loader, and what stands before it: it begins with the message that says where the
- * window is. */
+/* A simulated processor that Linux starts: its state is a file, its messages are packets. The
+ * firmware is the native machine's loader with a prologue: it starts with the message that tells
+ * the window's address. */
 #include "inside.h"
 
 #include "../../support/test.h"
@@ -21,7 +21,7 @@ enum { CONTROL, NODE, HOST, WIRE, DESCRIPTORS };
 
 typedef struct remote {
   const board *b;
-  int fd[DESCRIPTORS], memory, far; /* far: the loader's end of the wire */
+  int fd[DESCRIPTORS], memory, far; /* far: the loader's end of the socket */
   pid_t loader;
 } remote;
 

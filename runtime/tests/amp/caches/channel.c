@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A channel between a host and a far side whose cache does not follow the memory: whatever one side says, the
- * other one sees. One thread does both, so that nothing is seen by luck. */
+/* A channel between a host and a remote processor with a non-coherent cache: whatever one side
+ * publishes, the other sees. One thread acts for both, so that nothing becomes visible by
+ * chance. */
 #include "sides.h"
 
 #include <levada/channel.h>
 
 enum { SLOTS = 64 /* two lines of the ring */, SOME = 40 /* more than one */, THRESHOLD = 8 };
 
-const lvd_caches *lvd_far_caches; /* while the far side acts */
+const lvd_caches *lvd_far_caches; /* null while the host acts */
 
-/* What each side does, the other's hooks are not for. */
+/* The hooks of one side must not act for the other. */
 #define FAR(...)  (lvd_far_caches = &lvd_native_caches, __VA_ARGS__)
 #define HOST(...) (lvd_far_caches = NULL, __VA_ARGS__)
 #define FAR_DO(...)                                                                                \
@@ -39,7 +40,7 @@ static lvd_waiter waiter = {wake}, *waiters = &waiter;
 static lvd_channel *here; /* as the host sees it */
 static lvd_producer p;
 static lvd_consumer c;
-static uint32_t put, got; /* elements ever */
+static uint32_t put, got; /* elements so far */
 
 static void begin(bool far_produces) {
   sides_begin();
@@ -53,7 +54,7 @@ static void begin(bool far_produces) {
   lvd_consumer_attach(&c, far_produces ? here : there, 0, &waiter, true);
 }
 
-/* As the side that does it has been chosen. */
+/* By the side that has been selected. */
 static void put_some(uint32_t n) {
   for (uint32_t i = 0; i < n; i++) LVD_PUT(&p, uint32_t, 1000 + put++);
 }
@@ -61,7 +62,7 @@ static void get_some(uint32_t n) {
   for (uint32_t i = 0; i < n; i++) CHECK(LVD_GET(&c, uint32_t) == 1000 + got++);
 }
 
-/* ---- the far side produces --------------------------------------------------------------------- */
+/* ---- the remote side produces ---------------------------------------------------------------- */
 
 static void pushes(void) {
   begin(true);
@@ -70,7 +71,7 @@ static void pushes(void) {
   HOST_DO(CHECK(!lvd_consumer_arm(&c, 1)));
   FAR_DO(put_some(1); lvd_push(&p));
   CHECK(was_woken());
-  /* Around the ring's end. */
+  /* Across the end of the ring. */
   HOST_DO(lvd_consumer_disarm(&c); get_some(lvd_elements(&c, 1)); lvd_pop(&c));
   for (int round = 0; round < 5; round++) {
     FAR_DO(CHECK(lvd_room(&p, SLOTS) == SLOTS); put_some(SOME); lvd_push(&p));
@@ -85,14 +86,14 @@ static void flushes(void) {
   FAR_DO(CHECK(lvd_room(&p, 2) >= 2); put_some(2); lvd_flush(&p));
   CHECK(was_woken());
   HOST_DO(CHECK(lvd_consumer_settled(&c, 2)); get_some(2); lvd_consumer_disarm(&c));
-  /* What was pushed before. */
+  /* What was pushed before is seen. */
   HOST_DO(CHECK(!lvd_consumer_arm(&c, 2)));
   FAR_DO(put_some(2); lvd_push(&p));
   CHECK(!was_woken());
   FAR_DO(lvd_flush(&p));
   CHECK(was_woken());
   HOST_DO(CHECK(lvd_consumer_settled(&c, 2)));
-  /* He who has disarmed is left alone. */
+  /* A disarmed consumer is not signalled. */
   HOST_DO(get_some(2); lvd_consumer_disarm(&c));
   FAR_DO(put_some(2); lvd_flush(&p));
   CHECK(!was_woken());
@@ -123,7 +124,7 @@ static void is_left(void) {
   CHECK(FAR(lvd_deserted(&p)));
 }
 
-/* ---- the far side consumes ---------------------------------------------------------------------- */
+/* ---- the remote side consumes ---------------------------------------------------------------- */
 
 static void gets(void) {
   begin(false);
@@ -140,7 +141,8 @@ static void gets(void) {
 static void pops(void) {
   begin(false);
   HOST_DO(CHECK(lvd_room(&p, SLOTS) == SLOTS); put_some(SLOTS); lvd_push(&p));
-  FAR_DO(CHECK(lvd_elements(&c, SLOTS) == SLOTS); get_some(1); lvd_pop(&c)); /* has seen the mark */
+  FAR_DO(CHECK(lvd_elements(&c, SLOTS) == SLOTS); get_some(1);
+         lvd_pop(&c)); /* has seen the wake mark */
   HOST_DO(CHECK(lvd_room(&p, 1) == 1); put_some(1); lvd_push(&p); CHECK(!lvd_producer_arm(&p, 1)));
   FAR_DO(get_some(1); lvd_pop(&c));
   CHECK(was_woken());
@@ -151,7 +153,7 @@ static void releases(void) {
   begin(false);
   p.threshold = THRESHOLD;
   HOST_DO(CHECK(lvd_room(&p, SLOTS) == SLOTS); put_some(SLOTS); lvd_push(&p));
-  FAR_DO(CHECK(lvd_elements(&c, SLOTS) == SLOTS); lvd_release(&c)); /* has seen the mark */
+  FAR_DO(CHECK(lvd_elements(&c, SLOTS) == SLOTS); lvd_release(&c)); /* has seen the wake mark */
   HOST_DO(CHECK(!lvd_producer_arm(&p, 2)));
   FAR_DO(get_some(2); lvd_release(&c));
   CHECK(was_woken());

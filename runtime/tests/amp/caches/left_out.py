@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Each call of a hook for caches is needed: left out, a test fails.
+"""Mutation test of the cache hooks: with any call of a hook removed, a test must fail.
 
-left_out.py RUNTIME BUILD CC: the sources, a folder to work in, the compiler. The channel's and the loader's are
-left out of their tests; those of the library of the far side out of a program that the tests of windows run."""
+left_out.py RUNTIME BUILD CC: the sources, a folder to work in, the compiler. The hooks of the channel and the loader
+are removed in their own tests; those of the library for remote programs in a program that the window tests run."""
 
 import concurrent.futures
 import os
@@ -17,13 +17,13 @@ work = build / "left_out"
 SECONDS = 20
 
 STATEMENT = re.compile(
-    r"^ *(?:if \([^()]*\) )?(?:lvd_cache_(?:clean|drop)|lvd_elements_(?:clean|drop)|publish|forget|drop)\(.*;$"
+    r"^ *(?:if \([^()]*\) )?(?:lvd_cache_(?:clean|drop)|lvd_elements_(?:clean|drop)|publish|discard_segment|invalidate)\(.*;$"
 )
-LOOK = re.compile(r"\blook\(l\)->")
+READ = re.compile(r"\bread_window\(l\)->")
 
 
 def hooks(file):
-    """The text without each of its hooks, and which that is."""
+    """For each hook: its line, and the file's text without it."""
     lines = file.read_text().split("\n")
     defined = {i for i, line in enumerate(lines) if line.startswith("static")}
     for i, line in enumerate(lines):
@@ -31,8 +31,8 @@ def hooks(file):
             continue
         if STATEMENT.match(line):
             without = re.match(r" *", line)[0] + ";"
-        elif LOOK.search(line):
-            without = LOOK.sub("l->board->window->", line)
+        elif READ.search(line):
+            without = READ.sub("l->board->window->", line)
         else:
             continue
         yield f"{file.name}:{i + 1}: {line.strip()}", "\n".join(lines[:i] + [without] + lines[i + 1 :])
@@ -56,7 +56,7 @@ CACHE = runtime / "remote/native/caches.c"
 
 
 def unit(folder, test, sources, flags, include):
-    """A test of one file, which `folder` has without one of its hooks."""
+    """Compiles a test of one file, with the mutated copy in `folder`."""
     program = folder / "test"
     compiled(
         HOSTED + flags + [f"-I{i}" for i in include] + [runtime / "tests/amp/caches" / test, *sources, CACHE, "-o", program]
@@ -71,18 +71,18 @@ def of_channel(folder, text):
 
 
 def of_loader(folder, text):
-    # It includes what lies beside it.
+    # The copy includes a header next to the original.
     source = folder / "loader.c"
     source.write_text(text.replace('#include "loader.h"', f'#include "{runtime}/remote/loader.h"'))
     return unit(folder, "loader.c", [source], [], [runtime / "include"])
 
 
-FAR = """-std=c17 -O2 -g0 -w -ffreestanding -fPIE -fcf-protection=none -fno-stack-protector
+REMOTE = """-std=c17 -O2 -g0 -w -ffreestanding -fPIE -fcf-protection=none -fno-stack-protector
   -fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns""".split()
 LINK = """-nostdlib -static -no-pie -Wl,--build-id=none -Wl,-n -Wl,-z,noexecstack -Wl,-z,norelro
   -Wl,--no-relax""".split()
 LIBRARY = "remote/program.c remote/streams.c remote/srpc.c remote/memory.c remote/math.c remote/entry.c".split()
-PORT = "platform/context.c platform/context_x86_64.S".split()
+PLATFORM = "platform/context.c platform/context_x86_64.S".split()
 
 
 def of_program(name):
@@ -90,15 +90,15 @@ def of_program(name):
         source = folder / name
         near = f'#include "{runtime}/'
         source.write_text(text.replace('#include "remote.h"', near + 'remote/remote.h"').replace('#include "../', near))
-        sources = [runtime / s for s in LIBRARY + PORT if s != f"remote/{name}"] + [source]
+        sources = [runtime / s for s in LIBRARY + PLATFORM if s != f"remote/{name}"] + [source]
         program = folder / "program.elf"
         compiled(
-            [cc, *FAR, f"-I{runtime}/include", *LINK, "-T", runtime / "remote/native/program.ld"]
+            [cc, *REMOTE, f"-I{runtime}/include", *LINK, "-T", runtime / "remote/native/program.ld"]
             + [*sources, runtime / "tests/amp/remote_child.c", "-lgcc", "-o", program]
         )
         tests = build / "tests/levada_tests"
         more = {"LEVADA_TEST_CHILD": str(program)}
-        # A line that goes back by itself may stand in for what was left out, but where that is the fault.
+        # A random eviction may do what the removed hook did, so it is enabled only where evictions cause the failure.
         quiet = {**more, "LEVADA_WINDOW_FAULTS": "caches"}
         names = ["caches_unloads", "caches_calls", "caches_streams"]
         by_chance = [([tests, "caches_leftovers"], more)] * 8

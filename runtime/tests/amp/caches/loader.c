@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The loader on a processor whose cache does not follow the memory: what the host says it takes, and what it
- * says the host sees when it is rung for. One thread is both: the host acts where the loader sleeps. */
+/* The loader on a processor with a non-coherent cache: it sees what the host writes, and the host
+ * sees what it reports when it is signalled. One thread acts for both: the host acts where the
+ * loader sleeps. */
 #include "sides.h"
 
 #include <setjmp.h>
@@ -11,13 +12,13 @@ enum { IMAGE = 4096, SEGMENT = 64 << 10, ANSWER = 7, PATIENCE = 100 };
 
 static lvd_window *here; /* as the host sees it */
 static lvd_loader loader;
-static unsigned char *own; /* where programs lie */
+static unsigned char *own; /* memory for programs */
 static jmp_buf over;
 static int step, slept, rings;
 
 static unsigned char *segment(unsigned char *seen) { return seen + SEGMENT; }
 
-/* mov $value, (segment of the far side); mov $ANSWER, eax; ret */
+/* mov $value, (the remote segment); mov $ANSWER, eax; ret */
 static void put_image(uint32_t value) {
   uint64_t at = (uint64_t)(uintptr_t)segment(far_sees);
   uint32_t answer = ANSWER;
@@ -41,7 +42,7 @@ static bool answered(void) {
   return lvd_load_relaxed_u32(&here->answered) == lvd_load_relaxed_u32(&here->command);
 }
 
-/* Nothing of a program is left that could be written over what is the host's. */
+/* No dirty line of a program is left that could be written over the host's data. */
 static bool nothing_is_left(void) {
   return memcmp(segment(far_sees), segment(host_sees), 4096) == 0;
 }
@@ -52,7 +53,7 @@ static void ring(void) {
 }
 static void watch(const char *procedure) { (void)procedure; }
 
-/* Each step follows when what the one before it asked for is seen, here, in the memory. */
+/* Each step follows when the result of the previous one is visible in memory. */
 static void act(uint64_t until_ns) {
   static const lvd_window_shape shape = {.size = SIDES_SIZE,
                                          .image = IMAGE,
@@ -73,7 +74,7 @@ static void act(uint64_t until_ns) {
     step++;
     break;
   case 2: /* it has run */
-  case 3: /* and another one, where the first lay */
+  case 3: /* and another one, at the same address */
     CHECK(answered() && state() == LVD_FAR_ENDED && here->status == ANSWER && nothing_is_left());
     if (step++ == 2)
       put_image(0x66666666);
@@ -94,7 +95,8 @@ static const lvd_far_board board = {.version = LVD_FAR_VERSION,
                                     .watch = watch,
                                     .caches = &lvd_native_caches};
 
-/* The answer of a program that runs is seen at once: what it has done by then, when it is asked. */
+/* A running program is asked for liveness: the reply, and what it has done by then, are visible at
+ * once. */
 static void is_rung_for(void) {
   int before = rings;
   lvd_store_relaxed_u32(&here->asked, 1);
@@ -105,7 +107,7 @@ static void is_rung_for(void) {
   here->verb = LVD_WINDOW_STOP;
   command();
   CHECK(lvd_loader_rung(&loader) && !answered());
-  const lvd_far_trap trap = {1, 2, 3, "procedure"};
+  const lvd_remote_trap trap = {1, 2, 3, "procedure"};
   lvd_loader_give_up(&loader, LVD_FAR_STOPPED, &trap);
   CHECK(answered() && state() == LVD_FAR_STOPPED && here->pc == 2 && nothing_is_left());
   CHECK(strcmp(here->procedure, "procedure") == 0);

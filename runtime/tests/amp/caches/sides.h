@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Memory as two processors see it: the host as it is, the far side through a cache that does not follow it. */
+/* Memory as seen by two processors: by the host directly, by the remote side through a non-coherent
+ * cache. */
 #ifndef LVD_TEST_SIDES_H
 #define LVD_TEST_SIDES_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the conformance program uses of <stdlib.h>, where there is no C library; conform_remote.c has it. */
+/* The part of <stdlib.h> that the conformance program uses without a C library; conform_remote.c
+ * defines it. */
 #ifndef LVD_TEST_FAR_STDLIB_H
 #define LVD_TEST_FAR_STDLIB_H
 
