@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A node's attributes, before it is initialized: also for nodes where there is no operating system. */
+/* Attributes of a node before it is initialized. Also compiled for nodes without an operating
+ * system. */
 #include "attributes.h"
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@ void mcapi_node_init_attributes(mcapi_node_attributes_t *mcapi_node_attributes,
 void mcapi_node_set_attribute(mcapi_node_attributes_t *mcapi_node_attributes,
                               mcapi_uint_t attribute_num, const void *attribute,
                               size_t attribute_size, mcapi_status_t *mcapi_status) {
-  mcapi_status_t status = mc_node_attribute_misfit(attribute_num, attribute, attribute_size);
+  mcapi_status_t status = mc_node_attribute_error(attribute_num, attribute, attribute_size);
   if (!mcapi_node_attributes) status = MCAPI_ERR_PARAMETER;
   if (status == MCAPI_SUCCESS) {
     mcapi_uint_t value;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Which attributes a node has. No operating system is needed to read this. */
+/* Checks of a node's attributes. Needs no operating system. */
 #ifndef LVD_MCAPI_ATTRIBUTES_H
 #define LVD_MCAPI_ATTRIBUTES_H
 
 #include <levada/mcapi_ext.h>
 
-/* MCAPI_SUCCESS, or why the call cannot be about it. */
-static inline mcapi_status_t mc_node_attribute_misfit(mcapi_uint_t number, const void *attribute,
-                                                      size_t size) {
+/* MCAPI_SUCCESS, or why the attribute cannot be read or written so. */
+static inline mcapi_status_t mc_node_attribute_error(mcapi_uint_t number, const void *attribute,
+                                                     size_t size) {
   if (!attribute) return MCAPI_ERR_PARAMETER;
   if (number >= MCAPI_NODE_ATTR_END && number != LVD_MCAPI_NODE_ATTR_TRANSPORT &&
       number != LVD_MCAPI_NODE_ATTR_GROUP)

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What programs still hold of ends that have been closed. Of this process, and of any domain: it outlasts the end, the
- * endpoint, the node and the domain. */
+/* Buffers that programs still hold of ends that have been closed. The list is the process's, for
+ * all domains: a buffer may outlast the end, the endpoint, the node and the domain. */
 #include "api_internal.h"
 
-static lvd_os_mutex lents_lock; /* before a domain's own */
-static mc_lent *lents;
-static lvd_a32 any; /* 1: there has been one */
+static lvd_os_mutex detached_lock; /* acquired before a domain's `lock` */
+static mc_detached *detached;
+static lvd_a32 any_detached; /* 1: a buffer has been detached */
 
-void mc_lents_lock(void) { lvd_os_lock(&lents_lock); }
-void mc_lents_unlock(void) { lvd_os_unlock(&lents_lock); }
+void mc_detached_lock(void) { lvd_os_lock(&detached_lock); }
+void mc_detached_unlock(void) { lvd_os_unlock(&detached_lock); }
 
-void mc_lent_keep(mc_lent *l, const mc_mine *node) {
+void mc_detached_add(mc_detached *l, const mc_local_node *node) {
   l->node = node;
-  l->active = lvd_load_relaxed_u32(&node->active) | 1; /* also of one that is just ending */
-  mc_lents_lock();
-  l->next = lents;
-  lents = l;
-  lvd_store_release_u32(&any, 1);
-  mc_lents_unlock();
+  l->active = lvd_load_relaxed_u32(&node->active) | 1; /* odd also for a node that is just ending */
+  mc_detached_lock();
+  l->next = detached;
+  detached = l;
+  lvd_store_release_u32(&any_detached, 1);
+  mc_detached_unlock();
 }
 
-/* A node's that has ended is any node's of this process. */
-static bool is_of(const mc_lent *l, const mc_mine *self) {
+/* A buffer of a node that has ended belongs to every node of this process. */
+static bool belongs_to(const mc_detached *l, const mc_local_node *self) {
   return l->node == self || lvd_load_acquire_u32(&l->node->active) != l->active;
 }
 
-static const void **held_in(mc_lent *l, const void *buffer) {
+static const void **held_in(mc_detached *l, const void *buffer) {
   for (uint32_t i = 0; i < l->count; i++)
     if (l->buffer[i] == buffer) return &l->buffer[i];
   return NULL;
 }
 
-bool mc_lent_release(const mc_mine *self, const void *buffer, bool only_test) {
-  if (LVD_LIKELY(!lvd_load_acquire_u32(&any))) return false;
+bool mc_detached_release(const mc_local_node *self, const void *buffer, bool only_test) {
+  if (LVD_LIKELY(!lvd_load_acquire_u32(&any_detached))) return false;
   const void **held = NULL;
-  mc_lents_lock();
-  for (mc_lent **at = &lents, *l; (l = *at); at = &l->next) {
-    held = is_of(l, self) ? held_in(l, buffer) : NULL;
+  mc_detached_lock();
+  for (mc_detached **at = &detached, *l; (l = *at); at = &l->next) {
+    held = belongs_to(l, self) ? held_in(l, buffer) : NULL;
     if (!held) continue;
     if (only_test) break;
     *held = l->buffer[--l->count];
@@ -45,12 +45,12 @@ bool mc_lent_release(const mc_mine *self, const void *buffer, bool only_test) {
     l->end(l);
     break;
   }
-  mc_lents_unlock();
+  mc_detached_unlock();
   return held != NULL;
 }
 
-/* What lies there is the child's, too, but it has no node to release it with. */
-void mc_lents_reset(void) {
-  lents_lock = (lvd_os_mutex){{0}};
-  lents = NULL;
+/* The memory exists in the child, too, but the child has no node that could release it. */
+void mc_detached_reset(void) {
+  detached_lock = (lvd_os_mutex){{0}};
+  detached = NULL;
 }

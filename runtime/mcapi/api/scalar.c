@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Scalars of 8, 16, 32 and 64 bits. One of another size than it was sent with stays queued. */
+/* Scalars of 8, 16, 32 and 64 bits. A receive of another size than was sent fails, and the scalar
+ * stays in the channel. */
 #include "fast_path.h"
 
 static void send(mcapi_sclchan_send_hndl_t handle, uint64_t value, size_t size,
                  mcapi_status_t *mcapi_status) {
-  if (LVD_LIKELY(mc_scalar_out_at_once(handle, value, (uint32_t)size))) {
-    mc_say(mcapi_status, MCAPI_SUCCESS);
+  if (LVD_LIKELY(mc_scalar_send_fast(handle, value, (uint32_t)size))) {
+    mc_set_status(mcapi_status, MCAPI_SUCCESS);
     return;
   }
-  MC_CALL(self);
+  MC_LONG_CALL(self);
   mc_request r;
   mcapi_status_t status =
-      mc_channel_prepare(&r, self, MC_SCALAR_OUT, handle, MC_NUMBERS | MC_SENDS, size);
+      mc_channel_prepare(&r, self, MC_SCALAR_SEND, handle, MC_ROLE_SCALARS | MC_ROLE_SENDER, size);
   r.scalar = value;
   if (status == MCAPI_SUCCESS)
-    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
-  mc_say(mcapi_status, status);
+    status = mc_request_run(&r, mc_timeout_ns(lvd_load_relaxed_u32(&r.local->timeout)));
+  mc_set_status(mcapi_status, status);
 }
 
-/* 0 where there is none. */
+/* 0 on error. */
 static uint64_t receive(mcapi_sclchan_recv_hndl_t handle, size_t size,
                         mcapi_status_t *mcapi_status) {
   uint64_t value;
-  if (LVD_LIKELY(mc_scalar_in_at_once(handle, &value, (uint32_t)size))) {
-    mc_say(mcapi_status, MCAPI_SUCCESS);
+  if (LVD_LIKELY(mc_scalar_receive_fast(handle, &value, (uint32_t)size))) {
+    mc_set_status(mcapi_status, MCAPI_SUCCESS);
     return value;
   }
-  MC_CALL(self);
+  MC_LONG_CALL(self);
   mc_request r;
-  mcapi_status_t status = mc_channel_prepare(&r, self, MC_SCALAR_IN, handle, MC_NUMBERS, size);
+  mcapi_status_t status =
+      mc_channel_prepare(&r, self, MC_SCALAR_RECEIVE, handle, MC_ROLE_SCALARS, size);
   if (status == MCAPI_SUCCESS)
-    status = mc_request_run(&r, mc_ns(lvd_load_relaxed_u32(&r.local->timeout)));
-  mc_say(mcapi_status, status);
+    status = mc_request_run(&r, mc_timeout_ns(lvd_load_relaxed_u32(&r.local->timeout)));
+  mc_set_status(mcapi_status, status);
   return status == MCAPI_SUCCESS ? r.scalar : 0;
 }
 
@@ -71,5 +73,5 @@ mcapi_uint8_t mcapi_sclchan_recv_uint8(mcapi_sclchan_recv_hndl_t receive_handle,
 
 mcapi_uint_t mcapi_sclchan_available(mcapi_sclchan_recv_hndl_t receive_handle,
                                      mcapi_status_t *mcapi_status) {
-  return mc_channel_available(receive_handle, MC_NUMBERS, mcapi_status);
+  return mc_channel_available(receive_handle, MC_ROLE_SCALARS, mcapi_status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The names of statuses: also for nodes where there is no operating system. */
+/* Names of the status codes. Also compiled for nodes without an operating system. */
 #include <mcapi.h>
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Channels: connected, opened and closed, in every order, by every party; what is refused. */
+/* Channels: connecting, opening and closing, in every order, by every node; calls that are
+ * refused. */
 #include "conformance.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ static void close_both(int sender_first) {
   }
 }
 
-/* Three steps, in all six orders; closed in both. */
+/* Three steps in all six orders, closed in both orders. */
 static void orders(void) {
   static const char order[6][4] = {"crs", "csr", "rcs", "rsc", "scr", "src"};
   begin(ONE);
@@ -168,7 +169,7 @@ static void closed(void) {
   C(pktchan_send_close_i)(out, &r, &s);
   done("the sender has closed", &r);
   C(pktchan_send)(out, "x", 1, &s);
-  SAYS("sent by who has closed", MCAPI_ERR_CHAN_INVALID);
+  SAYS("sent from a closed end", MCAPI_ERR_CHAN_INVALID);
   for (int i = 0; i < 3; i++) {
     C(pktchan_recv)(in, &p, &n, &s);
     SAYS("sent before the end", MCAPI_SUCCESS);
@@ -187,14 +188,14 @@ static void closed(void) {
   C(pktchan_recv_close_i)(in, &r, &s);
   done("the receiver has closed", &r);
   C(pktchan_recv)(in, &p, &n, &s);
-  SAYS("received by who has closed", MCAPI_ERR_CHAN_INVALID);
+  SAYS("received at a closed end", MCAPI_ERR_CHAN_INVALID);
   C(pktchan_available)(in, &s);
-  SAYS("available to who has closed", MCAPI_ERR_CHAN_INVALID);
+  SAYS("available at a closed end", MCAPI_ERR_CHAN_INVALID);
   C(pktchan_recv_close_i)(in, &r, &s);
   SAYS_EITHER("closed when neither is open", MCAPI_ERR_CHAN_NOTOPEN, MCAPI_ERR_CHAN_INVALID);
   choice("closed when neither end is open", s);
 
-  /* The receiver closes first: what is pending is dropped, sending fails. */
+  /* The receiver closes first: queued elements are dropped, sends fail. */
   C(pktchan_connect_i)(from, to, &c, &s);
   done("connected again", &c);
   C(pktchan_recv_open_i)(&in, to, &r, &s);
@@ -206,8 +207,8 @@ static void closed(void) {
   C(pktchan_recv_close_i)(in, &r, &s);
   done("the receiver has closed", &r);
   C(pktchan_send)(out, "x", 1, &s);
-  FAILS("sent to who has closed");
-  choice("sent to who has closed", s);
+  FAILS("sent to a closed end");
+  choice("sent to a closed end", s);
   C(pktchan_send_close_i)(out, &r, &s);
   done("the sender has closed", &r);
   C(pktchan_connect_i)(from, to, &c, &s);
@@ -242,7 +243,7 @@ static void incompatible(void) {
   end();
 }
 
-/* ---- between two nodes ---------------------------------------------------------------------- */
+/* ---- between two nodes ----------------------------------------------------------------------- */
 
 static void remote_one(void) {
   mcapi_request_t r;
@@ -252,7 +253,7 @@ static void remote_one(void) {
   SAYS("another node's is opened", MCAPI_ERR_ENDP_REMOTE);
   C(pktchan_send_open_i)(&out, to, &r, &s);
   SAYS("to send", MCAPI_ERR_ENDP_REMOTE);
-  meet(); /* 1: the other connects, being the receiver */
+  meet(); /* 1: the other node, the receiver, connects */
   meet(); /* 2 */
   C(pktchan_send_open_i)(&out, from, &r, &s);
   done("opened to send", &r);
@@ -287,7 +288,7 @@ static void remote_two(void) {
   end();
 }
 
-#ifndef CONFORM_2000 /* which has no time limits: it may wait for ever */
+#ifndef CONFORM_2000 /* it has no timeouts, so a call may block forever */
 /* The sender's process is killed. */
 static void killed_one(void) {
   mcapi_request_t r;
@@ -306,7 +307,7 @@ static void killed_one(void) {
   SAYS("what it sent before", MCAPI_SUCCESS);
   C(pktchan_recv)(in, &p, &n, &s);
   choice("then, its process killed, within 3 s", s);
-  FAILS("a packet from who is dead");
+  FAILS("a packet from a dead process");
   C(pktchan_recv_close_i)(in, &r, &s);
   done("closed", &r);
   end();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Endpoints: created, got, released, deleted; their attributes. */
+/* Endpoints: creating, getting, releasing, deleting; their attributes. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -112,11 +112,11 @@ static void get_errors(void) {
   end();
 }
 
-/* Got from the other node, before it is there; whose it is; passed on by value. */
+/* Getting an endpoint of the other node before it exists; its owner; a handle passed by value. */
 static void others_one(void) {
   begin(ONE);
   meet();
-  nap(30); /* the other waits by now, or soon */
+  nap(30); /* the other node waits by now, or soon */
   mcapi_endpoint_t mine = created(1);
   meet();
   C(endpoint_delete)(got(TWO, 2), &s);
@@ -140,12 +140,12 @@ static void others_two(void) {
   meet();
   meet();
   C(endpoint_release)(other, &s);
-  SAYS_EITHER("released", MCAPI_SUCCESS, MCAPI_ERR_ENDP_INVALID); /* it may be deleted */
+  SAYS_EITHER("released", MCAPI_SUCCESS, MCAPI_ERR_ENDP_INVALID); /* it may have been deleted */
   deleted(mine);
   end();
 }
 
-/* ---- attributes ----------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static void attribute_errors(mcapi_endpoint_t e) {
   mcapi_uint_t v = 0;
@@ -197,7 +197,7 @@ static void attributes(void) {
   }
   mcapi_endp_attr_get_source_t source;
   C(endpoint_get_attribute)(e, MCAPI_ENDP_ATTR_GET_SOURCE, &source, sizeof source, &s);
-  SAYS_EITHER("who got it last", MCAPI_SUCCESS, MCAPI_ERR_ATTR_NOTSUPPORTED);
+  SAYS_EITHER("the last node that got it", MCAPI_SUCCESS, MCAPI_ERR_ATTR_NOTSUPPORTED);
   got(ONE, 1);
   C(endpoint_get_attribute)(e, MCAPI_ENDP_ATTR_GET_COUNT, &v, sizeof v, &s);
   IS(s == MCAPI_ERR_ATTR_NOTSUPPORTED || v == 1, "it has been got once");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Conformance of an implementation of MCAPI: runs every case in a process of its own, says one line a
- * check (TAP), what the implementation has chosen where the standard is silent, and whether every
- * function was called and which statuses were seen.
+/* Conformance of an implementation of MCAPI: runs every case in a process of its own, prints a line
+ * per check (TAP), the choices of the implementation where the standard is silent, and which
+ * functions were called and statuses seen.
  *
  *   conformance [threads|processes|fibers|elsewhere] [DOMAIN]
- *       what the second node of a case is (else: threads and processes, in turn); elsewhere: each node of a
- *       case is once where this program is not */
+ *       kind of a case's second node (default: threads and processes, in turn); elsewhere: each node of a
+ *       case runs once outside this program */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what there is in the standard ---------------------------------------------------------- */
+/* ---- contents of the standard ---------------------------------------------------------------- */
 
 static const char *const functions[] = {"initialize",
                                         "finalize",
@@ -118,7 +118,7 @@ static const struct {
                 NAME(MCAPI_ERR_CHAN_DIRECTION),
                 NAME(MCAPI_ERR_CHAN_CONNECTED),
                 NAME(MCAPI_ERR_CHAN_OPENPENDING),
-/* A program for 2.000 may be built by a header of both. */
+/* A program for 2.000 may be compiled with a header for both. */
 #if !defined(CONFORM_2000) || defined(MCAPI_MAX_STATUS_MSG_LEN)
                 NAME(MCAPI_ERR_CHAN_CLOSEPENDING),
 #endif
@@ -147,14 +147,14 @@ static const char *name_of(mcapi_status_t status) {
   return i < 0 ? "no status of the standard" : statuses[i].name;
 }
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* All processes of a run have it. */
+/* Shared by all processes of a run. */
 static struct {
   atomic_flag saying;
   int checks, failed;
   atomic_uint seen[STATUSES], calls[FUNCTIONS];
-  atomic_int come; /* how often one has come to a meeting */
+  atomic_int come; /* arrivals at the barrier */
   atomic_int given_up;
 } * run;
 
@@ -226,7 +226,7 @@ void choice_number(const char *question, unsigned long chosen) {
   say("# implementation's choice: %s: %lu", question, chosen);
 }
 
-/* ---- the nodes of a case -------------------------------------------------------------------- */
+/* ---- the nodes of a case --------------------------------------------------------------------- */
 
 enum way { THREADS, PROCESSES, FIBERS, ELSEWHERE_ONE, ELSEWHERE };
 static const char *const ways[] = {"threads", "processes", "fibers", "the first is elsewhere",
@@ -270,7 +270,7 @@ void kill_other(void) {
   other_process = 0;
 }
 
-/* ---- running -------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void *thread_two(void *what) {
   ((const conform_case *)what)->two();
@@ -347,7 +347,7 @@ static void run_case(const conform_case *c, enum way how_with) {
   setpgid(child, child);
   int how = 0;
   waitpid(child, &how, 0);
-  kill(-child, SIGKILL); /* the other, where this one has been given up */
+  kill(-child, SIGKILL); /* the other node, if this one has been given up */
   atomic_flag_clear(&run->saying);
   char why[64] = "it gave up";
   if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)

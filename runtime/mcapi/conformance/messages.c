@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Messages: sizes, priorities, errors, full queues; between two nodes; to who is gone. */
+/* Messages: sizes, priorities, errors, full queues; between two nodes; to endpoints that have
+ * ended. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static void alone(void) {
     fill(out, sizes[i], (unsigned)i);
     C(msg_send)(from, to, out, sizes[i], CONFORM_URGENT, &s);
     SAYS("mcapi_msg_send", MCAPI_SUCCESS);
-    memset(out, 0xee, sizes[i]); /* the buffer is the sender's again */
+    memset(out, 0xee, sizes[i]); /* the buffer belongs to the sender again */
     IS(C(msg_available)(to, &s) == 1, "one is available");
     SAYS("mcapi_msg_available", MCAPI_SUCCESS);
     n = 77;
@@ -164,7 +165,7 @@ static void gone(void) {
   end();
 }
 
-/* ---- between two nodes ---------------------------------------------------------------------- */
+/* ---- between two nodes ----------------------------------------------------------------------- */
 
 enum { LETTERS = 400, ECHOES = 50 };
 static size_t letter_size(int i) { return (size_t)(i * 37 % 900 + 1); }
@@ -172,7 +173,7 @@ static size_t letter_size(int i) { return (size_t)(i * 37 % 900 + 1); }
 static void between_one(void) {
   begin(ONE);
   mcapi_endpoint_t mine = created(1), to = got(TWO, 1);
-  /* An endpoint without a name, passed on by value. */
+  /* An endpoint at any port, passed by value. */
   mcapi_endpoint_t nameless = C(endpoint_create)(MCAPI_PORT_ANY, &s);
   MUST("any port", MCAPI_SUCCESS);
   C(msg_send)(mine, to, &nameless, sizeof nameless, CONFORM_URGENT, &s);
@@ -180,7 +181,7 @@ static void between_one(void) {
   char b[1000];
   size_t n;
   C(msg_recv)(nameless, b, sizeof b, &n, &s);
-  SAYS("who got it in a message can send there", MCAPI_SUCCESS);
+  SAYS("a handle from a message can be sent to", MCAPI_SUCCESS);
   IS(n == 6 && strcmp(b, "hello") == 0, "what was sent has come");
   mcapi_request_t r;
   for (int i = 0; i < LETTERS; i++) {
@@ -249,8 +250,9 @@ static void between_two(void) {
   end();
 }
 
-#ifndef CONFORM_2000 /* which has no time limits: it may wait for ever */
-/* The other's process is killed. The standard says nothing of it; a program wants to be told. */
+#ifndef CONFORM_2000 /* it has no timeouts, so a call may block forever */
+/* The other node's process is killed. The standard does not specify this; a program needs an
+ * error. */
 static void killed_one(void) {
   begin(ONE);
   mcapi_endpoint_t mine = created(1), to = got(TWO, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Nodes: constants, before and after, initialize and finalize, attributes. */
+/* Nodes: constants, calls before initialize and after finalize, attributes. */
 #include "conformance.h"
 
 #ifndef CONFORM_NO_THREADS
@@ -193,7 +193,7 @@ static void attributes(void) {
   end();
 }
 
-/* One number, two nodes. */
+/* Two nodes with one number. */
 static void taken_one(void) {
   begin(ONE);
   meet();
@@ -211,7 +211,7 @@ static void taken_two(void) {
 }
 
 #ifndef CONFORM_NO_THREADS
-/* As many nodes as there can be, a thread each, until one fails. */
+/* Initializes as many nodes as possible, one per thread, until one fails. */
 enum { MOST_NODES = 400 };
 static pthread_barrier_t all_tried;
 static mcapi_status_t tried[MOST_NODES];

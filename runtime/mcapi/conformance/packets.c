@@ -9,7 +9,7 @@ static mcapi_pktchan_send_hndl_t out;
 static mcapi_pktchan_recv_hndl_t in;
 static mcapi_endpoint_t from, to;
 
-/* Both ends here. */
+/* Both ends in this node. */
 static void opened(int ms) {
   mcapi_request_t r, q, c;
   begin_pair(&from, &to, ms);
@@ -112,7 +112,7 @@ static void errors(void) {
   end();
 }
 
-/* Several are held, and released in another order than they came in. */
+/* Several packets are held, and released in another order than they arrived. */
 static void held(void) {
   enum { HELD = 5 };
   static const int order[HELD] = {3, 0, 4, 2, 1};
@@ -192,7 +192,7 @@ static void full(void) {
 #endif
 }
 
-/* ---- between two nodes ---------------------------------------------------------------------- */
+/* ---- between two nodes ----------------------------------------------------------------------- */
 
 enum { PACKETS = 2000 };
 static size_t packet_size(int i) { return (size_t)(i * 53 % 1400); }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Requests: tested, waited for, cancelled, used up. */
+/* Requests: testing, waiting, cancelling, completed ones. */
 #include "conformance.h"
 
 #ifndef CONFORM_NO_THREADS
@@ -121,7 +121,7 @@ static void cancelled(void) {
   end();
 }
 
-/* Pending where its endpoint is deleted. */
+/* Pending when the endpoint is deleted. */
 static void deleted_under(void) {
   mcapi_request_t r;
   char b[16];
@@ -166,7 +166,7 @@ static void limit(void) {
 }
 
 #ifndef CONFORM_NO_THREADS
-/* ---- a second thread ------------------------------------------------------------------------ */
+/* ---- a second thread ------------------------------------------------------------------------- */
 
 static mcapi_request_t shared;
 static volatile mcapi_status_t others;
@@ -179,8 +179,8 @@ static void *waits(void *unused) {
   return unused;
 }
 
-/* Another thread of the node waits for what this one cancels, and for what this one waits for, too. Whether
- * there are other threads of a node is the implementation's. */
+/* Another thread of the node waits for what this one cancels, and for what this one waits for, too.
+ * Whether a node can have several threads depends on the implementation. */
 static void second_thread(void) {
   pthread_t thread;
   char b[16];
@@ -200,7 +200,7 @@ static void second_thread(void) {
     s = how;
     SAYS("mcapi_cancel of what another waits for", MCAPI_SUCCESS);
     s = others;
-    SAYS("who waited is told", MCAPI_ERR_REQUEST_CANCELLED);
+    SAYS("the waiter gets the cancellation", MCAPI_ERR_REQUEST_CANCELLED);
     C(msg_recv_i)(to, b, sizeof b, &shared, &s);
     pthread_create(&thread, NULL, waits, NULL);
     nap(100);
@@ -209,7 +209,7 @@ static void second_thread(void) {
     C(msg_send)(from, to, "x", 1, CONFORM_URGENT, &s);
     pthread_join(thread, NULL);
     s = others;
-    SAYS("who waited first gets it", MCAPI_SUCCESS);
+    SAYS("the first waiter gets it", MCAPI_SUCCESS);
   }
   end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Scalars: four sizes, and what happens to one of another size. */
+/* Scalars: four sizes, and receives of another size. */
 #include "conformance.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void opened(int ms) {
   done("opened to send", &q);
 }
 
-/* In `bits`, whatever is asked for. */
+/* With a size of `bits`. */
 static void send(int bits, mcapi_uint64_t value) {
   switch (bits) {
   case 8:
@@ -80,7 +80,7 @@ static void other_sizes(void) {
       SAYS("a scalar of another size", MCAPI_ERR_SCL_SIZE);
     }
     IS(C(sclchan_available)(in, &s) == 1, "it is still there");
-    IS(receive(sent) == (mcapi_uint64_t)sent, "and received by who asks for its size");
+    IS(receive(sent) == (mcapi_uint64_t)sent, "and received with its own size");
     SAYS("received", MCAPI_SUCCESS);
   }
   end();
@@ -139,12 +139,12 @@ static void errors(void) {
   C(sclchan_send_close_i)(out, &r, &s);
   done("the sender has closed", &r);
   C(sclchan_send_uint32)(out, 8, &s);
-  SAYS("sent by who has closed", MCAPI_ERR_CHAN_INVALID);
+  SAYS("sent from a closed end", MCAPI_ERR_CHAN_INVALID);
   IS(C(sclchan_recv_uint32)(in, &s) == 7, "what was sent before the end");
   C(sclchan_recv_close_i)(in, &r, &s);
   done("the receiver has closed", &r);
   C(sclchan_recv_uint32)(in, &s);
-  SAYS("received by who has closed", MCAPI_ERR_CHAN_INVALID);
+  SAYS("received at a closed end", MCAPI_ERR_CHAN_INVALID);
   end();
 }
 
@@ -171,7 +171,7 @@ static void full(void) {
 #endif
 }
 
-/* ---- between two nodes; connected by the sender ------------------------------------------------- */
+/* ---- between two nodes; connected by the sender ---------------------------------------------- */
 
 enum { SCALARS = 5000 };
 static mcapi_uint64_t scalar(int i) { return (mcapi_uint64_t)i * 2654435761u; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The steps that most cases take: nodes, endpoints, what is put into a buffer. Nothing but <mcapi.h>. */
+/* Steps of most cases: nodes, endpoints, contents of buffers. Uses only <mcapi.h>. */
 #include "conformance.h"
 
 CONFORM_OWN mcapi_status_t s;

@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Domain: what the processes whose nodes talk to each other share, a file of shared memory, and what
- * each of them keeps to itself.
+/* Domain: the shared-memory file of one MCAPI domain, and what each member process keeps privately.
  *
- * Everything has its place by number: process, node and endpoint tables, then a queue for each
- * endpoint. So no offset is ever read from shared memory, and a number only after a check. The file
- * is sparse: what is not used takes no memory.
+ * The file has a fixed layout: process, node and endpoint tables, then one message queue and one
+ * channel per endpoint. Every record is found by its index. No offset is ever read from shared
+ * memory, and an index that was read there is checked before use. The file is sparse: unused parts
+ * take no memory.
  *
  * Guarantees
- *   D1  Tables change behind the gate only: a lock of the system that ends with its holder.
- *   D2  A record is whole when its first word says that it is there (its handle, stored last), and
- *       one that a dead process left half made is not there.
- *   D3  A process is alive while it holds its lock; whoever finds that it does not takes away what it
- *       had, then rings for everybody.
- *   D4  Who waits has armed its node's bell, and is woken by the next ring, or by D3 when the one who
- *       should have rung is dead.
+ *   D1  Tables are changed only under the tables lock, a system file lock that ends with its
+ *       holder.
+ *   D2  A record is complete once its key word (the handle, stored last) says that it exists. A
+ *       record that a process left incomplete when it died does not exist.
+ *   D3  A process is alive while it holds its file lock. The process that finds the lock free
+ *       removes the dead process's records, then notifies every node.
+ *   D4  A waiter sets its node's waiter flag before it sleeps. It is woken by the next
+ *       notification, or by D3 if the process that should have notified it is dead.
  *
  * Pairs of orders
  *   publish: store_release handle                -> find: load_acquire                   D2
- *   bury: past, store_release handle             -> was: load_acquire handle, past       D3
- *   bury: store_release serial                   -> is_alive: load_acquire, what it left  D3
- *   use again: handle = 0, store_release port, node, id -> find: load_acquire those, handle again  D2
- *   ring: what came, [light], threads and fibers <> arm: threads or fibers, [heavy], look  D4
- *   ring: exchange threads, add rung             -> sleep: on what rung was before arm   D4
+ *   reap: history, store_release handle          -> was deleted: load_acquire handle, history  D3
+ *   reap: store_release serial                   -> is_alive: load_acquire, its records  D3
+ *   reuse: handle = 0, store_release port, node, id -> find: load_acquire those, handle again  D2
+ *   notify: the change, [light], waiter flags    <> arm: waiter flag, [heavy], poll       D4
+ *   notify: exchange thread_waiters, add sequence -> sleep: on the sequence read before arm  D4
  *
- * [light] is a compiler barrier and [heavy] a membarrier on all cores that run one of the domain's
- * processes; where one of them has none (`fences`), both are seq_cst fences. (Whoever joins without it
- * says so first: what was under way without a fence then is over when it sleeps, since all that
- * delays a store for longer, such as a switch of threads, is a fence.)
+ * [light] is a compiler barrier and [heavy] a membarrier on all cores that run a process of the
+ * domain. If a member has no such membarrier (`use_fences`), both are seq_cst fences. (A process
+ * that joins without it sets `use_fences` first. A notification that began without a fence before
+ * that is complete when the new member first sleeps: everything that delays a store for longer,
+ * such as a thread switch, is a fence.)
  *
- * Whatever else is in the tables is ordered by the gate.
+ * Everything else in the tables is ordered by the tables lock.
  *
- * Locks of this process: domains, then a domain's gate, then an endpoint's, then the domain's own, or
- * the requests'. */
+ * Lock order within a process: list of domains, then a domain's tables lock, then an endpoint's
+ * lock, then the domain's `lock` or the request table's lock. */
 #ifndef LVD_MCAPI_DOMAIN_H
 #define LVD_MCAPI_DOMAIN_H
 
-#define LVD_SLOT_STRIDE 128 /* a message's head, with its slot: mc_message */
+#define LVD_SLOT_STRIDE 128 /* bytes of a message header, with its slot: mc_message */
 #define LVD_INBOX_ALIGN LVD_LINE
 #include <levada/channel.h>
 #include <levada/inbox.h>
@@ -47,7 +49,7 @@
 #include "../../platform/process.h"
 #include "call_guard.h"
 
-/* How many there can be; the model checker has fewer. */
+/* Table sizes; the model checker defines smaller ones. */
 #ifndef MC_PROCESSES
 #define MC_PROCESSES 128
 #define MC_NODES     MCAPI_MAX_NODES          /* a multiple of 32 */
@@ -56,324 +58,344 @@
 #endif
 
 enum {
-  MC_PAGE = 4096,
-  /* From one message to the next: the most there can be, and no multiple of 4096 away from where
-     users' large buffers begin (16 after a page): such copies are slow. */
-  MC_STRIDE = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE,
-  MC_INDENT = 1024,
-  MC_SMALL = LVD_SLOT_STRIDE - 32, /* a message as short as this lies with its head */
-  MC_UNIT = 65536, /* what is mapped begins at multiples: as large as pages are anywhere */
-  MC_RING_AT_FIRST = 512 * 1024, /* bytes of a channel's ring, as packet_ring.h has it, */
-  MC_RING = 2048 * 1024,         /* and of a large one */
-  MC_SCALARS = 1024,             /* scalars that a channel can hold */
-  MC_SEATS = 16                  /* receivers of one broadcast */
+  MC_PAGE_BYTES = 4096,
+  /* Distance between two message slots: the largest message, plus a page, so that it is no multiple
+   * of 4096 away from where users' large buffers begin (16 bytes after a page): such copies are
+   * slow. */
+  MC_SLOT_BYTES = MCAPI_MAX_MESSAGE_SIZE + MC_PAGE_BYTES,
+  MC_PAYLOAD_OFFSET = 1024,               /* bytes from the start of a slot to its payload */
+  MC_INLINE_BYTES = LVD_SLOT_STRIDE - 32, /* messages up to this size are stored in their header */
+  /* Mappings begin at multiples of this, the largest page size of any processor. */
+  MC_MAP_GRANULE = 65536,
+  MC_RING_INITIAL_BYTES = 512 * 1024, /* of a channel's ring (packet_ring.h) */
+  MC_RING_MAX_BYTES = 2048 * 1024,    /* of an enlarged one */
+  MC_CHANNEL_SCALARS = 1024,          /* scalars that a channel can hold */
+  MC_BROADCAST_RECEIVERS = 16         /* receivers of one broadcast */
 };
-#define MC_MAGIC  0x4c564d43u /* "LVMC" */
-#define MC_LAYOUT (LVD_LAYOUT << 16 | 12u)
+#define MC_MAGIC          0x4c564d43u /* "LVMC" */
+#define MC_LAYOUT_VERSION (LVD_LAYOUT << 16 | 12u)
 
-/* ---- shared --------------------------------------------------------------------------------- */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
-/* Rung when something has happened that somebody of a node may wait for. */
-typedef struct mc_bell {
-  lvd_a32 rung;    /* how often */
-  lvd_a32 threads; /* 1: a thread sleeps, or is about to */
-  lvd_a32 fibers;  /* 1: a fiber does */
-} mc_bell;
+/* An eventcount: what a node's threads and fibers sleep on, in shared memory. */
+typedef struct mc_eventcount {
+  lvd_a32 sequence;       /* counts notifications that found a waiter; a futex */
+  lvd_a32 thread_waiters; /* 1: a thread sleeps, or is about to */
+  lvd_a32 fiber_waiters;  /* 1: a fiber does */
+} mc_eventcount;
 
-/* Nodes that wait for something that is not theirs. */
-typedef struct mc_set {
+/* A bit per node. */
+typedef struct mc_node_set {
   lvd_a32 word[MC_NODES / 32];
-} mc_set;
+} mc_node_set;
 
 typedef struct mc_process {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 serial; /* 0: nobody; never used twice */
-  lvd_a32 id;
+  LVD_ALIGNED(LVD_LINE) lvd_a32 serial; /* 0: free; no value is used twice */
+  lvd_a32 pid;
 } mc_process;
 
 typedef struct mc_node {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 owner; /* 1 + the process; 0: nobody */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 owner; /* 1 + process index; 0: free */
   lvd_a32 id;
-  LVD_ALIGNED(LVD_LINE) mc_bell bell;
+  LVD_ALIGNED(LVD_LINE) mc_eventcount eventcount;
 } mc_node;
 
 typedef struct mc_endpoint {
-  LVD_ALIGNED(LVD_LINE) lvd_a32 handle; /* 0: there is none */
-  lvd_a32 owner;                        /* 1 + the process */
-  lvd_a32 node, port;                   /* the node's place in its table */
-  lvd_a64 past;                         /* of the handles here: mc_generation, mc_died */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 handle; /* 0: free */
+  lvd_a32 owner;                        /* 1 + process index */
+  lvd_a32 node, port;                   /* the node's index in its table */
+  lvd_a64 history; /* of the handles at this index: mc_generation, mc_died_with_process */
   lvd_a32 get_count, get_domain, get_node;
-  lvd_a32 role; /* MC_PACKETS or MC_NUMBERS, and MC_SENDS: of its channel, or as which it is open */
-  lvd_a32 peer; /* handle of the other end; 0: not connected */
-  lvd_a32 state; /* MC_OPENED, MC_CLOSED, MC_LEFT, MC_LOST */
-  lvd_a32 user;  /* handle of the last that was connected to send into the channel here */
-  lvd_a32 many;  /* 1: an end of a broadcast (broadcast.c) */
-  lvd_a32 seat;  /* of one that receives it */
-  lvd_a32 calls; /* of one that sends it: counts who comes and goes */
+  lvd_a32 role;               /* MC_ROLE_...: of its channel, or as which it has been opened */
+  lvd_a32 peer;               /* handle of the other end; 0: not connected */
+  lvd_a32 state;              /* MC_END_... */
+  lvd_a32 last_sender;        /* handle that was last connected to send into the channel here */
+  lvd_a32 broadcast;          /* 1: an end of a broadcast (broadcast.c) */
+  lvd_a32 receiver_index;     /* of a broadcast's receiver: its consumer in the channel */
+  lvd_a32 membership_version; /* of a broadcast's sender: counts changes of its receivers */
   lvd_a32 attribute[MCAPI_ENDP_ATTR_END];
-  /* What it has received, of any kind; its owner's, for whoever looks on. */
+  /* Statistics of all that it has received, of any kind. Written by the owner, read by
+   * observers. */
   LVD_ALIGNED(LVD_LINE) lvd_a64 received;
   lvd_a64 received_bytes;
 } mc_endpoint;
 
 typedef struct mc_tables {
   LVD_ALIGNED(LVD_LINE) lvd_a32 magic; /* stored last */
-  uint32_t layout, line, processes, nodes, endpoints, slots;
+  uint32_t layout_version, cache_line_bytes, processes, nodes, endpoints, slots;
   uint32_t transport; /* its number */
-  uint64_t size;
+  uint64_t size;      /* of the file, in bytes */
   lvd_a32 next_serial;
-  lvd_a32 joins;                        /* counts those who began to join */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts */
-  lvd_a32 fences; /* 1: somebody of us has no barrier for all, so each ring makes a fence */
-  LVD_ALIGNED(LVD_LINE) mc_set births; /* who waits for an endpoint to be created */
-  mc_set rooms; /* who waits for room in a queue that is none of shared memory */
+  lvd_a32 joins;                        /* counts processes that began to join */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 deaths; /* counts processes that have left or died */
+  lvd_a32 use_fences; /* 1: a member has no global membarrier, so each notification makes a fence */
+  LVD_ALIGNED(LVD_LINE) mc_node_set endpoint_waiters; /* wait for an endpoint to be created */
+  mc_node_set room_waiters; /* wait for room in a queue that is not in shared memory */
   mc_process process[MC_PROCESSES];
   mc_node node[MC_NODES];
   mc_endpoint endpoint[MC_ENDPOINTS];
 } mc_tables;
 
-/* An endpoint's `past`: the generation of its handle, which counts on when the place is used again; and above
- * it a bit each for that handle and those before it: 1, it went with its process. One word, so that who dies
- * leaves no half of it. */
-enum { MC_GENERATION_BITS = 22, MC_REMEMBERED = 64 - MC_GENERATION_BITS };
-static inline uint32_t mc_generation(uint64_t past) {
-  return (uint32_t)past & ((1u << MC_GENERATION_BITS) - 1);
+/* An endpoint's `history`: the generation of its handle, which counts up when the index is reused;
+ * above it one bit for that handle and each of those before it: 1 if it ended because its process
+ * died. It is one word, so a process that dies cannot leave half of it. */
+enum { MC_GENERATION_BITS = 22, MC_DEATH_BITS = 64 - MC_GENERATION_BITS };
+static inline uint32_t mc_generation(uint64_t history) {
+  return (uint32_t)history & ((1u << MC_GENERATION_BITS) - 1);
 }
-static inline bool mc_died(uint64_t past, uint32_t age) {
-  return past >> (MC_GENERATION_BITS + age) & 1;
+static inline bool mc_died_with_process(uint64_t history, uint32_t age) {
+  return history >> (MC_GENERATION_BITS + age) & 1;
 }
 
-/* All that travels of a short message, and what is read first of a long one: two lines, which come
- * together on most machines. */
+/* All of a short message, and the part of a long one that is read first: two cache lines, which
+ * most processors transfer together. */
 typedef struct mc_message {
   LVD_ALIGNED(LVD_SLOT_STRIDE) lvd_slot slot;
-  lvd_a64 claim;                 /* the sender's number for this sending */
-  lvd_a32 to, from, size;        /* handles of endpoints, bytes */
-  lvd_a32 at;                    /* of a long one: where in its slot it lies, in lines */
-  unsigned char small[MC_SMALL]; /* what is no longer than that */
+  lvd_a64 sending_id;     /* the sender's number for this sending; 0: the slot was released */
+  lvd_a32 to, from, size; /* handles of endpoints, bytes */
+  lvd_a32 at;             /* of a long one: offset of its payload in the slot, in cache lines */
+  unsigned char inline_data[MC_INLINE_BYTES];
 } mc_message;
 
-/* The same as `claim` once it is posted. So of a slot that nobody knows of any more can be said whether
- * its sender is done with it. Apart, since the receiver reads the message by then. */
+/* Equals the message's sending_id once it has been posted. So for a slot that is in no list, this
+ * tells whether its sender has finished. On a line of its own, since the receiver reads the message
+ * by then. */
 typedef struct mc_posted {
-  LVD_ALIGNED(LVD_LINE) lvd_a64 claim;
+  LVD_ALIGNED(LVD_LINE) lvd_a64 sending_id;
 } mc_posted;
 
 typedef struct mc_queue {
   lvd_inbox inbox;
-  LVD_ALIGNED(LVD_LINE) mc_set room; /* who waits for a slot */
+  LVD_ALIGNED(LVD_LINE) mc_node_set room_waiters; /* wait for a free slot */
   mc_message message[MC_SLOTS];
   mc_posted posted[MC_SLOTS];
 } mc_queue;
 
-/* With its endpoint's lock in hand. */
-static inline void mc_count(mc_tables *t, uint32_t index, size_t bytes) {
+/* With the endpoint's lock held. */
+static inline void mc_count_received(mc_tables *t, uint32_t index, size_t bytes) {
   mc_endpoint *e = &t->endpoint[index];
   lvd_store_relaxed_u64(&e->received, lvd_load_relaxed_u64(&e->received) + 1);
   lvd_store_relaxed_u64(&e->received_bytes, lvd_load_relaxed_u64(&e->received_bytes) + bytes);
 }
 
-/* Of a channel between two endpoints. */
-enum { MC_PACKET_LINE = 64 }; /* a packet takes so many bytes, or a multiple */
-enum { MC_PACKETS = 1, MC_NUMBERS = 2, MC_SENDS = 4 };
-/* An end's state; 0: it has not been opened since it was connected, or is not connected. */
+enum { MC_PACKET_LINE_BYTES = 64 }; /* a packet takes a multiple of this */
+/* An end's role: what its channel carries, and MC_ROLE_SENDER for the end that sends. */
+enum { MC_ROLE_PACKETS = 1, MC_ROLE_SCALARS = 2, MC_ROLE_SENDER = 4 };
+/* An end's state; 0: not opened since it was connected, or not connected. */
 enum {
-  MC_OPENED = 1,
-  MC_CLOSED = 2,
-  MC_LEFT = 4, /* the other end has been closed, */
-  MC_LOST = 8  /* or its process has died: this one, which receives, has not been opened yet */
+  MC_END_OPENED = 1,
+  MC_END_CLOSED = 2,
+  MC_END_PEER_CLOSED = 4, /* the other end has been closed */
+  MC_END_PEER_DIED = 8    /* the other end's process died before this receiving end was opened */
 };
 
-static inline size_t mc_pages(size_t size) { return (size + MC_PAGE - 1) / MC_PAGE * MC_PAGE; }
-static inline size_t mc_units(size_t size) { return (size + MC_UNIT - 1) / MC_UNIT * MC_UNIT; }
-static inline size_t mc_queue_size(void) {
-  return mc_units(mc_pages(sizeof(mc_queue)) + (size_t)MC_SLOTS * MC_STRIDE);
+static inline size_t mc_round_to_pages(size_t size) {
+  return (size + MC_PAGE_BYTES - 1) / MC_PAGE_BYTES * MC_PAGE_BYTES;
 }
-/* Behind each queue there is a channel: of the endpoint that receives. */
+static inline size_t mc_round_to_granules(size_t size) {
+  return (size + MC_MAP_GRANULE - 1) / MC_MAP_GRANULE * MC_MAP_GRANULE;
+}
+static inline size_t mc_queue_size(void) {
+  return mc_round_to_granules(mc_round_to_pages(sizeof(mc_queue)) +
+                              (size_t)MC_SLOTS * MC_SLOT_BYTES);
+}
+/* Offset in the file. A queue is followed by the channel in which its endpoint receives. */
 static inline size_t mc_queue_at(uint32_t index) {
-  return mc_units(sizeof(mc_tables)) + index * (mc_queue_size() + MC_UNIT + MC_RING);
+  return mc_round_to_granules(sizeof(mc_tables)) +
+         index * (mc_queue_size() + MC_MAP_GRANULE + MC_RING_MAX_BYTES);
 }
 static inline size_t mc_channel_at(uint32_t index) { return mc_queue_at(index) + mc_queue_size(); }
-static inline size_t mc_size(void) { return mc_queue_at(MC_ENDPOINTS); }
+static inline size_t mc_file_size(void) { return mc_queue_at(MC_ENDPOINTS); }
 static inline lvd_slot *mc_slots(mc_queue *q) { return &q->message[0].slot; }
 static inline unsigned char *mc_payload(mc_queue *q, uint32_t slot, uint32_t at) {
-  return (unsigned char *)q + mc_pages(sizeof(mc_queue)) + (size_t)slot * MC_STRIDE + MC_INDENT +
-         (size_t)at * LVD_LINE;
+  return (unsigned char *)q + mc_round_to_pages(sizeof(mc_queue)) + (size_t)slot * MC_SLOT_BYTES +
+         MC_PAYLOAD_OFFSET + (size_t)at * LVD_LINE;
 }
 
-/* ---- a process's own ------------------------------------------------------------------------ */
+/* ---- private to a process -------------------------------------------------------------------- */
 
 typedef struct mc_domain mc_domain;
-typedef struct mc_local mc_local;
+typedef struct mc_local_endpoint mc_local_endpoint;
 typedef struct mc_view mc_view;           /* shm_view.c */
 typedef struct mc_transport mc_transport; /* transport.h */
 
-/* Somebody who waits as a fiber, on the notifier's list. */
+/* A waiting fiber, or a descriptor, in the domain's list of listeners; the notifier thread wakes
+ * it. */
 typedef struct mc_listener {
   lvd_watch watch; /* first */
-  struct mc_mine *node;
-  bool (*look)(void *what);
-  void (*arm)(void *what);
-  void *what;
+  struct mc_local_node *node;
+  bool (*is_ready)(void *argument);
+  void (*arm)(void *argument);
+  void *argument;
   bool listed;
   struct mc_listener *next, *previous;
 } mc_listener;
 
-/* A node that this process has initialized. Kept when it is finalized, and used again. */
-typedef struct mc_mine {
-  lvd_a32 active; /* counts up at initialize and at finalize: odd, it is */
-  lvd_a32 inside; /* calls that have gone the long way */
-  lvd_a32 ending; /* 1: being finalized */
+/* A node that this process has initialized. Kept when it is finalized, and reused. */
+typedef struct mc_local_node {
+  lvd_a32 active;     /* counts up at initialize and at finalize; odd: initialized */
+  lvd_a32 long_calls; /* calls that are in progress (call_guard.h) */
+  lvd_a32 ending;     /* 1: being finalized */
   mc_domain *domain;
   uint32_t index; /* in the domain's table */
   mcapi_node_t id;
-  lvd_aptr fiber; /* the one that initialized it; null: a thread */
+  lvd_aptr fiber; /* that initialized it; null: a thread did */
   mcapi_port_t next_port;
-  lvd_a32 released; /* the place from which a packet was released last */
+  lvd_a32 last_released; /* endpoint index at which a packet was released last */
   lvd_aptr next;
-} mc_mine;
+} mc_local_node;
 
-/* The queue of an endpoint of whomever, as this process has mapped it. */
-typedef struct mc_peer {
+/* The queue and channel of any endpoint, as mapped by this process. */
+typedef struct mc_mapped_endpoint {
   mc_queue *queue;
-  lvd_a32 rotor;           /* where we look for a free slot */
-  lvd_a32 lap;             /* and how often we have been through all of them */
-  lvd_aptr channel;        /* an lvd_channel; null: not mapped yet */
-  uint8_t pages[MC_SLOTS]; /* of each slot that the system has given, as far as we have asked */
-} mc_peer;
+  lvd_a32 next_slot;            /* at which the search for a free slot begins */
+  lvd_a32 laps;                 /* counts passes over all slots */
+  lvd_aptr channel;             /* an lvd_channel; null: not mapped yet */
+  uint8_t slot_pages[MC_SLOTS]; /* pages of each slot that this process has committed */
+} mc_mapped_endpoint;
 
 struct mc_domain {
   mcapi_domain_t number;
-  int64_t group;  /* whose members share it; negative: it is the user's alone */
-  uint32_t users; /* nodes of this process */
-  int directory, file, bell;
+  int64_t group;       /* ID of the group whose members share it; negative: the user's own */
+  uint32_t node_count; /* nodes of this process */
+  int directory, file, fifo;
   mc_tables *tables;
   const mc_transport *transport;
-  void *own;                /* the transport's */
-  uint32_t process, serial; /* ours */
-  lvd_os_mutex gate;        /* threads of this process one by one */
-  lvd_os_mutex lock;        /* of listeners and peers being mapped */
+  void *transport_data;
+  uint32_t process, serial;  /* this process's index and serial */
+  lvd_os_mutex tables_mutex; /* of the tables lock, between threads of this process */
+  lvd_os_mutex lock;         /* of listeners, views, `others`, and of mapping endpoints */
   lvd_os_thread *notifier;
   lvd_a32 stop;
-  lvd_a32 serves; /* the notifier's priority: that of who serves the workers whose fibers it wakes */
-  uint32_t joins; /* as the notifier has seen it */
-  lvd_a64 sendings;
+  lvd_a32 notifier_priority; /* real-time: that of the workers whose fibers it wakes */
+  uint32_t joins;            /* tables->joins, as the notifier has last read it */
+  lvd_a64 next_sending_id;
   mc_listener *listeners;
   mc_view *views;               /* with the lock */
-  lvd_aptr peer[MC_ENDPOINTS];  /* mc_peer; stays mapped */
-  lvd_aptr local[MC_ENDPOINTS]; /* mc_local of the endpoints that were created here */
+  lvd_aptr peer[MC_ENDPOINTS];  /* mc_mapped_endpoint; stays mapped */
+  lvd_aptr local[MC_ENDPOINTS]; /* mc_local_endpoint of the endpoints that were created here */
   struct {
     uint32_t serial;
-    int watch, bell;
-  } other[MC_PROCESSES]; /* the notifier's, and who rings (with the lock) */
+    int exit_fd, fifo;
+  } others[MC_PROCESSES]; /* descriptors of the other members; of the notifier */
   mc_domain *next;
 };
 
-/* ---- domain.c ------------------------------------------------------------------------------- */
+/* ---- domain.c -------------------------------------------------------------------------------- */
 
-/* `wish`: 1 + the number of a transport, or what follows; `group`: a group's number, or what follows.
- * LVD_E_LAYOUT: in use by another version. LVD_E_LIMIT: too many processes. LVD_E_STATE: it has another
- * transport than was wished for, or a group wishes for one that it cannot share. LVD_E_UNKNOWN: there is no
- * such transport, or group. */
-enum { MC_AS_SAID = 0 /* in the environment */, MC_WHATEVER = 1000 };
-enum { MC_ALONE = -1, MC_GROUP_AS_SAID = -2 };
-lvd_status mc_domain_join(mcapi_domain_t number, uint32_t wish, int64_t group, mc_domain **out);
-/* The directory of the domains of a group, as above. */
-lvd_status mc_names_open(int64_t *group, int *directory);
+/* `transport`: 1 + its number, or one of the first two constants; `group`: an ID, or one of the
+ * others. LVD_E_LAYOUT: the domain is in use by another version. LVD_E_LIMIT: too many processes.
+ * LVD_E_STATE: it has another transport than requested, or one that a group cannot share was
+ * requested for a group. LVD_E_UNKNOWN: no such transport, or group. */
+enum { MC_TRANSPORT_FROM_ENVIRONMENT = 0, MC_ANY_TRANSPORT = 1000 };
+enum { MC_NO_GROUP = -1, MC_GROUP_FROM_ENVIRONMENT = -2 };
+lvd_status mc_domain_join(mcapi_domain_t number, uint32_t transport, int64_t group,
+                          mc_domain **out);
+/* Opens the directory of the domains of `group`. *group is then an ID or MC_NO_GROUP. */
+lvd_status mc_domain_directory_open(int64_t *group, int *directory);
 uint32_t mc_transport_number(const mc_domain *d);
 void mc_domain_leave(mc_domain *d);
-void mc_gate_enter(mc_domain *d);
-void mc_gate_leave(mc_domain *d);
-/* Takes away what process `i` had if it is dead. Behind the gate; true: it is not there any more. */
-bool mc_bury(mc_domain *d, uint32_t i);
+void mc_tables_lock(mc_domain *d);
+void mc_tables_unlock(mc_domain *d);
+/* Removes the records of process `i` if it is dead. With the tables lock. True: it does not exist
+ * any more. */
+bool mc_reap_process(mc_domain *d, uint32_t i);
 bool mc_is_alive(const mc_domain *d, uint32_t serial);
-void mc_ring_process(mc_domain *d, uint32_t process); /* its notifier */
-/* Of a domain that has not been joined: its file's name, whether we made these tables, and whether a
- * process of the table is alive. */
+void mc_notify_process(mc_domain *d, uint32_t process); /* wakes its notifier thread */
+/* Of a domain that has not been joined: its file's name, whether the tables have this version's
+ * layout, and whether a process of the table is alive. */
 void mc_file_name(char *out, size_t size, mcapi_domain_t number);
 bool mc_tables_fit(const mc_tables *t);
-bool mc_file_alive(int file, uint32_t process);
+bool mc_file_process_is_alive(int file, uint32_t process);
 
-/* ---- wait.c --------------------------------------------------------------------------------- */
+/* ---- wait.c ---------------------------------------------------------------------------------- */
 
-/* Whoever sleeps at the bell of this node. */
-void mc_ring_sleepers(mc_domain *d, uint32_t node);
-static inline void mc_ring(mc_domain *d, uint32_t node) {
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
+/* Wakes the sleeping threads and fibers of a node. */
+void mc_notify_sleepers(mc_domain *d, uint32_t node);
+static inline void mc_notify(mc_domain *d, uint32_t node) {
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
   if (node >= MC_NODES) return;
-  const mc_bell *bell = &d->tables->node[node].bell;
-  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&bell->threads)) ||
-      LVD_UNLIKELY(lvd_load_relaxed_u32(&bell->fibers)))
-    mc_ring_sleepers(d, node);
+  const mc_eventcount *count = &d->tables->node[node].eventcount;
+  if (LVD_UNLIKELY(lvd_load_relaxed_u32(&count->thread_waiters)) ||
+      LVD_UNLIKELY(lvd_load_relaxed_u32(&count->fiber_waiters)))
+    mc_notify_sleepers(d, node);
 }
-/* Asks for a line that is about to be written. */
-static inline void mc_fetch(const void *at) { lvd_ahead_put((const char *)at - LVD_AHEAD); }
-static inline void mc_fetch_all(const void *at, size_t size) {
-  for (size_t i = 0; i < size; i += LVD_LINE) mc_fetch((const char *)at + i);
+/* Prefetches a cache line that is about to be written. */
+static inline void mc_prefetch_write(const void *at) {
+  lvd_ahead_put((const char *)at - LVD_AHEAD);
 }
-/* For those in `set`; null: for everybody, whether or not somebody seems to wait. */
-void mc_ring_all(mc_domain *d, mc_set *set);
-static inline void mc_ring_set(mc_domain *d, mc_set *set) {
+static inline void mc_prefetch_write_range(const void *at, size_t size) {
+  for (size_t i = 0; i < size; i += LVD_LINE) mc_prefetch_write((const char *)at + i);
+}
+/* Notifies the nodes in `set` and empties it; null: all nodes, whether or not they have a
+ * waiter. */
+void mc_notify_all(mc_domain *d, mc_node_set *set);
+static inline void mc_notify_set(mc_domain *d, mc_node_set *set) {
   uint32_t any = 0;
-  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->fences));
+  lvd_barrier_light(lvd_load_relaxed_u32(&d->tables->use_fences));
   for (uint32_t i = 0; i < MC_NODES / 32; i++) any |= lvd_load_relaxed_u32(&set->word[i]);
-  if (LVD_UNLIKELY(any)) mc_ring_all(d, set);
+  if (LVD_UNLIKELY(any)) mc_notify_all(d, set);
 }
-void mc_set_add(mc_set *set, uint32_t node);
-/* Waits until look(what); `arm` (may be null) enters the node where it will be rung for. LVD_OK,
- * LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
-enum { MC_SPIN_US = 50 }; /* unless the user has said otherwise */
-lvd_status mc_wait(mc_mine *node, bool (*look)(void *what), void (*arm)(void *what), void *what,
-                   uint32_t spin_us, int64_t timeout_ns);
-/* `l`, whose sleeper has somebody of its own to wake, is rung for once from now on; or not any more. */
-void mc_listen(mc_listener *l, bool listens);
+void mc_node_set_add(mc_node_set *set, uint32_t node);
+/* Waits until is_ready(argument). `arm` (may be null) adds the node to the sets that will be
+ * notified. LVD_OK, LVD_E_TIME, LVD_E_CANCELLED and whatever else ends the wait of a fiber. */
+enum { MC_SPIN_US = 50 }; /* microseconds a thread polls before it sleeps, by default */
+lvd_status mc_wait(mc_local_node *node, bool (*is_ready)(void *argument),
+                   void (*arm)(void *argument), void *argument, uint32_t spin_us,
+                   int64_t timeout_ns);
+/* Arms `l`, whose sleeper has a waiter of its own, for one notification; or disarms it. */
+void mc_listener_arm(mc_listener *l, bool listens);
 void mc_wake_fibers(mc_domain *d);
 
-/* ---- shm_queue.c ---------------------------------------------------------------------------- */
+/* ---- shm_queue.c ----------------------------------------------------------------------------- */
 
-/* The queue at `index`, mapped; null: no memory. */
-mc_peer *mc_peer_at(mc_domain *d, uint32_t index);
+/* The endpoint at `index`, mapped; null: no memory. */
+mc_mapped_endpoint *mc_mapped_endpoint_at(mc_domain *d, uint32_t index);
 
-/* ---- node.c --------------------------------------------------------------------------------- */
+/* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* What the thread itself has initialized, and fibers that run on it have not. */
-typedef struct mc_owner {
-  mc_mine *node;   /* stays when that has ended: this thread has had one */
-  uint32_t active; /* the node's, as it was then */
-  bool plain;      /* no fiber ever runs on this thread, and `here` is there */
-  bool fenced;     /* [light] must be a real fence */
-  mc_here *here;
-} mc_owner;
-extern _Thread_local mc_owner mc_own __attribute__((tls_model("initial-exec")));
+/* Of a thread: the node that it has initialized itself. Fibers that run on it have their own. */
+typedef struct mc_thread_state {
+  mc_local_node *node;    /* stays set after that node has ended */
+  uint32_t active;        /* the node's `active` after it was initialized */
+  bool never_runs_fibers; /* no fiber ever runs on this thread, and `call_slot` is set */
+  bool fenced;            /* [light] must be a real fence */
+  mc_call_slot *call_slot;
+} mc_thread_state;
+extern _Thread_local mc_thread_state mc_thread __attribute__((tls_model("initial-exec")));
 
-bool mc_any_node(void); /* of this process: there is one */
-/* The caller's node, for a long call; null: it has none. */
-mc_mine *mc_call_begin(void);
-void mc_call_end(mc_mine *const *n);
-#define MC_CALL(self) mc_mine *self __attribute__((cleanup(mc_call_end))) = mc_call_begin()
+bool mc_any_node(void); /* true: this process has an initialized node */
+/* The caller's node, protected from its end during a call that may wait; null: it has none. */
+mc_local_node *mc_long_call_begin(void);
+void mc_long_call_end(mc_local_node *const *n);
+#define MC_LONG_CALL(self)                                                                         \
+  mc_local_node *self __attribute__((cleanup(mc_long_call_end))) = mc_long_call_begin()
 
-/* The same for a short one, which never waits. */
-typedef struct mc_visit {
-  mc_mine *node;
-  mc_here *here;
-} mc_visit;
-mc_visit mc_visit_as_guest(void);
+/* The same for a call that never waits. */
+typedef struct mc_short_call {
+  mc_local_node *node;
+  mc_call_slot *call_slot;
+} mc_short_call;
+mc_short_call mc_short_call_begin_slow(void);
 
-static inline void mc_visit_end(mc_visit *v) {
-  if (LVD_LIKELY(v->here != NULL)) mc_here_leave(v->here);
+static inline void mc_short_call_end(mc_short_call *v) {
+  if (LVD_LIKELY(v->call_slot != NULL)) mc_short_call_leave(v->call_slot);
 }
-static inline mc_visit mc_visit_begin(void) {
-  mc_mine *own = mc_own.node;
-  if (LVD_UNLIKELY(!mc_own.plain)) return mc_visit_as_guest();
-  mc_visit v = {.node = own, .here = mc_own.here};
-  if (!mc_here_enter(v.here, own, &own->active, mc_own.active, mc_own.fenced)) v.node = NULL;
+static inline mc_short_call mc_short_call_begin(void) {
+  mc_local_node *own = mc_thread.node;
+  if (LVD_UNLIKELY(!mc_thread.never_runs_fibers)) return mc_short_call_begin_slow();
+  mc_short_call v = {.node = own, .call_slot = mc_thread.call_slot};
+  if (!mc_short_call_enter(v.call_slot, own, &own->active, mc_thread.active, mc_thread.fenced))
+    v.node = NULL;
   return v;
 }
-#define MC_VISIT(v) mc_visit v __attribute__((cleanup(mc_visit_end))) = mc_visit_begin()
+#define MC_SHORT_CALL(v)                                                                           \
+  mc_short_call v __attribute__((cleanup(mc_short_call_end))) = mc_short_call_begin()
 
-static inline void mc_say(mcapi_status_t *to, mcapi_status_t status) {
+static inline void mc_set_status(mcapi_status_t *to, mcapi_status_t status) {
   if (to) *to = status;
 }
-static inline int64_t mc_ns(mcapi_timeout_t ms) {
+static inline int64_t mc_timeout_ns(mcapi_timeout_t ms) {
   return ms == MCAPI_TIMEOUT_INFINITE ? -1 : (int64_t)ms * 1000000;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The agent of a node behind a window: a fiber that takes the node's calls from one stream, does them as its
- * own, and answers in another. What comes is checked as far as it is used. A second fiber waits for the
- * procedure's return, however that comes about, and then ends the agent's waits. */
+/* Agent of a node behind a memory window: a fiber that reads the node's calls from one stream,
+ * makes them as a node of its own, and writes the replies to another stream. Input is checked as
+ * far as it is used. A second fiber waits until the node's procedure returns, for whatever reason,
+ * and then cancels the agent's waits. */
 #include "remote_node.h"
 
 #include <levada/mcapi_window.h>
@@ -9,55 +10,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGENT_STACK (128u << 10)
+#define AGENT_STACK_BYTES (128u << 10)
 
-enum { BEGUN = 64 };
+enum { PENDING_MAX = 64 };
 
-/* A request of the node's that has something on this side until the node has asked for it. */
-typedef struct begun {
-  mcapi_request_t request; /* 0: none */
-  uint32_t room;           /* that it receives into */
-  void *bytes;             /* that are sent, or are received; or null */
+/* A request of the node for which the agent waiter_options memory until the node has consumed
+ * it. */
+typedef struct pending_request {
+  mcapi_request_t request; /* 0: unused */
+  uint32_t room;           /* bytes that it can receive */
+  void *bytes;             /* data to send or received; or null */
   void *packet;
   mcapi_endpoint_t endpoint;
-} begun;
+} pending_request;
 
 struct lvd_mcapi_far {
-  lvd_stream *calls, *answers;
+  lvd_stream *calls, *replies;
   lvd_call *call;
-  lvd_fiber *agent, *keeper;
+  lvd_fiber *agent, *waiter;
   bool is_node;
-  lvd_status status; /* what the procedure returned */
-  mb_head in, out;
-  const void *data; /* that go with the answer */
-  void *packet;     /* lies where it lies until it has been sent on */
-  void *spent;      /* memory that is given back then */
-  begun begun[BEGUN];
-  unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE + MB_LINE];
+  lvd_status status; /* returned by the procedure */
+  rn_head in, out;
+  const void *data; /* data of the reply */
+  void *packet;     /* received packet, released after the reply has been written */
+  void *free_after; /* memory to be freed then */
+  pending_request pending[PENDING_MAX];
+  unsigned char buffer[MCAPI_MAX_MESSAGE_SIZE + RN_LINE_BYTES];
 };
 
 _Static_assert((int)MCAPI_MAX_PACKET_SIZE <= (int)MCAPI_MAX_MESSAGE_SIZE, "room for either");
-_Static_assert(sizeof(mb_begin) + LVD_MCAPI_FAR_ARGUMENT <= 256, "fits into a record");
+_Static_assert(sizeof(rn_begin) + LVD_MCAPI_FAR_ARGUMENT <= 256, "fits into a record");
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-static uint32_t whole(uint32_t size) {
+static uint32_t clamp_size(uint32_t size) {
   return size < MCAPI_MAX_MESSAGE_SIZE ? size : MCAPI_MAX_MESSAGE_SIZE;
 }
 
-static void carries(lvd_mcapi_far *f, const void *data, size_t size) {
+static void set_reply_data(lvd_mcapi_far *f, const void *data, size_t size) {
   f->data = data;
-  f->out.size = whole((uint32_t)size);
+  f->out.size = clamp_size((uint32_t)size);
 }
 
-/* Null, where the caller's pointer is. */
-static void *given(const lvd_mcapi_far *f, void *pointer, uint32_t which) {
+/* `pointer`, or null if the caller's pointer was null. */
+static void *null_if_absent(const lvd_mcapi_far *f, void *pointer, uint32_t which) {
   return f->in.absent & which ? NULL : pointer;
 }
 
-/* How much the caller sends: as many bytes as have come along, unless it is from nowhere, or too much. */
-static size_t sent(const lvd_mcapi_far *f) {
-  bool none = f->in.absent & MB_NO_BUFFER || f->in.full > MCAPI_MAX_MESSAGE_SIZE;
+/* The size that the caller passed: the number of bytes that came with the call, unless its buffer
+ * was null or the size too large to send. */
+static size_t sent_size(const lvd_mcapi_far *f) {
+  bool none = f->in.absent & RN_NO_BUFFER || f->in.full > MCAPI_MAX_MESSAGE_SIZE;
   return none ? f->in.full : f->in.size;
 }
 
@@ -69,77 +72,78 @@ static void initialize(lvd_mcapi_far *f) {
     f->out.status = MCAPI_ERR_NODE_INITIALIZED;
     return;
   }
-  mcapi_initialize(w[0], w[1], given(f, &attributes, MB_NO_ATTRIBUTES), NULL,
-                   given(f, &info, MB_NO_BUFFER), &f->out.status);
+  mcapi_initialize(w[0], w[1], null_if_absent(f, &attributes, RN_NO_ATTRIBUTES), NULL,
+                   null_if_absent(f, &info, RN_NO_BUFFER), &f->out.status);
   f->is_node = f->out.status == MCAPI_SUCCESS;
   memcpy(f->buffer, &info, sizeof info);
-  if (f->is_node) carries(f, f->buffer, sizeof info);
+  if (f->is_node) set_reply_data(f, f->buffer, sizeof info);
 }
 
-static void forget(begun *b) {
+static void free_pending(pending_request *b) {
   free(b->bytes);
-  *b = (begun){0};
+  *b = (pending_request){0};
 }
 
 static void finalize(lvd_mcapi_far *f) {
   mcapi_finalize(&f->out.status);
   if (f->out.status != MCAPI_SUCCESS) return;
   f->is_node = false;
-  for (int i = 0; i < BEGUN; i++) forget(&f->begun[i]); /* nobody writes there any more */
+  /* no request writes there any more */
+  for (int i = 0; i < PENDING_MAX; i++) free_pending(&f->pending[i]);
 }
 
 static void node_attribute(lvd_mcapi_far *f) {
   const uint32_t *w = f->in.word;
-  uint32_t size = whole(w[3]);
-  mcapi_node_get_attribute(w[0], w[1], w[2], given(f, f->buffer, MB_NO_BUFFER), size,
+  uint32_t size = clamp_size(w[3]);
+  mcapi_node_get_attribute(w[0], w[1], w[2], null_if_absent(f, f->buffer, RN_NO_BUFFER), size,
                            &f->out.status);
-  if (f->out.status == MCAPI_SUCCESS) carries(f, f->buffer, size);
+  if (f->out.status == MCAPI_SUCCESS) set_reply_data(f, f->buffer, size);
 }
 
 static void get_attribute(lvd_mcapi_far *f) {
-  uint32_t size = whole(f->in.word[2]);
-  mcapi_endpoint_get_attribute(f->in.word[0], f->in.word[1], given(f, f->buffer, MB_NO_BUFFER),
-                               size, &f->out.status);
-  if (f->out.status == MCAPI_SUCCESS) carries(f, f->buffer, size);
+  uint32_t size = clamp_size(f->in.word[2]);
+  mcapi_endpoint_get_attribute(f->in.word[0], f->in.word[1],
+                               null_if_absent(f, f->buffer, RN_NO_BUFFER), size, &f->out.status);
+  if (f->out.status == MCAPI_SUCCESS) set_reply_data(f, f->buffer, size);
 }
 
-static void message_in(lvd_mcapi_far *f) {
-  uint32_t room = whole(f->in.word[1]);
+static void message_receive(lvd_mcapi_far *f) {
+  uint32_t room = clamp_size(f->in.word[1]);
   size_t size = 0;
-  mcapi_msg_recv(f->in.word[0], given(f, f->buffer, MB_NO_BUFFER), room,
-                 given(f, &size, MB_NO_SIZE), &f->out.status);
+  mcapi_msg_recv(f->in.word[0], null_if_absent(f, f->buffer, RN_NO_BUFFER), room,
+                 null_if_absent(f, &size, RN_NO_SIZE), &f->out.status);
   if (f->out.status != MCAPI_SUCCESS && f->out.status != MCAPI_ERR_MSG_TRUNCATED) return;
   f->out.full = (uint32_t)size;
-  carries(f, f->buffer, size < room ? size : room);
+  set_reply_data(f, f->buffer, size < room ? size : room);
 }
 
-static void packet_in(lvd_mcapi_far *f) {
+static void packet_receive(lvd_mcapi_far *f) {
   size_t size = 0;
-  mcapi_pktchan_recv(f->in.word[0], given(f, &f->packet, MB_NO_BUFFER), given(f, &size, MB_NO_SIZE),
-                     &f->out.status);
+  mcapi_pktchan_recv(f->in.word[0], null_if_absent(f, &f->packet, RN_NO_BUFFER),
+                     null_if_absent(f, &size, RN_NO_SIZE), &f->out.status);
   if (f->out.status == MCAPI_SUCCESS)
-    carries(f, f->packet, size);
+    set_reply_data(f, f->packet, size);
   else
     f->packet = NULL;
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-static begun *begun_of(lvd_mcapi_far *f, mcapi_request_t request) {
-  for (int i = 0; i < BEGUN; i++)
-    if (f->begun[i].request == request) return &f->begun[i];
+static pending_request *pending_of(lvd_mcapi_far *f, mcapi_request_t request) {
+  for (int i = 0; i < PENDING_MAX; i++)
+    if (f->pending[i].request == request) return &f->pending[i];
   return NULL;
 }
 
-/* With memory of its own for as long as the request goes on. */
+/* Starts a request, with a buffer that lives as long as the request. */
 static void begin(lvd_mcapi_far *f) {
   const uint32_t *w = f->in.word;
-  mcapi_request_t request = 0, *r = given(f, &request, MB_NO_REQUEST);
+  mcapi_request_t request = 0, *r = null_if_absent(f, &request, RN_NO_REQUEST);
   mcapi_status_t *s = &f->out.status;
-  bool sends = f->in.what == MB_MESSAGE_OUT_BEGIN || f->in.what == MB_PACKET_OUT_BEGIN;
-  bool receives = f->in.what == MB_MESSAGE_IN_BEGIN;
-  size_t room = sends ? f->in.size : receives ? whole(w[1]) : 0;
-  begun *b = begun_of(f, 0);
+  bool sends = f->in.what == RN_MESSAGE_SEND_BEGIN || f->in.what == RN_PACKET_SEND_BEGIN;
+  bool receives = f->in.what == RN_MESSAGE_RECEIVE_BEGIN;
+  size_t room = sends ? f->in.size : receives ? clamp_size(w[1]) : 0;
+  pending_request *b = pending_of(f, 0);
   if (!b) {
     *s = MCAPI_ERR_REQUEST_LIMIT;
     return;
@@ -150,48 +154,50 @@ static void begin(lvd_mcapi_far *f) {
   }
   if (sends && room) memcpy(b->bytes, f->buffer, room);
   b->room = receives ? (uint32_t)room : 0;
-  void *bytes = given(f, b->bytes ? b->bytes : f->buffer, MB_NO_BUFFER);
+  void *bytes = null_if_absent(f, b->bytes ? b->bytes : f->buffer, RN_NO_BUFFER);
   switch (f->in.what) {
-  case MB_GET_BEGIN:
-    mcapi_endpoint_get_i(w[0], w[1], w[2], given(f, &b->endpoint, MB_NO_BUFFER), r, s);
+  case RN_GET_BEGIN:
+    mcapi_endpoint_get_i(w[0], w[1], w[2], null_if_absent(f, &b->endpoint, RN_NO_BUFFER), r, s);
     break;
-  case MB_MESSAGE_OUT_BEGIN:
-    mcapi_msg_send_i(w[0], w[1], bytes, sent(f), w[2], r, s);
+  case RN_MESSAGE_SEND_BEGIN:
+    mcapi_msg_send_i(w[0], w[1], bytes, sent_size(f), w[2], r, s);
     break;
-  case MB_MESSAGE_IN_BEGIN:
+  case RN_MESSAGE_RECEIVE_BEGIN:
     mcapi_msg_recv_i(w[0], bytes, room, r, s);
     break;
-  case MB_PACKET_OUT_BEGIN:
-    mcapi_pktchan_send_i(w[0], bytes, sent(f), r, s);
+  case RN_PACKET_SEND_BEGIN:
+    mcapi_pktchan_send_i(w[0], bytes, sent_size(f), r, s);
     break;
   default:
-    mcapi_pktchan_recv_i(w[0], given(f, &b->packet, MB_NO_BUFFER), r, s);
+    mcapi_pktchan_recv_i(w[0], null_if_absent(f, &b->packet, RN_NO_BUFFER), r, s);
   }
   b->request = f->out.word[0] = request;
-  if ((*s != MCAPI_SUCCESS && *s != MCAPI_PENDING) || (sends && *s == MCAPI_SUCCESS)) forget(b);
+  if ((*s != MCAPI_SUCCESS && *s != MCAPI_PENDING) || (sends && *s == MCAPI_SUCCESS))
+    free_pending(b);
 }
 
-/* `request` is used up: what it has on this side goes with the answer. */
-static void conclude(lvd_mcapi_far *f, mcapi_request_t request, size_t size) {
-  f->out.word[0] = MB_OVER;
+/* `request` has completed: what it has received goes with the reply. */
+static void complete_request(lvd_mcapi_far *f, mcapi_request_t request, size_t size) {
+  f->out.word[0] = RN_REQUEST_CONSUMED;
   f->out.full = (uint32_t)size;
-  begun *b = request ? begun_of(f, request) : NULL;
+  pending_request *b = request ? pending_of(f, request) : NULL;
   if (!b) return;
   bool well = f->out.status == MCAPI_SUCCESS || f->out.status == MCAPI_ERR_MSG_TRUNCATED;
   f->out.word[1] = b->endpoint;
   if (well && b->packet) {
     f->packet = b->packet;
-    carries(f, b->packet, size);
+    set_reply_data(f, b->packet, size);
   } else if (well && b->room) {
-    carries(f, b->bytes, size < b->room ? size : b->room);
+    set_reply_data(f, b->bytes, size < b->room ? size : b->room);
   }
-  f->spent = b->bytes;
+  f->free_after = b->bytes;
   b->bytes = NULL;
-  forget(b);
+  free_pending(b);
 }
 
-/* (A wait that is cancelled is the agent's own, which ends: the request still stands in its line.) */
-static bool is_over(mcapi_status_t status) {
+/* True: the status ends the request. (A cancelled wait is one that was cancelled with the agent, as
+ * the agent ends; the request remains queued.) */
+static bool ends_request(mcapi_status_t status) {
   switch (status) {
   case MCAPI_PENDING:
   case MCAPI_TIMEOUT:
@@ -205,31 +211,31 @@ static bool is_over(mcapi_status_t status) {
   }
 }
 
-static void await_request(lvd_mcapi_far *f) {
-  mcapi_request_t request = f->in.word[0], *r = given(f, &request, MB_NO_REQUEST);
+static void do_wait(lvd_mcapi_far *f) {
+  mcapi_request_t request = f->in.word[0], *r = null_if_absent(f, &request, RN_NO_REQUEST);
   size_t size = 0;
-  if (f->in.what == MB_WAIT)
+  if (f->in.what == RN_WAIT)
     f->out.value = mcapi_wait(r, &size, f->in.word[1], &f->out.status);
-  else if (f->in.what == MB_TEST)
+  else if (f->in.what == RN_TEST)
     f->out.value = mcapi_test(r, &size, &f->out.status);
   else
     mcapi_cancel(r, &f->out.status);
-  if (is_over(f->out.status)) conclude(f, request, size);
+  if (ends_request(f->out.status)) complete_request(f, request, size);
 }
 
-static void await_any(lvd_mcapi_far *f) {
-  mcapi_request_t request[MB_REQUESTS], *all[MB_REQUESTS];
+static void do_wait_any(lvd_mcapi_far *f) {
+  mcapi_request_t request[RN_WAIT_ANY_REQUESTS], *all[RN_WAIT_ANY_REQUESTS];
   size_t count = f->in.size / sizeof *request, size = 0;
   if (count > f->in.word[0]) count = f->in.word[0];
-  if (count > MB_REQUESTS) count = MB_REQUESTS;
+  if (count > RN_WAIT_ANY_REQUESTS) count = RN_WAIT_ANY_REQUESTS;
   memcpy(request, f->buffer, count * sizeof *request);
   for (size_t i = 0; i < count; i++) all[i] = &request[i];
   mcapi_uint_t which = mcapi_wait_any(count, all, &size, f->in.word[1], &f->out.status);
   f->out.value = which;
-  if (which < count && is_over(f->out.status)) conclude(f, request[which], size);
+  if (which < count && ends_request(f->out.status)) complete_request(f, request[which], size);
 }
 
-static void scalar_out(lvd_mcapi_far *f) {
+static void scalar_send(lvd_mcapi_far *f) {
   uint32_t handle = f->in.word[0];
   uint64_t value = f->in.value;
   mcapi_status_t *s = &f->out.status;
@@ -248,7 +254,7 @@ static void scalar_out(lvd_mcapi_far *f) {
   }
 }
 
-static void scalar_in(lvd_mcapi_far *f) {
+static void scalar_receive(lvd_mcapi_far *f) {
   uint32_t handle = f->in.word[0];
   mcapi_status_t *s = &f->out.status;
   switch (f->in.word[1]) {
@@ -266,182 +272,183 @@ static void scalar_in(lvd_mcapi_far *f) {
   }
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static void do_call(lvd_mcapi_far *f) {
   const uint32_t *w = f->in.word;
-  uint32_t *handle = given(f, &f->out.word[1], MB_NO_BUFFER);
-  mcapi_request_t *request = given(f, &f->out.word[0], MB_NO_REQUEST);
-  void *bytes = given(f, f->buffer, MB_NO_BUFFER);
+  uint32_t *handle = null_if_absent(f, &f->out.word[1], RN_NO_BUFFER);
+  mcapi_request_t *request = null_if_absent(f, &f->out.word[0], RN_NO_REQUEST);
+  void *bytes = null_if_absent(f, f->buffer, RN_NO_BUFFER);
   mcapi_status_t *s = &f->out.status;
   switch (f->in.what) {
-  case MB_FINALIZE:
+  case RN_FINALIZE:
     finalize(f);
     break;
-  case MB_DOMAIN_ID:
+  case RN_DOMAIN_ID:
     f->out.value = mcapi_domain_id_get(s);
     break;
-  case MB_NODE_ID:
+  case RN_NODE_ID:
     f->out.value = mcapi_node_id_get(s);
     break;
-  case MB_NODE_ATTRIBUTE:
+  case RN_NODE_ATTRIBUTE:
     node_attribute(f);
     break;
-  case MB_CREATE:
+  case RN_CREATE:
     f->out.value = mcapi_endpoint_create(w[0], s);
     break;
-  case MB_GET:
+  case RN_GET:
     f->out.value = mcapi_endpoint_get(w[0], w[1], w[2], w[3], s);
     break;
-  case MB_RELEASE:
+  case RN_RELEASE:
     mcapi_endpoint_release(w[0], s);
     break;
-  case MB_DELETE:
+  case RN_DELETE:
     mcapi_endpoint_delete(w[0], s);
     break;
-  case MB_GET_ATTRIBUTE:
+  case RN_GET_ATTRIBUTE:
     get_attribute(f);
     break;
-  case MB_SET_ATTRIBUTE:
-    mcapi_endpoint_set_attribute(w[0], w[1], bytes, sent(f), s);
+  case RN_SET_ATTRIBUTE:
+    mcapi_endpoint_set_attribute(w[0], w[1], bytes, sent_size(f), s);
     break;
-  case MB_MESSAGE_OUT:
-    mcapi_msg_send(w[0], w[1], bytes, sent(f), w[2], s);
+  case RN_MESSAGE_SEND:
+    mcapi_msg_send(w[0], w[1], bytes, sent_size(f), w[2], s);
     break;
-  case MB_MESSAGE_IN:
-    message_in(f);
+  case RN_MESSAGE_RECEIVE:
+    message_receive(f);
     break;
-  case MB_MESSAGES:
+  case RN_MESSAGES_AVAILABLE:
     f->out.value = mcapi_msg_available(w[0], s);
     break;
-  case MB_PACKET_CONNECT:
+  case RN_PACKET_CONNECT:
     mcapi_pktchan_connect_i(w[0], w[1], request, s);
     break;
-  case MB_PACKET_OPEN_IN:
+  case RN_PACKET_OPEN_RECEIVER:
     mcapi_pktchan_recv_open_i(handle, w[0], request, s);
     break;
-  case MB_PACKET_OPEN_OUT:
+  case RN_PACKET_OPEN_SENDER:
     mcapi_pktchan_send_open_i(handle, w[0], request, s);
     break;
-  case MB_PACKET_CLOSE_IN:
+  case RN_PACKET_CLOSE_RECEIVER:
     mcapi_pktchan_recv_close_i(w[0], request, s);
     break;
-  case MB_PACKET_CLOSE_OUT:
+  case RN_PACKET_CLOSE_SENDER:
     mcapi_pktchan_send_close_i(w[0], request, s);
     break;
-  case MB_PACKET_OUT:
-    mcapi_pktchan_send(w[0], bytes, sent(f), s);
+  case RN_PACKET_SEND:
+    mcapi_pktchan_send(w[0], bytes, sent_size(f), s);
     break;
-  case MB_PACKET_IN:
-    packet_in(f);
+  case RN_PACKET_RECEIVE:
+    packet_receive(f);
     break;
-  case MB_PACKETS:
+  case RN_PACKETS_AVAILABLE:
     f->out.value = mcapi_pktchan_available(w[0], s);
     break;
-  case MB_SCALAR_CONNECT:
+  case RN_SCALAR_CONNECT:
     mcapi_sclchan_connect_i(w[0], w[1], request, s);
     break;
-  case MB_SCALAR_OPEN_IN:
+  case RN_SCALAR_OPEN_RECEIVER:
     mcapi_sclchan_recv_open_i(handle, w[0], request, s);
     break;
-  case MB_SCALAR_OPEN_OUT:
+  case RN_SCALAR_OPEN_SENDER:
     mcapi_sclchan_send_open_i(handle, w[0], request, s);
     break;
-  case MB_SCALAR_CLOSE_IN:
+  case RN_SCALAR_CLOSE_RECEIVER:
     mcapi_sclchan_recv_close_i(w[0], request, s);
     break;
-  case MB_SCALAR_CLOSE_OUT:
+  case RN_SCALAR_CLOSE_SENDER:
     mcapi_sclchan_send_close_i(w[0], request, s);
     break;
-  case MB_SCALAR_OUT:
-    scalar_out(f);
+  case RN_SCALAR_SEND:
+    scalar_send(f);
     break;
-  case MB_SCALAR_IN:
-    scalar_in(f);
+  case RN_SCALAR_RECEIVE:
+    scalar_receive(f);
     break;
-  case MB_SCALARS:
+  case RN_SCALARS_AVAILABLE:
     f->out.value = mcapi_sclchan_available(w[0], s);
     break;
-  case MB_GET_BEGIN:
-  case MB_MESSAGE_OUT_BEGIN:
-  case MB_MESSAGE_IN_BEGIN:
-  case MB_PACKET_OUT_BEGIN:
-  case MB_PACKET_IN_BEGIN:
+  case RN_GET_BEGIN:
+  case RN_MESSAGE_SEND_BEGIN:
+  case RN_MESSAGE_RECEIVE_BEGIN:
+  case RN_PACKET_SEND_BEGIN:
+  case RN_PACKET_RECEIVE_BEGIN:
     begin(f);
     break;
-  case MB_WAIT:
-  case MB_TEST:
-  case MB_CANCEL:
-    await_request(f);
+  case RN_WAIT:
+  case RN_TEST:
+  case RN_CANCEL:
+    do_wait(f);
     break;
-  case MB_WAIT_ANY:
-    await_any(f);
+  case RN_WAIT_ANY:
+    do_wait_any(f);
     break;
   default:
     *s = MCAPI_ERR_GENERAL;
   }
 }
 
-/* ---- the two streams ------------------------------------------------------------------------ */
+/* ---- the two streams ------------------------------------------------------------------------- */
 
-static bool take(lvd_mcapi_far *f) {
-  if (lvd_stream_get(f->calls, &f->in, MB_LINE) != LVD_OK) return false;
+static bool read_call(lvd_mcapi_far *f) {
+  if (lvd_stream_get(f->calls, &f->in, RN_LINE_BYTES) != LVD_OK) return false;
   lvd_stream_pop(f->calls);
   if (f->in.size > MCAPI_MAX_MESSAGE_SIZE) return false;
-  for (uint32_t i = 0; i < mb_lines(f->in.size); i++) {
-    if (lvd_stream_get(f->calls, f->buffer + (size_t)i * MB_LINE, MB_LINE) != LVD_OK) return false;
-    if (i % (MB_LINES / 4) == 0) lvd_stream_pop(f->calls);
+  for (uint32_t i = 0; i < rn_lines(f->in.size); i++) {
+    if (lvd_stream_get(f->calls, f->buffer + (size_t)i * RN_LINE_BYTES, RN_LINE_BYTES) != LVD_OK)
+      return false;
+    if (i % (RN_STREAM_LINES / 4) == 0) lvd_stream_pop(f->calls);
   }
   lvd_stream_pop(f->calls);
   return true;
 }
 
-static bool answer(lvd_mcapi_far *f) {
-  if (lvd_stream_put(f->answers, &f->out, MB_LINE) != LVD_OK) return false;
+static bool write_reply(lvd_mcapi_far *f) {
+  if (lvd_stream_put(f->replies, &f->out, RN_LINE_BYTES) != LVD_OK) return false;
   const unsigned char *from = f->data;
   for (uint32_t left = f->out.size; left;) {
-    uint32_t n = left < MB_LINE ? left : MB_LINE;
+    uint32_t n = left < RN_LINE_BYTES ? left : RN_LINE_BYTES;
     void *line;
-    if (lvd_stream_put_span(f->answers, 1, &line) != LVD_OK) return false;
+    if (lvd_stream_put_span(f->replies, 1, &line) != LVD_OK) return false;
     memcpy(line, from, n);
-    lvd_put_done(&f->answers->put, 1);
+    lvd_put_done(&f->replies->put, 1);
     from += n;
     left -= n;
   }
-  lvd_stream_flush(f->answers);
+  lvd_stream_flush(f->replies);
   return true;
 }
 
-static bool serve(lvd_mcapi_far *f) {
-  if (!take(f)) return false;
-  f->out = (mb_head){.what = f->in.what};
-  f->packet = f->spent = NULL;
-  if (f->in.what == MB_INITIALIZE)
+static bool serve_call(lvd_mcapi_far *f) {
+  if (!read_call(f)) return false;
+  f->out = (rn_head){.what = f->in.what};
+  f->packet = f->free_after = NULL;
+  if (f->in.what == RN_INITIALIZE)
     initialize(f);
   else if (f->is_node)
     do_call(f);
-  else /* a fiber that is none belongs to the process's first */
+  else /* without its own node, a fiber would use the first node of its process */
     f->out.status = MCAPI_ERR_NODE_NOTINIT;
-  bool more = answer(f);
+  bool more = write_reply(f);
   mcapi_status_t ignored;
   if (f->packet) mcapi_pktchan_release(f->packet, &ignored);
-  free(f->spent);
+  free(f->free_after);
   return more;
 }
 
-static void act(void *argument) {
+static void agent_main(void *argument) {
   lvd_mcapi_far *f = argument;
-  while (serve(f)) {
+  while (serve_call(f)) {
   }
   if (f->is_node) finalize(f);
   f->is_node = false;
   lvd_stream_close(f->calls);
-  lvd_stream_close(f->answers);
+  lvd_stream_close(f->replies);
 }
 
-/* ---- the procedure -------------------------------------------------------------------------- */
+/* ---- the procedure --------------------------------------------------------------------------- */
 
-static void keep(void *argument) {
+static void waiter_main(void *argument) {
   lvd_mcapi_far *f = argument;
   bool returned = false;
   f->status = lvd_call_wait(f->call, NULL, NULL, -1, &returned);
@@ -451,16 +458,16 @@ static void keep(void *argument) {
 
 static lvd_status open_stream(lvd_unit *unit, const char *name, uint32_t number, lvd_stream **out) {
   char text[32];
-  mb_name(text, name, number);
+  rn_name(text, name, number);
   const lvd_stream_options o = {
-      .name = text, .elem_size = MB_LINE, .capacity = MB_LINES, .threshold = 1};
+      .name = text, .elem_size = RN_LINE_BYTES, .capacity = RN_STREAM_LINES, .threshold = 1};
   return lvd_stream_open(unit, &o, out);
 }
 
-static void free_far(lvd_mcapi_far *f) {
+static void free_node(lvd_mcapi_far *f) {
   if (f->calls) lvd_stream_destroy(f->calls);
-  if (f->answers) lvd_stream_destroy(f->answers);
-  for (int i = 0; i < BEGUN; i++) forget(&f->begun[i]);
+  if (f->replies) lvd_stream_destroy(f->replies);
+  for (int i = 0; i < PENDING_MAX; i++) free_pending(&f->pending[i]);
   free(f);
 }
 
@@ -468,37 +475,37 @@ lvd_status lvd_mcapi_far_start(lvd_app *app, lvd_unit *unit, const char *procedu
                                const void *argument, size_t size, lvd_mcapi_far **out) {
   static lvd_a32 agents;
   struct {
-    mb_begin begin;
+    rn_begin begin;
     unsigned char argument[LVD_MCAPI_FAR_ARGUMENT];
   } all = {0};
   size_t length = procedure ? strlen(procedure) : 0;
-  if (!app || !unit || !out || !length || length >= MB_NAME || size > LVD_MCAPI_FAR_ARGUMENT ||
-      (size && !argument))
+  if (!app || !unit || !out || !length || length >= RN_NAME_BYTES ||
+      size > LVD_MCAPI_FAR_ARGUMENT || (size && !argument))
     return LVD_E_ARGUMENT;
   lvd_mcapi_far *f = calloc(1, sizeof *f);
   if (!f) return LVD_E_MEMORY;
   all.begin.agent = lvd_add_relaxed_u32(&agents, 1);
   memcpy(all.begin.procedure, procedure, length);
   if (size) memcpy(all.argument, argument, size);
-  lvd_status status = open_stream(unit, MB_CALLS, all.begin.agent, &f->calls);
-  if (status == LVD_OK) status = open_stream(unit, MB_ANSWERS, all.begin.agent, &f->answers);
+  lvd_status status = open_stream(unit, RN_CALLS_NAME, all.begin.agent, &f->calls);
+  if (status == LVD_OK) status = open_stream(unit, RN_REPLIES_NAME, all.begin.agent, &f->replies);
   if (status == LVD_OK)
-    status = lvd_call_start(unit, MB_PROCEDURE, &all, sizeof all.begin + size, NULL, &f->call);
+    status = lvd_call_start(unit, RN_PROCEDURE_NAME, &all, sizeof all.begin + size, NULL, &f->call);
   if (status != LVD_OK) {
-    free_far(f);
+    free_node(f);
     return status;
   }
-  const lvd_fiber_options acts = {.name = "mcapi agent", .stack = AGENT_STACK},
-                          keeps = {.name = "mcapi keeper"};
-  status = lvd_fiber_start(app, act, f, &acts, &f->agent);
-  if (status == LVD_OK) status = lvd_fiber_start(app, keep, f, &keeps, &f->keeper);
+  const lvd_fiber_options agent_options = {.name = "mcapi agent", .stack = AGENT_STACK_BYTES},
+                          waiter_options = {.name = "mcapi waiter"};
+  status = lvd_fiber_start(app, agent_main, f, &agent_options, &f->agent);
+  if (status == LVD_OK) status = lvd_fiber_start(app, waiter_main, f, &waiter_options, &f->waiter);
   if (status != LVD_OK) {
-    /* It can do nothing without an agent, so it returns. */
+    /* Without an agent the procedure can do nothing, and returns. */
     lvd_call_cancel(f->call);
     if (f->agent) lvd_fiber_cancel(f->agent);
     lvd_call_wait(f->call, NULL, NULL, -1, NULL);
     if (f->agent) lvd_fiber_join(f->agent, -1);
-    free_far(f);
+    free_node(f);
     return status;
   }
   *out = f;
@@ -508,11 +515,11 @@ lvd_status lvd_mcapi_far_start(lvd_app *app, lvd_unit *unit, const char *procedu
 lvd_status lvd_mcapi_far_wait(lvd_mcapi_far *f, int64_t timeout_ns, bool *returned) {
   if (returned) *returned = false;
   if (!f) return LVD_E_ARGUMENT;
-  lvd_status status = lvd_fiber_join(f->keeper, timeout_ns);
-  if (status != LVD_OK) return status; /* stopped: the agent may still be about it */
+  lvd_status status = lvd_fiber_join(f->waiter, timeout_ns);
+  if (status != LVD_OK) return status; /* timed out or stopped: the agent may still be running */
   if (returned) *returned = true;
   status = f->status;
-  free_far(f);
+  free_node(f);
   return status;
 }
 

@@ -1,88 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What an MCAPI node behind a window and its agent (levada/mcapi_window.h) say to each other: a call, and
- * its answer, one after the other. Each is a head and the lines of data that follow it, in two streams whose
- * names end with the agent's number. No operating system is needed to read this. */
-#ifndef LVD_MCAPI_BEHIND_H
-#define LVD_MCAPI_BEHIND_H
+/* Protocol between an MCAPI node behind a memory window and its agent (levada/mcapi_window.h): a
+ * call, then its reply. Each is a header and lines of data, in two streams whose names end with the
+ * agent's number. This header needs no operating system. */
+#ifndef LVD_MCAPI_REMOTE_NODE_H
+#define LVD_MCAPI_REMOTE_NODE_H
 
 #include <mcapi.h>
 
-enum { MB_LINE = 64, MB_LINES = 256 /* that a stream holds */, MB_NAME = 64 };
-#define MB_CALLS     "mcapi calls "
-#define MB_ANSWERS   "mcapi answers "
-#define MB_PROCEDURE "levada_mcapi_node" /* what the host calls: runs another as a node's */
+enum { RN_LINE_BYTES = 64, RN_STREAM_LINES = 256 /* capacity of a stream */, RN_NAME_BYTES = 64 };
+#define RN_CALLS_NAME     "mcapi calls "
+#define RN_REPLIES_NAME   "mcapi answers "
+#define RN_PROCEDURE_NAME "levada_mcapi_node" /* called by the host; runs the node's procedure */
 
-/* Its argument; behind it the other's. */
-typedef struct mb_begin {
+/* Its argument, followed by that of the node's procedure. */
+typedef struct rn_begin {
   uint32_t agent, reserved[3];
-  char procedure[MB_NAME];
-} mb_begin;
+  char procedure[RN_NAME_BYTES];
+} rn_begin;
 
-enum mb_what {
-  MB_INITIALIZE = 1, /* word: domain, node; type, transport, group */
-  MB_FINALIZE,
-  MB_DOMAIN_ID,
-  MB_NODE_ID,
-  MB_NODE_ATTRIBUTE, /* domain, node, number, size */
-  MB_CREATE,         /* port */
-  MB_GET,            /* domain, node, port, time limit */
-  MB_GET_BEGIN,
-  MB_RELEASE,
-  MB_DELETE,
-  MB_GET_ATTRIBUTE, /* endpoint, number, size */
-  MB_SET_ATTRIBUTE, /* endpoint, number; data */
-  MB_MESSAGE_OUT,   /* from, to, priority; data */
-  MB_MESSAGE_OUT_BEGIN,
-  MB_MESSAGE_IN, /* endpoint, room */
-  MB_MESSAGE_IN_BEGIN,
-  MB_MESSAGES,
-  MB_PACKET_CONNECT, /* from, to */
-  MB_PACKET_OPEN_IN,
-  MB_PACKET_OPEN_OUT,
-  MB_PACKET_CLOSE_IN,
-  MB_PACKET_CLOSE_OUT,
-  MB_PACKET_OUT, /* handle; data */
-  MB_PACKET_OUT_BEGIN,
-  MB_PACKET_IN,
-  MB_PACKET_IN_BEGIN,
-  MB_PACKETS,
-  MB_SCALAR_CONNECT,
-  MB_SCALAR_OPEN_IN,
-  MB_SCALAR_OPEN_OUT,
-  MB_SCALAR_CLOSE_IN,
-  MB_SCALAR_CLOSE_OUT,
-  MB_SCALAR_OUT, /* handle, bytes; value */
-  MB_SCALAR_IN,  /* handle, bytes */
-  MB_SCALARS,
-  MB_WAIT,     /* request, time limit */
-  MB_WAIT_ANY, /* how many, time limit; the requests as data */
-  MB_TEST,
-  MB_CANCEL
+enum rn_call {
+  RN_INITIALIZE = 1, /* words: domain, node, type, transport, group */
+  RN_FINALIZE,
+  RN_DOMAIN_ID,
+  RN_NODE_ID,
+  RN_NODE_ATTRIBUTE, /* domain, node, number, size */
+  RN_CREATE,         /* port */
+  RN_GET,            /* domain, node, port, timeout */
+  RN_GET_BEGIN,
+  RN_RELEASE,
+  RN_DELETE,
+  RN_GET_ATTRIBUTE, /* endpoint, number, size */
+  RN_SET_ATTRIBUTE, /* endpoint, number; data */
+  RN_MESSAGE_SEND,  /* from, to, priority; data */
+  RN_MESSAGE_SEND_BEGIN,
+  RN_MESSAGE_RECEIVE, /* endpoint, room */
+  RN_MESSAGE_RECEIVE_BEGIN,
+  RN_MESSAGES_AVAILABLE,
+  RN_PACKET_CONNECT, /* from, to */
+  RN_PACKET_OPEN_RECEIVER,
+  RN_PACKET_OPEN_SENDER,
+  RN_PACKET_CLOSE_RECEIVER,
+  RN_PACKET_CLOSE_SENDER,
+  RN_PACKET_SEND, /* handle; data */
+  RN_PACKET_SEND_BEGIN,
+  RN_PACKET_RECEIVE,
+  RN_PACKET_RECEIVE_BEGIN,
+  RN_PACKETS_AVAILABLE,
+  RN_SCALAR_CONNECT,
+  RN_SCALAR_OPEN_RECEIVER,
+  RN_SCALAR_OPEN_SENDER,
+  RN_SCALAR_CLOSE_RECEIVER,
+  RN_SCALAR_CLOSE_SENDER,
+  RN_SCALAR_SEND,    /* handle, bytes; value */
+  RN_SCALAR_RECEIVE, /* handle, bytes */
+  RN_SCALARS_AVAILABLE,
+  RN_WAIT,     /* request, timeout */
+  RN_WAIT_ANY, /* count, timeout; the requests as data */
+  RN_TEST,
+  RN_CANCEL
 };
 
-/* Pointers of the caller's that are null: the agent passes null, too, so what is wrong is said in the order in
- * which it is said anywhere. */
-enum { MB_NO_BUFFER = 1, MB_NO_SIZE = 2, MB_NO_REQUEST = 4, MB_NO_ATTRIBUTES = 8 };
+/* Arguments of the caller that are null pointers: the agent passes null, too, so that errors are
+ * reported in the same order as for a local node. */
+enum { RN_NO_BUFFER = 1, RN_NO_SIZE = 2, RN_NO_REQUEST = 4, RN_NO_ATTRIBUTES = 8 };
 
-/* Of an answer to a wait, a test or a cancel: the request that it was about is used up. What that has
- * received comes as data, and an endpoint that it got is the second word. */
-enum { MB_OVER = 1, MB_REQUESTS = 1024 /* that are waited for at a time */ };
+/* In word[0] of a reply to a wait, test or cancel: the request has completed and its number is
+ * free. Received bytes follow as data; an endpoint that it got is word[1]. */
+enum { RN_REQUEST_CONSUMED = 1, RN_WAIT_ANY_REQUESTS = 1024 /* at most, in one RN_WAIT_ANY */ };
 
-/* An answer's words: a request, a handle. */
-typedef struct mb_head {
+/* Words of a reply: request, handle. */
+typedef struct rn_head {
   uint32_t what, status;
-  uint32_t size; /* bytes of data, in so many lines as they take */
-  uint32_t full; /* of an answer: before they were cut; of a call: that were meant */
+  uint32_t size; /* bytes of data in the lines that follow */
+  uint32_t full; /* reply: bytes before truncation; call: bytes that the caller passed */
   uint64_t value;
   uint32_t word[9], absent;
-} mb_head;
+} rn_head;
 
-_Static_assert(sizeof(mb_head) == MB_LINE, "one line");
+_Static_assert(sizeof(rn_head) == RN_LINE_BYTES, "one line");
 
-static inline uint32_t mb_lines(size_t size) { return (uint32_t)((size + MB_LINE - 1) / MB_LINE); }
+static inline uint32_t rn_lines(size_t size) {
+  return (uint32_t)((size + RN_LINE_BYTES - 1) / RN_LINE_BYTES);
+}
 
-/* The name and the number, in decimal. */
-static inline void mb_name(char to[32], const char *name, uint32_t number) {
+/* Appends the number, in decimal, to the name. */
+static inline void rn_name(char to[32], const char *name, uint32_t number) {
   char digit[10];
   int digits = 0, n = 0;
   for (; *name; name++) to[n++] = *name;

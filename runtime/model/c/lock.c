@@ -23,9 +23,9 @@ size_t model_size(void) { return sizeof(model_lock); }
 
 /* Adds to the word, in two steps; what it was. */
 uint32_t model_add(model_lock *m, uint32_t thread) {
-  mc_lock_take_as(&m->lock, &mark[thread]);
+  mc_lock_acquire_as(&m->lock, &mark[thread]);
   uint32_t was = m->inside;
   m->inside = was + 1;
-  mc_lock_drop_as(&m->lock, &mark[thread]);
+  mc_lock_release_as(&m->lock, &mark[thread]);
   return was;
 }

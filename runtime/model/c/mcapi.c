@@ -26,7 +26,7 @@ typedef struct model_world {
   lvd_a32 gone[PROCESSES];
   lvd_a32 told[PROCESSES]; /* of a death */
   mc_domain *domain[PROCESSES];
-  mc_mine node[PROCESSES];
+  mc_local_node node[PROCESSES];
   unsigned char *tables, *queue[MC_ENDPOINTS];
 } model_world;
 
@@ -61,7 +61,7 @@ void lvd_os_directory_remove(int directory, const char *name) { (void)directory,
 lvd_status lvd_os_file_clear(int file, size_t size) { return (void)file, (void)size, LVD_OK; }
 lvd_status lvd_os_shared_size(int file, size_t *size) {
   (void)file;
-  *size = mc_size();
+  *size = mc_file_size();
   return LVD_OK;
 }
 lvd_status lvd_os_shared_commit(int file, size_t offset, size_t size) {
@@ -169,12 +169,12 @@ void model_dies(uint32_t process) {
 /* ---- what is not checked here ------------------------------------------------------------------ */
 
 const mc_transport mc_pmq = {.name = "pmq"};
-void mc_descriptor_close(mc_local *local) { (void)local; }
-_Thread_local mc_owner mc_own;
-static mc_mine *mc_self(void) { return &world->node[caller()]; }
-mc_mine *mc_call_begin(void) { return mc_self(); }
-void mc_call_end(mc_mine *const *n) { (void)n; }
-mc_visit mc_visit_as_guest(void) { return (mc_visit){0}; }
+void mc_descriptor_close(mc_local_endpoint *local) { (void)local; }
+_Thread_local mc_thread_state mc_thread;
+static mc_local_node *mc_self(void) { return &world->node[caller()]; }
+mc_local_node *mc_long_call_begin(void) { return mc_self(); }
+void mc_long_call_end(mc_local_node *const *n) { (void)n; }
+mc_short_call mc_short_call_begin_slow(void) { return (mc_short_call){0}; }
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which) {
@@ -189,8 +189,8 @@ bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true
 
 static void join(uint32_t process) {
   mc_domain **d = &world->domain[process];
-  if (mc_domain_join(process + 1, MC_WHATEVER, MC_ALONE, d) != LVD_OK) abort();
-  mc_mine *n = &world->node[process];
+  if (mc_domain_join(process + 1, MC_ANY_TRANSPORT, MC_NO_GROUP, d) != LVD_OK) abort();
+  mc_local_node *n = &world->node[process];
   n->domain = *d;
   n->index = n->id = process;
   lvd_store_relaxed_u32(&n->active, 1);
@@ -227,7 +227,8 @@ void model_delete(uint32_t endpoint) {
 
 /* Without waiting: 0 when it is sent, else an lvd_status. */
 uint32_t model_try_send(uint32_t to, uint32_t v) {
-  mc_local from = {0}; /* each is sent from an endpoint of its own: the first number of a block */
+  mc_local_endpoint from = {
+      0}; /* each is sent from an endpoint of its own: the first number of a block */
   return mc_shm_send(mc_self()->domain, &from, to, &v, sizeof v, 0);
 }
 typedef struct sending {
@@ -250,12 +251,12 @@ uint32_t model_send(uint32_t to, uint32_t v) {
 /* What has come, and is not what was sent: UINT32_MAX; nothing: 0. */
 uint32_t model_try_receive(uint32_t at) {
   mc_domain *d = mc_self()->domain;
-  mc_local *local = lvd_load_acquire_ptr(&d->local[mc_index(at)]);
+  mc_local_endpoint *local = lvd_load_acquire_ptr(&d->local[mc_index(at)]);
   uint32_t v = 0;
   size_t size = 0;
-  mc_lock_take(&local->lock);
+  mc_lock_acquire(&local->lock);
   lvd_status status = mc_shm_receive(d, local, &v, sizeof v, &size);
-  mc_lock_drop(&local->lock);
+  mc_lock_release(&local->lock);
   return status == LVD_E_TIME ? 0 : status == LVD_OK && size == sizeof v ? v : UINT32_MAX;
 }
 typedef struct receiving {
@@ -278,7 +279,7 @@ typedef struct emptying {
 static bool look_empty(void *what) {
   emptying *m = what;
   for (uint32_t v; (v = model_try_receive(m->at));) m->sum += v;
-  return mc_shm_buffers(mc_self()->domain, mc_index(m->at)) == MC_SLOTS;
+  return mc_shm_free_buffers(mc_self()->domain, mc_index(m->at)) == MC_SLOTS;
 }
 uint32_t model_wait_empty(uint32_t at) {
   emptying m = {.at = at};
@@ -288,7 +289,7 @@ uint32_t model_wait_empty(uint32_t at) {
 
 /* Slots that nobody has. */
 uint32_t model_free(uint32_t endpoint) {
-  return mc_shm_buffers(mc_self()->domain, mc_index(endpoint));
+  return mc_shm_free_buffers(mc_self()->domain, mc_index(endpoint));
 }
 
 /* 0: there is none; 1: one that is not whole. */
@@ -299,13 +300,15 @@ static uint32_t found(uint32_t node, uint32_t port) {
   bool whole = mc_attribute(d, mc_index(e), MCAPI_ENDP_ATTR_TIMEOUT) == MCAPI_TIMEOUT_INFINITE &&
                lvd_load_relaxed_u32(&d->tables->endpoint[mc_index(e)].node) == node &&
                e / MC_ENDPOINTS ==
-                   mc_generation(lvd_load_relaxed_u64(&d->tables->endpoint[mc_index(e)].past));
+                   mc_generation(lvd_load_relaxed_u64(&d->tables->endpoint[mc_index(e)].history));
   return whole ? e : 1;
 }
 uint32_t model_find(uint32_t node, uint32_t port) { return found(node, port); }
 /* It is there; or it has been deleted, as far as the caller sees: not if its process has died. */
-uint32_t model_is(uint32_t endpoint) { return mc_endpoint_is(mc_self()->domain, endpoint); }
-uint32_t model_was(uint32_t endpoint) { return mc_endpoint_was(mc_self()->domain, endpoint); }
+uint32_t model_is(uint32_t endpoint) { return mc_endpoint_exists(mc_self()->domain, endpoint); }
+uint32_t model_was(uint32_t endpoint) {
+  return mc_endpoint_was_deleted(mc_self()->domain, endpoint);
+}
 typedef struct finding {
   uint32_t node, port, e;
 } finding;
@@ -315,7 +318,7 @@ static bool look_found(void *what) {
 }
 static void arm_found(void *what) {
   (void)what;
-  mc_set_add(&mc_self()->domain->tables->births, mc_self()->index);
+  mc_node_set_add(&mc_self()->domain->tables->endpoint_waiters, mc_self()->index);
 }
 uint32_t model_wait_found(uint32_t node, uint32_t port) {
   finding f = {.node = node, .port = port};
@@ -326,10 +329,10 @@ uint32_t model_wait_found(uint32_t node, uint32_t port) {
 /* Takes away what `process` had, if it is dead, and rings for everybody: as whoever looks after it. */
 void model_bury(uint32_t process) {
   mc_domain *d = mc_self()->domain;
-  mc_gate_enter(d);
-  mc_bury(d, process);
-  mc_gate_leave(d);
-  mc_ring_all(d, NULL);
+  mc_tables_lock(d);
+  mc_reap_process(d, process);
+  mc_tables_unlock(d);
+  mc_notify_all(d, NULL);
 }
 /* Of a dead process something is in the tables. */
 uint32_t model_left(uint32_t process) {

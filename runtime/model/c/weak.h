@@ -25,6 +25,6 @@ static inline void weak_barrier_light(uint32_t fenced) {
   if (fenced) __atomic_thread_fence(__ATOMIC_ACQ_REL);
 }
 static inline void weak_fence_compiler(void) {}
-static inline void weak_port_barrier(void) {}
+static inline void weak_os_barrier(void) {}
 
 #endif

@@ -28,8 +28,8 @@ const FENCES: [(&str, &str); 5] = [
     ("lvd_fence_seq_cst", "weak_fence_seq_cst"),
     ("lvd_fence_compiler", "weak_fence_compiler"),
     ("lvd_barrier_light", "weak_barrier_light"),
-    ("lvd_os_barrier", "weak_port_barrier"),
-    ("lvd_os_global_barrier", "weak_port_barrier"),
+    ("lvd_os_barrier", "weak_os_barrier"),
+    ("lvd_os_global_barrier", "weak_os_barrier"),
 ];
 
 /// What weaker calls there are for `call`: none if it has no order to lose.
@@ -327,7 +327,7 @@ void lvd_os_barrier(void) { return; }
                 (5, "lvd_load_relaxed_u32".to_string()),
                 (6, "lvd_store_relaxed_u32".to_string()),
                 (8, "lvd_exchange_relaxed_u32".to_string()),
-                (9, "weak_port_barrier".to_string()),
+                (9, "weak_os_barrier".to_string()),
                 (10, "lvd_load_relaxed_u32".to_string()),
                 (11, "lvd_load_relaxed_u32".to_string()),
             ]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Elsewhere, for the conformance program: behind a window. LEVADA_CONFORM_UNIT is the unit's name; its program
- * is conform_remote.c and the cases. */
+/* Runs nodes of the conformance program on a remote processor. LEVADA_CONFORM_UNIT is the unit's
+ * name; its program is conform_remote.c with the cases. */
 #include "../../mcapi/conformance/conformance.h"
 
 #include <levada/levada.h>
@@ -13,7 +13,7 @@
 
 #include "conform_said.h"
 
-/* Of the thread that waits for the unit, and of the one that kills it. */
+/* Used by the thread that waits for the unit and by the one that kills it. */
 static atomic_int process;
 static atomic_bool killed;
 
@@ -27,7 +27,7 @@ void conform_kill_elsewhere(void) {
   kill(process, SIGKILL);
 }
 
-/* True: it is waited for. */
+/* True: the remote side waits for a reply. */
 static int repeat(said *e) {
   e->text[sizeof e->text - 1] = 0;
   s = e->status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The nodes of the conformance program as fibers: on workers of their own, or, with
- * LEVADA_CONFORM_WORKERS=1, both on one, so that no call of either may hold up the other's. */
+/* The nodes of the conformance program as fibers: on separate workers, or, with
+ * LEVADA_CONFORM_WORKERS=1, on one, where a blocked call of one node must not block the other. */
 #include <levada/levada.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The conformance program's cases behind a window: a procedure runs one of them as a node. What it finds is
- * said to the host (conform_said.h), which counts it as it counts its own. */
+/* The cases of the conformance program on a remote processor: a procedure runs one of them as a
+ * node. The results are sent to the host (conform_said.h), which counts them like its own. */
 #include "../../mcapi/conformance/conformance.h"
 
 #include <levada/process.h>
@@ -14,7 +14,7 @@ enum { MEMORY = 512 << 10, NAMES = 64 };
 
 static lvd_stream *out, *go;
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static said about(enum said_what what, const char *text, int line) {
   said e = {.what = what, .status = s, .line = (uint32_t)line};
@@ -34,7 +34,7 @@ static void tell_and_wait(const said *e) {
   lvd_stream_pop(go);
 }
 
-/* Once each: that is all that is counted. */
+/* Each name is sent once. */
 void called(const char *name) {
   static const char *known[NAMES];
   int i = 0;
@@ -76,9 +76,9 @@ void choice_number(const char *question, unsigned long chosen) {
   tell(&e);
 }
 
-/* ---- what is waited for --------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* The host ends, and the processor with it. */
+/* The host exits, and the processor with it. */
 void give_up(void) {
   said e = about(SAID_GIVE_UP, "", 0);
   for (;;) tell_and_wait(&e);
@@ -97,7 +97,7 @@ void nap(int ms) {
 
 void kill_other(void) { give_up(); }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static _Alignas(16) unsigned char memory[MEMORY];
 static size_t used;
@@ -108,9 +108,9 @@ void *malloc(size_t size) {
   used += (size + 15) & ~(size_t)15;
   return at;
 }
-void free(void *at) { (void)at; } /* with the case */
+void free(void *at) { (void)at; } /* freed with the case */
 
-/* ---- a case --------------------------------------------------------------------------------- */
+/* ---- a case ---------------------------------------------------------------------------------- */
 
 static lvd_status conform(lvd_frame *f) {
   said_case c;

@@ -57,7 +57,7 @@ void node_is(mcapi_node_t node) {
   SAYS(status, MCAPI_SUCCESS);
   CHECK_EQ(info.mcapi_version, MCAPI_VERSION);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  /* The sanitizers do not bear a fork while a thread, here the notifier, begins. */
+  /* Sanitizers do not support a fork while a thread (the notifier) is starting. */
   nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 #endif
 }
@@ -158,7 +158,7 @@ void test_mcapi_nodes(void) {
     node_is(5);
     mcapi_initialize(test_domain(), 5, NULL, NULL, &info, &s);
     SAYS(s, MCAPI_ERR_NODE_INITIALIZED);
-    mcapi_initialize(test_domain(), 6, NULL, NULL, &info, &s); /* this thread is node 5 */
+    mcapi_initialize(test_domain(), 6, NULL, NULL, &info, &s); /* this thread is node 5 already */
     SAYS(s, MCAPI_ERR_NODE_INITIALIZED);
     CHECK_EQ(mcapi_domain_id_get(&s), test_domain());
     CHECK_EQ(mcapi_node_id_get(&s), 5);
@@ -245,9 +245,9 @@ void test_mcapi_endpoints(void) {
   SAYS(s, MCAPI_SUCCESS);
   mcapi_endpoint_delete(a, &s);
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
-  mcapi_msg_send(b, a, "x", 1, 0, &s); /* it was one: what is sent to it is dropped */
+  mcapi_msg_send(b, a, "x", 1, 0, &s); /* it was an endpoint: messages to it are dropped */
   SAYS(s, MCAPI_SUCCESS);
-  CHECK(endpoint_at(0) != a); /* never the same again */
+  CHECK(endpoint_at(0) != a); /* handles are not reused */
   uint32_t more = 0;
   for (;; more++) {
     mcapi_endpoint_create(MCAPI_PORT_ANY, &s);
@@ -283,7 +283,7 @@ void test_mcapi_messages(void) {
     CHECK_EQ(size, sizes[i]);
     CHECK(memcmp(in, buffer, size) == 0);
   }
-  /* 0 is the most urgent; of one priority the first comes first. */
+  /* Priority 0 is received first; messages of equal priority in order. */
   static const char order[] = "bdfaceg";
   for (const char *at = "abcdefg"; *at; at++) {
     mcapi_msg_send(a, b, at, 1, (*at - 'a') % 2 ? 2 : 6, &s);
@@ -301,7 +301,7 @@ void test_mcapi_messages(void) {
 
   mcapi_msg_send(a, b, buffer, sizeof buffer, 0, &s);
   SAYS(s, MCAPI_ERR_MSG_SIZE);
-  CHECK(s == MCAPI_ERR_MSG_LIMIT); /* as 2.000 calls it */
+  CHECK(s == MCAPI_ERR_MSG_LIMIT); /* name of the status in MCAPI 2.000 */
   mcapi_msg_send(a, b, NULL, 1, 0, &s);
   SAYS(s, MCAPI_ERR_PARAMETER);
   mcapi_msg_send(a, b, buffer, 1, 8, &s);
@@ -317,7 +317,7 @@ void test_mcapi_messages(void) {
   mcapi_msg_recv(77, in, 1, &size, &s);
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
 
-  /* Full, and empty. */
+  /* A full and an empty queue. */
   set(a, MCAPI_ENDP_ATTR_TIMEOUT, 30);
   set(b, MCAPI_ENDP_ATTR_TIMEOUT, 30);
   for (int i = 0; i < test_slots(); i++) {
@@ -364,7 +364,7 @@ void test_mcapi_requests(void) {
   SAYS(s, MCAPI_ERR_REQUEST_INVALID);
   mcapi_msg_send(a, b, "first", 6, 0, &s);
   mcapi_msg_send(a, b, "second", 7, 0, &s);
-  /* Who began first gets what came first, whoever is asked for first. */
+  /* The first request gets the first message, whichever request is waited for first. */
   CHECK(mcapi_wait(&r[2], &size, MCAPI_TIMEOUT_INFINITE, &s));
   SAYS(s, MCAPI_SUCCESS);
   CHECK(size == 7 && strcmp(in[2], "second") == 0);
@@ -394,7 +394,7 @@ void test_mcapi_requests(void) {
   mcapi_wait_any(1, both, &size, 0, &s);
   SAYS(s, MCAPI_ERR_REQUEST_INVALID);
 
-  /* Sends that wait for room keep their order; a deleted endpoint ends what waits for it. */
+  /* Sends that wait for room keep their order; deleting the endpoint completes them. */
   const int slots = test_slots();
   for (int i = 0; i < slots; i++) mcapi_msg_send(a, b, &i, sizeof i, 0, &s);
   for (int i = 0; i < 3; i++) {
@@ -406,7 +406,7 @@ void test_mcapi_requests(void) {
   for (int i = 0, got = -1; i < slots + 3; i++) {
     mcapi_msg_recv(b, &got, sizeof got, &size, &s);
     CHECK_EQ(got, i);
-    if (i == 0) CHECK(!mcapi_test(&r[2], &size, &s)); /* but the first of the three goes on */
+    if (i == 0) CHECK(!mcapi_test(&r[2], &size, &s)); /* but the first of the three proceeds */
     if (i == slots - 1) CHECK(mcapi_wait(&r[2], &size, MCAPI_TIMEOUT_INFINITE, &s));
   }
   CHECK(mcapi_test(&r[0], &size, &s) && mcapi_test(&r[1], &size, &s));
@@ -429,7 +429,8 @@ void test_mcapi_requests(void) {
 
 enum { THREADS = 4, EACH = SCALED(2000) };
 
-/* Each has an endpoint without a name, tells node 0 of it, and answers what comes there. */
+/* Each has an endpoint at any port, sends its handle to node 0, and replies to what arrives
+ * there. */
 static void *answer(void *argument) {
   mcapi_node_t me = (mcapi_node_t)(uintptr_t)argument;
   mcapi_status_t status;
@@ -461,8 +462,8 @@ void test_mcapi_threads(void) {
   node_is(0);
   for (uintptr_t i = 1; i <= THREADS; i++)
     CHECK_EQ(pthread_create(&t[i], NULL, answer, (void *)i), 0);
-  nanosleep(&(struct timespec){.tv_nsec = 20000000},
-            NULL); /* they wait for what is not there yet */
+  /* they wait for an endpoint that does not exist yet */
+  nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
   mcapi_endpoint_t first = endpoint_at(1);
   for (int i = 1; i <= THREADS; i++) {
     mcapi_msg_recv(first, &other[i], sizeof *other, &size, &s);
@@ -486,9 +487,9 @@ void test_mcapi_threads(void) {
   node_ends();
 }
 
-/* ---- who waits behind a request that nobody waits for ------------------------------------------ */
+/* ---- a wait behind a request that no thread waits for ---------------------------------------- */
 
-static uint32_t filled; /* messages that the reader is to get */
+static uint32_t filled; /* messages for the reader */
 
 static void *read_late(void *argument) {
   mcapi_status_t status;
@@ -497,7 +498,7 @@ static void *read_late(void *argument) {
   uint32_t n;
   while (!(n = __atomic_load_n(&filled, __ATOMIC_ACQUIRE)))
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the other sleeps by now */
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the other thread sleeps by now */
   for (uint32_t i = 0; i < n; i++) {
     uint32_t got;
     size_t size;
@@ -525,9 +526,9 @@ void test_mcapi_line_of_sends(void) {
     CHECK(mcapi_wait(&last, &size, MCAPI_TIMEOUT_INFINITE, &s));
     n++;
   }
-  uint32_t number = n; /* as it is sent: what it lies in stays as it is */
+  uint32_t number = n; /* unchanged until it is sent */
   __atomic_store_n(&filled, number + 1, __ATOMIC_RELEASE);
-  /* There is room at the other, but not yet where the one before is to go. */
+  /* The other endpoint has room, but the one for the earlier request has not. */
   mcapi_msg_send(mine, other, &number, sizeof number, 0, &s);
   SAYS(s, MCAPI_SUCCESS);
   CHECK(mcapi_wait(&last, &size, MCAPI_TIMEOUT_INFINITE, &s));

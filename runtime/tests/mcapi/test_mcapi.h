@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the tests of MCAPI use. Each test has a domain of its own. */
+/* Shared by the tests of MCAPI. Each test has a domain of its own. */
 #ifndef LVD_TEST_MCAPI_H
 #define LVD_TEST_MCAPI_H
 
@@ -8,7 +8,7 @@
 #include <mcapi.h>
 #include <mcapi_impl_spec.h>
 
-/* Checks a status, and says its name where it is another. */
+/* Checks a status, and prints its name if it is another. */
 #define SAYS(status, expected)                                                                     \
   do {                                                                                             \
     mcapi_status_t is_ = (status);                                                                 \
@@ -20,8 +20,8 @@
     }                                                                                              \
   } while (0)
 
-/* First in tests that fork when they have threads, which neither the thread sanitizer bears nor an
- * emulator of another processor: qemu's has asserted that its own threads are all there. */
+/* First in tests that fork while they have threads. The thread sanitizer does not support that, nor
+ * does an emulator of another processor (qemu asserts that its own threads exist). */
 #ifdef __SANITIZE_THREAD__
 #define FORKS_LATE SKIP("the thread sanitizer does not bear a fork of threads")
 #elif defined(LVD_EMULATED)
@@ -32,15 +32,15 @@
 
 mcapi_domain_t test_domain(void); /* the same in processes that the test forks */
 double seconds(void);
-/* The tests run over both transports. Is it message queues now? And how many messages does a queue hold, as
- * the system's limits are? */
+/* The tests run over both transports: is this one message queues? And the number of messages that a
+ * queue holds under the system's limits. */
 bool over_queues(void);
 int test_slots(void);
 
-/* This thread is a node of it, and is none any more; an endpoint of its own, and anybody's, which is
- * waited for. */
+/* Initializes and finalizes this thread's node; creates an endpoint of it; waits for an endpoint of
+ * any node. */
 void node_is(mcapi_node_t node);
-/* The same with wishes, 0 and LVD_MCAPI_NO_GROUP: none; the status it got. */
+/* The same with requested attributes (0 and LVD_MCAPI_NO_GROUP: none); returns the status. */
 mcapi_status_t node_with(mcapi_node_t node, mcapi_uint_t transport, mcapi_uint_t group);
 void node_ends(void);
 mcapi_endpoint_t endpoint_at(mcapi_port_t port);

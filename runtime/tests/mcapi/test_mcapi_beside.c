@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Domains beside others: cleared while messages go through them; a file that is of another layout and at
- * work; and many domains of one process, whose numbers differ in high bits only. */
+/* Several domains: one is cleaned while messages pass through it; a file with another layout that
+ * is in use; and many domains in one process, whose numbers differ only in high bits. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_observe.h>
@@ -31,7 +31,7 @@ static void *shared(size_t size) {
   return p;
 }
 
-/* ---- cleared beside traffic ------------------------------------------------------------------- */
+/* ---- cleaning during traffic ----------------------------------------------------------------- */
 
 enum { CLEANINGS = SCALED(20), LARGE = 3000 };
 
@@ -41,8 +41,8 @@ static void fill(unsigned char *data, size_t n, uint32_t round) {
   for (size_t i = 0; i < n; i++) data[i] = (unsigned char)(round * 31 + i * 7);
 }
 
-/* What is sent comes back as it was, in its turn, until node 1 has been told to end: a round with nothing
- * in it says so. */
+/* Sends and checks round trips, until node 1 is told to end; then an empty message tells the
+ * others. */
 static void goes_round(mcapi_node_t me) {
   static unsigned char out[LARGE], in[LARGE];
   size_t size, n;
@@ -70,12 +70,12 @@ static pid_t started(mcapi_node_t node) {
   pid_t id = fork();
   CHECK(id >= 0);
   if (id) return id;
-  alarm(120); /* it would go on for ever if the test were given up */
+  alarm(120); /* ends it if the test is aborted */
   goes_round(node);
   _exit(0);
 }
 
-/* A node with an endpoint in which something waits; then it is killed. */
+/* A node with an endpoint and a queued message; it is killed. */
 static void lives_shortly(void) {
   int ready[2];
   CHECK_EQ(pipe(ready), 0);
@@ -113,7 +113,7 @@ void test_mcapi_clean_beside(void) {
     CHECK_EQ(seen.node_count, 2);
     CHECK_EQ(seen.endpoint_count, 2);
     lvd_mcapi_domain_forget(&seen);
-    /* And it still goes round. */
+    /* The traffic continues. */
     unsigned now = atomic_load(&traffic->rounds);
     while (atomic_load(&traffic->rounds) < now + 2) sleep_ms(1);
   }
@@ -122,9 +122,9 @@ void test_mcapi_clean_beside(void) {
   ends_well(two);
 }
 
-/* ---- another layout --------------------------------------------------------------------------- */
+/* ---- another layout -------------------------------------------------------------------------- */
 
-/* The file's first words: a magic number, and what its layout follows from. */
+/* The first words of the file: a magic number, and values that determine the layout. */
 enum { LAYOUT = 1, SLOTS = 6, WORDS = 16 };
 
 void test_mcapi_other_layout(void) {
@@ -140,7 +140,7 @@ void test_mcapi_other_layout(void) {
     await(go);
     char in[4];
     size_t size;
-    mcapi_msg_send(e, e, "own", 4, 0, &s); /* nobody has spoilt it */
+    mcapi_msg_send(e, e, "own", 4, 0, &s); /* the file is not damaged */
     SAYS(s, MCAPI_SUCCESS);
     mcapi_msg_recv(e, in, sizeof in, &size, &s);
     SAYS(s, MCAPI_SUCCESS);
@@ -167,14 +167,14 @@ void test_mcapi_other_layout(void) {
       CHECK_EQ(access(path, F_OK), 0);
       word[i] -= (uint32_t)by;
     }
-  node_is(2); /* as it was: welcome */
+  node_is(2); /* unchanged: joining succeeds */
   node_ends();
   tell(go);
   ends_well(id);
   CHECK(access(path, F_OK) != 0);
 }
 
-/* ---- domains apart ---------------------------------------------------------------------------- */
+/* ---- separate domains ------------------------------------------------------------------------ */
 
 enum { APART = 6 };
 static pthread_barrier_t all;
@@ -212,7 +212,7 @@ static void *in_one(void *argument) {
   SAYS(status, MCAPI_SUCCESS);
   CHECK(size == sizeof out && memcmp(in, out, size) == 0);
   pthread_barrier_wait(&all);
-  if (i % 2) pthread_barrier_wait(&all); /* half of them stay while the others go */
+  if (i % 2) pthread_barrier_wait(&all); /* half of them stay while the others leave */
   mcapi_finalize(&status);
   SAYS(status, MCAPI_SUCCESS);
   if (i % 2 == 0) pthread_barrier_wait(&all);
@@ -221,7 +221,7 @@ static void *in_one(void *argument) {
 
 void test_mcapi_domains_apart(void) {
   pthread_t thread[APART];
-  test_domain(); /* chosen before they ask for it */
+  test_domain(); /* determined before the threads need it */
   CHECK_EQ(pthread_barrier_init(&all, NULL, APART), 0);
   for (uintptr_t i = 0; i < APART; i++)
     CHECK_EQ(pthread_create(&thread[i], NULL, in_one, (void *)i), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Broadcasts: packet channels with more than one receiver, who come, are slow, go and die. */
+/* Broadcasts: packet channels with several receivers, which join, are slow, leave and die. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-  PACKETS = SCALED(20000) + 2000, /* more than there is room for: who sends has to wait */
+  PACKETS = SCALED(20000) + 2000, /* more than there is room for: the sender has to wait */
   HEARERS = 3
 };
 
@@ -46,7 +46,7 @@ static void close_out(mcapi_pktchan_send_hndl_t out) {
   done(&r);
 }
 
-/* Packet number `i`: of many lengths, and known by each of its bytes. */
+/* Packet number `i`: many lengths, and contents that depend on i. */
 static size_t length_of(uint32_t i) { return sizeof i + i * 7 % 500; }
 static void fill(unsigned char *b, uint32_t i) {
   memset(b, (int)(i % 251), length_of(i));
@@ -75,7 +75,8 @@ static uint32_t receive_number(mcapi_pktchan_recv_hndl_t in) {
   return i;
 }
 
-/* All from `first` on until the end; what ends it. The last are held while others come. */
+/* Receives all packets from `first` on until the end; returns the next number. Recent packets stay
+ * held while others arrive. */
 static uint32_t hear_all(mcapi_pktchan_recv_hndl_t in, uint32_t next, int slow) {
   void *held[4] = {0};
   for (;; next++) {
@@ -103,7 +104,7 @@ static bool is_refused(void) {
   return true;
 }
 
-/* ---- threads, each a node; one is slow ------------------------------------------------------- */
+/* ---- nodes that are threads; one is slow ----------------------------------------------------- */
 
 static void *hear(void *number) {
   mcapi_node_t node = (mcapi_node_t)(intptr_t)number;
@@ -114,7 +115,7 @@ static void *hear(void *number) {
   mcapi_pktchan_recv_hndl_t in;
   mcapi_pktchan_recv_open_i(&in, mine, &r, &s);
   CHECK(s == MCAPI_PENDING || s == MCAPI_SUCCESS);
-  mcapi_msg_send(gate, endpoint_of(1, 2), "", 1, 0, &s); /* it is asked for */
+  mcapi_msg_send(gate, endpoint_of(1, 2), "", 1, 0, &s); /* wait until it has been requested */
   done(&r);
   CHECK_EQ(hear_all(in, 0, node == 2), PACKETS);
   SAYS(s, MCAPI_ERR_CHAN_CLOSEPENDING);
@@ -130,7 +131,7 @@ void test_mcapi_broadcast(void) {
   mcapi_pktchan_send_hndl_t out;
   node_is(1);
   mcapi_endpoint_t from = endpoint_at(1), gate = endpoint_at(2);
-  for (int round = 0; round < 2; round++) { /* the end that has been closed can be used again */
+  for (int round = 0; round < 2; round++) { /* a closed end can be used again */
     for (intptr_t i = 0; i < HEARERS; i++) pthread_create(&thread[i], NULL, hear, (void *)(2 + i));
     char c;
     for (int i = 0; i < HEARERS; i++) mcapi_msg_recv(gate, &c, 1, &size, &s);
@@ -153,7 +154,7 @@ void test_mcapi_broadcast(void) {
   node_ends();
 }
 
-/* ---- who comes and goes, in one thread --------------------------------------------------------- */
+/* ---- receivers join and leave, in one thread ------------------------------------------------- */
 
 void test_mcapi_broadcast_of_loans(void) {
   if (is_refused()) return;
@@ -166,7 +167,7 @@ void test_mcapi_broadcast_of_loans(void) {
   mcapi_pktchan_send_open_i(&out, from, &r, &s);
   in[0] = opened(to[0]);
   done(&r);
-  for (uint32_t i = 1; i < 3; i++) { /* who has come while a loan was out gets it, too */
+  for (uint32_t i = 1; i < 3; i++) { /* a receiver that joined during a loan gets it, too */
     void *lent = lvd_mcapi_loan(out, 512, &s);
     SAYS(s, MCAPI_SUCCESS);
     fill(lent, i);
@@ -207,13 +208,13 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   mcapi_pktchan_send_open_i(&out, from, &r, &s);
   SAYS(s, MCAPI_PENDING);
   connect_more(from, to[0]);
-  CHECK(!mcapi_test(&r, &size, &s)); /* nobody has opened it to hear */
+  CHECK(!mcapi_test(&r, &size, &s)); /* no receiver has opened its end */
   mcapi_request_t q;
   mcapi_pktchan_recv_open_i(&in[0], to[0], &q, &s);
   done(&r);
   done(&q);
   for (uint32_t i = 0; i < 3; i++) send_number(out, i);
-  /* A second one hears what is sent from then on. */
+  /* A second receiver gets what is sent from then on. */
   connect_more(from, to[1]);
   in[1] = opened(to[1]);
   CHECK_EQ(mcapi_pktchan_available(in[1], &s), 0);
@@ -223,7 +224,7 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   CHECK_EQ(mcapi_pktchan_available(in[1], &s), 3);
   CHECK_EQ(lvd_mcapi_ready(to[1], &s), 3);
   for (uint32_t i = 3; i < 6; i++) CHECK_EQ(receive_number(in[1]), i);
-  /* The slowest one keeps the sender waiting, until it has gone. */
+  /* The slowest receiver blocks the sender, until it leaves. */
   uint32_t sent = 6, heard = 6;
   for (;; sent++) {
     send_number(out, sent);
@@ -239,13 +240,13 @@ void test_mcapi_broadcast_comes_and_goes(void) {
     SAYS(s, MCAPI_SUCCESS);
     CHECK_EQ(receive_number(in[0]), heard++);
   }
-  /* Its seat is another's, who hears nothing old. */
+  /* Its index is reused by another receiver, which gets nothing old. */
   connect_more(from, to[2]);
   in[2] = opened(to[2]);
   send_number(out, sent);
   CHECK_EQ(receive_number(in[0]), sent);
   CHECK_EQ(receive_number(in[2]), sent++);
-  /* What is refused. */
+  /* Calls that are refused. */
   lvd_mcapi_broadcast_connect_i(from, to[2], &r, &s);
   SAYS(s, MCAPI_ERR_CHAN_CONNECTED);
   lvd_mcapi_broadcast_connect_i(from, from, &r, &s);
@@ -263,7 +264,7 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   for (int i = 3; i < 17; i++) connect_more(from, to[i]);
   lvd_mcapi_broadcast_connect_i(from, to[17], &r, &s);
   SAYS(s, MCAPI_ERR_MEM_LIMIT);
-  /* Nobody is left: what is sent is dropped, and waits for nobody. */
+  /* No receiver is left: packets are dropped, and the sender does not wait. */
   close_in(in[0]);
   close_in(in[2]);
   for (uint32_t i = 0; i < 5000; i++) {
@@ -272,7 +273,7 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   }
   in[0] = opened(to[3]);
   send_number(out, 77);
-  /* Sent before the end, and then the end; the place is not used again while it is read. */
+  /* Packets, then the end; the channel is not reused while it is read. */
   close_out(out);
   mcapi_endpoint_delete(from, &s);
   SAYS(s, MCAPI_SUCCESS);
@@ -288,12 +289,12 @@ void test_mcapi_broadcast_comes_and_goes(void) {
   SAYS(s, MCAPI_ERR_CHAN_CLOSEPENDING);
   CHECK_EQ(receive_number(in[1]), 1);
   close_in(in[0]);
-  node_ends(); /* with ends open */
+  node_ends(); /* with open ends */
 }
 
-/* ---- processes, and deaths ------------------------------------------------------------------- */
+/* ---- processes and deaths -------------------------------------------------------------------- */
 
-/* Hears `most` packets, says so, and goes on or stops hearing. */
+/* Receives `most` packets, reports that, and continues or stops receiving. */
 static pid_t hearer(mcapi_node_t node, uint32_t most) {
   pid_t id = fork();
   CHECK(id >= 0);
@@ -335,7 +336,7 @@ void test_mcapi_broadcast_receiver_dies(void) {
   uint32_t i = 0;
   pid_t killer = fork();
   CHECK(killer >= 0);
-  if (!killer) { /* when the sender waits for the one that has stopped */
+  if (!killer) { /* the sender waits for the one that has stopped */
     sleep_ms(300);
     kill(dies, SIGKILL);
     _exit(0);
@@ -351,7 +352,7 @@ void test_mcapi_broadcast_receiver_dies(void) {
   for (int k = 0; k < 2; k++) CHECK(waitpid(well[k], &how, 0) == well[k] && how == 0);
   CHECK_EQ(waitpid(killer, &how, 0), killer);
   CHECK_EQ(waitpid(dies, &how, 0), dies);
-  /* Its seat and its place are free. */
+  /* Its receiver index and its endpoint are free. */
   mcapi_pktchan_connect_i(from, gate, &r, &s);
   done(&r);
   node_ends();
@@ -393,7 +394,7 @@ void test_mcapi_broadcast_sender_dies(void) {
     kill(id, SIGKILL);
     uint32_t first = hear_all(in[0], (uint32_t)round * 13 + 1, 0);
     SAYS(s, MCAPI_ERR_TRANSMISSION);
-    CHECK_EQ(hear_all(in[1], (uint32_t)round * 13, 0), first); /* both heard the same */
+    CHECK_EQ(hear_all(in[1], (uint32_t)round * 13, 0), first); /* both received the same */
     SAYS(s, MCAPI_ERR_TRANSMISSION);
     CHECK_EQ(waitpid(id, NULL, 0), id);
     if (round % 2)

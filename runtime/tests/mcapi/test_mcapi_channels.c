@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI's channels: packets and scalars, in one node, between nodes, and when the other side dies. */
+/* Channels: packets and scalars, in one node, between nodes, and when the other side dies. */
 #include "test_mcapi.h"
 
 #include <signal.h>
@@ -31,7 +31,7 @@ static void limit(mcapi_endpoint_t e, mcapi_timeout_t ms) {
 
 /* ---- connecting, opening, closing ------------------------------------------------------------ */
 
-/* An endpoint says of what kind it is, as the standard's attribute has it. */
+/* The endpoint's type, from the standard's attribute. */
 static mcapi_uint_t type_of(mcapi_endpoint_t e) {
   mcapi_endp_attr_type_t value = 0;
   mcapi_endpoint_get_attribute(e, MCAPI_ENDP_ATTR_TYPE, &value, sizeof value, &s);
@@ -65,7 +65,7 @@ void test_mcapi_endpoint_type(void) {
   node_ends();
 }
 
-/* Connect and the two opens in each of their orders: an end is open when it has been opened and is connected. */
+/* Connect and both opens in each order: an end is open when it has been opened and is connected. */
 void test_mcapi_channel_orders(void) {
   static const char orders[][4] = {"csr", "crs", "scr", "src", "rcs", "rsc"};
   node_is(1);
@@ -138,11 +138,11 @@ void test_mcapi_channel_orders(void) {
   node_ends();
 }
 
-/* The sender opens, sends, closes and goes before the receiver opens its end. */
+/* The sender opens, sends, closes and ends before the receiver opens its end. */
 void test_mcapi_channel_opens_late(void) {
   void *packet;
   node_is(1);
-  for (int variant = 0; variant < 3; variant++) { /* it closes; it goes; it goes, never opened */
+  for (int variant = 0; variant < 3; variant++) { /* it closes; it ends; it ends without opening */
     mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
     mcapi_pktchan_send_hndl_t out;
     mcapi_pktchan_recv_hndl_t in;
@@ -244,7 +244,7 @@ void test_mcapi_channel_refuses(void) {
   SAYS(s, MCAPI_ERR_CHAN_TYPE);
   mcapi_pktchan_recv_close_i(out, &q, &s);
   SAYS(s, MCAPI_ERR_CHAN_DIRECTION);
-  node_ends(); /* whatever is open */
+  node_ends(); /* with open ends */
 }
 
 /* ---- packets --------------------------------------------------------------------------------- */
@@ -275,7 +275,7 @@ void test_mcapi_packets(void) {
   node_is(1);
   pair p = packets();
   void *held[64];
-  /* Sizes of all kinds, released in any order. */
+  /* Various sizes, released in any order. */
   for (int round = 0; round < SCALED(300); round++) {
     size_t sizes[7];
     for (int i = 0; i < 7; i++) {
@@ -306,7 +306,7 @@ void test_mcapi_packets(void) {
       held[at] = held[n - 1];
     }
   }
-  /* Full; and no buffer left. */
+  /* The channel is full; then no buffer is left. */
   uint32_t sent = 0;
   for (;; sent++) {
     mcapi_pktchan_send(p.out, data, 4000, &s);
@@ -373,7 +373,7 @@ void test_mcapi_scalars(void) {
     CHECK_EQ(mcapi_sclchan_available(in, &s), 4);
     mcapi_sclchan_recv_uint8(in, &s);
     SAYS(s, MCAPI_ERR_SCL_SIZE);
-    CHECK(mcapi_sclchan_recv_uint64(in, &s) == (i << 33 | i)); /* it stayed */
+    CHECK(mcapi_sclchan_recv_uint64(in, &s) == (i << 33 | i)); /* it stayed in the channel */
     SAYS(s, MCAPI_SUCCESS);
     mcapi_sclchan_recv_uint64(in, &s);
     SAYS(s, MCAPI_ERR_SCL_SIZE);
@@ -482,7 +482,8 @@ void test_mcapi_channel_processes(void) {
   node_ends();
 }
 
-/* What was sent is received; then the receiver is told. Its endpoints can be connected again. */
+/* What was sent is received; then the receiver gets an error. Its endpoints can be connected
+ * again. */
 void test_mcapi_channel_sender_dies(void) {
   FORKS_LATE;
   uint64_t seed = 0x2545f4914f6cdd1du, all = 0;
@@ -504,7 +505,7 @@ void test_mcapi_channel_sender_dies(void) {
     }
     SAYS(s, MCAPI_ERR_TRANSMISSION);
     CHECK(seconds() - start < 2);
-    /* Of its other endpoint it is seen a moment later. */
+    /* The death is seen at the other endpoint a moment later. */
     do mcapi_sclchan_send_uint8(out, 1, &s);
     while (s == MCAPI_SUCCESS && seconds() - start < 2.1);
     SAYS(s, MCAPI_ERR_TRANSMISSION);
@@ -512,7 +513,7 @@ void test_mcapi_channel_sender_dies(void) {
     done(&r);
     mcapi_sclchan_send_close_i(out, &r, &s);
     done(&r);
-    mcapi_endpoint_delete(in, &s); /* handles of open ends are the endpoints' */
+    mcapi_endpoint_delete(in, &s); /* handles of open ends are those of the endpoints */
     SAYS(s, MCAPI_SUCCESS);
     mcapi_endpoint_delete(out, &s);
     SAYS(s, MCAPI_SUCCESS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI where something ends early, or twice at once: a node with callers inside, an open that is
- * cancelled, a request that two threads test, references without end, an endpoint that is deleted. */
+/* Early and concurrent ends: finalizing a node during its calls, cancelling an open, testing a
+ * request from two threads, unlimited references, deleted endpoints. */
 #include "mcapi/domain/domain.h"
 
 #include "test_mcapi.h"
@@ -17,7 +17,7 @@ static size_t size;
 
 static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); }
 
-/* ---- a node is finalized while others of it are in calls -------------------------------------- */
+/* ---- finalizing a node during its calls ------------------------------------------------------ */
 
 typedef struct caller {
   mcapi_endpoint_t at, to;
@@ -51,7 +51,7 @@ static void *call(void *argument) {
   return NULL;
 }
 
-/* They are told, whatever they wait for, and nothing of theirs is touched any more. */
+/* All calls return an error, whatever they wait for, and touch nothing of the node any more. */
 void test_mcapi_finalize_inside(void) {
   for (int round = 0; round < SCALED(40) + 1; round++) {
     pthread_t thread[4];
@@ -71,7 +71,7 @@ void test_mcapi_finalize_inside(void) {
   }
 }
 
-/* ---- an open is cancelled ---------------------------------------------------------------------- */
+/* ---- cancelling an open ---------------------------------------------------------------------- */
 
 void test_mcapi_open_cancelled(void) {
   node_is(1);
@@ -82,7 +82,7 @@ void test_mcapi_open_cancelled(void) {
   mcapi_request_t q;
   mcapi_uint_t status;
   void *packet;
-  /* Not connected yet: nothing is left of it, not even its kind. */
+  /* Not connected yet: no state of the open is left, not even its type. */
   mcapi_pktchan_recv_open_i(&in, to, &r, &s);
   SAYS(s, MCAPI_PENDING);
   mcapi_cancel(&r, &s);
@@ -93,7 +93,7 @@ void test_mcapi_open_cancelled(void) {
   SAYS(s, MCAPI_PENDING);
   mcapi_cancel(&r, &s);
   SAYS(s, MCAPI_SUCCESS);
-  /* It can be opened again, and works when it is connected. */
+  /* The end can be opened again, and works when it is connected. */
   for (int i = 0; i < 3; i++) {
     mcapi_pktchan_recv_open_i(&in, to, &r, &s);
     SAYS(s, MCAPI_PENDING);
@@ -116,7 +116,7 @@ void test_mcapi_open_cancelled(void) {
   node_ends();
 }
 
-/* ---- a request is tested by two ----------------------------------------------------------------- */
+/* ---- testing a request from two threads ------------------------------------------------------ */
 
 static mcapi_request_t shared;
 static int concluded;
@@ -150,18 +150,19 @@ void test_mcapi_tested_twice(void) {
     mcapi_endpoint_delete(e, &s);
     SAYS(s, MCAPI_SUCCESS);
   }
-  CHECK_EQ(concluded, SCALED(400)); /* each by one of them */
+  CHECK_EQ(concluded, SCALED(400)); /* each by exactly one of them */
   node_ends();
 }
 
-/* ---- references without end; an endpoint that is no more ------------------------------------------ */
+/* ---- many references; deleted endpoints ------------------------------------------------------ */
 
 void test_mcapi_get_limit(void) {
   char path[96];
   node_is(1);
   mcapi_endpoint_t e = endpoint_at(1);
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
-  /* A billion of them, without the wait. The descriptor stays open: to close it costs the lock. */
+  /* A billion references, set directly. The descriptor stays open: closing it would release the
+   * file lock. */
   int fd = open(path, O_RDWR | O_CLOEXEC);
   CHECK(fd >= 0);
   mc_tables *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -179,7 +180,7 @@ void test_mcapi_get_limit(void) {
   node_ends();
 }
 
-/* What is sent to an endpoint that was deleted is dropped; to one that never was, refused. */
+/* A message to a deleted endpoint is dropped; one to an endpoint that never existed is refused. */
 void test_mcapi_deleted(void) {
   node_is(1);
   mcapi_endpoint_t a = endpoint_at(1), b = endpoint_at(2);
@@ -187,14 +188,14 @@ void test_mcapi_deleted(void) {
   SAYS(s, MCAPI_SUCCESS);
   mcapi_msg_send(a, b, "x", 1, 0, &s);
   SAYS(s, MCAPI_SUCCESS);
-  mcapi_endpoint_t next = endpoint_at(2); /* at the same place, and port */
+  mcapi_endpoint_t next = endpoint_at(2); /* with the same index and port */
   CHECK(next != b);
   mcapi_msg_send(a, b, "x", 1, 0, &s);
   SAYS(s, MCAPI_SUCCESS);
   CHECK_EQ(mcapi_msg_available(next, &s), 0);
   mcapi_msg_send(a, b + MC_ENDPOINTS * 100, "x", 1, 0, &s);
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
-  mcapi_msg_send(b, a, "x", 1, 0, &s); /* from it: not any more */
+  mcapi_msg_send(b, a, "x", 1, 0, &s); /* sending from it is not possible any more */
   SAYS(s, MCAPI_ERR_ENDP_INVALID);
   node_ends();
 }

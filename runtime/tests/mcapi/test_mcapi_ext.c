@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Beyond MCAPI's standard: descriptors that poll waits on, ways to wait, packets without a copy. */
+/* Extensions: descriptors for poll, wait policies, packets without a copy. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -23,13 +23,13 @@ static void done(mcapi_request_t *r) {
   SAYS(s, MCAPI_SUCCESS);
 }
 
-/* Its descriptor is readable within so long. */
+/* True: the descriptor becomes readable within that time. */
 static bool comes(int fd, int ms) {
   struct pollfd p = {.fd = fd, .events = POLLIN};
   return poll(&p, 1, ms) == 1 && p.revents == POLLIN;
 }
 
-/* Nothing is there, and the descriptor says so. */
+/* Nothing has arrived, and the descriptor is not readable. */
 static void is_quiet(int fd, mcapi_endpoint_t e) {
   while (comes(fd, 0)) {
     CHECK_EQ(lvd_mcapi_ready(e, &s), 0);
@@ -41,7 +41,7 @@ static void is_quiet(int fd, mcapi_endpoint_t e) {
 
 enum { ROUNDS = SCALED(200) };
 
-/* Node 2 answers messages, then sends packets, closes, and opens anew and is killed. */
+/* Node 2 answers messages, then sends packets, closes, opens again and is killed. */
 static void other(void) {
   mcapi_request_t r;
   mcapi_pktchan_send_hndl_t out;
@@ -90,7 +90,7 @@ void test_mcapi_descriptors(void) {
     SAYS(s, MCAPI_SUCCESS);
     is_quiet(fd, e);
   }
-  /* Packets, and their end. */
+  /* Packets, and the end of the channel. */
   mcapi_request_t r;
   mcapi_pktchan_recv_hndl_t in;
   int channel = lvd_mcapi_descriptor(p, &s);
@@ -124,7 +124,7 @@ void test_mcapi_descriptors(void) {
   SAYS(s, MCAPI_ERR_NODE_NOTINIT);
 }
 
-/* ---- ways to wait ---------------------------------------------------------------------------- */
+/* ---- wait policies --------------------------------------------------------------------------- */
 
 static void *echo(void *how) {
   mcapi_status_t status;
@@ -162,7 +162,7 @@ void test_mcapi_ways_to_wait(void) {
       SAYS(s, MCAPI_SUCCESS);
     }
     pthread_join(thread, NULL);
-    /* What it costs, when nothing comes. */
+    /* Measures the CPU time of a wait without an event. */
     mcapi_endpoint_set_attribute(e, MCAPI_ENDP_ATTR_TIMEOUT, &limit, sizeof limit, &s);
     uint64_t before = cpu_ns();
     double start = seconds();
@@ -205,7 +205,7 @@ void test_mcapi_loans(void) {
     SAYS(s, MCAPI_SUCCESS);
     CHECK(loan != NULL && (uintptr_t)loan % 64 == 0);
     memset(loan, (int)i, room);
-    if (i % 7 == 0) { /* changed its mind */
+    if (i % 7 == 0) { /* the loan is returned */
       lvd_mcapi_return_loan(out, loan, &s);
       SAYS(s, MCAPI_SUCCESS);
       mcapi_pktchan_send(out, &i, sizeof i, &s);
@@ -229,7 +229,7 @@ void test_mcapi_loans(void) {
     all += size;
   }
   CHECK(all > 10000000);
-  /* One at a time, and nothing else meanwhile. */
+  /* One loan at a time, and no other packet meanwhile. */
   void *loan = lvd_mcapi_loan(out, 100, &s);
   SAYS(s, MCAPI_SUCCESS);
   CHECK(!lvd_mcapi_loan(out, 100, &s));
@@ -250,7 +250,7 @@ void test_mcapi_loans(void) {
   SAYS(s, MCAPI_ERR_PKT_SIZE);
   CHECK(!lvd_mcapi_loan(in, 100, &s));
   SAYS(s, MCAPI_ERR_CHAN_INVALID);
-  /* Waits for room, up to its limit. */
+  /* A loan waits for room, up to its timeout. */
   uint32_t sent = 0;
   uint32_t most = over_queues() ? 1 : 6;
   while (sent < most && (loan = lvd_mcapi_loan(out, MCAPI_MAX_PACKET_SIZE, &s))) {
@@ -265,8 +265,8 @@ void test_mcapi_loans(void) {
   node_ends();
 }
 
-/* A queue that the user's limit has made small never has room for a long packet: who asks for a loan is told
- * what who sends is. */
+/* If the user's limit made the queue small, it never has room for a long packet: a loan fails like
+ * a send. */
 void test_mcapi_loan_too_long(void) {
   static char packet[20000];
   mcapi_request_t r, q;
@@ -276,8 +276,8 @@ void test_mcapi_loan_too_long(void) {
   struct rlimit queues;
   CHECK_EQ(getrlimit(RLIMIT_MSGQUEUE, &queues), 0);
   if (over_queues() && queues.rlim_max < 200000) SKIP("the limit of message queues cannot be set");
-  queues.rlim_cur = queues.rlim_max =
-      200000; /* as what is left of it for one, 1 KiB a message is all there is */
+  /* so little is left of the limit that a queue holds messages of 1 KiB */
+  queues.rlim_cur = queues.rlim_max = 200000;
   if (over_queues()) CHECK_EQ(setrlimit(RLIMIT_MSGQUEUE, &queues), 0);
   node_is(1);
   mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);

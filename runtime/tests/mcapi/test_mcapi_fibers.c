@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI among fibers: nodes that are fibers, fibers that wait for messages of other fibers and of other
- * processes, and a worker that goes on meanwhile. */
+/* MCAPI among fibers: nodes that are fibers, fibers that wait for messages of other fibers and
+ * other processes, and a worker that continues meanwhile. */
 #include "../support/ranks.h"
 #include "test_mcapi.h"
 
@@ -11,7 +11,7 @@
 
 enum { FIBERS = 8, EACH = SCALED(500) };
 
-/* A ring of nodes: each gets a number from the one before and passes it on, one higher. */
+/* A ring of nodes: each receives a number from the previous one and passes it on, incremented. */
 static void pass_on(void *argument) {
   mcapi_node_t me = (mcapi_node_t)(uintptr_t)argument;
   mcapi_status_t s;
@@ -23,7 +23,7 @@ static void pass_on(void *argument) {
     uint32_t number = 0;
     size_t size;
     if (me == 0) mcapi_msg_send(mine, next, &number, sizeof number, 0, &s);
-    if (me == 0) SAYS(s, MCAPI_SUCCESS); /* else all would wait for ever */
+    if (me == 0) SAYS(s, MCAPI_SUCCESS); /* else all would wait forever */
     mcapi_msg_recv(mine, &number, sizeof number, &size, &s);
     SAYS(s, MCAPI_SUCCESS);
     CHECK_EQ(mcapi_node_id_get(&s), me);
@@ -32,7 +32,8 @@ static void pass_on(void *argument) {
     if (me) mcapi_msg_send(mine, next, &number, sizeof number, 0, &s);
     SAYS(s, MCAPI_SUCCESS);
   }
-  /* Nobody ends before the one behind has got everything: his endpoint would be gone. */
+  /* A node ends only after the next one has received everything, since its endpoint would
+   * vanish. */
   if (me) {
     mcapi_msg_send(mine, endpoint_of(0, 2), "", 1, 0, &s);
   } else {
@@ -65,8 +66,8 @@ void test_mcapi_fibers(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Another process's messages wake a fiber, and its worker is free until then; a fiber that is
- * cancelled stops waiting. */
+/* A message from another process wakes a fiber, and its worker is free until then; a cancelled
+ * fiber stops waiting. */
 static void answer(void *argument) {
   int *answered = argument;
   mcapi_status_t s;
@@ -100,7 +101,7 @@ void test_mcapi_fiber_and_process(void) {
     for (uint32_t i = 0; i < 50; i++) {
       uint32_t number = i;
       size_t size;
-      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* it is asleep by now */
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* it sleeps by now */
       mcapi_msg_send(mine, other, &number, sizeof number, 0, &s);
       SAYS(s, MCAPI_SUCCESS);
       mcapi_msg_recv(mine, &number, sizeof number, &size, &s);
@@ -113,7 +114,7 @@ void test_mcapi_fiber_and_process(void) {
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app = app_of(rt);
   lvd_fiber *f, *hello;
-  node_is(1); /* the process's: its fibers belong to it */
+  node_is(1); /* the node of the process, to which its fibers belong */
   CHECK_EQ(lvd_fiber_start(app, answer, &answered, NULL, &f), LVD_OK);
   for (int i = 0; i < 100; i++) {
     CHECK_EQ(lvd_fiber_start(app, say_hello, &hellos, NULL, &hello), LVD_OK);
@@ -140,7 +141,8 @@ static void waits_for_ever(void *unused) {
   SAYS(s, MCAPI_ERR_REQUEST_CANCELLED);
 }
 
-/* Who wakes fibers goes before their workers, or these might keep him away: from when one waits, whoever has
+/* The notifier, which wakes fibers, gets a higher priority than their workers, which could
+ * otherwise keep it from running: from the first wait of a fiber on, whichever thread has
  * initialized the node. */
 void test_mcapi_fibers_realtime(void) {
   test_domain();

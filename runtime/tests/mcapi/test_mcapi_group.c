@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A domain that the members of a group share. */
+/* A domain shared by the members of a group. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -31,7 +31,7 @@ static void is_well(pid_t id) {
   CHECK_EQ(WEXITSTATUS(how), 0);
 }
 
-/* By attribute and by environment; apart from the domain of that number that is the user's own. */
+/* By attribute and by environment; separate from the user's own domain of the same number. */
 void test_mcapi_group(void) {
   FORKS_LATE;
   char path[64], text[16];
@@ -39,12 +39,12 @@ void test_mcapi_group(void) {
   const mcapi_uint_t mine = (mcapi_uint_t)getegid();
   test_domain();
   unsetenv("LEVADA_MCAPI_GROUP");
-  umask(077); /* does not count */
+  umask(077); /* has no effect */
   node_is(1);
   CHECK_EQ(group_now(1), LVD_MCAPI_NO_GROUP);
   pid_t id = fork();
   if (id == 0) {
-    SAYS(node_with(1, 0, mine), MCAPI_SUCCESS); /* the number is free there */
+    SAYS(node_with(1, 0, mine), MCAPI_SUCCESS); /* the node number is free there */
     CHECK_EQ(group_now(1), mine);
     mcapi_endpoint_t e = endpoint_at(5);
     snprintf(path, sizeof path, "/dev/shm/levada-g%u.0", mine);
@@ -76,7 +76,7 @@ void test_mcapi_group(void) {
     SAYS(s, MCAPI_SUCCESS);
     CHECK(strcmp(in, "hello") == 0);
     node_ends();
-    CHECK(stat(path, &st) != 0); /* taken away */
+    CHECK(stat(path, &st) != 0); /* removed */
     _exit(0);
   }
   is_well(id);
@@ -93,7 +93,7 @@ void test_mcapi_group(void) {
   node_ends();
 }
 
-/* As another user, a member of the group or not. */
+/* Becomes another user, a member of the group or not. */
 static void become(uid_t user, gid_t group) {
   const gid_t groups[] = {group};
   CHECK_EQ(setgroups(1, groups), 0);
@@ -110,7 +110,7 @@ static pid_t as(uid_t user, gid_t group, void (*body)(void)) {
   _exit(0);
 }
 
-/* Says how far it is, however long that takes on a busy machine. */
+/* Reports progress, since a busy machine may take any time. */
 static int says[2];
 static void text_append(char what) { CHECK_EQ(write(says[1], &what, 1), 1); }
 static void hear(char what) {
@@ -145,12 +145,12 @@ static void talks(void) {
 static void is_refused(void) { SAYS(node_with(3, 0, GROUP), MCAPI_ERR_NODE_INITFAILED); }
 
 static void is_alone(void) {
-  SAYS(node_with(2, 0, GROUP), MCAPI_SUCCESS); /* what another member left is no hindrance */
+  SAYS(node_with(2, 0, GROUP), MCAPI_SUCCESS); /* files that another member left do not matter */
   endpoint_at(1);
   node_ends();
 }
 
-/* Two users talk, one of them is killed: the other is told. Others than members are not let in. */
+/* Two users communicate; one is killed, and the other gets an error. Other users cannot join. */
 void test_mcapi_group_users(void) {
   FORKS_LATE;
   if (geteuid() != 0) SKIP("becomes other users");
@@ -164,13 +164,13 @@ void test_mcapi_group_users(void) {
     kill(other, SIGKILL);
     CHECK_EQ(waitpid(other, NULL, 0), other);
     is_well(one);
-    other = as(ONE, GROUP, waits); /* nobody clears up after it */
+    other = as(ONE, GROUP, waits); /* no process cleans up after it */
     hear('e');
     kill(other, SIGKILL);
     CHECK_EQ(waitpid(other, NULL, 0), other);
     is_well(as(OTHER, GROUP, is_alone));
   }
-  /* Nothing of it is left. The directory may have been taken away, or hold another run's. */
+  /* Nothing is left. The directory may have been removed, or contain files of another run. */
   char name[32];
   int length = snprintf(name, sizeof name, "mcapi-%u", (unsigned)test_domain());
   DIR *names = opendir("/dev/shm/levada-g54320.0");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a program holds, packets and a loan, stays as it is until it is released, and release succeeds: across the close
- * of its end, the endpoint's deletion, the node's end, and whatever becomes of the other side. */
+/* Buffers that a program holds, packets and a loan, stay unchanged until they are released, and the
+ * release succeeds: after the close of the end, the deletion of the endpoint, the end of the node,
+ * and any end of the other side. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -66,7 +67,7 @@ static channel opened(mcapi_port_t from, mcapi_port_t to) {
   return c;
 }
 
-/* Of different lengths, so that they lie across pages. */
+/* Different lengths, so that packets cross pages. */
 static size_t length_of(int i) { return (size_t)(100 + i * (LONGEST - 100) / HELD); }
 
 static void send_one(const channel *c, size_t length, unsigned seed) {
@@ -85,7 +86,7 @@ static void *received(const channel *c, size_t length, unsigned seed) {
   return at;
 }
 
-/* Some are released before, among those that are held. */
+/* Some packets between the held ones have been released. */
 static void hold(const channel *c, void *held[HELD]) {
   for (int i = 0; i < HELD; i++) {
     send_one(c, length_of(i), (unsigned)i);
@@ -100,7 +101,7 @@ static void as_they_were(void *const held[HELD]) {
   for (int i = 0; i < HELD; i++) CHECK(is_filled(held[i], length_of(i), (unsigned)i));
 }
 
-/* In another order than they came in. */
+/* In another order than they arrived. */
 static void release_all(void *const held[HELD]) {
   for (int k = 0; k < HELD; k++) {
     int i = (k * 3 + 1) % HELD;
@@ -114,7 +115,7 @@ static void release_all(void *const held[HELD]) {
   }
 }
 
-/* Much goes through. */
+/* Sends and receives many packets. */
 static void use(const channel *c) {
   for (int i = 0; i < AFTER; i++) {
     size_t length = 1 + (size_t)(i * 977) % LONGEST;
@@ -139,13 +140,13 @@ void test_mcapi_held_across_close(void) {
     close_both(&c, round & 1);
     as_they_were(held);
     connect(&c);
-    open_out(&c); /* it sends before the other end is open */
+    open_out(&c); /* sends before the other end is open */
     send_one(&c, LONGEST, 200);
     open_in(&c);
     mcapi_pktchan_release(received(&c, LONGEST, 200), &s);
     as_they_were(held);
     use(&c);
-    hold(&c, again); /* what is held of two channels at once is told apart */
+    hold(&c, again); /* buffers of two channels are distinguished */
     release_all(held);
     as_they_were(again);
     close_both(&c, round & 1);
@@ -157,7 +158,7 @@ void test_mcapi_held_across_close(void) {
   node_ends();
 }
 
-/* Nothing is left of them when they have been released: not an address, not a page. */
+/* No address range and no page of them is left after the release. */
 static size_t mapped(void) {
   size_t pages = 0;
   FILE *f = fopen("/proc/self/statm", "r");
@@ -182,7 +183,7 @@ void test_mcapi_held_given_back(void) {
     release_all(held);
   }
   size_t grown = mapped() - before;
-  CHECK(mapped() <= before || grown < 512); /* less than one view for 20 rounds */
+  CHECK(mapped() <= before || grown < 512); /* less than one view in 20 rounds */
   node_ends();
 }
 
@@ -197,13 +198,14 @@ void test_mcapi_held_across_delete(void) {
   mcapi_endpoint_delete(c.to, &s);
   SAYS(s, MCAPI_SUCCESS);
   as_they_were(held);
-  c = opened(1, 2); /* at the same places */
+  c = opened(1, 2); /* at the same indices */
   use(&c);
   release_all(held);
   node_ends();
 }
 
-/* Its own node's end closes the end. The memory is the program's all the same; whoever is a node releases it. */
+/* Ending a node closes its ends. The memory still belongs to the program; any node of the process
+ * can release it. */
 void test_mcapi_held_across_finalize(void) {
   void *held[HELD];
   for (int round = 0; round < 3; round++) {
@@ -222,7 +224,7 @@ void test_mcapi_held_across_finalize(void) {
   }
 }
 
-/* ---- the other side goes ------------------------------------------------------------------------- */
+/* ---- the other side ends --------------------------------------------------------------------- */
 
 enum { FINALIZES, EXITS, KILLED, ENDS };
 
@@ -260,7 +262,7 @@ void test_mcapi_held_from_others(void) {
     close_in(&c);
     as_they_were(held);
     node_ends();
-    second = sender(3, FINALIZES, 100); /* in the domain's file as it is now */
+    second = sender(3, FINALIZES, 100); /* in the domain's present file */
     node_is(1);
     c.to = endpoint_at(1);
     open_in(&c);
@@ -274,9 +276,9 @@ void test_mcapi_held_from_others(void) {
   }
 }
 
-/* ---- broadcasts, loans ---------------------------------------------------------------------------- */
+/* ---- broadcasts, loans ----------------------------------------------------------------------- */
 
-/* The ring is the sender's, which goes on, and the other receiver's. */
+/* The ring remains in use by the sender and the other receiver. */
 void test_mcapi_held_of_broadcast(void) {
   if (over_queues()) SKIP("there are no broadcasts over message queues");
   enum { TWO = 2 };
@@ -319,7 +321,7 @@ void test_mcapi_held_loan(void) {
     open_out(&c);
     send_one(&c, LONGEST, 200);
     CHECK(is_filled(loan, LONGEST, 1));
-    fill(loan, LONGEST, 2); /* the program's, and no other channel's */
+    fill(loan, LONGEST, 2); /* it belongs to the program, and to no channel */
     mcapi_pktchan_release(received(&c, LONGEST, 200), &s);
     use(&c);
     lvd_mcapi_send_loan(c.out, loan, LONGEST, &s);
@@ -333,7 +335,7 @@ void test_mcapi_held_loan(void) {
   node_ends();
 }
 
-/* ---- what is sent before the other end is open ------------------------------------------------------ */
+/* ---- sending before the other end is open ---------------------------------------------------- */
 
 /* One thread opens and uses both ends, one after the other, and waits for each. */
 void test_mcapi_open_in_one_thread(void) {
@@ -371,12 +373,13 @@ void test_mcapi_open_in_one_thread(void) {
   node_ends();
 }
 
-/* The sender has opened, sent and gone when the receiver opens: that gets all of it, and then how the sender went. */
+/* The sender has opened, sent and ended before the receiver opens: it gets everything, and then the
+ * status of that end. */
 void test_mcapi_sent_and_gone(void) {
   FORKS_LATE;
   void *at;
   for (int how = 0; how < ENDS; how++) {
-    for (int opens = 0; opens < 2; opens++) { /* else it is connected anew */
+    for (int opens = 0; opens < 2; opens++) { /* else it is connected again */
       pid_t id = sender(2, how, 0);
       node_is(1);
       channel c = {.to = endpoint_at(1)};
@@ -407,7 +410,7 @@ void test_mcapi_sent_and_gone(void) {
   }
 }
 
-/* It has sent nothing: then there is nothing to tell, and the end is as one that was never connected. */
+/* The sender sent nothing: the end is like one that was never connected. */
 void test_mcapi_gone_without_a_word(void) {
   node_is(1);
   for (int opens = 0; opens < 2; opens++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A process that writes anything anywhere into a domain's memory, while two others go on. They may be
- * told all kinds of errors, and get other data than were sent; they do not crash, read outside, or
- * stay in a call for longer than its time limit. */
+/* A process writes random values anywhere into a domain's memory while two others use it. They may
+ * get any error, and other data than were sent; they must not crash, access memory outside, or
+ * exceed a timeout. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -16,9 +16,9 @@ static mcapi_status_t s;
 
 enum { WORDS_OF_TABLES = 2 * 1024 * 1024 / 4, HEADER = 64 };
 
-/* The domain's file, from its beginning: tables, and behind them the first endpoints' queues and
- * channels, whose layout it has no need to know. `header`: the first words alone, which whoever joins
- * looks at; else those are left in peace, or nobody could join any more, and that would be all. */
+/* Writes to the start of the domain's file: the tables, and the first endpoints' queues and
+ * channels, without knowledge of their layout. `header`: only the first words, which joining
+ * processes check; otherwise those are left alone, since no process could join any more. */
 static void rage(bool header) {
   char path[96];
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
@@ -32,7 +32,7 @@ static void rage(bool header) {
   memcpy(good, word, sizeof good);
   for (;;) {
     uint64_t r = next_random(&seed);
-    /* Where there is something, mostly. */
+    /* Mostly where there are data. */
     size_t at = (r % 4 ? r / 4 % WORDS_OF_TABLES : r / 4 % (size / 4));
     if (header) at %= HEADER;
     if (!header && at < HEADER) continue;
@@ -43,12 +43,12 @@ static void rage(bool header) {
     word[at] = values[(r >> 24) % COUNT(values)];
     if (!header) continue;
     for (uint64_t n = r >> 40 & 4095; n--;) __asm__ volatile("");
-    word[at] = good[at]; /* so that some join between two */
+    word[at] = good[at]; /* so that some processes join in between */
     for (uint64_t n = r >> 36 & 65535; n--;) __asm__ volatile("");
   }
 }
 
-/* What the two have between them, in turn: both look at the same clock. */
+/* What the two exchange, in turn; both use the same clock. */
 typedef enum kind { PACKETS, SCALARS, LOANS, BROADCAST, KINDS } kind;
 static kind kind_now(void) { return (kind)((uint64_t)(seconds() * 8) % KINDS); }
 
@@ -102,7 +102,7 @@ static void receive_one(kind k, uint32_t handle, size_t n) {
   mcapi_pktchan_release(packet, &s);
 }
 
-/* One of the two: sends to the other and receives, all in calls with time limits. */
+/* One of the two: sends to the other and receives, in calls with timeouts. */
 static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
   uint64_t calls = 0;
   while (seconds() < until) {
@@ -131,7 +131,7 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
       else
         receive_one(k, handle, n);
       mcapi_msg_available(mine, &s);
-      CHECK(seconds() - start < 10); /* three time limits of 5 ms, on a busy machine */
+      CHECK(seconds() - start < 10); /* three timeouts of 5 ms, on a busy machine */
     }
     mcapi_finalize(&s);
     SAYS(s, MCAPI_SUCCESS);
@@ -142,7 +142,7 @@ static uint64_t go_on(mcapi_node_t me, mcapi_node_t other, double until) {
 static void beside_a_vandal(bool header) {
   FORKS_LATE;
   double until = seconds() + 3;
-  node_is(9); /* the domain stays while the others come and go */
+  node_is(9); /* the domain remains while the others join and leave */
   pid_t vandal = fork();
   if (vandal == 0) {
     rage(header);
@@ -171,5 +171,5 @@ static void beside_a_vandal(bool header) {
 }
 
 void test_mcapi_hostile(void) { beside_a_vandal(false); }
-/* Whoever joins may be refused, for whatever reason. */
+/* Joining may fail, for any reason. */
 void test_mcapi_hostile_header(void) { beside_a_vandal(true); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Junk in message queues: what no node can have sent, to an endpoint, to a channel of packets and to one of
- * scalars. Every call returns, with a status that there is for it, and nothing longer than can be; messages come
- * whole again when it is over. */
+/* Random bytes in message queues, which no node can have sent: to an endpoint, to a packet channel
+ * and to a scalar channel. Every call returns, with a valid status and a valid size; afterwards
+ * messages arrive complete again. */
 #include "mcapi/transport/mqueue/mqueue.h"
 
 #include "test_mcapi.h"
@@ -22,7 +22,7 @@ static lvd_os_queue queue_of(mcapi_endpoint_t e, bool channel) {
   return q;
 }
 
-/* Bytes, or a head whose words are wild or nearly right. */
+/* Random bytes, or a header whose words are random or nearly valid. */
 static void throw_in(const lvd_os_queue *q, mcapi_endpoint_t to, mcapi_endpoint_t from) {
   unsigned char piece[256];
   pmq_head head = {0};
@@ -42,14 +42,14 @@ static void throw_in(const lvd_os_queue *q, mcapi_endpoint_t to, mcapi_endpoint_
     memcpy(&head, piece, sizeof head);
     head.to = to;
     if (r >> 8 & 1) head.from = from;
-    head.claim = (uint32_t)(r >> 16 & 7);
+    head.sending_id = (uint32_t)(r >> 16 & 7);
     head.size = sizes[(r >> 24) % COUNT(sizes)];
     head.offset = r >> 32 & 1 ? 0 : sizes[(r >> 40) % COUNT(sizes)];
     memcpy(piece, &head, sizeof head);
   }
   size_t most = q->size < sizeof piece ? q->size : sizeof piece, length = (r >> 48) % (most + 1);
-  if (r % 4 > 1 && head.size <= most - sizeof head)
-    length = sizeof head + head.size; /* a whole one */
+  /* a complete one */
+  if (r % 4 > 1 && head.size <= most - sizeof head) length = sizeof head + head.size;
   lvd_status status = lvd_os_queue_send(q, piece, length, r >> 60);
   CHECK(status == LVD_OK || status == LVD_E_TIME); /* it is full */
 }
@@ -76,7 +76,7 @@ void test_mcapi_junk(void) {
     mcapi_endpoint_set_attribute(e[i], MCAPI_ENDP_ATTR_TIMEOUT, &now, sizeof now, &s);
     SAYS(s, MCAPI_SUCCESS);
   }
-  mcapi_msg_send(e[0], e[1], "first", 6, 0, &s); /* makes the queue */
+  mcapi_msg_send(e[0], e[1], "first", 6, 0, &s); /* creates the queue */
   SAYS(s, MCAPI_SUCCESS);
   mcapi_pktchan_connect_i(e[2], e[3], &r, &s);
   done(&r);
@@ -100,7 +100,7 @@ void test_mcapi_junk(void) {
       throw_in(&packets, 0, e[2]);
       throw_in(&scalars, 0, e[4]);
     }
-    do { /* all of it */
+    do { /* until it is empty */
       mcapi_msg_recv(e[1], in, sizeof in, &size, &s);
       if (s != MCAPI_SUCCESS) SAYS(s, MCAPI_TIMEOUT);
       CHECK(s != MCAPI_SUCCESS || size <= sizeof in);
@@ -125,14 +125,14 @@ void test_mcapi_junk(void) {
       if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION && s != MCAPI_ERR_SCL_SIZE)
         SAYS(s, MCAPI_TIMEOUT);
     }
-    /* Loans and what is sent where junk lies: sent, or there is no room. */
+    /* Loans and sends among random bytes: they succeed, or there is no room. */
     void *loan = lvd_mcapi_loan(po, 100, &s);
     if (loan) lvd_mcapi_send_loan(po, loan, 100, &s);
     if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION) SAYS(s, MCAPI_TIMEOUT);
     mcapi_sclchan_send_uint64(so, 7, &s);
     if (s != MCAPI_SUCCESS && s != MCAPI_ERR_TRANSMISSION) SAYS(s, MCAPI_TIMEOUT);
   }
-  CHECK(messages > 0); /* of what was thrown in some were whole */
+  CHECK(messages > 0); /* some of the random messages were complete */
   lvd_os_queue_close(&mail);
   lvd_os_queue_close(&packets);
   lvd_os_queue_close(&scalars);

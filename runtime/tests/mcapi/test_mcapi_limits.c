@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI where a process lacks something (descriptors, long files), is interrupted, or where the system and
- * others say what is not so: it goes on, or there is a status, and nobody else notices. */
+/* A process lacks a resource (descriptors, file size), is interrupted, or gets wrong information
+ * from the system or from other processes: calls proceed or return a status, and no other process
+ * is affected. */
 #include "mcapi/transport/mqueue/mqueue.h"
 #include "platform/domain.h"
 
@@ -27,7 +28,7 @@ static void is_well(pid_t id) {
 }
 static void nap(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
 
-/* ---- descriptors, files ---------------------------------------------------------------------- */
+/* ---- descriptors and file sizes -------------------------------------------------------------- */
 
 static mcapi_status_t initialize(mcapi_node_t node) {
   mcapi_info_t info;
@@ -35,7 +36,7 @@ static mcapi_status_t initialize(mcapi_node_t node) {
   return s;
 }
 
-/* With `more` descriptors than it has. */
+/* With `more` descriptors than it uses. */
 static void initialize_with(rlim_t more) {
   int next = open("/dev/null", O_RDONLY);
   struct rlimit limit = {.rlim_cur = (rlim_t)next + more, .rlim_max = 4096};
@@ -44,7 +45,7 @@ static void initialize_with(rlim_t more) {
   if (initialize(2) != MCAPI_SUCCESS) SAYS(s, MCAPI_ERR_NODE_INITFAILED);
 }
 
-/* Who has no descriptors left does not take others' names away. */
+/* A process without free descriptors does not remove other processes' names. */
 void test_mcapi_no_descriptors(void) {
   FORKS_LATE;
   node_is(1);
@@ -69,7 +70,7 @@ void test_mcapi_no_descriptors(void) {
   node_ends();
 }
 
-/* The domain's file is long: a status, and no signal. */
+/* The domain's file exceeds the limit: a status instead of a signal. */
 void test_mcapi_file_limit(void) {
   test_domain();
   pid_t id = fork();
@@ -90,7 +91,7 @@ static void count(int number) {
   signals = signals + 1;
 }
 
-/* A timer that never stops: calls of the system that it ends are made again. */
+/* A timer fires all the time: interrupted system calls are restarted. */
 void test_mcapi_signals(void) {
   struct sigaction action = {.sa_handler = count};
   struct itimerval often = {{.tv_usec = 300}, {.tv_usec = 300}}, never = {{0, 0}, {0, 0}};
@@ -118,7 +119,7 @@ void test_mcapi_signals(void) {
     mcapi_pktchan_send(out, "x", 1, &s);
     SAYS(s, MCAPI_SUCCESS);
   }
-  /* A clock that ticks seldom may not have ticked yet. */
+  /* A coarse clock may not have ticked yet. */
   for (mcapi_endpoint_t one = endpoint_at(1000); !signals;) {
     mcapi_msg_send(one, one, data, 1000, 0, &s);
     SAYS(s, MCAPI_SUCCESS);
@@ -129,10 +130,10 @@ void test_mcapi_signals(void) {
   node_ends();
 }
 
-/* ---- what looks like a knot ------------------------------------------------------------------- */
+/* ---- apparent deadlock ----------------------------------------------------------------------- */
 
 static int file[2];
-static volatile int *step; /* seen by both processes */
+static volatile int *step; /* shared by both processes */
 
 static void *takes_the_second(void *unused) {
   (void)unused;
@@ -141,8 +142,9 @@ static void *takes_the_second(void *unused) {
   return NULL;
 }
 
-/* Two processes, each in two domains: a thread of each is behind a gate, another waits for the other's.
- * The system sees processes that wait for each other, and says so; but they do not. */
+/* Two processes, each in two domains: in each, one thread holds a tables lock and another waits for
+ * the other process's. The system sees two processes that wait for each other and reports EDEADLK,
+ * although there is no deadlock. */
 void test_mcapi_gate_knot(void) {
   FORKS_LATE;
   int directory;
@@ -161,7 +163,7 @@ void test_mcapi_gate_knot(void) {
     CHECK(lvd_os_file_lock_acquire(file[1], 0, true));
     *step = 1;
     while (*step != 2) nap(1000000);
-    nap(50000000); /* the other's thread waits by now */
+    nap(50000000); /* the other process's thread waits by now */
     CHECK(lvd_os_file_lock_acquire(file[0], 0, true));
     CHECK_EQ(*step, 3);
     lvd_os_file_lock_release(file[0], 0);
@@ -179,19 +181,19 @@ void test_mcapi_gate_knot(void) {
   for (int i = 0; i < 2; i++) lvd_os_directory_remove(directory, name[i]);
 }
 
-/* ---- whose process it is ----------------------------------------------------------------------- */
+/* ---- wrong process IDs ----------------------------------------------------------------------- */
 
-/* Says of everybody in the table that he is the process 1, which never dies. */
+/* Sets all process IDs in the table to 1, a process that never exits. */
 static void misleads(void) {
   char path[96];
-  alarm(60); /* nobody ends it where the test fails */
+  alarm(60); /* ends it if the test fails */
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
   int fd = open(path, O_RDWR);
   CHECK(fd >= 0);
   mc_tables *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   CHECK(t != MAP_FAILED);
   for (;;)
-    for (uint32_t i = 0; i < 8; i++) lvd_store_relaxed_u32(&t->process[i].id, 1);
+    for (uint32_t i = 0; i < 8; i++) lvd_store_relaxed_u32(&t->process[i].pid, 1);
 }
 
 static void waits_to_be_killed(void) {
@@ -230,7 +232,7 @@ void test_mcapi_hostile_numbers(void) {
   node_ends();
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------ */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static lvd_os_queue queue;
 
@@ -248,40 +250,41 @@ static void receives(mcapi_endpoint_t to, const char *expected) {
   CHECK(strcmp(in, expected) == 0);
 }
 
-/* Long messages come in pieces: none is lost for what comes in between, or for senders that died. */
+/* Long messages arrive in pieces: none is lost because of messages in between, or of senders that
+ * have died. */
 void test_mcapi_pieces(void) {
   if (!over_queues()) SKIP("of message queues");
   char name[64];
   test_slots();
   node_is(1);
   mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
-  mcapi_msg_send(from, to, "first", 6, 0, &s); /* makes the queue */
+  mcapi_msg_send(from, to, "first", 6, 0, &s); /* creates the queue */
   SAYS(s, MCAPI_SUCCESS);
   receives(to, "first");
   mc_pmq_name(name, sizeof name, test_domain(), to % MC_ENDPOINTS, false);
   CHECK_EQ(lvd_os_queue_find(name, &queue), LVD_OK);
 
-  pmq_head head = {.to = to, .from = from, .claim = 1000, .size = 9}, rest = head;
+  pmq_head head = {.to = to, .from = from, .sending_id = 1000, .size = 9}, rest = head;
   rest.offset = 4;
   send_piece(head, "long", 4, 0);
   CHECK_EQ(mcapi_msg_available(to, &s), 0);
-  pmq_head urgent = {.to = to, .from = from, .claim = 1001, .size = 7};
+  pmq_head urgent = {.to = to, .from = from, .sending_id = 1001, .size = 7};
   send_piece(urgent, "urgent", 7, 5);
   CHECK_EQ(mcapi_msg_available(to, &s), 1); /* it has been taken out of the queue */
   send_piece(rest, " one", 5, 0);
   receives(to, "urgent");
   receives(to, "long one");
 
-  /* Given up, and begun anew. */
+  /* Abandoned, and started again. */
   send_piece(head, "long", 4, 0);
-  head.claim = rest.claim = 1002;
+  head.sending_id = rest.sending_id = 1002;
   send_piece(head, "next", 4, 0);
   send_piece(rest, " one", 5, 0);
   receives(to, "next one");
   CHECK_EQ(mcapi_msg_available(to, &s), 0);
 
   for (uint32_t i = 0; i < 3000; i++) {
-    head.from = 100000 + i; /* nobody, by now */
+    head.from = 100000 + i; /* of no living endpoint */
     send_piece(head, "dead", 4, 0);
     CHECK_EQ(mcapi_msg_available(to, &s), 0);
   }
@@ -293,7 +296,7 @@ void test_mcapi_pieces(void) {
   node_ends();
 }
 
-/* ---- fork --------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static volatile bool over;
 static void *requests(void *unused) {
@@ -308,7 +311,7 @@ static void *requests(void *unused) {
   return unused;
 }
 
-/* A thread makes requests at any moment: the child has none of them, and no lock that nobody opens. */
+/* A thread creates requests all the time: a forked child has none of them, and no locked mutex. */
 void test_mcapi_fork_requests(void) {
   FORKS_LATE;
 #ifdef __SANITIZE_ADDRESS__

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Every name of <mcapi.h>: functions with the standard's parameters, types, constants, attributes,
- * statuses, and what programs for 2.000 use. That it compiles is most of the test. */
+ * statuses, and what programs for 2.000 use. Compiling it is most of the test. */
 #include "test_mcapi.h"
 
 typedef mcapi_status_t status;
@@ -11,7 +11,7 @@ typedef mcapi_pktchan_recv_hndl_t pktr;
 typedef mcapi_sclchan_send_hndl_t scls;
 typedef mcapi_sclchan_recv_hndl_t sclr;
 
-/* What a program may write where it has defined no directions of its own. */
+/* A program that has not defined parameter directions itself may use these. */
 static void of_a_program(MCAPI_IN int in, MCAPI_OUT int *out) { *out = in; }
 
 #define IS(function, returns, ...)                                                                 \
@@ -81,7 +81,7 @@ void test_mcapi_names(void) {
   IS(mcapi_set_debug_level, void, int);
   CHECK_EQ(count, 51);
 
-  /* Sizes that the standard fixes. */
+  /* Sizes defined by the standard. */
   CHECK(sizeof(mcapi_int8_t) == 1 && sizeof(mcapi_uint8_t) == 1 && sizeof(mcapi_int16_t) == 2 &&
         sizeof(mcapi_uint16_t) == 2 && sizeof(mcapi_int32_t) == 4 && sizeof(mcapi_uint32_t) == 4 &&
         sizeof(mcapi_int64_t) == 8 && sizeof(mcapi_uint64_t) == 8);
@@ -108,7 +108,7 @@ void test_mcapi_names(void) {
   MCA_DECL_ALIGNED char also[8];
   CHECK((uintptr_t)aligned % 32 == 0 && (uintptr_t)also % 32 == 0);
 
-  /* The statuses in the standard's order, without a gap. */
+  /* The statuses in the standard's order, without gaps. */
   static const enum mcapi_status_codes statuses[] = {
       MCAPI_SUCCESS,
       MCAPI_PENDING,
@@ -204,7 +204,7 @@ void test_mcapi_names(void) {
   CHECK(MCAPI_ENDP_ATTR_LOCAL_MEMORY == 0 && MCAPI_ENDP_ATTR_SHARED_MEMORY == 1 &&
         MCAPI_ENDP_ATTR_BLOCK_ON_MEM_LIMIT == 0);
   CHECK(MCA_ORG_ID_PSI == 0 && MCA_ORG_ID_FSL == 1 && MCA_ORG_ID_MGC == 2);
-  /* A bit each. */
+  /* One bit each. */
   CHECK_EQ(MCAPI_ENDP_ATTR_STATUS_CONNECTED + MCAPI_ENDP_ATTR_STATUS_OPEN +
                MCAPI_ENDP_ATTR_STATUS_OPEN_PENDING + MCAPI_ENDP_ATTR_STATUS_CLOSE_PENDING +
                MCAPI_ENDP_ATTR_STATUS_GET_PENDING + MCAPI_ENDP_ATTR_STATUS_PKTCHAN +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Who is a node: threads and fibers that become nodes, end and become nodes again beside others, and
- * calls that are under way when their node ends. */
+/* Which node a caller has: threads and fibers that become nodes, end and become nodes again, and
+ * calls in progress when their node ends. */
 #include "test_mcapi.h"
 
 #include <levada/fiber.h>
@@ -8,7 +8,7 @@
 
 static mcapi_status_t try_node(mcapi_node_t node) { return node_with(node, 0, UINT32_MAX); }
 
-/* Two threads, one after the other as `turn` says. */
+/* Two threads that alternate, by `turn`. */
 static uint32_t turn;
 static void is_turn(uint32_t n) {
   while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != n) sched_yield();
@@ -24,13 +24,13 @@ static void *stays(void *port) {
   is_turn(2);
   CHECK_EQ(mcapi_node_id_get(&t), 2);
   SAYS(t, MCAPI_SUCCESS);
-  mcapi_msg_available(mine, &t); /* its endpoint is still there */
+  mcapi_msg_available(mine, &t); /* its endpoint still exists */
   SAYS(t, MCAPI_SUCCESS);
   node_ends();
   return NULL;
 }
 
-/* A node that has ended can begin again, whoever has got its memory meanwhile. */
+/* A node that has ended can be initialized again, whatever node uses its object meanwhile. */
 void test_mcapi_node_again(void) {
   pthread_t other;
   mcapi_status_t t;
@@ -46,7 +46,7 @@ void test_mcapi_node_again(void) {
   CHECK_EQ(pthread_join(other, NULL), 0);
 }
 
-/* Who has had a node does not fall back to another's, and cannot end it. */
+/* A caller whose node has ended does not use another's node, and cannot end it. */
 void test_mcapi_end_twice(void) {
   pthread_t other;
   mcapi_status_t t;
@@ -62,7 +62,7 @@ void test_mcapi_end_twice(void) {
   CHECK_EQ(pthread_join(other, NULL), 0);
 }
 
-/* The same of who has ended the process's node, which was none of its own. */
+/* The same for a caller that has ended the process's node, which it had not initialized. */
 static void *ends_the_first(void *nothing) {
   mcapi_status_t t;
   mcapi_finalize(&t);
@@ -83,7 +83,7 @@ void test_mcapi_guest_ends(void) {
   CHECK_EQ(pthread_join(other, NULL), 0);
 }
 
-/* ---- fibers --------------------------------------------------------------------------------- */
+/* ---- fibers ---------------------------------------------------------------------------------- */
 
 static void leaves_its_node(void *node) { node_is((mcapi_node_t)(uintptr_t)node); }
 
@@ -93,7 +93,7 @@ static void is_no_node_yet(void *node) {
   CHECK_EQ(mcapi_node_id_get(&t), (mcapi_node_t)(uintptr_t)node);
   node_ends();
   mcapi_finalize(&t);
-  SAYS(t, MCAPI_ERR_NODE_NOTINIT); /* and not the first one's */
+  SAYS(t, MCAPI_ERR_NODE_NOTINIT); /* and not the first node's */
 }
 
 static void *ends_one(void *nothing) {
@@ -103,7 +103,8 @@ static void *ends_one(void *nothing) {
   return nothing;
 }
 
-/* A fiber that ends without ending its node leaves that to nobody, though the next one has its stack. */
+/* A fiber that ends without ending its node leaves it, and the next fiber on its stack does not get
+ * it. */
 void test_mcapi_fiber_leaves(void) {
   test_domain();
   lvd_runtime *rt = runtime_of(1);
@@ -117,7 +118,7 @@ void test_mcapi_fiber_leaves(void) {
     CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
   }
   for (int i = 0; i < 4;
-       i++) { /* they are the process's: any thread can end one, so nothing is left */
+       i++) { /* these nodes are the process's: any thread can end one, so none is left */
     pthread_t guest;
     CHECK_EQ(pthread_create(&guest, NULL, ends_one, NULL), 0);
     CHECK_EQ(pthread_join(guest, NULL), 0);
@@ -126,7 +127,7 @@ void test_mcapi_fiber_leaves(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- ending while others are in calls ------------------------------------------------------------ */
+/* ---- ending during calls --------------------------------------------------------------------- */
 
 enum { ENDS = SCALED(300), MEETINGS = SCALED(800) };
 static bool over;
@@ -134,7 +135,8 @@ static mcapi_endpoint_t here, there;
 static mcapi_pktchan_send_hndl_t out;
 static mcapi_pktchan_recv_hndl_t in;
 
-/* Of the process's node, whichever that is: every status of one that is none, or has no such endpoint. */
+/* Calls of the process's node, whichever it is: any status of a node or endpoint that does not
+ * exist. */
 static void *goes_on(void *what) {
   for (uint32_t n = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); n++) {
     mcapi_status_t t;
@@ -178,8 +180,8 @@ static mcapi_endpoint_t hasty(mcapi_port_t port) {
   return e;
 }
 
-/* Threads of the process are in calls of all kinds, short and long, whenever its node ends. What it had is
- * unmapped then, so who is still there traps. */
+/* Threads are in calls of all kinds, short and long, whenever their node ends. Its memory is
+ * unmapped then, so a call that is still in progress traps. */
 void test_mcapi_end_amid_calls(void) {
   pthread_t thread[3];
   test_domain();
@@ -207,7 +209,7 @@ void test_mcapi_end_amid_calls(void) {
   for (size_t i = 0; i < COUNT(thread); i++) CHECK_EQ(pthread_join(thread[i], NULL), 0);
 }
 
-/* Of several threads that delete one endpoint, one does; it may meet the end of its node, too. */
+/* One of several threads that delete an endpoint succeeds; the node may end meanwhile. */
 static uint32_t deleted, round_of;
 static void *deletes(void *nothing) {
   for (uint32_t seen = 0;;) {
@@ -235,7 +237,7 @@ void test_mcapi_delete_twice(void) {
   for (uint32_t i = 1; i <= MEETINGS; i++) {
     bool ends = i % 4 == 0;
     if (i == 1 || i % 4 == 1) node_is(1);
-    mcapi_endpoint_t first = i % 2 ? endpoint_at(9) : 0; /* not always at the first place */
+    mcapi_endpoint_t first = i % 2 ? endpoint_at(9) : 0; /* not always at the first index */
     __atomic_store_n(&here, endpoint_at(1), __ATOMIC_RELAXED);
     __atomic_store_n(&deleted, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&turn, 0, __ATOMIC_RELAXED);

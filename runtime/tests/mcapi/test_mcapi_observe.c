@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI's domains seen from outside, and cleared of the dead while others go on. */
+/* Observing domains from outside, and removing dead processes while others continue. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_observe.h>
@@ -35,7 +35,7 @@ static void done(mcapi_request_t *r) {
   CHECK(mcapi_wait(r, &size, 20000, &s));
 }
 
-/* Node 1: a message has been received and two wait; three packets wait, two scalars. */
+/* Node 1: one message received and two queued; three packets queued, two scalars. */
 static void busy(void) {
   char in[100];
   size_t size;
@@ -122,7 +122,7 @@ void test_mcapi_observe(void) {
   CHECK_EQ(d->kind, LVD_MCAPI_SCALARS);
   CHECK_EQ(d->elements, 2);
   lvd_mcapi_domain_forget(&seen);
-  /* Nothing of it is to be cleared, and looking changes nothing. */
+  /* There is nothing to remove, and observing changes nothing. */
   lvd_mcapi_cleared cleared;
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
   CHECK(!cleared.processes && !cleared.gone);
@@ -145,7 +145,7 @@ void test_mcapi_clean(void) {
   await(ready);
   kill(id, SIGKILL);
   waitpid(id, NULL, 0);
-  /* Nobody is there to clear it away. */
+  /* No process is there to remove it. */
   CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_OK);
   CHECK(seen.dead == 1 && seen.node_count == 1 && !seen.node[0].alive);
   CHECK(seen.endpoint_count == 2 && !seen.endpoint[0].alive);
@@ -155,7 +155,7 @@ void test_mcapi_clean(void) {
   CHECK_EQ(cleared.nodes, 1);
   CHECK_EQ(cleared.endpoints, 2);
   CHECK(cleared.gone && !is_listed());
-  /* What is no domain of ours under its name: nobody is in it. */
+  /* A file of that name that is no domain of ours. */
   char path[64];
   path_of(path, sizeof path, "");
   int fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -164,7 +164,7 @@ void test_mcapi_clean(void) {
   CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_LAYOUT);
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_OK);
   CHECK(cleared.gone && access(path, F_OK) != 0);
-  /* One who lives goes on. */
+  /* A living process continues. */
   id = start(busy);
   await(ready);
   pid_t other = start(doomed);
@@ -180,7 +180,7 @@ void test_mcapi_clean(void) {
   int how;
   CHECK(waitpid(id, &how, 0) == id && WIFEXITED(how) && WEXITSTATUS(how) == 0);
   CHECK(!is_listed());
-  /* Not from within. */
+  /* Refused in a member process. */
   node_is(3);
   CHECK_EQ(lvd_mcapi_domain_look(test_domain(), &seen), LVD_E_STATE);
   CHECK_EQ(lvd_mcapi_domain_clean(test_domain(), &cleared), LVD_E_STATE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI between processes: messages each way, waiting for what does not exist yet, many that start at
- * once, and death at any moment. */
+/* MCAPI between processes: messages in both directions, waiting for endpoints that do not exist
+ * yet, many processes that start at once, and deaths at any time. */
 #include "test_mcapi.h"
 
 #include <dirent.h>
@@ -16,12 +16,12 @@
 static mcapi_domain_t number;
 static mcapi_status_t s;
 
-/* The first who asks is the test's own process. */
+/* The first caller is the test's own process. */
 mcapi_domain_t test_domain(void) {
   if (!number) {
     lvd_mcapi_cleared cleared;
     number = (mcapi_domain_t)getpid();
-    /* A process that was killed may have had this id. */
+    /* A process that was killed may have had this ID. */
     lvd_mcapi_domain_clean(number, &cleared);
   }
   return number;
@@ -52,7 +52,7 @@ static void nap(int64_t ns) {
   nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
-/* Names of the test's domain that are there. */
+/* Number of names of the test's domain. */
 static int names(void) {
   char path[64], prefix[32];
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0", (unsigned)geteuid());
@@ -62,13 +62,13 @@ static int names(void) {
   for (struct dirent *e; dir && (e = readdir(dir));) {
     size_t n = strlen(prefix);
     if (strncmp(e->d_name, prefix, n) != 0) continue;
-    count += e->d_name[n] == 0 || e->d_name[n] == '.'; /* no longer number */
+    count += e->d_name[n] == 0 || e->d_name[n] == '.'; /* not a longer number */
   }
   if (dir) closedir(dir);
   return count;
 }
 
-/* ---- to and fro ------------------------------------------------------------------------------ */
+/* ---- round trips ----------------------------------------------------------------------------- */
 
 static const size_t sizes[] = {1, 64, 2048, 4096, 8192, MCAPI_MAX_MESSAGE_SIZE};
 enum { ROUNDS = SCALED(400) };
@@ -105,7 +105,8 @@ void test_mcapi_processes(void) {
       fill(out, sizes[k], (uint64_t)i);
       mcapi_msg_send(mine, other, out, sizes[k], 1, &s);
       SAYS(s, MCAPI_SUCCESS);
-      if (i % 100 == 0) nap(3000000); /* it is asleep when the next comes, and so are we */
+      /* the other sleeps when the next message arrives, and so does this one */
+      if (i % 100 == 0) nap(3000000);
       mcapi_msg_recv(mine, in, sizeof in, &size, &s);
       SAYS(s, MCAPI_SUCCESS);
       CHECK_EQ(size, sizes[k]);
@@ -134,7 +135,7 @@ static void wait_a_second(void *nothing) {
   node_ends();
 }
 
-/* Who waits uses no CPU time, and neither does his notifier. */
+/* A waiting process uses no CPU time, and neither does its notifier. */
 void test_mcapi_idle(void) {
   pid_t id = child(wait_a_second, NULL);
   node_is(1);
@@ -153,7 +154,8 @@ static void start_and_meet(void *argument) {
   mcapi_node_t me = (mcapi_node_t)(uintptr_t)argument;
   for (int round = 0; round < 5; round++) {
     node_is(me);
-    mcapi_port_t port = 7 + (mcapi_port_t)round; /* or we could find the one of the round before */
+    /* different in each round, to find only endpoints of this one */
+    mcapi_port_t port = 7 + (mcapi_port_t)round;
     mcapi_endpoint_t mine = endpoint_at(port), next = endpoint_of((me + 1) % STARTERS, port);
     uint32_t got;
     size_t size;
@@ -163,7 +165,7 @@ static void start_and_meet(void *argument) {
     SAYS(s, MCAPI_SUCCESS);
     CHECK_EQ(got, (me + STARTERS - 1) % STARTERS);
     if (round == 4) break;
-    /* A round is over when everybody has got his message. */
+    /* A round is complete when every process has received its message. */
     mcapi_endpoint_t gate = endpoint_of(STARTERS, 1);
     mcapi_msg_send(mine, gate, &mine, sizeof mine, 0, &s);
     SAYS(s, MCAPI_SUCCESS);
@@ -196,10 +198,10 @@ void test_mcapi_many_start(void) {
   CHECK_EQ(names(), 0);
 }
 
-/* What lies there under our name, and is not ours, is not in the way. */
+/* Files under the domain's name that are not trusted do not matter. */
 void test_mcapi_left_names(void) {
   char path[96], bell[112];
-  node_is(1); /* makes the directory */
+  node_is(1); /* creates the directory */
   node_ends();
   snprintf(path, sizeof path, "/dev/shm/levada-%u.0/mcapi-%u", (unsigned)geteuid(), test_domain());
   snprintf(bell, sizeof bell, "%s.0", path);
@@ -208,11 +210,11 @@ void test_mcapi_left_names(void) {
     char other[112];
     snprintf(other, sizeof other, "%s.precious", path);
     switch (kind) {
-    case 0: /* some other program's file */
+    case 0: /* a file of another program */
       fd = open(path, O_CREAT | O_RDWR, 0600);
       CHECK_EQ(write(fd, "no domain at all", 16), 16);
       break;
-    case 1: /* readable by everybody */
+    case 1: /* readable by all users */
       fd = open(path, O_CREAT | O_RDWR, 0644);
       break;
     case 2:
@@ -226,7 +228,7 @@ void test_mcapi_left_names(void) {
     case 4:
       CHECK_EQ(mkfifo(path, 0600), 0);
       break;
-    case 5: /* with something in it, which stays */
+    case 5: /* not empty; it is kept */
       CHECK_EQ(mkdir(path, 0700), 0);
       snprintf(other, sizeof other, "%s/precious", path);
       fd = open(other, O_CREAT | O_RDWR, 0600);
@@ -234,7 +236,7 @@ void test_mcapi_left_names(void) {
       break;
     }
     if (fd >= 0) close(fd);
-    fd = open(bell, O_CREAT | O_RDWR, 0600); /* where our bell will be */
+    fd = open(bell, O_CREAT | O_RDWR, 0600); /* the name of the FIFO */
     close(fd);
     node_is(1);
     struct stat st;
@@ -243,7 +245,7 @@ void test_mcapi_left_names(void) {
     node_ends();
     if (kind == 2) {
       CHECK_EQ(stat(other, &st), 0);
-      CHECK_EQ(st.st_size, 8); /* not followed */
+      CHECK_EQ(st.st_size, 8); /* the link was not followed */
       unlink(other);
     }
     if (kind == 5) {
@@ -257,7 +259,7 @@ void test_mcapi_left_names(void) {
   CHECK_EQ(names(), 0);
 }
 
-/* ---- death ----------------------------------------------------------------------------------- */
+/* ---- deaths ---------------------------------------------------------------------------------- */
 
 static void receive_for_ever(void *argument) {
   static unsigned char in[MCAPI_MAX_MESSAGE_SIZE];
@@ -292,15 +294,15 @@ void test_mcapi_receiver_dies(void) {
       kill(id, SIGKILL);
       _exit(0);
     }
-    mcapi_msg_send(mine, other, "", 1, 0, &s); /* its parent has not waited for it yet */
+    mcapi_msg_send(mine, other, "", 1, 0, &s); /* it is still a zombie */
     SAYS(s, MCAPI_ERR_ENDP_INVALID);
     double took = seconds() - *killed;
     printf("told after %.1f ms\n", took * 1e3);
-    CHECK(took < 2); /* a hundredth of it where nobody else wants the cores */
+    CHECK(took < 2); /* takes a hundredth of it if no other program uses the cores */
     CHECK_EQ(waitpid(id, NULL, 0), id);
     CHECK_EQ(waitpid(killer, NULL, 0), killer);
   }
-  /* Its node and its endpoint are free again; nothing of what was left in its queue comes. */
+  /* Its node and its endpoint are free again; nothing that was left in its queue arrives. */
   node_ends();
   node_is(2);
   mine = endpoint_at(1);
@@ -326,7 +328,8 @@ static void send_for_ever(void *argument) {
   }
 }
 
-/* Senders are killed at any moment: what they sent is whole and in order, and all slots come back. */
+/* Senders are killed at any time: messages are complete and in order, and all slots are
+ * reclaimed. */
 void test_mcapi_sender_dies(void) {
   FORKS_LATE;
   uint64_t seed = 0x9e3779b97f4a7c15u, all = 0;
@@ -338,7 +341,7 @@ void test_mcapi_sender_dies(void) {
     pid_t id = child(send_for_ever, NULL);
     parcel p;
     size_t size;
-    mcapi_msg_recv(mine, &p, sizeof p, &size, &s); /* it has begun */
+    mcapi_msg_recv(mine, &p, sizeof p, &size, &s); /* it has started */
     SAYS(s, MCAPI_SUCCESS);
     CHECK_EQ(p.number, 0);
     uint64_t next = 1, many = next_random(&seed) % 200;
@@ -371,7 +374,7 @@ void test_mcapi_sender_dies(void) {
   CHECK_EQ(names(), 0);
 }
 
-/* All that changes tables, again and again. */
+/* Everything that changes tables, repeatedly. */
 static void begin_for_ever(void *argument) {
   mcapi_node_t me = (mcapi_node_t)(uintptr_t)argument;
   mcapi_request_t r, q;
@@ -399,12 +402,14 @@ static void begin_for_ever(void *argument) {
   }
 }
 
-/* Killed while it joins, leaves, creates, connects, opens, closes, deletes: its number is free again, and others join. */
+/* Killed while it joins, leaves, creates, connects, opens, closes, deletes: its node number is free
+ * again, and others can join. */
 void test_mcapi_starter_dies(void) {
   FORKS_LATE;
   uint64_t seed = 0x2545f4914f6cdd1du;
   for (int round = 0; round < SCALED(200); round++) {
-    if (round == SCALED(100)) node_is(1); /* first with nobody who lives on, then with us */
+    /* first without a surviving process, then with this one */
+    if (round == SCALED(100)) node_is(1);
     pid_t a = child(begin_for_ever, (void *)2), b = child(begin_for_ever, (void *)3);
     nap((int64_t)(next_random(&seed) % 8000000));
     dies(a);

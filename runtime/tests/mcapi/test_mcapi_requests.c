@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Requests: that run out before anything is done, that several threads ask for, cancel and wait for at
- * once, and that wait in one line for several targets. */
+/* Requests: the limit, several threads that test, cancel and wait for the same ones, and requests
+ * in one list for several targets. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -15,12 +15,12 @@ static void done(mcapi_request_t *r) {
   SAYS(s, MCAPI_SUCCESS);
 }
 
-/* ---- none is left ----------------------------------------------------------------------------------- */
+/* ---- the limit ------------------------------------------------------------------------------- */
 
 enum { MOST = 1 << 17 };
 static mcapi_request_t taken[MOST];
 
-/* Takes all there are. */
+/* Uses all requests. */
 static uint32_t take_all(mcapi_endpoint_t at) {
   static char in;
   for (uint32_t i = 0; i < MOST; i++) {
@@ -38,7 +38,7 @@ static void give_back(uint32_t count) {
   }
 }
 
-/* What a call is refused for has not been done. */
+/* A call that fails for lack of a request has had no effect. */
 void test_mcapi_request_limit(void) {
   mcapi_request_t r, q;
   mcapi_pktchan_send_hndl_t out;
@@ -65,7 +65,7 @@ void test_mcapi_request_limit(void) {
   done(&r);
   mcapi_pktchan_recv_open_i(&in, to, &q, &s);
   done(&q);
-  CHECK_EQ(take_all(mail), count); /* all are back */
+  CHECK_EQ(take_all(mail), count); /* all are free again */
   mcapi_pktchan_send_close_i(out, &r, &s);
   SAYS(s, MCAPI_ERR_REQUEST_LIMIT);
   mcapi_pktchan_send(out, "x", 1, &s);
@@ -77,14 +77,15 @@ void test_mcapi_request_limit(void) {
   node_ends();
 }
 
-/* ---- asked for by several at once -------------------------------------------------------------------- */
+/* ---- concurrent use -------------------------------------------------------------------------- */
 
 enum { REQUESTS = 3, ROUNDS = SCALED(3000) };
 static mcapi_request_t shared[REQUESTS];
 static uint32_t started, finished, cancelled;
 static bool over;
 
-/* Cancels what the other waits for; each is cancelled once at the most, and never one that is newer. */
+/* Cancels what the other thread waits for; each request is cancelled at most once, and never a
+ * newer one. */
 static void *cancels(void *nothing) {
   for (uint32_t round = 1; !__atomic_load_n(&over, __ATOMIC_RELAXED);) {
     if (__atomic_load_n(&started, __ATOMIC_ACQUIRE) != round) continue;
@@ -104,8 +105,8 @@ static void *cancels(void *nothing) {
   return nothing;
 }
 
-/* Several are cancelled under a wait, which tells of one: none is lost, all of them are to be had
- * afterwards. */
+/* Several requests are cancelled during a wait, which reports one of them: none is lost, and all
+ * can be used afterwards. */
 void test_mcapi_cancel_while_any(void) {
   pthread_t other;
   mcapi_endpoint_t found[REQUESTS];
@@ -128,7 +129,7 @@ void test_mcapi_cancel_while_any(void) {
       CHECK(which < REQUESTS - 1);
       heard++;
     } else {
-      SAYS(s, MCAPI_ERR_REQUEST_INVALID); /* one was gone before we asked */
+      SAYS(s, MCAPI_ERR_REQUEST_INVALID); /* it had completed before the call */
       late++;
     }
     while (__atomic_load_n(&finished, __ATOMIC_ACQUIRE) != round) sched_yield();
@@ -148,9 +149,9 @@ void test_mcapi_cancel_while_any(void) {
   node_ends();
 }
 
-/* ---- one line, several targets ------------------------------------------------------------------------ */
+/* ---- one list, several targets --------------------------------------------------------------- */
 
-/* Who sends to a full one keeps waiting what else is sent there, and nothing that goes elsewhere. */
+/* A send to a full endpoint delays later sends to it, and none to other endpoints. */
 void test_mcapi_full_elsewhere(void) {
   mcapi_request_t last[3];
   mcapi_timeout_t limit = 5000;
@@ -164,7 +165,7 @@ void test_mcapi_full_elsewhere(void) {
     SAYS(s, MCAPI_SUCCESS);
     done(&last[0]);
   }
-  uint32_t second = n + 1, third = n + 2; /* `n` and these stay as they are until they are sent */
+  uint32_t second = n + 1, third = n + 2; /* `n` and these stay unchanged until they are sent */
   mcapi_msg_send_i(from, full, &second, sizeof second, 0, &last[1], &s);
   SAYS(s, MCAPI_PENDING);
   mcapi_msg_send(from, empty, "x", 1, 0, &s);
@@ -173,7 +174,7 @@ void test_mcapi_full_elsewhere(void) {
   SAYS(s, MCAPI_SUCCESS);
   done(&last[2]);
   CHECK_EQ(mcapi_msg_available(empty, &s), 2);
-  /* What goes to the same one stays in order. */
+  /* Sends to the same endpoint stay in order. */
   mcapi_msg_recv(full, &got, sizeof got, &size, &s);
   SAYS(s, MCAPI_SUCCESS);
   CHECK_EQ(got, k++);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where packets and messages lie: all lengths, as much waiting as there is room for, and what happens when
- * the system has no more memory for it. */
+/* Placement of packets and messages: all lengths, queues up to their capacity, and lack of
+ * memory. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -48,7 +48,7 @@ static void open_channel(void) {
   done();
 }
 
-/* Packet `n`: its length, and words that none other has. */
+/* Packet `n`: its length, and words that no other packet has. */
 static uint32_t length_of(uint32_t n) {
   uint64_t x = (n + 1) * 0x9e3779b97f4a7c15u;
   next_random(&x), next_random(&x);
@@ -87,8 +87,8 @@ static void *receive_packet(uint32_t n) {
   return packet;
 }
 
-/* At random: more wait and fewer, until there is no room and until there is none; and they are released in
- * any order, a while later. All stays as it was sent until it is released. */
+/* At random: the number of queued packets grows and shrinks, from empty to full; packets are
+ * released in any order, later. All keep their contents until they are released. */
 void test_mcapi_packets_of_any_length(void) {
   node_is(1);
   open_channel();
@@ -96,7 +96,7 @@ void test_mcapi_packets_of_any_length(void) {
   uint32_t number[KEPT], count = 0, sent = 0, got = 0, full = 0, most = 0;
   const uint32_t all = over_queues() ? 400 : SCALED(40000), keep = over_queues() ? 2 : KEPT;
   for (uint32_t round = 0; got < all; round++) {
-    uint32_t bias = round / 300 % 3; /* 0: as much is sent as received, 1: more, 2: less */
+    uint32_t bias = round / 300 % 3; /* 0: as many are sent as received; 1: more; 2: fewer */
     if (next_random(&seed) % 4 < (bias == 0 ? 2u : bias == 1 ? 3u : 1u)) {
       uint32_t went = (uint32_t)send_packet(sent);
       sent += went;
@@ -107,7 +107,7 @@ void test_mcapi_packets_of_any_length(void) {
     }
     most = sent - got > most ? sent - got : most;
     if (round % 64 == 0) {
-      bool asked = round % 128 == 0; /* each of the two looks through all that waits */
+      bool asked = round % 128 == 0; /* both functions count all that is queued */
       CHECK_EQ(asked ? mcapi_pktchan_available(in, &s) : lvd_mcapi_ready(receiver, &s), sent - got);
       SAYS(s, MCAPI_SUCCESS);
     }
@@ -125,7 +125,8 @@ void test_mcapi_packets_of_any_length(void) {
   node_ends();
 }
 
-/* Some are held for long, and all others pass by, as many as there is room for behind the oldest; 64 may be held. */
+/* Some packets are held for long, and as many others pass as fit behind the oldest; 64 may be
+ * held. */
 void test_mcapi_packets_held_long(void) {
   node_is(1);
   open_channel();
@@ -182,7 +183,8 @@ void test_mcapi_packets_held_long(void) {
   node_ends();
 }
 
-/* What waits is counted all round a ring that is not large; what lies there is another channel's, from before. */
+/* Counts queued packets at any position in a small ring, which contains data of an earlier
+ * channel. */
 void test_mcapi_packets_counted(void) {
   node_is(1);
   for (uint32_t round = 0; round < 3; round++) {
@@ -217,7 +219,7 @@ void test_mcapi_packets_counted(void) {
   node_ends();
 }
 
-/* Messages: slots are used in turn, and again and again while some wait in others. */
+/* Messages: slots are used in turn, repeatedly, while some are occupied. */
 void test_mcapi_messages_of_any_length(void) {
   node_is(1);
   mcapi_endpoint_t from = endpoint_at(1), to = endpoint_at(2);
@@ -260,7 +262,8 @@ static void memory_is_gone(void) {
   CHECK_EQ(close(file), 0);
 }
 
-/* Sends as much as there is room for, and receives it, while one packet is always held. Its bytes. */
+/* Sends until the channel is full, and receives, while one packet is always held. Returns the
+ * bytes. */
 static uint64_t fill_and_empty(uint32_t *next) {
   void *held = NULL;
   uint32_t got = *next;
@@ -278,8 +281,8 @@ static uint64_t fill_and_empty(uint32_t *next) {
   return bytes;
 }
 
-/* A channel has the memory that it must have when it has been connected, and goes on where there is no more; it
- * gets more when there is some. */
+/* A connected channel has the memory that it needs, and continues if there is no more; it gets more
+ * when there is some. */
 void test_mcapi_small_memory(void) {
   memory_is_small();
   node_is(1);
@@ -309,7 +312,8 @@ void test_mcapi_small_memory(void) {
   node_ends();
 }
 
-/* And a queue goes on with the pages that it has; it has those of eight messages before all are gone. */
+/* A queue also continues with the pages that it has: those of eight messages are committed before
+ * memory runs out. */
 void test_mcapi_small_memory_messages(void) {
   memory_is_small();
   node_is(1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a death leaves behind: the ends that were connected to the dead one's are free again, whatever
- * state they were in, and its endpoints are known to be dead, however many there have been since. */
+/* What a death leaves: ends that were connected to those of the dead process are free again,
+ * whatever their state, and its endpoints are known to be dead, however many there have been at
+ * their index since. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -18,7 +19,8 @@ static void done(mcapi_request_t *r) {
   SAYS(s, MCAPI_SUCCESS);
 }
 
-/* The other process: it makes an endpoint, does as it is told, says that it has, and waits for its death. */
+/* The other process: creates an endpoint, does what it is told, reports it, and waits to be
+ * killed. */
 typedef struct life {
   void (*body)(mcapi_endpoint_t mine);
   mcapi_port_t port;
@@ -43,7 +45,7 @@ static void await_news(mcapi_endpoint_t news) {
   SAYS(s, MCAPI_SUCCESS);
 }
 
-/* And until its endpoint is known to be gone. */
+/* Kills it, and waits until its endpoint is known to be gone. */
 static void dies(pid_t id, mcapi_endpoint_t from, mcapi_endpoint_t its) {
   CHECK_EQ(kill(id, SIGKILL), 0);
   CHECK_EQ(waitpid(id, NULL, 0), id);
@@ -62,7 +64,7 @@ static mcapi_uint_t attribute(mcapi_endpoint_t e, mcapi_uint_t number) {
   return value;
 }
 
-/* It carries a scalar either way, as it does when nothing is left of what it was. */
+/* The end is free: it carries a scalar in either direction. */
 static void is_free(mcapi_endpoint_t e, bool sends) {
   mcapi_request_t r, q;
   mcapi_sclchan_send_hndl_t out;
@@ -96,7 +98,7 @@ static void is_free(mcapi_endpoint_t e, bool sends) {
   SAYS(s, MCAPI_SUCCESS);
 }
 
-/* ---- it died after we had closed ------------------------------------------------------------------ */
+/* ---- it died after this side had closed ------------------------------------------------------ */
 
 static void opens_to_send(mcapi_endpoint_t mine) {
   mcapi_request_t r;
@@ -130,7 +132,7 @@ void test_mcapi_closed_before_death(void) {
   node_ends();
 }
 
-/* ---- it died before we opened --------------------------------------------------------------------- */
+/* ---- it died before this side opened --------------------------------------------------------- */
 
 static void connects(mcapi_endpoint_t mine) {
   mcapi_request_t r;
@@ -152,7 +154,7 @@ void test_mcapi_connected_before_death(void) {
   }
 }
 
-/* ---- the same of a broadcast ---------------------------------------------------------------------- */
+/* ---- the same for a broadcast ---------------------------------------------------------------- */
 
 static void hears(mcapi_endpoint_t mine) {
   mcapi_request_t r;
@@ -183,7 +185,7 @@ void test_mcapi_last_hearer_dies(void) {
   node_ends();
 }
 
-/* ---- several have died at one place ----------------------------------------------------------------- */
+/* ---- several have died at one index ---------------------------------------------------------- */
 
 static void nothing_more(mcapi_endpoint_t mine) { (void)mine; }
 
@@ -197,13 +199,13 @@ void test_mcapi_deaths_at_a_place(void) {
     mcapi_endpoint_t news = i == 0 ? endpoint_at(9) : endpoint_of(1, 9);
     await_news(news);
     its[i] = endpoint_of(2, 3);
-    CHECK(i == 0 || its[i] % 1024 == its[0] % 1024); /* or this tests nothing */
+    CHECK(i == 0 || its[i] % 1024 == its[0] % 1024); /* else this tests nothing */
     dies(id, news, its[i]);
     for (size_t k = 0; k < i; k++) {
       mcapi_msg_send(news, its[k], "", 0, 0, &s);
       SAYS(s, MCAPI_ERR_ENDP_INVALID);
     }
-    /* One that is deleted is none that died. */
+    /* A deleted endpoint has not died. */
     mcapi_endpoint_t mine = endpoint_at(5);
     CHECK_EQ(mine % 1024, its[0] % 1024);
     mcapi_endpoint_delete(mine, &s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Which transport a domain has: said by an attribute, by the environment, or by nobody. */
+/* The transport of a domain: set by an attribute, by the environment, or by neither. */
 #include "test_mcapi.h"
 
 #include <levada/mcapi_ext.h>
@@ -21,7 +21,7 @@ static mcapi_uint_t transport_now(mcapi_node_t node) {
   return value;
 }
 
-/* A message to itself goes through. */
+/* A message to itself arrives. */
 static void carries(void) {
   char in[8];
   size_t size;
@@ -33,7 +33,7 @@ static void carries(void) {
   CHECK(strcmp(in, "carried") == 0);
 }
 
-/* Another process that enters, with a wish: the status it got. */
+/* Joins from another process with a requested transport; returns the status. */
 static int of_another(const char *environment, mcapi_uint_t transport) {
   pid_t id = fork();
   CHECK(id >= 0);
@@ -58,7 +58,7 @@ void test_mcapi_transport(void) {
   FORKS_LATE;
   test_domain();
   unsetenv("LEVADA_MCAPI_TRANSPORT");
-  /* As the attribute says; whoever wants another is told, whoever does not mind comes in. */
+  /* As the attribute says; a request for another transport fails, no request succeeds. */
   for (mcapi_uint_t t = SHM; t <= PMQ; t++) {
     SAYS(node_with(1, t, LVD_MCAPI_NO_GROUP), MCAPI_SUCCESS);
     CHECK_EQ(transport_now(1), t);
@@ -68,8 +68,8 @@ void test_mcapi_transport(void) {
     CHECK_EQ(of_another(NULL, SHM + PMQ - t), MCAPI_ERR_ATTR_INCOMPATIBLE);
     CHECK_EQ(of_another(t == SHM ? "shm" : "pmq", 0), MCAPI_SUCCESS);
     CHECK_EQ(of_another(t == SHM ? "pmq" : "shm", 0), MCAPI_ERR_ATTR_INCOMPATIBLE);
-    CHECK_EQ(of_another(t == SHM ? "pmq" : "shm", t),
-             MCAPI_SUCCESS); /* the attribute comes first */
+    /* the attribute has precedence */
+    CHECK_EQ(of_another(t == SHM ? "pmq" : "shm", t), MCAPI_SUCCESS);
     CHECK_EQ(of_another("paper", 0), MCAPI_ERR_NODE_INITFAILED);
     CHECK_EQ(of_another("", 0), MCAPI_SUCCESS);
     if (t == SHM) { /* also another node of this process */
@@ -81,7 +81,7 @@ void test_mcapi_transport(void) {
     }
     node_ends();
   }
-  /* Seen from outside. */
+  /* Observed from outside. */
   for (mcapi_uint_t t = SHM; t <= PMQ; t++) {
     int ready[2];
     char c = 'x';
@@ -100,7 +100,7 @@ void test_mcapi_transport(void) {
     kill(id, SIGKILL);
     CHECK_EQ(waitpid(id, NULL, 0), id);
   }
-  /* What was left does not decide. */
+  /* A file that was left does not decide. */
   SAYS(node_with(1, SHM, LVD_MCAPI_NO_GROUP), MCAPI_SUCCESS);
   CHECK_EQ(transport_now(1), SHM);
   node_ends();
@@ -109,7 +109,7 @@ void test_mcapi_transport(void) {
   mcapi_node_init_attributes(&a, &s);
   mcapi_node_set_attribute(&a, LVD_MCAPI_NODE_ATTR_TRANSPORT, &none, sizeof none, &s);
   SAYS(s, MCAPI_ERR_ATTR_VALUE);
-  /* Attributes that nobody has filled in. */
+  /* Attributes that have not been initialized. */
   mcapi_info_t info;
   memset(&a, 0xa5, sizeof a);
   mcapi_initialize(test_domain(), 1, &a, NULL, &info, &s);

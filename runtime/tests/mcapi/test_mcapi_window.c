@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI with one node behind a window: messages, packets and scalars each way between it and a thread of
- * ours, and its end, however it comes; on QEMU, where it is there, and on the machine that is a process. */
+/* MCAPI with one node on a remote processor: messages, packets and scalars in both directions
+ * between it and a thread of this process, and every kind of end; on QEMU, if it is installed, and
+ * on the machine that is a process. */
 #include "../support/bench.h"
 #include "test_mcapi.h"
 
@@ -10,7 +11,7 @@
 #include "../amp/remote_hostile.h"
 
 #ifndef LEVADA_FAR_NODE
-#define LEVADA_FAR_NODE      "" /* no compiler for it */
+#define LEVADA_FAR_NODE      "" /* no cross compiler */
 #define LEVADA_FAR_HOSTILE   ""
 #define LEVADA_FAR32_NODE    ""
 #define LEVADA_FAR32_HOSTILE ""
@@ -127,7 +128,7 @@ static void messages(void) {
     CHECK_EQ(size, sizes[k]);
     for (size_t i = 0; i < size; i++) CHECK_EQ(in[i], (unsigned char)(out[i] + 1));
   }
-  /* Many under way. */
+  /* Many requests at once. */
   for (int k = 0; k < 8; k++) {
     mcapi_msg_send(mine, to, &k, sizeof k, 0, &s);
     SAYS(s, MCAPI_SUCCESS);
@@ -248,7 +249,7 @@ static void scalars(void) {
 }
 ON_BOTH(scalars)
 
-/* The node is no more, and its place can be had again. */
+/* The node has ended, and its number can be used again. */
 static void is_gone(void) {
   mcapi_status_t s;
   mcapi_endpoint_get(test_domain(), 2, 1, MCAPI_TIMEOUT_IMMEDIATE, &s);
@@ -297,8 +298,8 @@ static void ends(void) {
 }
 ON_BOTH(ends)
 
-/* Random bytes for calls, calls about anything, more data than there may be, answers that nobody takes: the
- * node is no more afterwards, and the domain and the agent's process are as good as ever. */
+/* Random bytes as calls, calls with random arguments, too many data, replies that are not read:
+ * afterwards the node has ended, and the domain and the agent's process work as before. */
 static void hostile(void) {
   static const enum hostile_how once[] = {HOSTILE_NOISE, HOSTILE_LARGE, HOSTILE_CUT, HOSTILE_DEAF,
                                           HOSTILE_SILENT};
@@ -321,7 +322,7 @@ static void hostile(void) {
     CHECK_EQ(lvd_unit_state(u), LVD_OK);
     is_gone();
   }
-  /* One that writes anything into the window is given up, or of no use until it is killed. */
+  /* A node that overwrites the window is given up, or useless until it is killed. */
   hostile_way way = {.how = HOSTILE_SCRIBBLES, .domain = test_domain(), .seed = 4711};
   lvd_mcapi_far *f;
   bool returned;
@@ -333,7 +334,7 @@ static void hostile(void) {
   CHECK(status != LVD_E_STOPPED);
   is_gone();
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
-  /* And a good one is as good as before. */
+  /* Afterwards a correct one works as before. */
   u = load_node(&b);
   f = far_node(&b, u, "node_waits");
   hears(mine, "waits");

@@ -1,130 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Where the elements of a channel in shared memory lie.
+/* Packet ring: where the elements of a channel in shared memory are placed.
  *
- * A short packet comes soonest in lines that both sides have near. So a sender that finds that all has been
- * taken and released begins anew: the next is put at the ring's beginning. As long as the receiver keeps up
- * with short packets the two of them go round in the first lines.
+ * Short packets arrive fastest in cache lines that both sides have in a near cache. So when a
+ * sender finds that everything has been received and released, it places the next packet at the
+ * start of the ring. As long as the receiver keeps up with short packets, both sides reuse the
+ * first lines of the ring.
  *
- * Many packets, and long ones, come soonest in lines that neither side has near: what one core has written of
- * late another gets line by line, at some 8 GB/s where these words were written; what has gone on to the cache
- * that they share, or to memory, comes at three times that and more. So while something waits to be received,
- * and for long packets always, the sender goes on; and it makes the ring larger than the caches next to a core
- * when the first packet of some length comes at a time at which nothing lies there.
+ * Many packets, and long ones, arrive fastest in lines that neither side has in a near cache: lines
+ * that another core has just written are transferred one at a time, at some 8 GB/s where this was
+ * measured, but lines that have been evicted to the shared cache or to memory at three times that
+ * rate or more. So while something waits to be received, and for long packets always, the sender
+ * proceeds through the ring; and it enlarges the ring beyond the size of a core's private caches
+ * when it sends the first packet of some length while the ring is empty.
  *
- * What a ring is at first has been got from the system when it was connected, so nobody ever stands still
- * for want of memory: one that does not get more stays as it is. Behind a ring's end there is as much as the
- * longest packet takes: those that begin before the end go on there.
+ * The initial ring is committed when the channel is connected, so a sender never blocks for want of
+ * memory: if it cannot commit more, the ring keeps its size. Behind the ring's end there is room
+ * for the longest packet: a packet that begins before the end continues there.
  *
  * Guarantee
- *   R1  What lies in the ring stays at its place: the lie of it (where it begins, and whether it is large)
- *       changes only where nothing lies there, so a receiver that has something to read, or has not
- *       released it, reads the one it was put by.
+ *   R1  An element in the ring keeps its place. The origin (the cursor at the start of the ring,
+ *       and whether the ring is large) changes only while the ring is empty. So a receiver that has
+ *       an element to read, or has not released one, reads the origin with which it was sent.
  *
- * The pairs of orders are the channel's (C1, C2): the sender stores the lie behind its look at `head`
- * and before it pushes, and the receiver loads it behind its look at `tail`. Whatever it reads, it is
- * a place in the ring. */
-#ifndef LVD_MCAPI_RING_H
-#define LVD_MCAPI_RING_H
+ * The pairs of orders are the channel's (C1, C2): the sender stores the origin after its load of
+ * `head` and before it pushes, and the receiver loads it after its load of `tail`. Any value that
+ * it can read denotes a place in the ring. */
+#ifndef LVD_MCAPI_PACKET_RING_H
+#define LVD_MCAPI_PACKET_RING_H
 
 #include "../transport.h"
 
 enum {
-  /* So many bytes are gone through before the next look; more, as long as there is always something. */
-  MC_ROUND = 64 * 1024,
-  MC_ROUND_MOST = 4 * MC_ROUND,
-  /* Packets of so many lines make a ring large, or go on to its end. */
-  MC_MIDDLING = 512 / MC_PACKET_LINE,
-  MC_LONG = 4096 / MC_PACKET_LINE,
-  MC_AHEAD_LEAST = 3,
-  MC_AHEAD_MOST = 33
+  /* Bytes sent before the origin is reconsidered; doubled while the ring is never found empty. */
+  MC_STRETCH_BYTES = 64 * 1024,
+  MC_STRETCH_MAX_BYTES = 4 * MC_STRETCH_BYTES,
+  /* Packets of at least so many lines enlarge the ring; or are never placed back at its start. */
+  MC_MEDIUM_PACKET_LINES = 512 / MC_PACKET_LINE_BYTES,
+  MC_LONG_PACKET_LINES = 4096 / MC_PACKET_LINE_BYTES,
+  MC_PREFETCH_LINES_MIN = 3,
+  MC_PREFETCH_LINES_MAX = 33
 };
-/* What a channel has when it is connected. */
-enum { MC_AT_FIRST = MC_UNIT + MC_RING_AT_FIRST + MC_PACKET_LINE + MCAPI_MAX_PACKET_SIZE };
+/* Committed when a channel is connected. */
+enum {
+  MC_CHANNEL_INITIAL_BYTES =
+      MC_MAP_GRANULE + MC_RING_INITIAL_BYTES + MC_PACKET_LINE_BYTES + MCAPI_MAX_PACKET_SIZE
+};
 
-/* The lie: the cursor that is at the ring's beginning; above it a bit, the ring is large. */
-static inline lvd_a64 *mc_lie(lvd_channel *ch) {
-  return (lvd_a64 *)(void *)((char *)ch + MC_UNIT - LVD_LINE);
+/* The origin: in the lower 32 bits the cursor of the start of the ring; above them a bit: the ring
+ * is large. */
+static inline lvd_a64 *mc_origin_word(lvd_channel *ch) {
+  return (lvd_a64 *)(void *)((char *)ch + MC_MAP_GRANULE - LVD_LINE);
 }
 enum { MC_LARGE_BIT = 32 };
 
-static inline size_t mc_ring_size(uint64_t lie) {
-  return lie >> MC_LARGE_BIT & 1 ? MC_RING : MC_RING_AT_FIRST;
+static inline size_t mc_ring_size(uint64_t origin) {
+  return origin >> MC_LARGE_BIT & 1 ? MC_RING_MAX_BYTES : MC_RING_INITIAL_BYTES;
 }
 
-/* How far from the ring's beginning the element at a cursor lies, in bytes. */
-static inline size_t mc_offset(uint64_t lie, uint32_t cursor, uint32_t elem_size) {
-  return (size_t)(cursor - (uint32_t)lie) * elem_size & (mc_ring_size(lie) - 1);
+/* Offset from the start of the ring of the element at a cursor, in bytes. */
+static inline size_t mc_offset(uint64_t origin, uint32_t cursor, uint32_t elem_size) {
+  return (size_t)(cursor - (uint32_t)origin) * elem_size & (mc_ring_size(origin) - 1);
 }
 
-/* Where the next is put. */
+/* Address at which the next element is put. */
 static inline unsigned char *mc_put_at(const mc_channel *c) {
-  return c->out.data + mc_offset(c->lie, (uint32_t)c->out.put, c->out.elem_size);
+  return c->out.data + mc_offset(c->origin, (uint32_t)c->out.put, c->out.elem_size);
 }
 
-/* Where the one is that is got when `skip` more have been. */
+/* Address of the element `skip` after the next to be received. */
 static inline const unsigned char *mc_get_at(const lvd_consumer *c, uint32_t skip) {
-  uint64_t lie = lvd_load_relaxed_u64(mc_lie(c->channel));
-  return c->data + mc_offset(lie, (uint32_t)c->got + skip, c->elem_size);
+  uint64_t origin = lvd_load_relaxed_u64(mc_origin_word(c->channel));
+  return c->data + mc_offset(origin, (uint32_t)c->got + skip, c->elem_size);
 }
 
-static inline void mc_round(mc_channel *c, uint32_t elements) {
-  c->round = elements;
-  c->turn = (uint32_t)c->out.put + elements;
+/* The origin is reconsidered after so many more elements. */
+static inline void mc_begin_stretch(mc_channel *c, uint32_t elements) {
+  c->stretch = elements;
+  c->stretch_end = (uint32_t)c->out.put + elements;
 }
 
-/* Packets may take the whole ring, and no more; scalars and broadcasts have less. */
-static inline void mc_lie_is(mc_channel *c, uint64_t lie) {
-  c->lie = lie;
-  if (c->role == (MC_PACKETS | MC_SENDS) && !c->many)
-    c->out.capacity = (uint32_t)mc_ring_size(lie) / MC_PACKET_LINE;
+/* Packets may fill the whole ring; the capacity of scalars and broadcasts is smaller, and fixed. */
+static inline void mc_set_origin(mc_channel *c, uint64_t origin) {
+  c->origin = origin;
+  if (c->role == (MC_ROLE_PACKETS | MC_ROLE_SENDER) && !c->broadcast)
+    c->out.capacity = (uint32_t)mc_ring_size(origin) / MC_PACKET_LINE_BYTES;
 }
 
-/* When it is attached. */
-static inline void mc_put_begins(mc_channel *c) {
-  mc_lie_is(c, lvd_load_relaxed_u64(mc_lie(c->out.channel)));
-  mc_round(c, 0);
+/* Called when the sending end is attached. */
+static inline void mc_sender_attached(mc_channel *c) {
+  mc_set_origin(c, lvd_load_relaxed_u64(mc_origin_word(c->out.channel)));
+  mc_begin_stretch(c, 0);
 }
 
-/* Is the ring large, or can it be made so? Nothing lies there. */
-static inline bool mc_is_large(const mc_domain *d, const mc_channel *c) {
-  return mc_ring_size(c->lie) == MC_RING ||
-         lvd_os_shared_commit(d->file, mc_channel_at(mc_index(c->peer)), MC_UNIT + MC_RING) ==
-             LVD_OK;
+/* Commits memory for a large ring. True: the ring is large, or can be. The ring is empty. */
+static inline bool mc_ring_grow(const mc_domain *d, const mc_channel *c) {
+  return mc_ring_size(c->origin) == MC_RING_MAX_BYTES ||
+         lvd_os_shared_commit(d->file, mc_channel_at(mc_index(c->peer)),
+                              MC_MAP_GRANULE + MC_RING_MAX_BYTES) == LVD_OK;
 }
 
-/* The round is at its end, and `n` elements are to be put. */
-LVD_APART void mc_turn(const mc_domain *d, mc_channel *c, uint32_t n) {
-  uint32_t first = MC_ROUND / c->out.elem_size, most = MC_ROUND_MOST / c->out.elem_size;
+/* Reconsiders the origin, before `n` elements are put. */
+LVD_APART void mc_end_stretch(const mc_domain *d, mc_channel *c, uint32_t n) {
+  uint32_t first = MC_STRETCH_BYTES / c->out.elem_size,
+           most = MC_STRETCH_MAX_BYTES / c->out.elem_size;
   bool empty = lvd_room_refresh(&c->out) == c->out.capacity,
-       large = mc_ring_size(c->lie) == MC_RING;
-  if (empty && (n < MC_LONG || !large)) {
-    large = large || (n >= MC_MIDDLING && mc_is_large(d, c));
-    mc_lie_is(c, (uint64_t)large << MC_LARGE_BIT | (uint32_t)c->out.put);
-    lvd_store_relaxed_u64(mc_lie(c->out.channel), c->lie);
-    mc_round(c, first);
+       large = mc_ring_size(c->origin) == MC_RING_MAX_BYTES;
+  if (empty && (n < MC_LONG_PACKET_LINES || !large)) {
+    large = large || (n >= MC_MEDIUM_PACKET_LINES && mc_ring_grow(d, c));
+    mc_set_origin(c, (uint64_t)large << MC_LARGE_BIT | (uint32_t)c->out.put);
+    lvd_store_relaxed_u64(mc_origin_word(c->out.channel), c->origin);
+    mc_begin_stretch(c, first);
   } else {
-    mc_round(c, c->round < first ? first : c->round < most ? 2 * c->round : most);
+    mc_begin_stretch(c, c->stretch < first ? first : c->stretch < most ? 2 * c->stretch : most);
   }
 }
 
-/* Is there room for `n` elements? */
+/* True: there is room for `n` elements. */
 static inline bool mc_has_room(const mc_domain *d, mc_channel *c, uint32_t n) {
-  if (LVD_UNLIKELY(lvd_reached((uint32_t)c->out.put, c->turn)) && !c->many) mc_turn(d, c, n);
+  if (LVD_UNLIKELY(lvd_reached((uint32_t)c->out.put, c->stretch_end)) && !c->broadcast)
+    mc_end_stretch(d, c, n);
   return lvd_room(&c->out, n) >= n;
 }
 
-/* The next `n` elements, for which there was room, are sent. */
-static inline void mc_sent(mc_domain *d, mc_channel *c, uint32_t n) {
+/* Publishes the next `n` elements, for which there was room. */
+static inline void mc_publish(mc_domain *d, mc_channel *c, uint32_t n) {
   lvd_put_done(&c->out, n);
   lvd_push(&c->out);
-  if (LVD_UNLIKELY(c->many))
-    mc_shm_ring_audience(d, c);
+  if (LVD_UNLIKELY(c->broadcast))
+    mc_shm_notify_receivers(d, c);
   else
-    mc_ring(d, c->peer_node);
-  /* The lines of the next, if it is as long: the receiver has read them a lap ago. */
-  uint32_t ahead = n < MC_AHEAD_LEAST ? MC_AHEAD_LEAST : n < MC_AHEAD_MOST ? n : MC_AHEAD_MOST;
+    mc_notify(d, c->peer_node);
+  /* Prefetches the lines of the next packet, assumed as long; the receiver read them a lap ago. */
+  uint32_t ahead = n < MC_PREFETCH_LINES_MIN   ? MC_PREFETCH_LINES_MIN
+                   : n < MC_PREFETCH_LINES_MAX ? n
+                                               : MC_PREFETCH_LINES_MAX;
   if (LVD_LIKELY(c->out.limit - c->out.put >= ahead))
-    mc_fetch_all(mc_put_at(c), (size_t)ahead * MC_PACKET_LINE);
+    mc_prefetch_write_range(mc_put_at(c), (size_t)ahead * MC_PACKET_LINE_BYTES);
 }
 
 #endif

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Channels in shared memory: each an lvd_channel that lies behind the queue of the end that receives.
+/* Channels in shared memory: each is an lvd_channel stored behind the queue of the receiving
+ * endpoint.
  *
- * A packet takes whole lines of the ring: one that says how long it is, then what was sent. So the
- * receiver reads it where it lies. It gets with one handle and pops with another, which follows when
+ * A packet takes whole lines of the ring: a header line with its size, then its data. So the
+ * receiver reads it in place. It gets with one handle and pops with another, which advances when
  * the oldest packets have been released.
  *
- * The lines' way, of cache lines between two cores of which the receiver is waiting: a bare ring's.
- *   1  the cursor `tail`: from the receiver, who looks at it, to the sender, who writes it
+ * Cache line transfers of a packet between two cores, if the receiver is polling; a plain ring has
+ * the same ones:
+ *   1  the cursor `tail`: from the receiver, which polls it, to the sender, which writes it
  *   2  `tail`, back
- *   3  the packet's head and its first lines, or the scalar's line, asked for together, and by who waits
- *      again and again while nothing has come (has_come)
- * What else is touched stays where it is: the data's lines were asked for when the last packet had been
- * sent (mc_sent), `head` is read once a round (packet_ring.h), and the tables and bells are only read. So what lies
- * between a bare ring and a packet are the head's line and instructions, of three calls with the release.
- */
+ *   3  the packet's header and first lines, or the scalar's line, requested together, and by a
+ *      polling receiver again with each poll (has_arrived)
+ * Everything else stays in its cache: the lines of the data were prefetched when the previous
+ * packet was sent (mc_publish), `head` is read only when the known room is used up (packet_ring.h),
+ * and the tables and eventcounts are only read. So a packet costs, beyond a plain ring, the
+ * header's line and the instructions of three calls, the release included. */
 #include "../../api/fast_path.h"
 #include "packet_ring.h"
 
 #include <string.h>
 
-enum { LINE = MC_PACKET_LINE, READ_MOST = 16 };
+enum { LINE = MC_PACKET_LINE_BYTES, READ_PREFETCH_LINES = 16 };
 
 typedef struct packet_head {
   uint32_t size;
@@ -31,71 +33,75 @@ typedef struct scalar {
 } scalar;
 
 lvd_channel *mc_shm_channel_at(mc_domain *d, uint32_t index) {
-  mc_peer *p = mc_peer_at(d, index);
+  mc_mapped_endpoint *p = mc_mapped_endpoint_at(d, index);
   if (!p) return NULL;
   lvd_channel *ch = lvd_load_acquire_ptr(&p->channel);
   if (ch) return ch;
   lvd_os_lock(&d->lock);
   ch = lvd_load_relaxed_ptr(&p->channel);
   if (!ch) {
-    ch = lvd_os_shared_map(d->file, mc_channel_at(index), MC_UNIT, MC_RING);
+    ch = lvd_os_shared_map(d->file, mc_channel_at(index), MC_MAP_GRANULE, MC_RING_MAX_BYTES);
     lvd_store_release_ptr(&p->channel, ch);
   }
   lvd_os_unlock(&d->lock);
   return ch;
 }
 
-static uint32_t element_size(uint32_t role) { return role & MC_PACKETS ? LINE : sizeof(scalar); }
+static uint32_t element_size(uint32_t role) {
+  return role & MC_ROLE_PACKETS ? LINE : sizeof(scalar);
+}
 
-/* ---- laid out, attached ------------------------------------------------------------------------- */
+/* ---- creating and attaching ------------------------------------------------------------------ */
 
-lvd_status mc_shm_lay(mc_domain *d, uint32_t index, uint32_t kind) {
+lvd_status mc_shm_channel_create(mc_domain *d, uint32_t index, uint32_t kind) {
   size_t at = mc_channel_at(index);
-  if (lvd_os_shared_commit(d->file, at, MC_AT_FIRST) != LVD_OK) return LVD_E_MEMORY;
+  if (lvd_os_shared_commit(d->file, at, MC_CHANNEL_INITIAL_BYTES) != LVD_OK) return LVD_E_MEMORY;
   lvd_channel *ch = mc_shm_channel_at(d, index);
   if (!ch) return LVD_E_MEMORY;
-  uint32_t element = element_size(kind), slots = MC_RING / element;
-  lvd_channel_init(ch, (unsigned char *)ch + MC_UNIT, element, slots,
-                   kind & MC_PACKETS ? slots : MC_SCALARS, 1, LVD_CHANNEL_MIRRORED);
-  lvd_store_relaxed_u64(mc_lie(ch), 0);
+  uint32_t element = element_size(kind), slots = MC_RING_MAX_BYTES / element;
+  lvd_channel_init(ch, (unsigned char *)ch + MC_MAP_GRANULE, element, slots,
+                   kind & MC_ROLE_PACKETS ? slots : MC_CHANNEL_SCALARS, 1, LVD_CHANNEL_MIRRORED);
+  lvd_store_relaxed_u64(mc_origin_word(ch), 0);
   return LVD_OK;
 }
 
-static bool attach(mc_domain *d, mc_local *local) {
+static bool attach(mc_domain *d, mc_local_endpoint *local) {
   mc_channel *c = &local->channel;
-  bool sends = (c->role & MC_SENDS) != 0;
+  bool sends = (c->role & MC_ROLE_SENDER) != 0;
   lvd_channel *ch = mc_view_channel(c->view);
-  size_t size = MC_UNIT + 2 * (size_t)MC_RING;
-  if (c->many && !sends) { /* attached when it has been let in */
+  size_t size = MC_MAP_GRANULE + 2 * (size_t)MC_RING_MAX_BYTES;
+  if (c->broadcast && !sends) { /* attached once it is admitted */
     c->in = (lvd_consumer){0};
     lvd_store_release_ptr(&local->tail, NULL);
-    return !(c->seated = false);
+    return !(c->admitted = false);
   }
   uint32_t element = element_size(c->role);
   lvd_status status = sends ? lvd_producer_attach_shared(&c->out, ch, size, element, NULL)
                             : lvd_consumer_attach_shared(&c->in, ch, size, element, 0, NULL);
   if (status != LVD_OK) return false;
-  /* As we lay them out, and not some other that would also be a channel: no span ends early. */
+  /* The layout must be ours, not that of some other valid channel: spans never end early. */
   bool mirrored = sends ? c->out.mirrored : c->in.mirrored;
-  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING / element - 1) return false;
-  if (sends && c->out.consumers != (c->many ? MC_SEATS : 1)) return false;
-  /* Nobody is armed: mc_ring is what wakes, and makes the fence. */
+  if (!mirrored || (sends ? c->out.mask : c->in.mask) != MC_RING_MAX_BYTES / element - 1)
+    return false;
+  if (sends && c->out.consumers != (c->broadcast ? MC_BROADCAST_RECEIVERS : 1)) return false;
+  /* No wake mark is armed: mc_notify wakes, and makes the fence. */
   c->out.fenced = c->in.fenced = false;
   if (sends) {
-    c->calls = lvd_load_relaxed_u32(&d->tables->endpoint[local->index].calls) - 1;
-    mc_put_begins(c);
+    c->membership_version =
+        lvd_load_relaxed_u32(&d->tables->endpoint[local->index].membership_version) - 1;
+    mc_sender_attached(c);
   } else {
-    c->back = c->in;
+    c->popper = c->in;
     lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
     lvd_store_release_ptr(&local->tail, &ch->tail);
   }
   return true;
 }
 
-bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
+bool mc_shm_attach(mc_domain *d, mc_local_endpoint *local, mcapi_endpoint_t peer) {
   mc_channel *c = &local->channel;
-  bool others = c->role & MC_SENDS || c->many;
-  c->first = c->count = c->out_there = 0;
+  bool others = c->role & MC_ROLE_SENDER || c->broadcast;
+  c->first = c->count = c->held_count = 0;
   c->view = mc_view_open(d, others ? mc_index(peer) : local->index);
   if (!c->view) return false;
   if (attach(d, local)) return true;
@@ -103,82 +109,88 @@ bool mc_shm_attach(mc_domain *d, mc_local *local, mcapi_endpoint_t peer) {
   return false;
 }
 
-void mc_shm_detach(mc_domain *d, mc_local *local) {
+void mc_shm_detach(mc_domain *d, mc_local_endpoint *local) {
   mc_channel *c = &local->channel;
   (void)d;
   mc_view_close(local);
-  c->count = c->out_there = 0;
+  c->count = c->held_count = 0;
   c->loan = NULL;
 }
 
-/* ---- sending ------------------------------------------------------------------------------------ */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* Room for `n` elements; null: there is none. */
 MC_INLINE void *room_for(const mc_domain *d, mc_channel *c, uint32_t n) {
   return mc_has_room(d, c, n) ? mc_put_at(c) : NULL;
 }
 
-MC_INLINE lvd_status put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
+MC_INLINE lvd_status put_packet(mc_domain *d, mc_local_endpoint *local, const void *data,
+                                size_t size) {
   mc_channel *c = &local->channel;
   uint32_t n = 1 + (uint32_t)((size + LINE - 1) / LINE);
-  if (LVD_UNLIKELY(c->many)) mc_shm_audience(d, local);
+  if (LVD_UNLIKELY(c->broadcast)) mc_shm_update_receivers(d, local);
   unsigned char *to = room_for(d, c, n);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *(packet_head *)(void *)to = (packet_head){(uint32_t)size};
   if (size) mc_copy(to + LINE, data, size);
-  mc_sent(d, c, n);
+  mc_publish(d, c, n);
   return LVD_OK;
 }
 
-lvd_status mc_shm_put_packet(mc_domain *d, mc_local *local, const void *data, size_t size) {
+lvd_status mc_shm_put_packet(mc_domain *d, mc_local_endpoint *local, const void *data,
+                             size_t size) {
   return put_packet(d, local, data, size);
 }
 
-MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
+MC_INLINE lvd_status put_scalar(mc_domain *d, mc_local_endpoint *local, uint64_t value,
+                                uint32_t size) {
   mc_channel *c = &local->channel;
   scalar *to = room_for(d, c, 1);
   if (!to) return c->out.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   *to = (scalar){.value = value, .size = size};
-  mc_sent(d, c, 1);
+  mc_publish(d, c, 1);
   return LVD_OK;
 }
 
-lvd_status mc_shm_put_scalar(mc_domain *d, mc_local *local, uint64_t value, uint32_t size) {
+lvd_status mc_shm_put_scalar(mc_domain *d, mc_local_endpoint *local, uint64_t value,
+                             uint32_t size) {
   return put_scalar(d, local, value, size);
 }
 
-/* ---- receiving ---------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
-/* As lvd_elements, of a handle that lives in memory. */
+/* Like lvd_elements, for a handle in memory. */
 static uint32_t elements(lvd_consumer *c, uint32_t want) {
   int64_t n = (int64_t)(c->limit - c->got);
   return n >= (int64_t)want ? (uint32_t)n : lvd_elements_refresh(c);
 }
 
-/* A guess, for who has no lock: is there more than has been got? Who looks asks for the lines of what is
- * expected, too: so they are here when the cursor is, and not only asked for. */
-MC_INLINE bool has_come(const mc_local *local, uint32_t element) {
+/* A hint, without the lock: has more arrived than has been received? Each poll also prefetches the
+ * lines of the expected element, so that they arrive with the cursor instead of after it. */
+MC_INLINE bool has_arrived(const mc_local_endpoint *local, uint32_t element) {
   lvd_a32 *tail = lvd_load_acquire_ptr(&local->tail);
   if (!tail) return true;
   lvd_channel *ch = (lvd_channel *)(void *)((char *)tail - offsetof(lvd_channel, tail));
   uint32_t got = lvd_load_relaxed_u32(&local->got);
   bool come = lvd_load_relaxed_u32(tail) != got;
-  size_t line = mc_offset(lvd_load_relaxed_u64(mc_lie(ch)), got, element);
-  __builtin_prefetch((const char *)ch + MC_UNIT + line);
-  __builtin_prefetch((const char *)ch + MC_UNIT + line + LINE);
+  size_t line = mc_offset(lvd_load_relaxed_u64(mc_origin_word(ch)), got, element);
+  __builtin_prefetch((const char *)ch + MC_MAP_GRANULE + line);
+  __builtin_prefetch((const char *)ch + MC_MAP_GRANULE + line + LINE);
   return come;
 }
-static bool packet_has_come(const mc_local *local) { return has_come(local, LINE); }
-static bool scalar_has_come(const mc_local *local) { return has_come(local, sizeof(scalar)); }
+static bool packet_has_arrived(const mc_local_endpoint *local) { return has_arrived(local, LINE); }
+static bool scalar_has_arrived(const mc_local_endpoint *local) {
+  return has_arrived(local, sizeof(scalar));
+}
 
-/* The packet that begins after `skip` elements: where its data lie, its size and lines. Null: there is
- * none, or what is there cannot have been sent. The size is read once. */
+/* The packet `skip` elements ahead: address of its data, its size and lines. Null: there is none,
+ * or its header is not valid. The size is read only once, since the sender could change it. */
 MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_t *size,
                                          uint32_t *lines) {
   uint32_t there = elements(c, skip + 1);
   if (there <= skip) return NULL;
   const unsigned char *head = mc_get_at(c, skip);
-  __builtin_prefetch(head + LINE); /* and not only when the size is here */
+  __builtin_prefetch(head + LINE); /* before the size has been loaded */
   *size = *(const volatile uint32_t *)(const void *)head;
   *lines = 1 + (*size + LINE - 1) / LINE;
   if (*size <= MCAPI_MAX_PACKET_SIZE && *lines <= there - skip) return head + LINE;
@@ -186,171 +198,179 @@ MC_INLINE const unsigned char *packet_at(lvd_consumer *c, uint32_t skip, uint32_
   return NULL;
 }
 
-/* What has been released behind packets that are held longer is made one, as far as it lies together. */
+/* Merges adjacent released entries behind packets that are still held. */
 LVD_APART void merge_released(mc_channel *c) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < c->count; i++) {
-    mc_held *last = n ? &c->held[(c->first + n - 1) % MC_HELD] : NULL;
-    const mc_held h = c->held[(c->first + i) % MC_HELD];
+    mc_held_packet *last = n ? &c->held[(c->first + n - 1) % MC_HELD_ENTRIES] : NULL;
+    const mc_held_packet h = c->held[(c->first + i) % MC_HELD_ENTRIES];
     if (last && last->released && h.released)
       last->lines += h.lines;
     else
-      c->held[(c->first + n++) % MC_HELD] = h;
+      c->held[(c->first + n++) % MC_HELD_ENTRIES] = h;
   }
   c->count = n;
 }
 
-MC_INLINE lvd_status take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
+MC_INLINE lvd_status take_packet(mc_domain *d, mc_local_endpoint *local, void **out,
+                                 size_t *out_size) {
   mc_channel *c = &local->channel;
   uint32_t size, lines;
-  if (LVD_UNLIKELY(c->many) && !mc_shm_seated(d, local))
+  if (LVD_UNLIKELY(c->broadcast) && !mc_shm_is_admitted(d, local))
     return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  if (c->out_there == MC_SLOTS) return LVD_E_LIMIT;
+  if (c->held_count == MC_SLOTS) return LVD_E_LIMIT;
   const unsigned char *at = packet_at(&c->in, 0, &size, &lines);
   if (!at) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
-  if (LVD_UNLIKELY(c->count == MC_HELD)) merge_released(c);
-  c->held[(c->first + c->count++) % MC_HELD] = (mc_held){.at = at, .lines = lines};
-  c->out_there++;
+  if (LVD_UNLIKELY(c->count == MC_HELD_ENTRIES)) merge_released(c);
+  c->held[(c->first + c->count++) % MC_HELD_ENTRIES] = (mc_held_packet){.at = at, .lines = lines};
+  c->held_count++;
   lvd_get_done(&c->in, lines);
   lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
-  for (uint32_t i = 1; i < lines - 1 && i < READ_MOST; i++) __builtin_prefetch(at + i * LINE);
+  for (uint32_t i = 1; i < lines - 1 && i < READ_PREFETCH_LINES; i++)
+    __builtin_prefetch(at + i * LINE);
   *out = (void *)(uintptr_t)at;
   *out_size = size;
   return LVD_OK;
 }
 
-lvd_status mc_shm_take_packet(mc_domain *d, mc_local *local, void **out, size_t *out_size) {
+lvd_status mc_shm_take_packet(mc_domain *d, mc_local_endpoint *local, void **out,
+                              size_t *out_size) {
   return take_packet(d, local, out, out_size);
 }
 
-MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
+MC_INLINE lvd_status take_scalar(mc_domain *d, mc_local_endpoint *local, uint32_t size,
+                                 uint64_t *value) {
   mc_channel *c = &local->channel;
   if (!elements(&c->in, 1)) return c->in.corrupt ? LVD_E_CORRUPT : LVD_E_TIME;
   scalar s = *(const scalar *)(const void *)mc_get_at(&c->in, 0);
-  if (s.size != size) return LVD_E_ARGUMENT; /* it stays */
+  if (s.size != size) return LVD_E_ARGUMENT; /* it stays in the channel */
   *value = s.value;
   lvd_get_done(&c->in, 1);
   lvd_store_relaxed_u32(&local->got, (uint32_t)c->in.got);
   lvd_pop(&c->in);
-  mc_ring(d, c->peer_node);
+  mc_notify(d, c->peer_node);
   return LVD_OK;
 }
 
-lvd_status mc_shm_take_scalar(mc_domain *d, mc_local *local, uint32_t size, uint64_t *value) {
+lvd_status mc_shm_take_scalar(mc_domain *d, mc_local_endpoint *local, uint32_t size,
+                              uint64_t *value) {
   return take_scalar(d, local, size, value);
 }
 
-uint32_t mc_shm_available(mc_domain *d, mc_local *local) {
+uint32_t mc_shm_available(mc_domain *d, mc_local_endpoint *local) {
   lvd_consumer *c = &local->channel.in;
   uint32_t count = 0, size, lines;
-  if (local->channel.many && !mc_shm_seated(d, local)) return 0;
-  if (local->channel.role == MC_NUMBERS) return lvd_elements(c, UINT32_MAX);
+  if (local->channel.broadcast && !mc_shm_is_admitted(d, local)) return 0;
+  if (local->channel.role == MC_ROLE_SCALARS) return lvd_elements(c, UINT32_MAX);
   for (uint32_t at = 0; packet_at(c, at, &size, &lines); at += lines) count++;
   return count;
 }
 
-/* ---- releasing ---------------------------------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------------------------------- */
 
-/* The one that was handed out at `at`; null: it is not held here. */
-static mc_held *held_at(mc_channel *c, const void *at) {
+/* The held packet that was handed out at `at`; null: this end holds none. */
+static mc_held_packet *held_at(mc_channel *c, const void *at) {
   for (uint32_t i = 0; i < c->count; i++) {
-    mc_held *h = &c->held[(c->first + i) % MC_HELD];
+    mc_held_packet *h = &c->held[(c->first + i) % MC_HELD_ENTRIES];
     if (h->at == at && !h->released) return h;
   }
   return NULL;
 }
 
-MC_INLINE bool release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
+MC_INLINE bool release(mc_domain *d, mc_local_endpoint *local, const void *buffer, bool only_test) {
   mc_channel *c = &local->channel;
-  mc_held *h = held_at(c, buffer);
+  mc_held_packet *h = held_at(c, buffer);
   if (!h || only_test) return h != NULL;
   h->released = true;
-  c->out_there--;
+  c->held_count--;
   bool any = false;
   for (; c->count && (h = &c->held[c->first])->released; any = true) {
-    lvd_get_done(&c->back, h->lines);
-    c->first = (c->first + 1) % MC_HELD;
+    lvd_get_done(&c->popper, h->lines);
+    c->first = (c->first + 1) % MC_HELD_ENTRIES;
     c->count--;
   }
   if (any) {
-    lvd_pop(&c->back);
-    mc_ring(d, c->peer_node);
+    lvd_pop(&c->popper);
+    mc_notify(d, c->peer_node);
   }
   return true;
 }
 
-bool mc_shm_release(mc_domain *d, mc_local *local, const void *buffer, bool only_test) {
+bool mc_shm_release(mc_domain *d, mc_local_endpoint *local, const void *buffer, bool only_test) {
   return release(d, local, buffer, only_test);
 }
 
-/* ---- the short way ------------------------------------------------------------------------------ */
+/* ---- fast path ------------------------------------------------------------------------------- */
 
-MC_ALL_IN bool mc_packet_out_at_once(uint32_t handle, const void *buffer, size_t size) {
-  MC_VISIT(visit);
-  mc_local *local = mc_at_once(&visit, handle);
+MC_FLATTEN bool mc_packet_send_fast(uint32_t handle, const void *buffer, size_t size) {
+  MC_SHORT_CALL(call);
+  mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
   if (!local || (!buffer && size) || size > MCAPI_MAX_PACKET_SIZE) return false;
   mc_domain *d = local->node->domain;
   if (size > mc_attribute(d, local->index, MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE)) return false;
-  if (!mc_enter(local, MC_PACKET_OUT, handle)) return false;
-  bool done = !local->channel.loan && mc_may_send(d, local, MC_PACKETS | MC_SENDS) &&
+  if (!mc_fast_lock(local, MC_PACKET_SEND, handle)) return false;
+  bool done = !local->channel.loan && mc_can_send(d, local, MC_ROLE_PACKETS | MC_ROLE_SENDER) &&
               put_packet(d, local, buffer, size) == LVD_OK;
-  mc_lock_drop(&local->lock);
+  mc_lock_release(&local->lock);
   return done;
 }
 
-MC_ALL_IN bool mc_scalar_out_at_once(uint32_t handle, uint64_t value, uint32_t size) {
-  MC_VISIT(visit);
-  mc_local *local = mc_at_once(&visit, handle);
-  if (!local || !mc_enter(local, MC_SCALAR_OUT, handle)) return false;
+MC_FLATTEN bool mc_scalar_send_fast(uint32_t handle, uint64_t value, uint32_t size) {
+  MC_SHORT_CALL(call);
+  mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
+  if (!local || !mc_fast_lock(local, MC_SCALAR_SEND, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done = !local->channel.loan && mc_may_send(d, local, MC_NUMBERS | MC_SENDS) &&
+  bool done = !local->channel.loan && mc_can_send(d, local, MC_ROLE_SCALARS | MC_ROLE_SENDER) &&
               put_scalar(d, local, value, size) == LVD_OK;
-  mc_lock_drop(&local->lock);
+  mc_lock_release(&local->lock);
   return done;
 }
 
-static bool packet_in(mc_local *local, uint32_t handle, void **buffer, size_t *size) {
-  if (!mc_enter(local, MC_PACKET_IN, handle)) return false;
+static bool receive_packet(mc_local_endpoint *local, uint32_t handle, void **buffer, size_t *size) {
+  if (!mc_fast_lock(local, MC_PACKET_RECEIVE, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done = mc_is_open(local, MC_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
-  if (done) mc_count(d->tables, local->index, *size);
-  mc_lock_drop(&local->lock);
+  bool done = mc_is_open(local, MC_ROLE_PACKETS) && take_packet(d, local, buffer, size) == LVD_OK;
+  if (done) mc_count_received(d->tables, local->index, *size);
+  mc_lock_release(&local->lock);
   return done;
 }
 
-MC_ALL_IN bool mc_packet_in_at_once(uint32_t handle, void **buffer, size_t *size) {
-  MC_VISIT(visit);
-  mc_local *local = mc_at_once(&visit, handle);
-  return local && buffer && size && mc_may_come(local, packet_has_come) &&
-         packet_in(local, handle, buffer, size);
+MC_FLATTEN bool mc_packet_receive_fast(uint32_t handle, void **buffer, size_t *size) {
+  MC_SHORT_CALL(call);
+  mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
+  return local && buffer && size && mc_poll_briefly(local, packet_has_arrived) &&
+         receive_packet(local, handle, buffer, size);
 }
 
-static bool scalar_in(mc_local *local, uint32_t handle, uint64_t *value, uint32_t size) {
-  if (!mc_enter(local, MC_SCALAR_IN, handle)) return false;
+static bool receive_scalar(mc_local_endpoint *local, uint32_t handle, uint64_t *value,
+                           uint32_t size) {
+  if (!mc_fast_lock(local, MC_SCALAR_RECEIVE, handle)) return false;
   mc_domain *d = local->node->domain;
-  bool done = mc_is_open(local, MC_NUMBERS) && take_scalar(d, local, size, value) == LVD_OK;
-  if (done) mc_count(d->tables, local->index, size);
-  mc_lock_drop(&local->lock);
+  bool done = mc_is_open(local, MC_ROLE_SCALARS) && take_scalar(d, local, size, value) == LVD_OK;
+  if (done) mc_count_received(d->tables, local->index, size);
+  mc_lock_release(&local->lock);
   return done;
 }
 
-MC_ALL_IN bool mc_scalar_in_at_once(uint32_t handle, uint64_t *value, uint32_t size) {
-  MC_VISIT(visit);
-  mc_local *local = mc_at_once(&visit, handle);
-  return local && mc_may_come(local, scalar_has_come) && scalar_in(local, handle, value, size);
+MC_FLATTEN bool mc_scalar_receive_fast(uint32_t handle, uint64_t *value, uint32_t size) {
+  MC_SHORT_CALL(call);
+  mc_local_endpoint *local = mc_fast_endpoint(&call, handle);
+  return local && mc_poll_briefly(local, scalar_has_arrived) &&
+         receive_scalar(local, handle, value, size);
 }
 
-/* Where the last one was released. */
-MC_ALL_IN bool mc_release_at_once(const void *buffer) {
-  MC_VISIT(visit);
-  mc_mine *self = visit.node;
+/* Tries the endpoint of the last release. */
+MC_FLATTEN bool mc_packet_release_fast(const void *buffer) {
+  MC_SHORT_CALL(call);
+  mc_local_node *self = call.node;
   if (LVD_UNLIKELY(!self) || LVD_UNLIKELY(self->domain->transport != &mc_shm)) return false;
   mc_domain *d = self->domain;
-  mc_local *local = lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->released)]);
+  mc_local_endpoint *local =
+      lvd_load_acquire_ptr(&d->local[lvd_load_relaxed_u32(&self->last_released)]);
   if (!local || local->node != self) return false;
-  mc_lock_take(&local->lock);
-  bool done = !local->line[MC_PACKET_IN].first && mc_is_open(local, MC_PACKETS) &&
+  mc_lock_acquire(&local->lock);
+  bool done = !local->pending[MC_PACKET_RECEIVE].first && mc_is_open(local, MC_ROLE_PACKETS) &&
               release(d, local, buffer, false);
-  mc_lock_drop(&local->lock);
+  mc_lock_release(&local->lock);
   return done;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Included before anything else into the sources of MCAPI that are to be killed: after each store to
- * memory that others see there is a point at which the process may end, and in the middle of each copy.
- * The sources themselves are those that ship. */
+/* Included first into the MCAPI sources under test: after each store to shared memory, and in the
+ * middle of each copy, the process may be ended. The sources themselves are unchanged. */
 #ifndef LVD_CRASH_H
 #define LVD_CRASH_H
 
@@ -17,7 +16,7 @@ static inline void lvd_crash_copy(void *to, const void *from, size_t size) {
   lvd_crash_point(to);
 }
 
-/* A macro is not expanded in itself: inside, these are the builtins. */
+/* A macro is not expanded within itself, so these use the builtins. */
 #define memcpy(to, from, size)             lvd_crash_copy(to, from, size)
 #define __atomic_store_n(at, value, order) (__atomic_store_n(at, value, order), lvd_crash_point(at))
 #define __atomic_exchange_n(at, value, order)                                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The lives of nodes that are not at both ends of a packet channel: one that connects what is others',
- * one with scalars, one with packets on loan, and either end of a broadcast. */
+/* Scenarios other than a packet channel between victim and survivor: a victim that connects other
+ * nodes' endpoints, one with scalars, one with loans, and either end of a broadcast. */
 #include "life.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void begin_life(void) {
   begin(VICTIM);
 }
 
-/* All packets that lie there, in their turn. */
+/* Receives all queued packets, in order. */
 static void take_packets(int i) {
   while (test_open(i) && mcapi_pktchan_available(mine.receive[i], &s)) {
     void *packet;
@@ -67,7 +67,8 @@ static void take_packets(int i) {
     SAYS(MCAPI_SUCCESS);
   }
 }
-/* What the dead one had sent has come; perhaps also what it was about to say that it had. */
+/* All packets that the victim had reported as sent have arrived; perhaps also the one that it had
+ * not reported yet. */
 static void all_came(int i) {
   if (!mine.is_open[i]) {
     CHECK(seen->packets == 0);
@@ -80,7 +81,7 @@ static void all_came(int i) {
     FAIL("status %d instead of an end", (int)s);
 }
 
-/* ---- a third, who connects two others -------------------------------------------------------- */
+/* ---- a third node that connects two others --------------------------------------------------- */
 
 static void third_before(void) {
   make_ends();
@@ -100,7 +101,7 @@ static void third_lives(void) {
   finish(&r);
   end_life();
 }
-/* It is connected, or can be, and carries packets. */
+/* The ends are connected, or can be, and carry packets. */
 static void third_after(void) {
   unsigned char data[BIG];
   double begun = seconds();
@@ -127,7 +128,7 @@ static void third_away(void) {
   put_ends_away();
 }
 
-/* ---- scalars, each way ----------------------------------------------------------------------- */
+/* ---- scalars in both directions -------------------------------------------------------------- */
 
 enum { SCALARS = 9 };
 static uint64_t scalar(long i) {
@@ -224,7 +225,7 @@ static void scalars_away(void) {
   put_ends_away();
 }
 
-/* ---- packets on loan ------------------------------------------------------------------------- */
+/* ---- loans ----------------------------------------------------------------------------------- */
 
 static void loans_before(void) {
   make_ends();
@@ -273,7 +274,7 @@ static void loans_away(void) {
   put_ends_away();
 }
 
-/* ---- one of two who hear a broadcast ---------------------------------------------------------- */
+/* ---- one of two receivers of a broadcast ----------------------------------------------------- */
 
 static void connect_more(mcapi_endpoint_t from, mcapi_endpoint_t to) {
   mcapi_request_t r;
@@ -301,7 +302,7 @@ static void hears_live(void) {
   mcapi_pktchan_recv_open_i(&in, to, &r, &s);
   finish(&r);
   at("hear");
-  for (long i = 0, first = -1; i < 3; i++) { /* from some packet on, each */
+  for (long i = 0, first = -1; i < 3; i++) { /* from some packet on, all of them */
     void *packet;
     mcapi_pktchan_recv(in, &packet, &size, &s);
     SAYS(MCAPI_SUCCESS);
@@ -319,7 +320,7 @@ static void hears_live(void) {
   finish(&r);
   end_life();
 }
-/* It sends for as long as anybody hears. */
+/* Sends one packet, if there is a receiver. */
 static void say_one(void) {
   unsigned char data[BIG];
   void *packet;
@@ -337,12 +338,12 @@ static void hears_serve(void) {
   nap(20000);
   say_one();
 }
-/* Nobody waits for the dead one: more goes through than there is room for. */
+/* The sender does not wait for the dead receiver: more passes than there is room for. */
 static void hears_after(void) {
   for (int i = 0; i < 200; i++) say_one();
 }
 
-/* ---- who sends a broadcast, to two ------------------------------------------------------------ */
+/* ---- the sender of a broadcast with two receivers -------------------------------------------- */
 
 static void broadcasts_before(void) {
   make_ends();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Death after every store: what the lives of victims and their survivors share. */
+/* Death after every store: shared by the scenarios. */
 #ifndef LVD_CRASH_LIFE_H
 #define LVD_CRASH_LIFE_H
 
@@ -10,20 +10,21 @@
 #include <stdlib.h>
 
 enum { MESSAGES = 5, PACKETS = 5, BIG = 3000, SURVIVOR = 1, VICTIM = 2, LIMIT_MS = 2000 };
-/* Ports of the survivor: messages, and two more. The victim's are the same. */
+/* Ports of the survivor: messages, and two more. The victim has the same. */
 enum { MAIL = 1, IN = 2, OUT = 3 };
 
-/* A life of a victim, and of who survives it. */
+/* A scenario: a victim and its survivor. */
 typedef struct life {
   const char *name;
-  void (*before)(void); /* the survivor, before there is a victim */
-  void (*live)(void);  /* the victim, from mcapi_initialize to mcapi_finalize, with `counted` set */
-  void (*serve)(void); /* the survivor, again and again, while the victim lives */
-  void (*after)(
-      void); /* it is gone: all that it left is checked; MAIL, IN and OUT are there still ... */
+  void (*before)(void); /* by the survivor, before the victim starts */
+  /* by the victim, from mcapi_initialize to mcapi_finalize, with `counted` set */
+  void (*live)(void);
+  void (*serve)(void); /* by the survivor, repeatedly, while the victim lives */
+  /* after the victim's death: checks what it left; MAIL, IN and OUT still exist ... */
+  void (*after)(void);
   void (*away)(void); /* ... and then IN and OUT are deleted */
 } life;
-extern const life packets_life, ends_lives[]; /* the last of these has no name */
+extern const life packets_life, ends_lives[]; /* the last has no name */
 
 extern mcapi_domain_t number;
 extern mcapi_status_t s;
@@ -31,7 +32,7 @@ extern size_t size;
 extern long round_number;
 extern _Thread_local bool counted;
 
-/* Seen by both: how far the victim has got. */
+/* In shared memory: the progress of the victim. */
 typedef struct progress {
   volatile long points, messages, packets;
   volatile int ended; /* its last call has returned */
@@ -60,8 +61,8 @@ extern progress *seen;
 
 double seconds(void);
 void nap(long ns);
-void at(const char *where); /* where the victim is, in words */
-/* Bytes that only `seed` makes. */
+void at(const char *where); /* records what the victim is doing */
+/* Fills with bytes that depend on `seed`. */
 void fill(unsigned char *to, size_t n, long seed);
 bool is_filled(const unsigned char *from, size_t n, long seed);
 size_t size_of(long i); /* of message or packet `i` */
@@ -69,9 +70,9 @@ size_t size_of(long i); /* of message or packet `i` */
 void begin(mcapi_node_t node);
 mcapi_endpoint_t make(mcapi_port_t port);
 mcapi_endpoint_t get(mcapi_node_t node, mcapi_port_t port);
-void finish(mcapi_request_t *r); /* it is done, and well */
-void end_life(void);             /* finalize, the last of it */
-/* An endpoint with no channel any more is deleted. */
+void finish(mcapi_request_t *r); /* waits until it has succeeded */
+void end_life(void);             /* mcapi_finalize, the last call */
+/* Deletes an endpoint whose channel has ended. */
 void put_away(mcapi_endpoint_t endpoint);
 
 #endif

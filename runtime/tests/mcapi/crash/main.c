@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Death after every store. A victim goes through all of a node's life, and is killed at its n-th store
- * to shared memory, for each n; a survivor of its domain, which talks to it all the time, must be told
- * or go on, find all invariants of the tables, get what was sent before, whole and in order, and
- * everything back that the victim had; and the next victim lives in what is left.
+/* Death after every store. A victim goes through the whole life of a node, and is killed at its
+ * n-th store to shared memory, for each n. A survivor in its domain, which communicates with it all
+ * the time, must get an error or proceed, find all invariants of the tables, receive what was sent
+ * before, complete and in order, and recover all resources of the victim. The next victim starts in
+ * what is left.
  *
- *   levada_crash LIFE [STEP [FIRST]]    every STEP-th store, from FIRST on: store (messages and packet
- *                                       channels), third, scalars, loans, hears, broadcasts
- *   levada_crash alone [STEP [FIRST]]   the same with nobody who survives: others start in what is left
- *   levada_crash random ROUNDS          at any time, from outside */
+ *   levada_crash LIFE [STEP [FIRST]]
+ *       kills at every STEP-th store, from FIRST on; LIFE: store (messages and packet channels), third, scalars, loans,
+ *       hears, broadcasts
+ *   levada_crash alone [STEP [FIRST]]
+ *       the same without a survivor: other processes start in what is left
+ *   levada_crash random ROUNDS
+ *       kills at random times, from outside */
 #include "life.h"
 #include "mcapi/domain/domain.h"
 
@@ -33,12 +37,12 @@ double seconds(void) {
 }
 void nap(long ns) { nanosleep(&(struct timespec){.tv_nsec = ns}, NULL); }
 
-/* ---- the victim ----------------------------------------------------------------------------- */
+/* ---- the victim ------------------------------------------------------------------------------ */
 
 _Thread_local bool counted;
 static long deadly; /* 0: never */
 
-/* Below the end of the heap nobody else sees it. */
+/* Memory below the end of the heap is private. */
 void lvd_crash_point(const volatile void *at) {
   if (!counted || (uintptr_t)at < (uintptr_t)sbrk(0)) return;
   if (++seen->points == deadly) kill(getpid(), SIGKILL);
@@ -99,9 +103,9 @@ static pid_t start(void (*body)(void), long at_store) {
   _exit(0);
 }
 
-/* ---- the survivor --------------------------------------------------------------------------- */
+/* ---- the survivor ---------------------------------------------------------------------------- */
 
-static mc_tables *tables; /* the descriptor stays open: to close it costs our lock */
+static mc_tables *tables; /* its descriptor stays open: closing it would release the file lock */
 
 static void see_tables(void) {
   char path[96];
@@ -114,13 +118,13 @@ static void see_tables(void) {
 
 static bool is_gone(void) {
   for (uint32_t i = 0; i < MC_PROCESSES; i++) {
-    uint32_t id = lvd_load_relaxed_u32(&tables->process[i].id);
+    uint32_t id = lvd_load_relaxed_u32(&tables->process[i].pid);
     if (lvd_load_acquire_u32(&tables->process[i].serial) && id != (uint32_t)getpid()) return false;
   }
   return true;
 }
 
-/* With nobody but the survivor in the domain. */
+/* The survivor is the only member of the domain. */
 static void check_tables(void) {
   uint32_t us = UINT32_MAX, endpoints = 0, nodes = 0;
   for (uint32_t i = 0; i < MC_PROCESSES; i++)
@@ -163,7 +167,7 @@ static void wait_until_gone(double died) {
   if (took > longest) longest = took;
 }
 
-/* One victim; true: it came to its end. */
+/* Runs one victim; true: it has completed its life. */
 static bool one(const life *l, long at_store, long kill_after_ns) {
   int how;
   l->before();
@@ -220,7 +224,7 @@ static int run_random(long rounds) {
   return 0;
 }
 
-/* ---- nobody survives ------------------------------------------------------------------------ */
+/* ---- without a survivor ---------------------------------------------------------------------- */
 
 static void live_alone(void) {
   counted = true;
@@ -252,10 +256,10 @@ static int run_alone(long step, long first) {
     if (WIFEXITED(how) && WEXITSTATUS(how)) FAIL("the victim itself failed");
     bool ended = seen->ended;
     if (ended) break;
-    id = start(live_alone, 0); /* the next one, in what is left */
+    id = start(live_alone, 0); /* the next process starts in what is left */
     CHECK(waitpid(id, &how, 0) == id);
     if (!WIFEXITED(how) || WEXITSTATUS(how)) FAIL("the next one failed");
-    CHECK(stat(path, &st) != 0); /* and takes all of it away */
+    CHECK(stat(path, &st) != 0); /* and removes all of it */
   }
   printf("%ld deaths alone, one at every %ld. of %ld stores\n", rounds, step, (long)seen->points);
   return 0;

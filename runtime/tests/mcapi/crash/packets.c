@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The life of a node that exchanges messages with its survivor, and packets over a channel each way. */
+/* The life of a node that exchanges messages with the survivor, and packets over a channel in each
+ * direction. */
 #include "life.h"
 #include "mcapi/domain/domain.h"
 
@@ -11,7 +12,7 @@ static struct {
   bool is_open[2];
   long messages, packets, sent, posted;
 } mine;
-/* All of a node's life, with the survivor's help. */
+/* The whole life of a node, with the survivor's help. */
 static void live(void) {
   unsigned char data[BIG];
   mcapi_request_t r[4];
@@ -33,7 +34,7 @@ static void live(void) {
     seen->messages = i + 1;
   }
   at("receive");
-  for (long i = 0; i < 3; i++) { /* the others lie there when it ends */
+  for (long i = 0; i < 3; i++) { /* the others are still queued when it ends */
     mcapi_msg_recv(mail, data, sizeof data, &size, &s);
     SAYS(MCAPI_SUCCESS);
     CHECK(size == size_of(i) && is_filled(data, size, i));
@@ -96,7 +97,7 @@ static void take_messages(void) {
   }
 }
 
-/* False: nothing comes any more. */
+/* False: no more packets will arrive. */
 static bool take_packets(void) {
   while (mine.is_open[0]) {
     void *packet;
@@ -111,7 +112,7 @@ static bool take_packets(void) {
   return false;
 }
 
-/* What the survivor does for the victim, as far as it goes now. */
+/* What the survivor does for the victim, as far as possible now. */
 static void serve(void) {
   unsigned char data[BIG];
   take_messages();
@@ -133,13 +134,14 @@ static void serve(void) {
 }
 
 static void check(void) {
-  /* Requests that waited for it are done, or wait for the next one. */
+  /* Requests that waited for the victim have completed, or wait for the next one. */
   for (int i = 0; i < 2; i++)
     if (!mine.is_open[i]) mine.is_open[i] = mcapi_test(&mine.opened[i], &size, &s);
   take_messages();
   CHECK(mine.messages == seen->messages || mine.messages == seen->messages + 1);
   take_packets();
-  /* Not open yet, and never to be: what it sent is lost only if nobody could have received it. */
+  /* The end is not open, and cannot be opened any more: what was sent is lost only if it could not
+   * have been received. */
   if (mine.is_open[0])
     CHECK(mine.packets == seen->packets || mine.packets == seen->packets + 1);
   else
@@ -163,7 +165,7 @@ static void close_ends(void) {
   mcapi_pktchan_send_close_i(mine.send, &r, &s);
   SAYS(MCAPI_SUCCESS);
   finish(&r);
-  /* What has waited for an opening that never came is over now, and its request is given back. */
+  /* A request that waited for an open that never happened has completed, and is freed. */
   for (int i = 0; i < 2; i++)
     if (!mine.is_open[i] && !mcapi_test(&mine.opened[i], &size, &s) && s == MCAPI_PENDING) {
       mcapi_cancel(&mine.opened[i], &s);
