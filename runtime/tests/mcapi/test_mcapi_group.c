@@ -112,7 +112,7 @@ static pid_t as(uid_t user, gid_t group, void (*body)(void)) {
 
 /* Reports progress, since a busy machine may take any time. */
 static int says[2];
-static void text_append(char what) { CHECK_EQ(write(says[1], &what, 1), 1); }
+static void report_progress(char what) { CHECK_EQ(write(says[1], &what, 1), 1); }
 static void hear(char what) {
   char heard = 0;
   CHECK_EQ(read(says[0], &heard, 1), 1);
@@ -124,10 +124,10 @@ static void waits(void) {
   char in[8];
   size_t size;
   mcapi_endpoint_t e = endpoint_at(1);
-  text_append('e');
+  report_progress('e');
   mcapi_msg_recv(e, in, sizeof in, &size, &s);
   SAYS(s, MCAPI_SUCCESS);
-  text_append('m');
+  report_progress('m');
   for (;;) pause();
 }
 
