@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* An actor whose call is OUT: it waits in the middle of a firing for something that is no mark of a channel: a call that
- * blocks (blocking/), a time (actor_timer.c). It stays RUNNING and is in no queue; the call comes back as a wake-up does,
- * through the inbox of its worker, or of the one to which the actor has been moved meanwhile.
+/* An actor with a pending call: in the middle of a firing it waits for something that is no wake
+ * mark of a channel, namely a blocking call (blocking/) or a time (actor_timer.c). It stays
+ * RUNNING and is in no queue. The call returns as a wake-up does, through the inbox of its
+ * worker, or of the worker to which the actor has been moved meanwhile.
  *
  * Pairs of orders
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
@@ -13,14 +14,15 @@ void lvd_actor_begin_call(lvd_entity *e) {
   lvd_actor_publish(&e->actor);
   lvd_store_relaxed_u32(&e->call_pending, 1);
   lvd_add_relaxed_u32(&app->calls_out, 1);
-  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+  /* it counts as in transit until it is drained from the inbox */
+  lvd_add_relaxed_u32(&app->live, 1);
 }
 
 void lvd_actor_suspend_for_call(lvd_worker *w, lvd_entity *e) {
   w->abandonable = 0;
   lvd_fence_compiler();
   lvd_actor_begin_call(
-      e); /* it may be on its way back already: to this worker, which is still in it */
+      e); /* the call may already have returned to this worker, which still runs the actor */
   lvd_stack_suspend(w, e);
   lvd_fence_compiler();
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The stack of an actor that may wait: its run is called on a stack of its own, so that a wait in
- * the middle of it can leave the worker to others and be gone on with later.
+/* The stack of an actor that can block: its run function is called on a separate stack, so that a
+ * wait within it leaves the worker to others, and is resumed later.
  *
- * Stacks are borrowed. A worker has one at hand and switches to it for each such call, which costs
- * as much as two switches of fibers; only while it waits does an actor keep it. The stack is a
- * fiber's, from the same pool, and nothing else of that fiber is used. */
+ * Stacks are borrowed. A worker has one at hand and switches to it for each such call, at the
+ * cost of two fiber switches; an actor keeps it only while it waits. The stack belongs to a fiber
+ * of the common pool; nothing else of that fiber is used. */
 #include "../../platform/exceptions.h"
 #include "fiber.h"
 #include "restored_state.h"
 
-/* What a thread usually has, since native code is anybody's; what is not touched is no memory. */
-enum { STACK = LVD_STACK_MOST };
+/* As large as a thread's usual stack, since native code may need that; untouched pages use no
+ * memory. */
+enum { STACK_LOG2 = LVD_STACK_MOST };
 
-/* As call_run in worker.c, but that it may come back on another worker. */
+/* As call_run in worker.c, except that it may return on another worker. */
 static void call_run(lvd_worker *w) {
   lvd_entity *e = w->current;
   lvd_actor *a = &e->actor;
@@ -26,7 +27,7 @@ static void call_run(lvd_worker *w) {
   w->verdict = verdict;
 }
 
-/* One call of run after the other, whosever they are. */
+/* Makes one call of run after the other, for any actor. */
 static void stack_main(void *argument) {
   lvd_fiber *f = argument;
   for (;;) {
@@ -39,7 +40,7 @@ bool lvd_stack_borrow(lvd_worker *w, lvd_entity *e) {
   lvd_fiber *f = w->stack;
   w->stack = NULL;
   if (!f) {
-    if (lvd_fiber_take(w->rt, STACK, &f) != LVD_OK) return false;
+    if (lvd_fiber_take(w->rt, STACK_LOG2, &f) != LVD_OK) return false;
     lvd_os_context_make(&f->context, f->low + f->guard,
                         (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
   }
@@ -68,7 +69,7 @@ void lvd_stack_return(lvd_worker *w, lvd_entity *e, bool whole) {
 
 void lvd_stack_suspend(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.suspend(w, e->stack);
-  bool any = lvd_os_has_exceptions(); /* a native in C++ may be in the middle of one */
+  bool any = lvd_os_has_exceptions(); /* a native in C++ may be handling an exception */
   lvd_os_exceptions kept = {NULL, 0};
   if (LVD_UNLIKELY(any)) kept = lvd_os_exceptions_save();
   lvd_os_context_switch(&e->stack->context, &w->home, false);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Alarms: who waits for a time on a worker. The worker looks between two activations, and sleeps no
- * longer than until the next one: nobody else has to be woken first. An activation in which an alarm may
- * become due is asked to give way then, by a signal: but only what computes and calls nothing, since a
- * signal would cut short what sleeps in the system.
+/* Timers of a worker's actors and fibers. The worker checks them between two activations, and
+ * sleeps no longer than until the next one, so no other thread has to be woken first. An
+ * activation in which a timer may become due is asked to yield then, by a signal; but only code
+ * that computes and makes no calls, since the signal would cut a blocking system call short.
  *
- * A fiber has a timer among its worker's own, which nobody else touches: it may be woken by many, and
- * wakes as from any wait. An actor (lvd_wait_until) has left its worker in the middle of a firing, as for a call that
- * blocks (blocking_pool.c), and is given back by one who may: the worker, whoever ends its application, or who takes the
- * core. So its alarm is under a lock of the worker's, and whoever takes it off gives the actor back, once.
- * What a worker keeps beside, when the next one is due, may be sooner than that, never later: only itself adds
- * one. */
+ * A fiber has a timer in its worker's own heap, which no other thread touches: it may be woken
+ * for several reasons, and wakes as from any wait. An actor in lvd_wait_until has left its worker
+ * in the middle of a firing, as for a blocking call (blocking_pool.c); it is returned by the
+ * worker, by the thread that ends its application, or by the one that reserves the core. So the
+ * actors' timers are under a lock, and the thread that removes one returns the actor, exactly
+ * once. `next_alarm` may be earlier than the next timer, never later, since only the worker
+ * itself adds timers. */
 #include <stddef.h>
 
 #include "fiber.h"
@@ -22,7 +23,7 @@ struct lvd_actor_timer {
 
 /* ---- of actors -------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* With the lock held. */
 static void note_next(lvd_worker *w) {
   lvd_store_relaxed_u64(&w->next_alarm, w->alarms ? w->alarms->deadline : UINT64_MAX);
 }
@@ -34,7 +35,7 @@ static void set(lvd_worker *w, lvd_actor_timer *a) {
   lvd_os_unlock(&w->alarms_lock);
 }
 
-/* The next one that was due before `now`; null: none. */
+/* Removes and returns the next one that was due before `now`; null: none. */
 static lvd_actor_timer *take_due(lvd_worker *w, uint64_t now) {
   lvd_os_lock(&w->alarms_lock);
   lvd_timer *t = w->alarms;
@@ -59,7 +60,7 @@ void lvd_actor_timer_follow(lvd_worker *w, lvd_entity *e) {
   lvd_timer_remove(&w->alarms, &e->alarm->timer);
   note_next(w);
   lvd_os_unlock(&w->alarms_lock);
-  if (taken) lvd_call_complete(e); /* it sees that it is too early, and waits on where it is then */
+  if (taken) lvd_call_complete(e); /* it checks the time, and continues to wait on its new worker */
 }
 
 void lvd_actor_timers_recall(lvd_app *app) {
@@ -81,7 +82,7 @@ void lvd_actor_timers_recall(lvd_app *app) {
     note_next(w);
     lvd_os_unlock(&w->alarms_lock);
     for (lvd_timer *next; taken; taken = next) {
-      next = taken->next; /* it lies on the stack that goes on */
+      next = taken->next; /* it lies on the stack that is resumed */
       lvd_call_complete(((lvd_actor_timer *)taken)->who);
     }
   }
@@ -102,20 +103,20 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
   while (w->timers && w->timers->deadline <= now) {
     lvd_timer *t = w->timers;
     lvd_timer_remove(&w->timers, t);
-    lvd_entity_wake_locked(
-        &lvd_fiber_of_timer(t)->entity); /* it is counted as alive: nobody judges it */
+    /* it is counted in `live`, so no quiescence check can run */
+    lvd_entity_wake_locked(&lvd_fiber_of_timer(t)->entity);
   }
 }
 
 /* ---- amid an activation ----------------------------------------------------------------------- */
 
-/* Compiled CAL that calls no native, and prints nothing. */
+/* Compiled CAL that calls no native and prints nothing. */
 static bool only_computes(const lvd_entity *e) {
   enum { CALLS = LVD_CLASS_ABANDONABLE | LVD_CLASS_MAY_WAIT };
   return !e->is_fiber && (e->actor.cls->flags & CALLS) == LVD_CLASS_ABANDONABLE;
 }
 
-/* Later than a tick of the clock nothing is asked for: the next activation does. */
+/* Only within a tick of the clock; a later timer is handled by a later activation. */
 static bool is_amid(const lvd_entity *e, uint64_t ticks) {
   uint64_t longest = e->lately_longest ? e->lately_longest : UINT64_MAX;
   return ticks < longest && lvd_os_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
@@ -125,7 +126,7 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   uint64_t asks = lvd_load_relaxed_u64(&w->asks_at);
   if (!only_computes(e)) {
     if (!asks) return;
-    lvd_os_alarm(0); /* one that was due comes before this returns */
+    lvd_os_alarm(0); /* an alarm that is due arrives before this returns */
     lvd_store_relaxed_u64(&w->asks_at, 0);
     return;
   }
@@ -134,10 +135,10 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   if (next <= now || next == asks || !is_amid(e, next - now)) return;
   uint64_t ns = lvd_os_ticks_to_ns(next - now);
   lvd_store_relaxed_u64(&w->asks_at, next);
-  /* Ticks are not known better: rather late than early. */
+  /* The tick rate is not known more precisely: late is better than early. */
   lvd_os_alarm((int64_t)(ns + (ns >> 12)) + 1);
-  if (!lvd_load_relaxed_u64(&w->asks_at))
-    lvd_os_alarm(0); /* the one before has just come: that will do */
+  /* the previous alarm has just arrived, which suffices */
+  if (!lvd_load_relaxed_u64(&w->asks_at)) lvd_os_alarm(0);
 }
 
 /* ---- who waits -------------------------------------------------------------------------------- */
@@ -153,10 +154,10 @@ lvd_status lvd_wait_until(int64_t ns) {
       if (status != LVD_OK) return status;
       continue;
     }
-    w = lvd_this_worker(); /* it may be another one now */
+    w = lvd_this_worker(); /* it may be another worker now */
     alarm.timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)left);
     e->alarm = &alarm;
-    set(w, &alarm); /* whoever ends the application comes when this activation is over */
+    set(w, &alarm); /* a thread that ends the application waits for this activation to be over */
     lvd_actor_suspend_for_call(w, e);
     e->alarm = NULL;
   }

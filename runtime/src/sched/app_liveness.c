@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A worker's share of an application: how many of its entities are ready there, and what the worker still owes
- * its counts.
+/* Liveness: the state of an application on a worker, that is how many of its entities are ready
+ * there and what has yet to be subtracted from its counts.
  *
- * `live` counts the worker from when the first of them is ready there until, at a settling, none is. So nothing
- * is counted with each firing; and only after settling is "nothing of it is ready here" certain (park_barrier.c): a share
- * in which nothing is ready waits on the worker's quiet list until then. What was on its way here, and what fibers
- * have ended here, is taken from the counts then, too, or before that when it is very much. Whoever takes the last
- * from `live` has it judged whether the application is at rest (quiescence.c).
+ * `live` counts a worker from when the first of its entities is ready there until a park barrier
+ * at which none is. So nothing is counted per firing, and only after the barrier is it certain
+ * that nothing is ready (park_barrier.c); until then a state without ready entities is on the
+ * worker's quiet list. Arrivals and ended fibers are subtracted from the counts then, or earlier
+ * if there are very many. The worker that decrements `live` to 0 checks whether the application
+ * is quiescent (quiescence.c).
  *
  * Pairs of orders
  *   rest:  add_release live -> quiet: load_acquire live           what the actors left behind
  *   ended: add_release fibers -> fibers_end: load_acquire fibers  nothing of them runs */
 #include "sched.h"
 
-enum { OWED_MOST = 1 << 16 /* of a count that is of 32 bits */ };
+enum { OWED_MAX = 1 << 16 /* the counts have 32 bits */ };
 
 static void uncount_fibers(lvd_app_worker_state *s) {
   uint32_t n = s->ended;
@@ -30,7 +31,7 @@ void lvd_app_worker_enter(lvd_worker *w, lvd_app *app) {
   lvd_add_relaxed_u32(&app->live, 1);
 }
 
-/* All who wait for each other may be at rest, with a fork that somebody takes just now. */
+/* The application may be quiescent, in a deadlock, except for a fork that is being stolen now. */
 void lvd_app_worker_enter_from_outside(lvd_worker *w, lvd_app *app) {
   bool counted = app->share[w->index].counted;
   if (!counted) lvd_os_lock(&app->gate);
@@ -41,14 +42,14 @@ void lvd_app_worker_enter_from_outside(lvd_worker *w, lvd_app *app) {
 void lvd_app_worker_arrive(lvd_worker *w, lvd_app *app) {
   lvd_app_worker_enter(w, app);
   lvd_app_worker_state *s = &app->share[w->index];
-  if (++s->arrived < OWED_MOST) return;
+  if (++s->arrived < OWED_MAX) return;
   lvd_add_relaxed_u32(&app->live, -s->arrived);
   s->arrived = 0;
 }
 
 void lvd_app_worker_fiber_ended(lvd_worker *w, lvd_app *app) {
   lvd_app_worker_state *s = &app->share[w->index];
-  if (++s->ended == OWED_MOST || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
+  if (++s->ended == OWED_MAX || lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING)
     uncount_fibers(s);
 }
 
@@ -93,7 +94,7 @@ void lvd_reaper_wake(lvd_runtime *rt) {
 
 void lvd_app_end(lvd_app *app, lvd_status outcome) {
   uint32_t none = 0;
-  /* The first reason counts, and it is there before anybody sees the phase. */
+  /* The first reason is kept, and is stored before any thread can see the phase. */
   if (!lvd_cas_relaxed_u32(&app->outcome, &none, 1 + (uint32_t)outcome)) return;
   lvd_exchange_release_u32(&app->phase, LVD_PHASE_ENDING);
   lvd_reaper_wake(app->rt);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Applications, as far as workers know them: what runs, where, and whether anything can still fire. The rest of the
- * structure belongs to the folders that the fields name. */
+/* The state of an application as the scheduler sees it: what runs, where, and whether anything
+ * can still fire. The other fields belong to the folders that they name. */
 #ifndef LVD_SCHED_APP_STATE_H
 #define LVD_SCHED_APP_STATE_H
 
@@ -8,52 +8,53 @@
 
 #include "worker.h"
 
-/* What a worker knows of an application; the worker's own. What has come or ended here is taken
- * from the application's counts when it is at rest here, and not each time. */
+/* The state of an application on one worker; the worker's own. Arrivals and ended fibers are
+ * subtracted from the application's counts when nothing of it is ready here, not each time. */
 typedef struct lvd_app_worker_state {
   LVD_ALIGNED(LVD_LINE) lvd_app *app;
-  uint32_t ready;      /* its entities here that are READY or RUNNING */
-  uint32_t arrived;    /* what was on its way here, and is counted in app->live still */
-  uint32_t ended;      /* fibers that are counted in app->fibers still */
-  uint64_t had_until;  /* ticks: its actors have had a small part of the worker until then */
-  lvd_a64 fiber_ticks; /* of the worker's clock, amid fibers of it ... */
-  lvd_a64 end_ticks;   /* ... since it ends, ... */
-  uint64_t ends_since; /* ... which they first saw then; 0: not yet */
-  lvd_a32 known;       /* something of the application has been here */
-  lvd_a32 taking;      /* `take_up` has been left, and has not run */
-  lvd_command take_up, forget; /* app_control.c, app_reaper.c */
-  bool counted;                /* this worker is counted in app->live */
-  bool candidate;              /* on the worker's quiet list */
+  uint32_t ready;   /* number of its entities here that are READY or RUNNING */
+  uint32_t arrived; /* arrivals here that app->live still counts */
+  uint32_t ended;   /* fibers ended here that app->fibers still counts */
+  /* ticks: its actors' usage is within the light share until then (ready_queue.h) */
+  uint64_t had_until;
+  lvd_a64 fiber_ticks; /* clock ticks in fibers of it ... */
+  lvd_a64 end_ticks;   /* ... and those since the application began to end */
+  uint64_t ends_since; /* ns, monotonic: when the first of end_ticks was counted; 0: none yet */
+  lvd_a32 known;       /* 1: an entity of the application has been on this worker */
+  lvd_a32 taking;      /* 1: `take_up` was posted and has not run */
+  lvd_command take_up, forget; /* commands of app_control.c and app_reaper.c */
+  bool counted;                /* app->live counts this worker */
+  bool candidate;              /* it is on the worker's quiet list */
   struct lvd_app_worker_state *next;
 } lvd_app_worker_state;
 
 typedef struct lvd_app_block {
-  const void *key;  /* null: the version before this one has left it, and nobody has asked for it */
-  const char *name; /* null: it is no heirloom */
+  const void *key;  /* null: left by the previous version and not claimed yet */
+  const char *name; /* null: not persistent data */
   void *data;
   size_t size;
   void (*end)(void *, lvd_status);
   struct lvd_app_block *next;
 } lvd_app_block;
 
-/* An end of a channel that the program holds: a sleeper, and the handle. */
+/* An end of a channel held by the program: a wait point, and the handle. */
 typedef struct lvd_external_end {
   lvd_sleeper sleeper;
   lvd_app *app;
   uint32_t channel, index;
   bool producer;
-  bool told; /* that the program has ended it is known at the other end (judge) */
+  bool told; /* the other process knows that the program has ended it (deadlock/) */
   union {
     lvd_producer p;
     lvd_consumer c;
   } end;
 } lvd_external_end;
 
-/* What holds entities up: all of them; those without inputs, which have come to their end; or these, which
- * go on later. */
+/* Which entities are paused: all; sources, which then end; or sources, which continue later. */
 enum lvd_pause_kind { LVD_PAUSE_ALL = 1, LVD_PAUSE_SOURCES = 2, LVD_PAUSE_RESTING_SOURCES = 4 };
 
-/* Whether a C program is to leave. That may be taken back as long as it has not heard of it. */
+/* Whether a C program is asked to exit. The request can be withdrawn until the program has read
+ * it. */
 enum lvd_leaving { LVD_STAYS, LVD_ASKED, LVD_TOLD };
 
 enum lvd_app_phase { LVD_PHASE_LOADED, LVD_PHASE_RUNNING, LVD_PHASE_ENDING, LVD_PHASE_ENDED };
@@ -62,62 +63,68 @@ struct lvd_app {
   lvd_runtime *rt;
   const lvd_network *net;
   char *name;
-  lvd_app *next, *previous; /* in the runtime's list */
-  uint64_t serial;          /* from 1 on: no other of this runtime has had it */
-  lvd_entity *entity;       /* net->actors of them */
-  lvd_channel **channel;    /* net->channels of them */
+  lvd_app *next, *previous; /* in the runtime's list; under rt->lock */
+  uint64_t serial;          /* from 1; unique in its runtime */
+  lvd_entity *entity;       /* array of net->actors */
+  lvd_channel **channel;    /* array of net->channels */
   lvd_external_end *outside;
   uint32_t outsides;
-  lvd_app_worker_state *share; /* one for each worker */
-  lvd_a32 promised;            /* a rate: it goes before others of its level */
+  lvd_app_worker_state *share; /* array, one per worker */
+  /* 1: a rate is reserved: its actors go before others of their level */
+  lvd_a32 promised;
   lvd_option *option;
   uint32_t options;
-  /* How alive it is: workers that count it, and wake-ups on their way. 0: nothing can fire. As with
-   * references, only what may take away the last has an order: it sees all that was done before. */
+  /* Reference count: workers on which something of it is ready, and wake-ups in transit. 0:
+   * nothing can fire. As with other reference counts only decrements have an order: the last one
+   * sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* that it has */
-  lvd_a32 calls_out;                    /* of its actors (blocking_pool.c) */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* number of its fibers */
+  /* pending calls of its actors (blocking_pool.c, actor_timer.c) */
+  lvd_a32 calls_out;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
-  lvd_a32 paused;       /* what `holds` says, for workers */
-  lvd_a32 outcome;      /* 1 + an lvd_status; 0: it has not been told to end */
-  lvd_a32 inside;       /* threads in waits for streams of it (thread_waiters.h) */
-  lvd_a32 stopped;      /* a network was told to end at once */
-  lvd_a32 ends_at_rest; /* lvd_app_ends_at_rest */
-  lvd_a32 suspect;      /* at rest, and its fibers may wait for each other: the keeper looks */
-  lvd_a32 unjudged;     /* at rest, as was seen where it could not be judged: the keeper does */
-  lvd_a32 open;         /* fibers may be started from outside: rest is not the end */
-  bool finishing;       /* a keeper has it; under the runtime's lock */
-  lvd_os_mutex control; /* pause, resume, drain: one at a time */
-  uint32_t holds;       /* of lvd_pause_kind; under control */
+  lvd_a32 paused;       /* copy of `holds`, for workers */
+  lvd_a32 outcome;      /* 1 + an lvd_status; 0: not asked to end */
+  lvd_a32 inside;       /* number of threads in waits for its streams (thread_waiters.h) */
+  lvd_a32 stopped;      /* 1: a network that was asked to end at once */
+  lvd_a32 ends_at_rest; /* set by lvd_app_ends_at_rest */
+  lvd_a32 suspect;      /* 1: quiescent, and its fibers may be deadlocked: the reaper checks */
+  lvd_a32 unjudged;     /* 1: found quiescent where it could not be checked: the reaper checks */
+  lvd_a32 open;         /* fibers may be started from outside, so quiescence is not the end */
+  bool finishing;       /* a reaper handles it; under rt->lock */
+  lvd_os_mutex control; /* one pause, resume or drain at a time */
+  uint32_t holds;       /* set of lvd_pause_kind; under control */
   lvd_os_mutex blocks_lock;
   lvd_app_block *blocks;
-  lvd_aptr heir;    /* has its heirlooms when it ends well; under blocks_lock */
-  lvd_a32 inherits; /* somebody's heir is this one */
-  lvd_a32 leaving;  /* of lvd_leaving, where it is a C program */
+  /* the application that gets its persistent data at a successful end; under blocks_lock */
+  lvd_aptr heir;
+  lvd_a32 inherits; /* it is the `heir` of another application */
+  lvd_a32 leaving;  /* of enum lvd_leaving, for a C program */
   struct stream *streams;
   struct lvd_unit *units;
-  struct lvd_program_state *program; /* of one by the paper's names that is loaded beside others */
-  uintptr_t code_from, code_to;      /* the program's own instructions */
-  lvd_aptr story;  /* who waited for whom when fibers were told of a deadlock; ours */
-  lvd_a32 faulted; /* 1: somebody fills `fault`; 2: it is there */
+  /* of a program with the srpc interface that is loaded next to others */
+  struct lvd_program_state *program;
+  uintptr_t code_from, code_to; /* address range of the program's own instructions */
+  lvd_aptr story;               /* wait report of the fibers that were ended by a deadlock; owned */
+  lvd_a32 faulted;              /* 1: `fault` is being filled; 2: it is complete */
   lvd_fault fault;
-  lvd_a64 prints_until; /* at its rate it has printed for until then (lvd_app_prints); in ns */
+  /* ns, monotonic: its output up to now is within its output rate until then (lvd_app_prints) */
+  lvd_a64 prints_until;
   lvd_a64 progress;
   lvd_aptr progress_unit;
-  lvd_a64 input_done_bytes, input_total_bytes; /* lvd_app_input_progress */
-  /* What is to be freed. */
+  lvd_a64 input_done_bytes, input_total_bytes; /* set by lvd_app_input_progress */
+  /* Resources to be freed. */
   lvd_os_rings rings;
   void *memory;
   size_t memory_size;
   struct lvd_inherited_strings
-      *texts; /* strings that came from the version before it (state_transfer.c) */
-  /* Who wakes an entity from outside, who judges whether all is at rest, and who starts and ends
-   * it: one at a time. Last, since it lives on when the rest is another application's: a late waker
-   * may still hold it (app.c). */
+      *texts; /* strings inherited from the previous version (state_transfer.c) */
+  /* Serialises wake-ups from outside, quiescence checks, start and end. It is the last field
+   * because it outlives the others: a late waker may still hold it when the structure is reused
+   * for another application (app.c). */
   lvd_os_mutex gate;
 };
 
-/* A C program: the flag of the class of its main (program_app.c). */
+/* Flag of the class of a C program's main actor (program_app.c). */
 enum { LVD_CLASS_C_PROGRAM = 1 << 30 };
 static inline bool lvd_app_is_program(const lvd_app *app) {
   return app->net->actors && app->net->actor[0].cls->flags & LVD_CLASS_C_PROGRAM;

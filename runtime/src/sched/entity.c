@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Entity: how what a worker runs becomes ready, runs, and comes to rest.
+/* Entity: how what a worker runs becomes ready, runs, and parks.
  *
- *            wake                take                 run says LVD_WAIT
+ *            wake                take                run returns LVD_WAIT
  *   IDLE ----------> READY ----------> RUNNING --------------------------> IDLE
  *                      ^                  |  wake               |
  *                      |                  v                     | (armed first)
  *                      +------------- NOTIFIED <----------------+
  *
- * Anybody may wake; whoever moves IDLE to READY, and nobody else, hands the entity to its worker:
- * into the ready queue if that is the caller, else through the worker's inbox. All other steps are
- * the owner's.
+ * Any thread may wake. The thread that changes IDLE to READY, and no other, hands the entity to
+ * its worker: into the ready queue on that worker itself, else through the worker's inbox. All
+ * other transitions are the owner's.
  *
  * Guarantees
- *   E1  A wake that finds the entity RUNNING makes it run again; one that finds it READY changes
+ *   E1  A wake-up that finds the entity RUNNING makes it run again; one that finds it READY changes
  *       nothing, since it will run; one that finds it IDLE makes it READY. With C3 of the channel
- *       (the entity arms, becomes IDLE, and its worker settles) no wake-up is lost.
+ *       (the entity arms, becomes IDLE, and its worker runs the park barrier) no wake-up is lost.
  *   E2  The new owner of a moved entity sees all that the old one did to it (inbox, I1).
  *
  * Pairs of orders
@@ -27,12 +27,12 @@
 
 /* ---- ready queues: the owner's ------------------------------------------------------------ */
 
-/* Round robin: a queue is kept in the order in which its actors have their turns, that of their slots, hence of
- * loading, from behind the one that has run last, round to that one itself. As that goes on, what is queued stays
- * in order. Fibers, which come and go, have no place in it: they stand behind all who are there, and as an actor
- * runs once a round, they wait for no more than a round. */
+/* Round robin: a queue is sorted by the actors' slots (their order of loading), cyclically from
+ * the slot after the actor that ran last to that actor itself. The order stays valid as actors
+ * run. Fibers, which come and go, have no place in it: they queue behind all that are there, and
+ * wait for at most one round, since an actor runs once per round. */
 void lvd_queue_insert(lvd_queue *q, lvd_entity *e) {
-  uint32_t next = q->turn + 1, turns = e->slot - next; /* until its own */
+  uint32_t next = q->turn + 1, turns = e->slot - next; /* slots until its own */
   lvd_entity *last = q->last, **at = &q->first;
   if (e->is_fiber || (!last->is_fiber && last->slot - next < turns)) at = &last->next;
   while (*at && ((*at)->is_fiber || (*at)->slot - next < turns)) at = &(*at)->next;
@@ -63,14 +63,14 @@ void lvd_queue_remove_app(lvd_worker *w, lvd_app *app) {
 
 /* ---- waking ------------------------------------------------------------------------------- */
 
-/* Has what runs had a turn that is long enough for who is ready at this place, and does not know it? A program that computes
- * does not look. */
+/* Has the running entity used its time slice, as seen by an entity of queue `place`, and was not
+ * yet asked to yield? Computing code does not read `yield`. */
 static bool has_had_its_turn(const lvd_worker *w, uint32_t place, uint32_t running) {
   bool knows = lvd_load_relaxed_u32(&w->yield) && !lvd_load_relaxed_u64(&w->fiber_activation);
   return !knows && lvd_worker_slice_used(w, place, running);
 }
 
-/* `e` is READY by our doing: its worker must learn it. */
+/* The caller has made `e` READY: passes it to its worker. */
 static void hand_to_worker(lvd_entity *e) {
   lvd_worker *self = lvd_this_worker();
   lvd_app *app = e->app;
@@ -80,7 +80,7 @@ static void hand_to_worker(lvd_entity *e) {
     lvd_queue_put(self, e);
     return;
   }
-  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it is drained */
+  lvd_add_relaxed_u32(&app->live, 1); /* in transit, until it is drained from the inbox */
   /* From the post on it may run, and end. */
   uint32_t sleep, level = e->level, place = lvd_queue_class(e);
   if (lvd_inbox_post(&owner->inbox, app->rt->slot, e->slot, level, &sleep)) {
@@ -93,7 +93,8 @@ static void hand_to_worker(lvd_entity *e) {
     lvd_worker_request_yield_for(owner, place, running);
 }
 
-/* Makes it READY or NOTIFIED, unless it is. True: READY, and the caller has to hand it over. */
+/* Makes it READY or NOTIFIED, unless it already is. True: READY, and the caller has to hand it
+ * over. */
 static bool make_ready(lvd_entity *e) {
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   for (;;) {
@@ -113,21 +114,22 @@ bool lvd_entity_wake_locked(lvd_entity *e) {
   return woken;
 }
 
-/* Whose `e` is, for a waker. One that comes late may knock at a fiber that is about to begin anew,
- * for another application: it wakes that one, which looks and sleeps again, and locks either
- * gate. */
+/* The application of `e`, for a waker. A late waker may read it from a fiber that is being reused
+ * for another application: it wakes that fiber spuriously, which checks its wait and parks again,
+ * and either gate may be locked. */
 LVD_RACY_READ static lvd_app *app_of(const lvd_entity *e) { return e->app; }
 
-/* The caller is no activation of the same application, which would keep it alive: so nobody may
- * judge or end it meanwhile. Before it is started there is nothing to wake: its start wakes
- * everybody. */
+/* The caller is no activation of the same application, which would keep it live: the gate keeps
+ * it from being checked for quiescence or ended meanwhile. Before it is started there is nothing
+ * to wake: its start wakes all entities. */
 static bool wake_from_outside(lvd_entity *e, lvd_app *app) {
   lvd_os_lock(&app->gate);
-  /* Of one that ends only fibers go on, to return. */
+  /* Of an application that ends only fibers are resumed, to return. */
   bool runs = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING || e->is_fiber;
   bool woken = runs && lvd_entity_wake_locked(e);
   lvd_os_unlock(&app->gate);
-  /* Nobody runs because of us, but what we did outside may have been what kept it from its end. */
+  /* No entity was woken, but what the caller did before may have been the last obstacle to
+   * quiescence. */
   if (!woken && lvd_load_relaxed_u32(&app->live) == 0) lvd_hooks.app.check_quiescent(app);
   return woken;
 }
@@ -143,7 +145,7 @@ bool lvd_entity_wake(lvd_waiter *waiter) {
 
 /* ---- parking ------------------------------------------------------------------------------ */
 
-/* Is anything that `e` waits for there? Owner only. */
+/* Is any of what `e` waits for available? Called by its owner. */
 bool lvd_entity_can_go_on(lvd_entity *e) {
   if (e->is_fiber) return lvd_fiber_can_go_on(e);
   const lvd_actor_class *cls = e->actor.cls;
@@ -165,7 +167,7 @@ static bool is_near(const lvd_worker *w, const lvd_waiter *waiter) {
   return lvd_load_relaxed_u32(&((const lvd_entity *)waiter)->worker) == w->index;
 }
 
-/* Arms what `e` awaits, and lets it be IDLE. True: it can go on after all, and is READY. */
+/* Arms what `e` awaits, and makes it IDLE. True: it can continue after all, and is READY. */
 bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
   const lvd_actor_class *cls = e->actor.cls;
   bool go_on = false, far = false;
@@ -192,8 +194,9 @@ bool lvd_entity_park(lvd_worker *w, lvd_entity *e) {
 
 /* ---- moving ------------------------------------------------------------------------------- */
 
-/* Gives `e`, which is READY and in no queue, to another worker. What waits for it here as a near
- * peer stays right: the hand-over orders our earlier stores before all that the new owner does. */
+/* Gives `e`, which is READY and in no queue, to another worker. Peers here that treat it as being
+ * on this worker stay correct: the hand-over orders earlier stores of this worker before all that
+ * the new owner does. */
 void lvd_entity_hand_over(lvd_worker *w, lvd_entity *e, uint32_t target) {
   lvd_assert(target < lvd_worker_total(e->app->rt) && lvd_load_relaxed_u32(&e->worker) == w->index);
   lvd_pending_park_remove(w, e);

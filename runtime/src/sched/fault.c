@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Faults: an actor that fails stops its application, with a report, and no other.
+/* Faults: an actor that fails stops its own application, with a report, and no other.
  *
- * Checks in the code call lvd_actor_fail; what the processor notices, and an action that does not
- * end, come as traps on the worker's own thread. Both leave the activation by a jump.
+ * Checks in the code call lvd_actor_fail. Processor exceptions, and the clock for an action that
+ * does not end, arrive as traps on the worker's own thread. Both leave the activation by a jump.
  *
  * Pair of orders
  *   record: store_release faulted 2 -> lvd_app_faulted: load_acquire        the report is whole */
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first fault of an application is the one reported. `e` is null if it is no actor's. */
+/* Records the first fault of an application. `e` is null if the fault belongs to no actor. */
 static void record(lvd_app *app, const lvd_entity *e, lvd_fault_kind kind, uint32_t line,
                    const char *message) {
   uint32_t none = 0;
@@ -67,7 +67,7 @@ bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t 
   return found;
 }
 
-/* Does a call run that a thread of the program has forked? Then its faults are the program's. */
+/* Does a call run that a thread of the program has forked? Then its faults belong to the program. */
 static bool is_bare(const lvd_worker *w) {
   return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);
 }
@@ -75,8 +75,8 @@ static bool is_bare(const lvd_worker *w) {
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
                               va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
-  if (!w || !w->current || is_bare(w))
-    abort(); /* not called from an actor: there is nothing to stop */
+  /* not called from an actor: there is nothing to stop */
+  if (!w || !w->current || is_bare(w)) abort();
   w->abandonable = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
@@ -84,7 +84,7 @@ LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line,
 }
 
 void lvd_actor_fail(lvd_actor *self, lvd_fault_kind kind, uint32_t line, const char *format, ...) {
-  (void)self; /* what runs on this thread is what failed */
+  (void)self; /* the current activation of this thread has failed */
   va_list list;
   va_start(list, format);
   fail(lvd_this_worker(), kind, line, format, list);
@@ -101,7 +101,7 @@ void lvd_native_end(void) {
   if (!w || !w->current || w->current->is_fiber)
     lvd_native_fail("lvd_native_end was called by what is no actor");
   w->abandonable = 0;
-  w->verdict = LVD_DONE; /* activate sees it */
+  w->verdict = LVD_DONE; /* activate reads it */
   lvd_os_jump(w->escape);
 }
 
@@ -114,11 +114,11 @@ void lvd_app_fail(lvd_app *app, const char *format, ...) {
   vsnprintf(message, sizeof message, format, list);
   va_end(list);
   record(app, NULL, LVD_FAULT_NATIVE, 0, message);
-  lvd_app_end(app, LVD_E_FAULT); /* unless it ends already; then finish() sees it */
+  lvd_app_end(app, LVD_E_FAULT); /* no effect if it ends already; then finish() reads it */
 }
 
-/* An overflow where nothing may be abandoned: a lock may be held, and whoever wanted it next would
- * hang. So the process ends, and says why. */
+/* Handles an overflow where nothing may be abandoned: a lock may be held, and its next user would
+ * hang. So the process ends, with a message. */
 static void say_overflow(const lvd_worker *w, bool in_library) {
   const lvd_entity *e = w->current;
   bool fiber = e && e->is_fiber;
@@ -139,8 +139,8 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
                           in_library ? "stack overflow in the C library" : "stack overflow");
 }
 
-/* Whoever calls abort, or an assert that fails, may have any lock: nothing can be stopped alone. The
- * process ends, and it is said whose code did that. */
+/* A caller of abort, or a failed assertion, may hold any lock, so it cannot be stopped alone. The
+ * process ends, with a message that names the code. */
 static void say_abort(const lvd_worker *w) {
   const lvd_entity *e = w->current;
   if (!e) return;
@@ -171,8 +171,8 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
   bool overflow = false;
   switch (trap) {
   case LVD_TRAP_TICK: {
-    if (!w->leased.clocked) lvd_lease_tick(&w->leased); /* there may be a host since */
-    /* Two ticks in one activation: others should have the worker. Many: it does not end. */
+    if (!w->leased.clocked) lvd_lease_tick(&w->leased); /* a host may have been started since */
+    /* Two ticks in one activation: it should yield. Many: it does not end. */
     lvd_entity *e = w->current;
     if (!e) return;
     lvd_steal_time_update(w, lvd_os_ticks());

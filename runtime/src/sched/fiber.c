@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fiber: how it is switched to, waits, gives way and ends.
+/* Fiber: how it is resumed, waits, yields and ends.
  *
- * A fiber is an entity like an actor, with the same states (entity.c). What differs is how it runs:
- * its worker switches to its stack, and when it waits it goes straight on to the next ready fiber,
- * without the worker's own stack between, unless there is something that only the worker's loop
- * does. Since one worker alone switches to a fiber, IDLE may be announced before the switch away: a
- * waker can do no more than post, and the post is read after the switch.
+ * A fiber is an entity with the same states as an actor (entity.c). It differs in how it runs:
+ * its worker switches to its stack, and when it waits it switches directly to the next ready
+ * fiber, without passing through the worker's own stack, unless the worker's loop has something
+ * to do. Only one worker switches to a fiber; so the state may become IDLE before the switch
+ * away: a waker can only post it, and the post is read after the switch.
  *
  * Guarantees
- *   F1  A fiber that waits goes on when one of its wants is met, its time limit passes, it is
- *       cancelled or its application ends. (C3 for fibers: armed, IDLE, then its worker settles.)
- *   F2  What a fiber did before it ended is seen by who has joined it. (fiber_start.c)
+ *   F1  A waiting fiber is resumed when one of its wait items is met, its timeout expires, it is
+ *       cancelled or its application ends. (C3 for fibers: armed, IDLE, then the park barrier.)
+ *   F2  What a fiber did before it ended is visible after it was joined. (fiber_start.c)
  *
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
@@ -24,13 +24,13 @@
 #include "ready_queue.h"
 
 enum {
-  /* From fiber to fiber a worker looks up from its work about so often, as the last activation that
-   * was measured tells, and at one of so many switches at the least. Should it err, the clock is
-   * there (LVD_TRAP_TICK). */
-  LOOK_NS = 20000,
-  LOOK_MOST = 256,
-  AWAY_MOST = 8, /* looks before the worker's loop has its turn */
-  SAMPLE = 2     /* looks; the activation after that is measured, and stands for all since */
+  /* ns, and switches: fiber switches between two checks are chosen from the last measured
+   * activation, such that checks are about so far apart, and limited. If the estimate is wrong,
+   * the clock preempts (LVD_TRAP_TICK). */
+  CHECK_INTERVAL_NS = 20000,
+  SWITCHES_PER_CHECK_MAX = 256,
+  CHECKS_AWAY_MAX = 8,  /* checks before control returns to the worker's loop */
+  CHECKS_PER_SAMPLE = 2 /* checks; the activation after that is measured and stands for all since */
 };
 
 static lvd_fiber *fiber_of(lvd_entity *e) { return (lvd_fiber *)e; }
@@ -49,7 +49,7 @@ const char *lvd_fiber_name(const lvd_fiber *f) { return f ? f->entity.name : "";
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-/* `e` runs from now on; the switch to it follows. */
+/* Marks `e` as running; the switch to it follows. */
 static inline void begin_without_forks(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   w->current = e;
@@ -64,25 +64,27 @@ static inline void begin(lvd_worker *w, lvd_entity *e) {
 static void end_sample(lvd_worker *w, lvd_entity *e) {
   uint64_t took = lvd_os_ticks() - w->sampled_at;
   w->sampled_at = 0;
-  lvd_count(&e->busy_ticks, took * w->look * SAMPLE);
+  lvd_count(&e->busy_ticks, took * w->switches_per_check * CHECKS_PER_SAMPLE);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
   uint64_t ns = lvd_os_ticks_to_ns(took);
-  w->look = ns <= LOOK_NS / LOOK_MOST ? LOOK_MOST : ns < LOOK_NS ? (uint32_t)(LOOK_NS / ns) : 1;
-  w->until_sample = SAMPLE;
+  w->switches_per_check = ns <= CHECK_INTERVAL_NS / SWITCHES_PER_CHECK_MAX ? SWITCHES_PER_CHECK_MAX
+                          : ns < CHECK_INTERVAL_NS ? (uint32_t)(CHECK_INTERVAL_NS / ns)
+                                                   : 1;
+  w->until_sample = CHECKS_PER_SAMPLE;
 }
 
-/* The switch that is due looks up: what is measured ends before it, or begins after it. */
-static void look_up(lvd_worker *w) {
-  w->switches_left = w->look;
+/* A check before the next switch: a measurement ends before it, or begins after it. */
+static void check_due(lvd_worker *w) {
+  w->switches_left = w->switches_per_check;
   if (w->loop_countdown) w->loop_countdown--;
   if (w->sampled_at) {
     end_sample(w, w->current);
-    /* At odd distances, so that what goes round in a circle is not met at the same place always. */
+    /* The distance is random, so that a periodic pattern is not always sampled at the same point. */
     w->random = w->random * 1664525u + 1013904223u;
-    w->switches_left = 1 + (w->random >> 16) % (2 * w->look - 1);
+    w->switches_left = 1 + (w->random >> 16) % (2 * w->switches_per_check - 1);
   } else if (--w->until_sample == 0) {
-    w->until_sample = 1; /* the end of this one says how many */
+    w->until_sample = 1; /* the end of the measurement sets it */
     w->sampled_at = lvd_os_ticks();
     w->switches_left = 1;
   }
@@ -93,19 +95,20 @@ static bool loop_wanted(const lvd_worker *w) {
   return lvd_worker_has_requests(w) || lvd_actor_timers_next(w) == 1;
 }
 
-/* May `e`, which is ready, be gone on with from a fiber's stack? The loop sees to all else. */
+/* May `e`, which is ready, be resumed directly from a fiber's stack? The loop handles all other
+ * cases. */
 static inline bool may_follow(const lvd_worker *w, const lvd_entity *e) {
   const lvd_app *app = e->app;
   return e->is_fiber && lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING &&
          !lvd_load_acquire_u32(&app->paused) && lvd_load_relaxed_u32(&e->target) == w->index;
 }
 
-/* The next ready entity has begun, if it may follow and the loop has nothing to do. */
+/* Begins the next ready fiber, if it may follow and the loop has nothing to do; else null. */
 static lvd_fiber *begin_next(lvd_worker *w) {
-  bool looks = --w->switches_left == 0;
-  if (looks) look_up(w);
+  bool checks = --w->switches_left == 0;
+  if (checks) check_due(w);
   if (w->ready_queues == 0 || lvd_load_relaxed_u32(&w->yield)) return NULL;
-  if (looks && (w->loop_countdown == 0 || loop_wanted(w))) return NULL;
+  if (checks && (w->loop_countdown == 0 || loop_wanted(w))) return NULL;
   lvd_entity *e = w->ready[lvd_queue_top(w)].first;
   lvd_worker_set_current_app(w, e->app);
   if (!may_follow(w, e)) return NULL;
@@ -116,28 +119,28 @@ static lvd_fiber *begin_next(lvd_worker *w) {
   return fiber_of(e);
 }
 
-/* `f` is about to be left. What it has forked and not joined stays with it. */
+/* Before `f` is suspended: its open forks stay with it. */
 static inline void leave_forks(lvd_worker *w, lvd_fiber *f) {
   if (LVD_UNLIKELY(lvd_forks.head != w->fork_base)) lvd_hooks.forks.suspend(w, f);
 }
 
-/* Leaves `f`, which is parked or ready, and returns when it is gone on with. */
+/* Suspends `f`, which is parked or ready; returns when it is resumed. */
 static void leave(lvd_worker *w, lvd_fiber *f) {
   leave_forks(w, f);
   lvd_fiber *next = begin_next(w);
-  /* What it is promised may have changed meanwhile: then its turn is the next. */
+  /* Its reservation may have changed meanwhile, so that it is next itself. */
   if (LVD_LIKELY(next != f))
     lvd_os_context_switch(&f->context, next ? &next->context : &w->home, false);
 }
 
-/* The same, straight to the worker's own stack. */
-static void go_home(lvd_worker *w, lvd_fiber *f) {
+/* The same, but switches to the worker's own stack. */
+static void switch_to_worker(lvd_worker *w, lvd_fiber *f) {
   if (w->sampled_at) end_sample(w, &f->entity);
   leave_forks(w, f);
   lvd_os_context_switch(&f->context, &w->home, f->ended);
 }
 
-/* It has ended or was abandoned; we are off its stack. */
+/* Releases a fiber that has ended or was abandoned; called on another stack. */
 static void put_away(lvd_worker *w, lvd_fiber *f) {
   lvd_app *app = f->entity.app;
   lvd_store_relaxed_u32(&f->entity.state, LVD_FINISHED);
@@ -146,12 +149,12 @@ static void put_away(lvd_worker *w, lvd_fiber *f) {
   if (f->ends) lvd_hooks.streams.fiber_ends(f, f->outcome);
   lvd_event *end = f->end;
   if (end) lvd_event_complete(end, (uint32_t)f->outcome);
-  if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else it is the joiner's from here on */
+  if (end != &f->done) lvd_fiber_put_back(w->rt, f); /* else the joiner releases it */
   lvd_app_worker_fiber_ended(w, app);
   lvd_app_worker_leave(w, app);
 }
 
-/* On the worker's own stack: what has ended is put away here, and the next one follows. */
+/* On the worker's own stack: releases ended fibers here, and continues with the next one. */
 static void run(void *argument) {
   lvd_worker *w = argument;
   lvd_fiber *f = fiber_of(w->current);
@@ -164,21 +167,23 @@ static void run(void *argument) {
   } while ((f = begin_next(w)));
 }
 
-/* It is not gone on with, and its forks are seen to; we are off its stack. If it has failed, fault.c has the report. */
+/* Ends a fiber that will not be resumed and whose forks have been handled; called on another
+ * stack. If it has failed, fault.c has the report. */
 LVD_COLD static void abandon(lvd_worker *w, lvd_fiber *f) {
   f->ended = true;
   f->outcome = LVD_E_FAULT;
-  lvd_app_end(f->entity.app, LVD_E_FAULT); /* unless it ends already */
+  lvd_app_end(f->entity.app, LVD_E_FAULT); /* no effect if it ends already */
   put_away(w, f);
 }
 
-/* Runs fibers, `e` first, until there is something else to do. Returns the time after. */
+/* Runs fibers, beginning with `e`, until the loop has something to do. Returns the end time in
+ * ticks. */
 uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
-  if (w->sampled_at) /* a look has asked for it, but then the loop was wanted */
+  if (w->sampled_at) /* a check has begun a measurement, but then the loop was entered */
     w->sampled_at = now;
   else if (--w->switches_left == 0)
-    look_up(w);
-  w->loop_countdown = AWAY_MOST;
+    check_due(w);
+  w->loop_countdown = CHECKS_AWAY_MAX;
   lvd_store_relaxed_u64(&w->started_at, now);
   lvd_store_relaxed_u32(&w->running_queue, lvd_queue_class(e) + 1);
   if (LVD_UNLIKELY(fiber_of(e)->left)) {
@@ -204,11 +209,11 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   return end;
 }
 
-/* The same as leave and go_home, of one that has C++ exceptions: they stay with it. */
+/* As leave and switch_to_worker, for a fiber with active C++ exceptions, which are saved and restored. */
 LVD_COLD static void leave_with_exceptions(lvd_worker *w, lvd_fiber *f, bool home) {
   lvd_os_exceptions kept = lvd_os_exceptions_save();
   if (home)
-    go_home(w, f);
+    switch_to_worker(w, f);
   else
     leave(w, f);
   lvd_os_exceptions_restore(&kept);
@@ -220,13 +225,13 @@ void lvd_fiber_main(void *argument) {
   lvd_worker *w = lvd_this_worker();
   w->abandonable = 0;
   f->ended = true;
-  go_home(w, f);
+  switch_to_worker(w, f);
   __builtin_unreachable();
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-/* Why a wait of `f` ends whatever it waits for; LVD_OK: it does not. */
+/* Why a wait of `f` ends regardless of its wait items; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
   if (f->deaf) return LVD_OK;
   uint32_t told = lvd_load_relaxed_u32(f->cancelled);
@@ -254,11 +259,11 @@ void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) {
   lvd_timer_remove(&w->timers, &fiber_of(e)->timer);
 }
 
-/* Suspends `f`, whose wants are armed, unless something has come meanwhile. */
+/* Suspends `f`, whose wait items are armed, unless a wake-up has arrived. */
 static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   lvd_entity *e = &f->entity;
   uint32_t running = LVD_RUNNING;
-  /* Time will wake it, or somebody outside: it is alive. */
+  /* A timeout or an external source will wake it: it counts as live. */
   bool alive = timed || (f->wants == 1 && f->want[0].watch);
   if (alive) lvd_add_relaxed_u32(&e->app->live, 1);
   if (lvd_cas_release_u32(&e->state, &running, LVD_IDLE)) {
@@ -270,19 +275,19 @@ static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
       leave_with_exceptions(w, f, false);
     else
       leave(w, f);
-    w = lvd_this_worker(); /* it may be another one now */
+    w = lvd_this_worker(); /* it may be another worker now */
     w->abandonable = 0;
     lvd_timer_remove(&w->timers, &f->timer);
-  } else { /* NOTIFIED: something came */
+  } else { /* NOTIFIED: a wake-up has arrived */
     lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   }
   if (alive) lvd_add_relaxed_u32(&e->app->live, UINT32_MAX);
 }
 
-/* With nothing else to run, `f` looks around itself for half the time that its worker would: what
- * comes from another core meanwhile costs neither side a wake-up, since nothing is armed yet. */
-static lvd_status look_first(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
-                             uint32_t count, bool timed, uint32_t *which) {
+/* If nothing else is ready, `f` polls before it parks, for half of the worker's spin time: data
+ * from another core then costs neither side a wake-up, since nothing is armed yet. */
+static lvd_status poll_before_park(lvd_worker *w, const lvd_fiber *f, const lvd_want *want,
+                                   uint32_t count, bool timed, uint32_t *which) {
   const lvd_runtime *rt = w->rt;
   if (w->ready_queues || count == 0 || !lvd_spin_us(rt) || w->index >= rt->workers)
     return LVD_E_TIME;
@@ -308,7 +313,7 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
   if (timed) f->timer.deadline = lvd_os_ticks() + lvd_os_ns_to_ticks((uint64_t)timeout_ns);
   if (f->ends) lvd_hooks.streams.fiber_waits(f);
   lvd_status status = LVD_E_TIME;
-  if (timeout_ns != 0) status = look_first(w, f, want, count, timed, which);
+  if (timeout_ns != 0) status = poll_before_park(w, f, want, count, timed, which);
   while (status == LVD_E_TIME) {
     if ((status = interrupted(f)) != LVD_OK) break;
     for (uint32_t i = 0; i < count; i++) lvd_want_arm(&want[i], &f->entity.waiter);
@@ -338,15 +343,15 @@ void lvd_fiber_wait_uninterruptible(lvd_fiber *f, lvd_event *e) {
   f->deaf = false;
 }
 
-/* All but the switch to somebody who is as urgent. Where all others of its level have just had a turn, or are promised
- * less, the worker's loop says whose turn it is. */
+/* Yields in all cases but the switch to a fiber of equal urgency. If all others of its level have
+ * just yielded too, or have a lower class, the worker's loop decides what is next. */
 __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
-  if (!w->switches_left) w->switches_left = 1; /* switch_to_next has counted */
+  if (!w->switches_left) w->switches_left = 1; /* switch_to_next has decremented it */
   lvd_exit_if_overdue(w);
   uint32_t others = w->ready_queues >> lvd_queue_class_yielded(e);
   if (!others && !loop_wanted(w)) return;
   bool home = w->ready_queues >> lvd_queue_class(e) == 0;
-  /* A tick must not take it for one that computes from here on, and give away what is queued: it is. */
+  /* A tick must not take it for a computing fiber and migrate the queue: it is queued itself. */
   w->abandonable = 0;
   lvd_fence_compiler();
   lvd_store_relaxed_u32(&e->state, LVD_READY);
@@ -357,20 +362,20 @@ __attribute__((noinline)) static void give_way(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(lvd_os_has_exceptions()))
     leave_with_exceptions(w, fiber_of(e), home);
   else if (home)
-    go_home(w, fiber_of(e));
+    switch_to_worker(w, fiber_of(e));
   else
     leave(w, fiber_of(e));
 }
 
-/* Nobody is more urgent, somebody is as urgent: he goes on, and we stand behind. Of the same
- * application: so it is not paused. False: that is not all. The usual case is short, as little as can
- * be waits for what the switch before has stored (the queue is found without looking at what runs, and
- * the turn is counted first), and it calls nothing but the switch itself, so that no register is saved
- * for it. */
+/* Fast path of a yield: switches to the next fiber of the same queue, if no more urgent one is
+ * ready. The next fiber belongs to the same application, which is therefore not paused. False:
+ * the slow path is needed. The path depends as little as possible on stores of the previous
+ * switch (the queue is found without the entity that runs, and the switch is counted first), and
+ * calls nothing but the switch, so that no register is saved for it. */
 static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   uint32_t place = lvd_load_relaxed_u32(&w->running_queue) - 1;
   lvd_queue *q = &w->ready[place];
-  w->abandonable = 0; /* whoever interrupts us leaves the queue alone (overrun.c) */
+  w->abandonable = 0; /* signal handlers then do not touch the queue (overrun.c) */
   lvd_fence_compiler();
   lvd_entity *next = q->first;
   if (LVD_UNLIKELY(--w->switches_left == 0 || w->ready_queues >> place != 1 ||
@@ -384,7 +389,7 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   e->next = NULL;
   q->last->next = e;
   q->last = e;
-  lvd_fence_compiler(); /* or both are stored as one, and the next load of one waits for that */
+  lvd_fence_compiler(); /* else both are stored as one, and the next load of one waits for that */
   q->first = next->next;
   begin_without_forks(w, next);
   lvd_fence_compiler();
@@ -393,12 +398,12 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   return true;
 }
 
-/* What runs may have an exception. */
+/* The fiber may have an active exception. */
 __attribute__((noinline)) static void yield_with_exceptions(lvd_worker *w, lvd_entity *e) {
   if (lvd_os_has_exceptions() || !switch_to_next(w, e)) give_way(w, e);
 }
 
-/* The stack is at its end. */
+/* The stack is used up. */
 LVD_COLD static void yield_at_the_end(lvd_worker *w, lvd_entity *e) {
   lvd_no_abandon_overflow(w);
   give_way(w, e);
@@ -408,7 +413,7 @@ LVD_BARE_STACK void lvd_fiber_yield(void) {
   lvd_worker *w = lvd_os_self_until_switch();
   if (!w || !w->current || !w->current->is_fiber) return;
   lvd_entity *e = w->current;
-  const char here = 0; /* no frame address: that would take a register */
+  const char here = 0; /* a frame address would occupy a register */
   if (LVD_UNLIKELY((const unsigned char *)&here < fiber_of(e)->floor))
     yield_at_the_end(w, e);
   else if (LVD_UNLIKELY(lvd_os_may_have_exceptions()))
@@ -429,7 +434,7 @@ void lvd_fiber_preempted(void) {
   bool any = lvd_os_has_exceptions();
   lvd_os_exceptions kept = {NULL, 0};
   if (any) kept = lvd_os_exceptions_save();
-  go_home(w, f);
+  switch_to_worker(w, f);
   if (any) lvd_os_exceptions_restore(&kept);
   if (!forks) lvd_hooks.forks.set_back_without();
   f->interrupted = false;
@@ -448,7 +453,7 @@ lvd_status lvd_fiber_sleep(int64_t ns) {
   return LVD_OK;
 }
 
-/* What a thread that is no worker is known by: an address of its own. */
+/* Its address identifies a thread that is no worker. */
 static _Thread_local char thread_mark;
 
 void *lvd_caller(void) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stacks that lie ready: a fiber, its stack and its slot of the runtime's table are made together
- * and used again and again, so that to start a fiber is a few stores. They stay where they are
- * until the runtime is destroyed: a late waker may knock at one that is somebody else by now.
+/* Pool of fibers: a fiber, its stack and its slot of the runtime's table are allocated together
+ * and reused, so that starting a fiber takes a few stores. They stay mapped until the runtime is
+ * destroyed: a late waker may write to one that has been reused.
  *
- * What of a large one was used deeply is given back to the system, or each would keep for good what
- * the deepest call on it has needed once.
+ * Deep pages of a large stack are returned to the system, or each stack would keep for good what
+ * its deepest call needed once.
  *
- * Each worker has some of its own, without a lock; more come from, and go back to, one pool. */
+ * Each worker has some free fibers of its own, without a lock; the rest is one pool under a lock. */
 #include "no_abandon.h"
 
 #include <stdlib.h>
 
 enum {
-  CHUNK = 32,     /* fibers made at once */
-  OWN_MOST = 256, /* that a worker keeps of one size, ... */
-  OWN_SHARE = 8,  /* ... and all of them together no more than one of so many places */
-  KEEP = 1 << 20  /* bytes of a large stack that stay memory once they were touched */
+  CHUNK_FIBERS = 32,   /* fibers allocated at once */
+  OWN_MAX = 256,       /* the most free fibers of one size that a worker keeps, ... */
+  OWN_SHARE = 8,       /* ... and all workers together at most one of so many slots */
+  KEEP_BYTES = 1 << 20 /* bytes of a large stack that are kept once they were touched */
 };
 
 static uint32_t class_of(uint32_t size_log2) { return size_log2 - LVD_STACK_LEAST; }
@@ -26,17 +26,17 @@ typedef struct chunk {
   void *base;
   size_t size;
   uint32_t count;
-  lvd_fiber *fiber[CHUNK];
+  lvd_fiber *fiber[CHUNK_FIBERS];
 } chunk;
 
 void lvd_fiber_pool_init(lvd_runtime *rt) {
   uint32_t share = rt->options.entities / OWN_SHARE / lvd_worker_total(rt);
-  rt->own_stacks = share < OWN_MOST ? share : OWN_MOST;
+  rt->own_stacks = share < OWN_MAX ? share : OWN_MAX;
 }
 
 static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   size_t size = (size_t)1 << size_log2;
-  uint32_t count = size_log2 > LVD_STACK_MOST ? 1 : size_log2 > 18 ? 4 : CHUNK;
+  uint32_t count = size_log2 > LVD_STACK_MOST ? 1 : size_log2 > 18 ? 4 : CHUNK_FIBERS;
   size_t guard = lvd_os_guard_size(), stride = guard + size;
   chunk *c = calloc(1, sizeof *c);
   if (!c) return LVD_E_MEMORY;
@@ -48,8 +48,7 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   c->size = count * stride;
   for (uint32_t i = 0; i < count; i++) {
     unsigned char *low = (unsigned char *)c->base + i * stride;
-    /* Not all at one distance from a page, or they would all be in the same few sets of the
-     * cache. */
+    /* Not all at the same offset within a page, or they would compete for a few cache sets. */
     size_t end = stride - (i % 16) * LVD_LINE;
     lvd_fiber *f = (lvd_fiber *)(void *)(low + (end - sizeof(lvd_fiber)) / LVD_LINE * LVD_LINE);
     uint32_t slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->fiber_hint, 1);
@@ -81,8 +80,8 @@ static lvd_status make_chunk(lvd_runtime *rt, uint32_t size_log2) {
   return LVD_OK;
 }
 
-/* All slots are stacks' already, but some of the wrong size lie ready: a larger one serves as well.
- * With the lock. Null: there is none. */
+/* All slots belong to stacks, but free ones of another size exist: a larger one serves as well.
+ * With the lock held. Null: none. */
 static lvd_fiber *take_larger(lvd_runtime *rt, lvd_worker *w, uint32_t k) {
   while (++k < LVD_STACKS) {
     lvd_fiber **from = w && w->spare[k] ? &w->spare[k] : &rt->spare[k], *f = *from;
@@ -107,7 +106,7 @@ lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out) 
     if (f) {
       if (w) { /* as many as there are, up to a chunk */
         lvd_fiber *last = f;
-        for (uint32_t n = 1; n < CHUNK && n < rt->own_stacks && last->next_spare;
+        for (uint32_t n = 1; n < CHUNK_FIBERS && n < rt->own_stacks && last->next_spare;
              n++, w->spares[k]++)
           last = last->next_spare;
         w->spares[k]++;
@@ -139,7 +138,7 @@ static void give_back(lvd_runtime *rt, uint32_t k, lvd_fiber *first, lvd_fiber *
 void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   uint32_t k = class_of(f->size_log2);
   if (f->size_log2 >= LVD_STACK_MOST)
-    lvd_os_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP);
+    lvd_os_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP_BYTES);
   lvd_worker *w = lvd_this_worker();
   if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
   if (!w || w->rt != rt) {
@@ -176,7 +175,7 @@ void lvd_fiber_pool_free(lvd_runtime *rt) {
   }
 }
 
-/* The keeper ends an application: its fibers hear of it in their waits, and return. */
+/* Wakes a fiber when the reaper ends its application: its waits then return an error. */
 static void wake_fiber(lvd_entity *e, void *unused) {
   (void)unused;
   lvd_entity_wake(&e->waiter);

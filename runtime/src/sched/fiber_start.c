@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How a fiber is started, joined and cancelled.
+/* Starting, joining and cancelling fibers.
  *
  * Guarantee
- *   F2  What a fiber did before it ended is seen by who has joined it.
+ *   F2  What a fiber did before it ended is visible after it was joined.
  *
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
@@ -19,7 +19,8 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
     worker = o->place - LVD_WORKER(0);
     if (worker >= rt->workers) return LVD_NOWHERE;
   } else if (o->place == LVD_HERE && w && w->rt == rt) {
-    worker = w->index % rt->workers; /* the core's, also from its urgent one */
+    /* the worker of this core, also when called on its priority worker */
+    worker = w->index % rt->workers;
   } else {
     worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
     while (!lvd_load_relaxed_u32(&rt->worker[worker].given)) worker = (worker + 1) % rt->workers;
@@ -28,7 +29,7 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
   return worker;
 }
 
-/* Does a fiber of `app` run here? Then the application does not end meanwhile. */
+/* Does the caller run as a fiber of `app`? Then the application cannot end meanwhile. */
 static bool is_inside(const lvd_worker *w, const lvd_app *app) {
   return w && w->current && w->current->is_fiber && w->current->app == app;
 }
@@ -36,11 +37,13 @@ static bool is_inside(const lvd_worker *w, const lvd_app *app) {
 lvd_status lvd_fiber_announce(lvd_app *app) {
   lvd_worker *w = lvd_this_worker();
   bool inside = is_inside(w, app);
-  if (inside && app->share[w->index].ended) { /* in place of one that is counted still */
+  /* it takes the place of an ended fiber that is still counted */
+  if (inside && app->share[w->index].ended) {
     app->share[w->index].ended--;
   } else {
-    /* Counted before the phase is read: who ends the application either sees the count, or is
-     * seen; unless a fiber of it announces another: then he sees that one's count. */
+    /* Counted before the phase is read: either the thread that ends the application sees the
+     * count, or this one sees the phase. A fiber of the application itself needs no fence: its
+     * own count is seen. */
     lvd_add_relaxed_u32(&app->fibers, 1);
     if (!inside) lvd_fence_seq_cst();
   }
@@ -148,7 +151,8 @@ void lvd_fiber_cancel(lvd_fiber *f) {
   lvd_entity_wake(&f->entity.waiter);
 }
 
-/* Its application rests, and the gate is closed: who wakes it afterwards has come through that. */
+/* Called while the application is quiescent, with its gate held: later wakers have passed the
+ * gate. */
 void lvd_fiber_set_cancelled(const lvd_fiber *f, lvd_status status) {
   uint32_t nothing = 0;
   lvd_cas_relaxed_u32(f->cancelled, &nothing, (uint32_t)status);

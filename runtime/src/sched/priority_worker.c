@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Urgent: a second worker of a core, on a thread in a higher scheduling class, which sleeps until
- * something urgent is ready and then takes the core from whatever runs there, at any instruction.
- * It is a worker like the others, but never looks around before it sleeps; it is started when the
- * first urgent fiber is.
+/* Priority worker: a second worker of a core, on a thread of a higher scheduling class. It sleeps
+ * until an urgent fiber is ready and then preempts whatever runs on the core. It is a worker like
+ * the others, but does not poll before it sleeps. It is started with the first urgent fiber.
  *
  * Source: "Streaming RPC" (SiPS 2008), section 2.1: pCore is priority-based and preemptive. */
 #include "sched.h"

@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Whose turn is next on a worker, of those that are ready there. Each level of priority has four places (worker.h), and the
- * highest level that has somebody ready goes before all others. Within it:
+/* Ready queues: which ready entity a worker runs next. Each priority level has four queue classes
+ * (worker.h), and the highest level with a ready entity goes first. The queue of class c at level
+ * l has the index LVD_Q_CLASSES * l + c. Within a level:
  *
- *   needs little  first: the actors of an application that have had less than a sixteenth of this worker of late, or
- *                 2 ms more than that. A pipeline that hands on next to nothing now and then would be late else
- *                 at each of them, for as long as all have that are ready there. All of these together have no
- *                 more than the last two have.
- *   promised      before others; but others have a sixteenth, those first that need little, and 2 ms of that at once.
- *   usual         who has become ready.
- *   after         who has had a turn and could go on: he lets all others go first, but not for longer than he
- *                 had himself, and beside a promise for 100 ms. Else what hands on from actor to actor would wait
- *                 at each of them for a whole turn of somebody who always has something to do.
+ *   LIGHT     first: actors of an application that has used less than a sixteenth of this worker,
+ *             by a virtual schedule (generic cell rate algorithm, ITU-T I.371) with a burst of 2 ms.
+ *             Otherwise a pipeline that passes on little data now and then would be delayed at each
+ *             of its actors by all others. Together they get at most as much as READY and YIELDED.
+ *   RESERVED  before READY and YIELDED: applications with a reserved rate. The others keep a
+ *             sixteenth of the worker, with a burst of 2 ms, LIGHT among them first.
+ *   READY     entities that have become ready.
+ *   YIELDED   entities that have used their time slice and can continue: they let the others go
+ *             first, for at most as long as they ran themselves, and for 100 ms while an entity
+ *             with a reserved rate is ready. Otherwise data that passes from actor to actor would
+ *             wait at each for a whole slice of an entity that always has work.
  *
- * All this is the worker's own. It is in worker.c's loop, which is why it is inline. The simulator of the mapper has the
- * same rules (sim/turns.rs, sim/little.rs). */
-#ifndef LVD_TURNS_H
-#define LVD_TURNS_H
+ * All state is the worker's own. The functions are inline because the loop of worker.c calls them
+ * for each activation. The mapper's simulator implements the same rules. */
+#ifndef LVD_READY_QUEUE_H
+#define LVD_READY_QUEUE_H
 
 #include "sched.h"
 
 /* ---- the queues ------------------------------------------------------------ */
 
-static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t place) {
-  lvd_queue *q = &w->ready[place];
+static inline void lvd_queue_put_at(lvd_worker *w, lvd_entity *e, uint32_t queue) {
+  lvd_queue *q = &w->ready[queue];
   lvd_assert(e->level < LVD_INBOX_LEVELS && lvd_load_relaxed_u32(&e->worker) == w->index);
   e->next = NULL;
-  if (LVD_UNLIKELY(w->round_robin) && w->ready_queues & (1u << place)) {
+  if (LVD_UNLIKELY(w->round_robin) && w->ready_queues & (1u << queue)) {
     lvd_queue_insert(q, e);
   } else {
-    if (w->ready_queues & (1u << place))
+    if (w->ready_queues & (1u << queue))
       q->last->next = e;
     else
       q->first = e;
     q->last = e;
   }
-  w->ready_queues |= 1u << place;
-  /* Something more urgent than what runs: that should give way soon. */
-  if (w->current && place >= lvd_load_relaxed_u32(&w->running_queue))
+  w->ready_queues |= 1u << queue;
+  /* A more urgent entity is ready: the running one should yield soon. */
+  if (w->current && queue >= lvd_load_relaxed_u32(&w->running_queue))
     lvd_exchange_relaxed_u32(&w->yield, 1);
 }
 
-/* Where it waits for its turn; and after one. (That levels are below eight a compiler does not know.) */
+/* The queue of an entity that has yielded, and of one that has become ready. (The modulus tells
+ * the compiler that levels are below eight.) */
 static inline uint32_t lvd_queue_class_yielded(const lvd_entity *e) {
   return LVD_Q_CLASSES * (e->level % LVD_INBOX_LEVELS);
 }
@@ -49,16 +53,18 @@ static inline uint32_t lvd_queue_class(const lvd_entity *e) {
   return lvd_queue_class_yielded(e) + (lvd_load_relaxed_u32(&e->light) ? LVD_Q_LIGHT : LVD_Q_READY);
 }
 
-/* One part in so many of a worker is little, and so is what `light_burst_ticks` are of that. In round robin nobody goes before
- * others of his level for it, and of fibers it is not known. */
+/* An application is light if it uses less than 1/LVD_LIGHT_SHARE of a worker; `light_burst_ticks`
+ * of that may be used at once. Round robin has no light class within a level, and for fibers the
+ * usage is not measured. */
 enum { LVD_LIGHT_SHARE = 16 };
 
-/* Does it, as it becomes ready? Notes that, too, for lvd_queue_class. */
+/* Whether `e`, which becomes ready, belongs to a light application. Also stores that for
+ * lvd_queue_class. */
 static inline bool lvd_is_light(const lvd_worker *w, lvd_entity *e) {
   uint64_t most = lvd_load_relaxed_u64(&w->started_at) + LVD_LIGHT_SHARE * w->light_burst_ticks;
-  bool little = e->app->share[w->index].had_until <= most && !e->is_fiber && !w->round_robin;
-  if (little != lvd_load_relaxed_u32(&e->light)) lvd_store_relaxed_u32(&e->light, little);
-  return little;
+  bool light = e->app->share[w->index].had_until <= most && !e->is_fiber && !w->round_robin;
+  if (light != lvd_load_relaxed_u32(&e->light)) lvd_store_relaxed_u32(&e->light, light);
+  return light;
 }
 
 static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
@@ -66,12 +72,13 @@ static inline void lvd_queue_put(lvd_worker *w, lvd_entity *e) {
   lvd_queue_put_at(w, e, lvd_queue_class(e));
 }
 
-/* It has had a turn, and could go on. Who is promised a rate goes before others then, too: it is held as soon as it is
- * ahead, and else would wait for the firings of others after each turn, however long they last; and who needs little has
- * been asked for this turn's end. In round robin its round has ended. */
+/* Queues `e`, which has used its time slice and can continue. An entity with a reserved rate goes
+ * before others here too: it is paused once it is ahead of its rate, and would otherwise wait for
+ * the firings of others after each slice, however long those are. A light entity was asked to
+ * yield, so it goes first as well. In round robin its round has ended. */
 static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
-  bool little = lvd_is_light(w, e), promised = lvd_load_relaxed_u32(&e->app->promised);
-  if (LVD_UNLIKELY(w->round_robin) || promised || little) {
+  bool light = lvd_is_light(w, e), reserved = lvd_load_relaxed_u32(&e->app->promised);
+  if (LVD_UNLIKELY(w->round_robin) || reserved || light) {
     lvd_queue_put_at(w, e, lvd_queue_class(e));
     return;
   }
@@ -79,11 +86,11 @@ static inline void lvd_queue_put_after(lvd_worker *w, lvd_entity *e) {
   lvd_queue_put_at(w, e, lvd_queue_class_yielded(e));
 }
 
-static inline lvd_entity *lvd_queue_take_at(lvd_worker *w, uint32_t place) {
-  lvd_queue *q = &w->ready[place];
+static inline lvd_entity *lvd_queue_take_at(lvd_worker *w, uint32_t queue) {
+  lvd_queue *q = &w->ready[queue];
   lvd_entity *e = q->first;
   q->first = e->next;
-  if (!q->first) w->ready_queues &= ~(1u << place);
+  if (!q->first) w->ready_queues &= ~(1u << queue);
   return e;
 }
 
@@ -98,25 +105,26 @@ static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
 /* ---- the rules ------------------------------------------------------------ */
 
 enum {
-  LVD_LIGHT_BURST_NS = 2000000, /* what may be had at once; ... */
-  LVD_LIGHT_DEBT_MAX =
-      8 * LVD_LIGHT_SHARE, /* ... what is due for longer than so many of these is forgotten */
-  LVD_RESERVED_BURST_NS = 100000000, /* so long a promise may go before others at one time ... */
-  LVD_UNRESERVED_SHARE = LVD_LIGHT_SHARE, /* ... and for all but one part in so many */
+  LVD_LIGHT_BURST_NS = 2000000,             /* burst: light use that is allowed at once */
+  LVD_LIGHT_DEBT_MAX = 8 * LVD_LIGHT_SHARE, /* usage beyond this many bursts is not charged */
+  /* the longest lead that a reserved rate may gain over others */
+  LVD_RESERVED_BURST_NS = 100000000,
+  LVD_UNRESERVED_SHARE = LVD_LIGHT_SHARE, /* the others keep one part in this many */
 };
 
 static inline void lvd_ready_init(lvd_worker *w) {
   w->light_burst_ticks = lvd_os_ns_to_ticks(LVD_LIGHT_BURST_NS);
 }
 
-/* Nobody is ready. */
+/* No entity is ready: leads are reset. */
 static inline void lvd_ready_idle(lvd_worker *w) {
   w->reserved_had = w->reserved_long = 0;
   for (uint32_t level = 0; level < LVD_INBOX_LEVELS; level++) w->light_had[level] = 0;
 }
 
-/* What an application's actors have had of a worker, as a virtual schedule (the generic cell rate algorithm of ITU-T
- * I.371): until when that is no more than the part of it that is little. What was long ago is forgotten. */
+/* Charges an activation to the virtual schedule of its application on this worker (generic cell
+ * rate algorithm, ITU-T I.371): until `had_until` the application's usage is at most the light
+ * share. Old usage is forgotten. */
 static inline void lvd_ready_charge_app(lvd_worker *w, const lvd_entity *e, uint64_t end,
                                         uint64_t took) {
   uint64_t *until = &e->app->share[w->index].had_until,
@@ -125,100 +133,105 @@ static inline void lvd_ready_charge_app(lvd_worker *w, const lvd_entity *e, uint
   *until = from + LVD_LIGHT_SHARE * took;
 }
 
-static inline bool is_more(int64_t ticks, uint64_t ns) {
+static inline bool is_longer(int64_t ticks, uint64_t ns) {
   return ticks > 0 && lvd_os_ticks_to_ns((uint64_t)ticks) > ns;
 }
 
-/* Those that are ready at the places of a level. */
+/* Bits of the queue classes of one level that are not empty. */
 enum {
-  AFTER = 1 << LVD_Q_YIELDED,
-  USUAL = 1 << LVD_Q_READY,
-  PROMISED = 1 << LVD_Q_RESERVED,
-  NEED_LITTLE = 1 << LVD_Q_LIGHT,
-  ALL = (1 << LVD_Q_CLASSES) - 1
+  YIELDED_BIT = 1 << LVD_Q_YIELDED,
+  READY_BIT = 1 << LVD_Q_READY,
+  RESERVED_BIT = 1 << LVD_Q_RESERVED,
+  LIGHT_BIT = 1 << LVD_Q_LIGHT,
+  ALL_BITS = (1 << LVD_Q_CLASSES) - 1
 };
 
-/* Of those that are ready, who is of the level of a place. */
-static inline uint32_t lvd_ready_of_level(const lvd_worker *w, uint32_t place) {
-  return w->ready_queues >> (place - place % LVD_Q_CLASSES) & ALL;
+/* The non-empty classes of the level of `queue`. */
+static inline uint32_t lvd_ready_of_level(const lvd_worker *w, uint32_t queue) {
+  return w->ready_queues >> (queue - queue % LVD_Q_CLASSES) & ALL_BITS;
 }
 
-/* Who of the others might have had the turn of one that needs little. */
-static inline uint32_t beside_little(uint32_t those) {
-  return those & (those & PROMISED ? USUAL : USUAL | AFTER);
+/* The classes among `ready` that compete with the light class. */
+static inline uint32_t competes_with_light(uint32_t ready) {
+  return ready & (ready & RESERVED_BIT ? READY_BIT : READY_BIT | YIELDED_BIT);
 }
 
-/* The place of the next one; somebody is ready. */
+/* The index of the queue to run from; at least one is not empty. */
 static inline uint32_t lvd_ready_next(const lvd_worker *w) {
   uint32_t level = lvd_queue_top(w) / LVD_Q_CLASSES, first = level * LVD_Q_CLASSES;
-  uint32_t those = lvd_ready_of_level(w, first);
-  int64_t at_once = (int64_t)LVD_UNRESERVED_SHARE * (int64_t)w->light_burst_ticks;
-  bool lets_in = !(those & PROMISED) || w->reserved_had + at_once > 0;
-  if (those & NEED_LITTLE && lets_in &&
-      (!beside_little(those) || w->light_had[level] < w->light_burst_ticks))
+  uint32_t ready = lvd_ready_of_level(w, first);
+  int64_t burst_ticks = (int64_t)LVD_UNRESERVED_SHARE * (int64_t)w->light_burst_ticks;
+  bool others_due = !(ready & RESERVED_BIT) || w->reserved_had + burst_ticks > 0;
+  if (ready & LIGHT_BIT && others_due &&
+      (!competes_with_light(ready) || w->light_had[level] < w->light_burst_ticks))
     return first + LVD_Q_LIGHT;
-  if (those & PROMISED) {
-    if (those & USUAL && lets_in) return first + LVD_Q_READY;
-    bool after = those & AFTER && is_more(w->reserved_long, LVD_RESERVED_BURST_NS);
+  if (ready & RESERVED_BIT) {
+    if (ready & READY_BIT && others_due) return first + LVD_Q_READY;
+    bool after = ready & YIELDED_BIT && is_longer(w->reserved_long, LVD_RESERVED_BURST_NS);
     return first + (after ? LVD_Q_YIELDED : LVD_Q_RESERVED);
   }
-  bool usual = those & USUAL && (!(those & AFTER) || w->others_left[level]);
+  bool usual = ready & READY_BIT && (!(ready & YIELDED_BIT) || w->others_left[level]);
   return first + (usual ? LVD_Q_READY : LVD_Q_YIELDED);
 }
 
-/* What others have before a promise is a sixteenth of what that has had before them, or is to have, in two halves where
- * there are both who have just become ready and who have had a turn; neither owes the other more than for a promise's
- * longest time. What they have while none waits is no debt, and in that time what there was is forgotten. */
-static inline int64_t after_others(int64_t had, uint32_t those, int64_t took, int64_t most) {
-  bool both = !(~those & (AFTER | USUAL));
-  if (!(those & PROMISED) && had < 0) return had + took < 0 ? had + took : 0;
-  int64_t least = those & PROMISED ? -most : 0,
+/* The new lead `had` of a reserved rate over others, after those have run for `took` ticks.
+ * Others get a sixteenth of the time that a reserved rate has used, or is to use, before them;
+ * READY and YIELDED share it in halves if both are non-empty. The lead is at least -`most` while
+ * an entity with a reserved rate waits. Time that others use while none waits is no debt and
+ * cancels an existing one. */
+static inline int64_t lead_after_others(int64_t had, uint32_t ready, int64_t took, int64_t most) {
+  bool both = !(~ready & (YIELDED_BIT | READY_BIT));
+  if (!(ready & RESERVED_BIT) && had < 0) return had + took < 0 ? had + took : 0;
+  int64_t least = ready & RESERVED_BIT ? -most : 0,
           now = had - took * (both ? 2 * LVD_UNRESERVED_SHARE : LVD_UNRESERVED_SHARE);
   return now < least ? least : now;
 }
 
-/* `those` were ready when this one began, and he among them. Who needs little has become ready, as others have. */
-static inline void count_promised(lvd_worker *w, uint32_t place, uint32_t those, int64_t took) {
-  uint32_t kind = 1u << place % LVD_Q_CLASSES;
-  if (kind == NEED_LITTLE) kind = USUAL;
-  if (those & NEED_LITTLE) those |= USUAL;
-  bool waited = those & PROMISED;
-  if (kind != PROMISED && !waited && !w->reserved_had && !w->reserved_long) return;
+/* Accounts an activation of `took` ticks to the leads of reserved rates. `ready`: the non-empty
+ * classes when it began, its own included. The light class counts as READY. */
+static inline void account_reserved(lvd_worker *w, uint32_t queue, uint32_t ready, int64_t took) {
+  uint32_t kind = 1u << queue % LVD_Q_CLASSES;
+  if (kind == LIGHT_BIT) kind = READY_BIT;
+  if (ready & LIGHT_BIT) ready |= READY_BIT;
+  bool waited = ready & RESERVED_BIT;
+  if (kind != RESERVED_BIT && !waited && !w->reserved_had && !w->reserved_long) return;
   int64_t most = (int64_t)lvd_os_ns_to_ticks(LVD_RESERVED_BURST_NS);
-  if (kind == PROMISED) {
+  if (kind == RESERVED_BIT) {
     if (w->reserved_had <= most) w->reserved_had += took;
     if (w->reserved_long <= most) w->reserved_long += took;
     return;
   }
-  int64_t *own = kind == USUAL ? &w->reserved_had : &w->reserved_long,
-          *other = kind == USUAL ? &w->reserved_long : &w->reserved_had;
-  *own = after_others(*own, those, took, most);
-  /* Where there are not both, one of them has the part of both. */
-  if (*other > 0 && ~those & (AFTER | USUAL))
-    *other = after_others(*other, those & ~PROMISED, took, most);
-  if (*other < 0 && !waited) *other = after_others(*other, those, took, most);
+  int64_t *own = kind == READY_BIT ? &w->reserved_had : &w->reserved_long,
+          *other = kind == READY_BIT ? &w->reserved_long : &w->reserved_had;
+  *own = lead_after_others(*own, ready, took, most);
+  /* If only one of the two classes is non-empty, it gets the share of both. */
+  if (*other > 0 && ~ready & (YIELDED_BIT | READY_BIT))
+    *other = lead_after_others(*other, ready & ~RESERVED_BIT, took, most);
+  if (*other < 0 && !waited) *other = lead_after_others(*other, ready, took, most);
 }
 
-/* A long firing of one of them keeps all others no longer from their turns than what they may have at once. */
-static inline void count_little(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
-  uint64_t *had = &w->light_had[place / LVD_Q_CLASSES], most = 2 * w->light_burst_ticks;
-  if (place % LVD_Q_CLASSES == LVD_Q_LIGHT) {
-    *had += beside_little(those) ? took : 0;
+/* Accounts an activation to the lead of light applications. The cap makes a long light firing
+ * delay the others by at most the burst. */
+static inline void account_light(lvd_worker *w, uint32_t queue, uint32_t ready, uint64_t took) {
+  uint64_t *had = &w->light_had[queue / LVD_Q_CLASSES], most = 2 * w->light_burst_ticks;
+  if (queue % LVD_Q_CLASSES == LVD_Q_LIGHT) {
+    *had += competes_with_light(ready) ? took : 0;
     if (*had > most) *had = most;
-  } else if (place % LVD_Q_CLASSES != LVD_Q_RESERVED) {
+  } else if (queue % LVD_Q_CLASSES != LVD_Q_RESERVED) {
     *had -= *had < took ? *had : took;
   }
 }
 
-/* An activation from a place has ended. What goes before others takes nothing of what these let each other have: a
- * promise may have been there for longer than that between any two of them. */
-static inline void lvd_ready_account(lvd_worker *w, uint32_t place, uint32_t those, uint64_t took) {
-  count_promised(w, place, those, (int64_t)took);
-  count_little(w, place, those, took);
-  uint64_t *left = &w->others_left[place / LVD_Q_CLASSES];
+/* Accounts an activation from `queue`. Classes that go first do not use up what READY and
+ * YIELDED leave to each other: an entity with a reserved rate may have run between any two of
+ * them. */
+static inline void lvd_ready_account(lvd_worker *w, uint32_t queue, uint32_t ready, uint64_t took) {
+  account_reserved(w, queue, ready, (int64_t)took);
+  account_light(w, queue, ready, took);
+  uint64_t *left = &w->others_left[queue / LVD_Q_CLASSES];
   if (w->yielded)
     *left = took;
-  else if (place % LVD_Q_CLASSES == LVD_Q_READY)
+  else if (queue % LVD_Q_CLASSES == LVD_Q_READY)
     *left -= *left < took ? *left : took;
   w->yielded = false;
 }

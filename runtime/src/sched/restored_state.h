@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Heritage: what an actor of a new version has of the one before it, from the time that it takes over
- * (state_transfer.c) until it begins. */
+/* Restored state: what an actor of a new version gets from the previous version, from the
+ * transfer (state_transfer.c) until the actor begins. */
 #ifndef LVD_SRC_HERITAGE_H
 #define LVD_SRC_HERITAGE_H
 
@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of its state: `count` bytes for `offset`. */
+/* A part of the actor's state: `count` bytes at `offset`. */
 struct lvd_restored_state_part {
   uint32_t offset, count;
 };
 
 typedef struct lvd_restored_state {
-  bool over;      /* the one before it had come to its own end */
-  uint32_t parts; /* one after the other in `bytes` */
+  bool over;      /* the previous version's actor had finished */
+  uint32_t parts; /* consecutive in `bytes` */
   struct lvd_restored_state_part *part;
   unsigned char *bytes;
 } lvd_restored_state;
 
-/* Strings live as long as the application, as those that it puts together itself. */
+/* Inherited strings live as long as the application, like those that it builds itself. */
 typedef struct lvd_inherited_strings {
   struct lvd_inherited_strings *next;
   char text[];
@@ -42,7 +42,7 @@ static inline void lvd_restored_state_leave(lvd_entity *e) {
   free(h);
 }
 
-/* Before an actor first runs, where it may be abandoned. False: it has no more to do. */
+/* Called before an actor first runs, where it may be abandoned. False: it has finished. */
 static inline bool lvd_actor_init(lvd_entity *e) {
   lvd_restored_state *h = e->heritage;
   if (h && h->over) return false;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A stack that overflows: where it is seen, and what is said of it. */
+/* Stack overflow: detection and report. */
 #include "no_abandon.h"
 
 #include <stdio.h>
 
-enum { THREAD_GUARD = 1 << 16 }; /* below the stack of a thread, at the most */
+enum { THREAD_GUARD_BYTES = 1 << 16 }; /* bytes: upper bound of the guard below a thread's stack */
 
-/* In signal context. What the user of the interface can change by which it was started. */
+/* What the user can do to get a larger stack, by the interface that started the fiber. Runs in
+ * signal context. */
 const char *lvd_stack_advice(const lvd_entity *e) {
   static const char *const larger[] = {
       [LVD_STARTED_AS_FIBER] = "lvd_fiber_options.stack makes it larger",
@@ -15,7 +16,7 @@ const char *lvd_stack_advice(const lvd_entity *e) {
   if (!e->is_fiber && !e->stack)
     return "an actor has the stack of its worker's thread: ulimit -s makes that larger";
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as a program's main has it */
+  if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as the main function of a program has */
     return "it has 8 MiB, the most that a fiber can have: what is large belongs into memory that "
            "is allocated";
   if (!f->taken) return larger[f->started_as];
@@ -33,15 +34,15 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
   const lvd_entity *e = w->current;
   const lvd_fiber *f = !e ? NULL : e->is_fiber ? (const lvd_fiber *)e : e->stack;
   const unsigned char *at = address, *low = lvd_stack_low(w);
-  return at < low && at >= low - (f ? f->guard : THREAD_GUARD);
+  return at < low && at >= low - (f ? f->guard : THREAD_GUARD_BYTES);
 }
 
-/* To report it needs a stack, too. So it overflows, now that this harms nobody: the trap has a stack of
- * its own. */
+/* Reporting needs stack space, too. So this overflows on purpose, at a point where no lock is
+ * held: the trap handler has a stack of its own. */
 LVD_BARE_STACK void lvd_no_abandon_overflow(lvd_worker *w) {
   lvd_entity *e = w->current;
-  if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* its faults are the program's */
-#ifndef __SANITIZE_THREAD__                                /* which takes the traps for itself */
+  if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* the fault belongs to the program */
+#ifndef __SANITIZE_THREAD__                                /* it handles the signals itself */
   *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
 #endif
   w->abandonable = 0;

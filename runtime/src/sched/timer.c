@@ -12,13 +12,13 @@ static lvd_timer *meld(lvd_timer *a, lvd_timer *b) {
     b = t;
   }
   b->next = a->child;
-  b->previous = a; /* of a first child, the parent */
+  b->previous = a; /* for a first child: its parent */
   if (a->child) a->child->previous = b;
   a->child = b;
   return a;
 }
 
-/* Two by two from the left, then all from the right. */
+/* The standard two passes: melds pairs from left to right, then all of them from right to left. */
 static lvd_timer *meld_all(lvd_timer *first) {
   lvd_timer *pairs = NULL, *root = NULL;
   while (first) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Timers: who waits for a time, the next one first.
+/* Timers of waiters, ordered by deadline.
  *
- * A pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986) through what waits itself: to add is a
- * few stores, which is the case that matters, since most time limits never pass. A heap is a pointer to its
- * first timer, null when there is none; who touches it keeps others from it. */
+ * An intrusive pairing heap (Fredman, Sedgewick, Sleator and Tarjan, 1986). Adding takes a few
+ * stores, which is the case that matters, since most timeouts never expire. A heap is a pointer
+ * to its first timer, null when it is empty; the caller provides mutual exclusion. */
 #ifndef LVD_TIMER_H
 #define LVD_TIMER_H
 
@@ -18,8 +18,8 @@ struct lvd_timer {
   bool set; /* it is in a heap */
 };
 
-void lvd_timer_add(lvd_timer **heap, lvd_timer *t); /* t->deadline is there */
-/* It need not be set. */
+void lvd_timer_add(lvd_timer **heap, lvd_timer *t); /* t->deadline must be set */
+/* Does nothing if `t` is in no heap. */
 void lvd_timer_remove(lvd_timer **heap, lvd_timer *t);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wait items: what is armed at a channel's end, an event or a watch, and looked at again. Who waits for
- * several, and how, is up to fibers (fiber.c) and threads (wait/wait.c).
+/* Wait items: arming, disarming and checking a channel end, an event or a wait source. How to
+ * wait for several of them is up to fibers (fiber.c) and threads (wait/wait.c).
  *
  * Pairs of orders: wait/wait.c */
 #include "no_abandon.h"
@@ -26,7 +26,7 @@ void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
 
 /* ---- one want ----------------------------------------------------------------------------- */
 
-/* LVD_E_TIME: not yet. */
+/* Whether `want` is met now; LVD_E_TIME: not yet. */
 lvd_status lvd_want_met(const lvd_want *want) {
   if (want->event) return lvd_event_is_set(want->event) ? LVD_OK : LVD_E_TIME;
   if (want->watch) return want->watch->look(want->watch) ? LVD_OK : LVD_E_TIME;
@@ -34,7 +34,7 @@ lvd_status lvd_want_met(const lvd_want *want) {
     bool room = lvd_room(want->room, want->n) >= want->n;
     if (want->room->corrupt) return LVD_E_CORRUPT;
     if (!lvd_deserted(want->room)) return room ? LVD_OK : LVD_E_TIME;
-    want->room->limit = want->room->put; /* the next put asks, too, and is refused */
+    want->room->limit = want->room->put; /* the next put also checks, and is refused */
     return LVD_E_PEER;
   }
   lvd_consumer *c = want->elements;
@@ -46,7 +46,7 @@ lvd_status lvd_want_met(const lvd_want *want) {
   return lvd_end_status(c, state);
 }
 
-/* The same of one that waits: LVD_E_TIME also while the threshold is worth waiting for. */
+/* As lvd_want_met, for a waiter: also LVD_E_TIME while its threshold is not reached. */
 lvd_status lvd_want_look(const lvd_want *want) {
   lvd_status status = lvd_want_met(want);
   if (status != LVD_OK || want->event || want->watch) return status;

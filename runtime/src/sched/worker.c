@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Worker: one thread per usable core, that runs what is ready, most urgent first, and sleeps when
- * nothing is. It never calls an actor that cannot fire.
+/* Worker: one thread per usable core that runs ready entities, the most urgent first, and sleeps
+ * when none is ready. It never calls an actor that cannot fire.
  *
- * The loop: commands; the inbox; the next ready entity. When there is none: look around for a few
- * microseconds (to wake a sleeping core costs many times what a hand-over does), then settle, then
+ * The loop: commands; the inbox; the next ready entity. If there is none: poll for some
+ * microseconds (to wake a sleeping core costs many times a hand-over), run the park barrier, and
  * sleep on the inbox.
  *
  * Pairs of orders
@@ -15,9 +15,10 @@
  *                                     <> lvd_app_wait_inactive: phase or paused, awaited, [heavy], load running
  *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
- * The word `yield` is written by read-modify-write only, so that whoever takes it back sees what
- * all who asked had left, also those whose 1 was written over. It is taken back before the worker
- * looks around, never between that and an activation: a late one asks what runs next. */
+ * The word `yield` is only written by read-modify-write, so that the worker that clears it sees
+ * what all requesters have posted, also ready_classes whose 1 was overwritten. It is cleared before the
+ * worker checks for work, never between that and an activation: a late request applies to what
+ * runs next. */
 #include "ready_queue.h"
 #include "restored_state.h"
 #include "sched.h"
@@ -26,37 +27,41 @@
 #include <stdlib.h>
 
 enum {
-  LOOK_EVERY = 16,      /* activations between two looks at the unsettled */
-  SETTLE_NS = 2000000,  /* a busy worker settles so often, if there is anything to settle ... */
-  UNSETTLED_MOST = 1024 /* ... and whenever so many have gathered */
+  ACTIVATIONS_PER_POLL = 16, /* activations between two polls of the pending parks */
+  /* a busy worker runs the park barrier this often if parks are pending ... */
+  PARK_BARRIER_INTERVAL_NS = 2000000,
+  PENDING_PARKS_MAX = 1024 /* ... and whenever so many are */
 };
 
 /* ---- being reached ------------------------------------------------------------------------ */
 
 void lvd_worker_request_yield(lvd_worker *w) {
-  /* After what was left for it. */
+  /* Ordered after what was posted to it. */
   lvd_exchange_release_u32(&w->yield, 1);
 }
 
-/* What hands on from worker to worker would wait for a whole tick of the clock at each, where others compute. But
- * a turn that is cut short finds its data gone from the caches more often, which is not seen at this length. */
-enum { TURN_NS = 500000 };
+/* Data that passes from worker to worker would otherwise wait for a tick of the clock at each
+ * that computes. A shorter slice would lose its data from the caches more often; at this length
+ * that is not measurable. */
+enum { SLICE_NS = 500000 };
 
 bool lvd_worker_slice_used(const lvd_worker *w, uint32_t place, uint32_t running) {
   if (place >= running || place / LVD_Q_CLASSES != (running - 1) / LVD_Q_CLASSES) return false;
   if (place % LVD_Q_CLASSES == LVD_Q_YIELDED && place + 1 != running) return false;
   uint64_t since = lvd_load_relaxed_u64(&w->started_at), now = lvd_os_ticks();
-  return now > since && lvd_os_ticks_to_ns(now - since) > TURN_NS;
+  return now > since && lvd_os_ticks_to_ns(now - since) > SLICE_NS;
 }
 
-/* Of a higher level, or of the same and promised a rate, or in need of little, where the other is not. */
+/* A higher level, or the same level with a reserved rate or a light application where the other
+ * has neither. */
 static bool goes_before(uint32_t place, uint32_t running) {
   uint32_t level = (running - 1) / LVD_Q_CLASSES;
   return place >= running && (place / LVD_Q_CLASSES > level || place % LVD_Q_CLASSES > LVD_Q_READY);
 }
 
-/* A program that computes does not look at that: it is told at once by what goes before it, and by others when it has had
- * enough, or its turns would be as short as those who are like them. */
+/* Code that computes does not read `yield`: it is signalled at once for an entity that goes
+ * before it, and for others only after its time slice; otherwise slices would be as short as
+ * ready_classes of its equals. */
 void lvd_worker_request_yield_for(lvd_worker *w, uint32_t place, uint32_t running) {
   lvd_worker_request_yield(w);
   if (lvd_load_relaxed_u64(&w->fiber_activation) &&
@@ -78,7 +83,7 @@ void lvd_worker_interrupt(lvd_worker *w) {
   wake(w);
 }
 
-static void leave_command(lvd_worker *w, lvd_command *c) {
+static void post_command(lvd_worker *w, lvd_command *c) {
   void *head = lvd_load_relaxed_ptr(&w->commands);
   do c->next = head;
   while (!lvd_cas_release_ptr(&w->commands, &head, c));
@@ -86,13 +91,13 @@ static void leave_command(lvd_worker *w, lvd_command *c) {
 
 void lvd_worker_command(lvd_worker *w, lvd_command *c) {
   lvd_store_relaxed_u32(&c->done, 0);
-  leave_command(w, c);
+  post_command(w, c);
   lvd_worker_interrupt(w);
 }
 
 void lvd_worker_post(lvd_worker *w, lvd_command *c, uint32_t level) {
   c->posted = true;
-  leave_command(w, c);
+  post_command(w, c);
   lvd_worker *self = lvd_this_worker();
   if (wake(w) && self) lvd_count(&self->wakes_sent, 1);
   uint32_t running = lvd_load_relaxed_u32(&w->running_queue);
@@ -110,12 +115,12 @@ static lvd_command *oldest_first(lvd_command *c) {
   return first;
 }
 
-static void obey(lvd_worker *w, lvd_command *c) {
+static void run_command(lvd_worker *w, lvd_command *c) {
   bool posted = c->posted;
   c->run(w, c);
   if (posted) return;
-  /* The command is the sender's: after this store it may be gone. Its address is still good to
-   * wake: a futex wake of a word that nobody sleeps on is harmless. */
+  /* The command belongs to the sender: after this store it may be freed. Waking its address is
+   * still allowed: a futex wake of a word without sleepers has no effect. */
   lvd_store_release_u32(&c->done, 1);
   lvd_os_wake(&c->done);
 }
@@ -123,28 +128,30 @@ static void obey(lvd_worker *w, lvd_command *c) {
 static void run_commands(lvd_worker *w) {
   const char *head = lvd_load_relaxed_ptr(&w->commands);
   if (!head) return;
-  for (int i = 0; i < 3; i++) lvd_os_prefetch_write(head + i * 64); /* a call's lines (unit.h) */
+  /* the cache lines of a call (unit.h) */
+  for (int i = 0; i < 3; i++) lvd_os_prefetch_write(head + i * 64);
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
   for (lvd_command *next; c; c = next) {
     next = c->next;
-    obey(w, c);
+    run_command(w, c);
   }
 }
 
-/* What cannot be done here now stays; but what nobody waits for, such as a call, is done elsewhere. What stays may come
- * behind what was left since: only among those that can be done soon does the order matter. */
+/* Commands that cannot be run in a signal handler stay; but ready_classes for which no thread waits, such
+ * as calls, are passed to another worker. Those that stay may be reordered with later ones: order
+ * only matters among ready_classes that are safe here. */
 void lvd_worker_run_safe_commands(lvd_worker *w) {
   if (!lvd_load_relaxed_ptr(&w->commands)) return;
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
   for (lvd_command *next; c; c = next) {
     next = c->next;
     if (c->soon) {
-      obey(w, c);
+      run_command(w, c);
       continue;
     }
     bool elsewhere = c->posted && !lvd_load_relaxed_ptr(&w->alone);
     lvd_worker *to = elsewhere ? lvd_find_backup_worker(w) : NULL;
-    leave_command(to ? to : w, c);
+    post_command(to ? to : w, c);
     if (!to) continue;
     lvd_worker_request_yield(to);
     wake(to);
@@ -168,9 +175,9 @@ void lvd_worker_set_current_app(lvd_worker *w, lvd_app *app) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->rt->awaited))) lvd_os_wake(&w->run_seq);
 }
 
-/* `e` comes from another core, and its lines with it: all at once, not each when it is touched. Of
- * a fiber they are its own, and below them those of its stack (fiber.h). */
-static inline void expect(const lvd_entity *e) {
+/* `e` comes from another core: prefetches its cache lines together rather than one by one. Those
+ * of a fiber include the top of its stack, which is below it (fiber.h). */
+static inline void prefetch_entity(const lvd_entity *e) {
   const char *at = (const char *)e;
   for (int i = -2; i < 4; i++) lvd_os_prefetch_write(at + i * 64);
 }
@@ -183,9 +190,9 @@ void lvd_inbox_drain(lvd_worker *w) {
     for (; n; n = next) {
       next = lvd_load_relaxed_u32(&slot[n - 1].next);
       lvd_entity *e = w->rt->entity[n - 1];
-      expect(e);
+      prefetch_entity(e);
       uint32_t owner = lvd_load_relaxed_u32(&e->worker);
-      if (owner != w->index) { /* it moved while the wake-up was on its way: send it after */
+      if (owner != w->index) { /* it moved while the wake-up was in transit: forward it */
         uint32_t sleep;
         lvd_worker *to = &w->rt->worker[owner];
         if (lvd_inbox_post(&to->inbox, slot, n - 1, level, &sleep)) {
@@ -214,14 +221,13 @@ static void call_run(void *argument) {
   w->abandonable = 0;
 }
 
-/* Everything that was put and got becomes visible, also to those that wait below their
- * threshold. */
+/* Publishes everything that was put and got, also below a peer's threshold. */
 void lvd_actor_publish(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->outputs; i++) lvd_flush(&a->out[i]);
   for (uint32_t i = 0; i < a->cls->inputs; i++) lvd_release(&a->in[i]);
 }
 
-/* Nothing is awaited any more. */
+/* Disarms all ports: nothing is awaited any more. */
 static void disarm(lvd_actor *a) {
   for (uint32_t i = 0; i < a->cls->inputs; i++)
     if (a->in[i].await) {
@@ -237,21 +243,22 @@ static void disarm(lvd_actor *a) {
 
 static void finish(lvd_worker *w, lvd_entity *e) {
   lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
-  disarm(&e->actor); /* it may have said what it awaits, and then that it is done */
+  disarm(&e->actor); /* its run function may have set awaits before it returned LVD_DONE */
   if (LVD_UNLIKELY(lvd_has_fd_watches(e))) lvd_hooks.polls.withdraw(e);
   for (uint32_t i = 0; i < e->actor.cls->outputs; i++) lvd_end(&e->actor.out[i], LVD_OK);
   for (uint32_t i = 0; i < e->actor.cls->inputs; i++) lvd_leave(&e->actor.in[i]);
   lvd_app_worker_leave(w, e->app);
 }
 
-/* `now` is the time in ticks; returns the time after. */
+/* `now` is in ticks; returns the end time in ticks. */
 static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_actor *a = &e->actor;
   lvd_store_relaxed_u32(&e->state, LVD_RUNNING);
   void (*call)(void *) = call_run;
   if (LVD_UNLIKELY(e->stack != NULL)) {
-    call = lvd_stack_enter; /* it goes on where it waited; its marks are as it left them */
-    /* A source that is to end does so after the firing that it is in: it may wait anew before the next. */
+    call = lvd_stack_enter; /* it resumes where it waited, with its marks unchanged */
+    /* A source that is to end does so after the present firing: it may wait again before the
+     * next. */
     bool ends = lvd_load_relaxed_u32(&e->app->paused) && a->cls->inputs == 0;
     if (LVD_UNLIKELY(ends)) lvd_exchange_relaxed_u32(&w->yield, 1);
   } else {
@@ -283,7 +290,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_ready_charge_app(w, e, end, took);
 
   if (LVD_UNLIKELY(!whole)) {
-    /* At once, where it failed: whoever runs what it has forked, and waits, hears of that. */
+    /* Immediately, at the failure: threads that run its forks and wait must learn of it. */
     if (w->verdict != LVD_DONE) lvd_app_end(e->app, LVD_E_FAULT);
     lvd_hooks.forks.abandon(w, e->stack);
     if (e->stack) lvd_stack_return(w, e, false);
@@ -298,7 +305,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
     return end;
   }
   if (LVD_UNLIKELY(e->stack != NULL)) {
-    if (lvd_load_relaxed_u32(&e->call_pending)) { /* it is RUNNING still, but not here */
+    if (lvd_load_relaxed_u32(&e->call_pending)) { /* it stays RUNNING, but not on this worker */
       lvd_app_worker_leave(w, e->app);
       return end;
     }
@@ -325,7 +332,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-/* Puts aside what may not run now. True: `e` may run. */
+/* Sets an entity aside that may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
   if (LVD_UNLIKELY(w->relief)) lvd_backup_worker_goes_home(w, e);
@@ -347,7 +354,7 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
       w->held = e;
       return false;
     }
-    /* A source that waits in the middle of a firing ends, or rests, after that. */
+    /* A source that waits in the middle of a firing ends, or is held, after that firing. */
     if (!e->is_fiber && !e->stack && e->actor.cls->inputs == 0) {
       if (holds & LVD_PAUSE_SOURCES) {
         finish(w, e);
@@ -361,15 +368,15 @@ static bool may_run(lvd_worker *w, lvd_entity *e) {
   return true;
 }
 
-/* Is there something to be done with it besides running? */
-static bool has_news(const lvd_worker *w, const lvd_entity *e) {
+/* Is `e` to be migrated, ended or held? */
+static bool needs_handling(const lvd_worker *w, const lvd_entity *e) {
   if (lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING) return !e->is_fiber;
   return lvd_load_relaxed_u32(&e->target) != w->index || lvd_load_relaxed_u32(&e->app->paused);
 }
 
-/* Whoever is ready at another place than that of the next one may not have his turn for as long as that has work. Who
- * is to be elsewhere, to end or to stand still does so all the same. */
-static void tidy(lvd_worker *w) {
+/* Entities in other queues than the next one may not run while that has work. Those that are to
+ * be migrated, ended or held are handled here nevertheless. */
+static void handle_waiting(lvd_worker *w) {
   uint32_t next_place = lvd_ready_next(w), ready = w->ready_queues;
   for (uint32_t place = 0; place < LVD_Q_COUNT; place++) {
     if (place == next_place || !(ready & (1u << place))) continue;
@@ -377,7 +384,7 @@ static void tidy(lvd_worker *w) {
     w->ready_queues &= ~(1u << place);
     for (; e; e = next) {
       next = e->next;
-      if (has_news(w, e)) {
+      if (needs_handling(w, e)) {
         lvd_worker_set_current_app(w, e->app);
         if (!may_run(w, e)) continue;
       }
@@ -387,18 +394,19 @@ static void tidy(lvd_worker *w) {
   lvd_worker_set_current_app(w, NULL);
 }
 
-/* Who is urgent comes in between, for a short time, whoever has the core; and a relief, beside who keeps it. */
+/* A priority worker runs for short times whatever process holds the core; a backup worker runs
+ * next to the worker that holds the lease. */
 static int32_t leased_core(const lvd_worker *w) { return w->index < w->rt->workers ? w->cpu : -1; }
 
-static void rest(lvd_worker *w) {
+static void idle(lvd_worker *w) {
   lvd_worker_set_current_app(w, NULL);
-  bool sought = lvd_lease_sought(&w->leased);
-  uint64_t spin = sought ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
+  bool lease_wanted = lvd_lease_sought(&w->leased);
+  uint64_t spin = lease_wanted ? 0 : lvd_spin_us(w->rt) * UINT64_C(1000);
   uint64_t start = lvd_os_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
-    lvd_os_prefetch_write(
-        &w->commands); /* whoever leaves one has the line, and we shall write it */
+    /* its poster has the line, and this worker will write it */
+    lvd_os_prefetch_write(&w->commands);
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_poll_pending_parks(w) || lvd_hooks.forks.poll(w)) return;
     now = lvd_os_ticks();
@@ -428,8 +436,8 @@ static void rest(lvd_worker *w) {
   lvd_hooks.forks.after_sleep(w);
 }
 
-/* What runs here has ended the thread, and with it all that is on this core. */
-static void ended_from_within(void *worker) {
+/* Code on this thread has ended it, and with it all that runs on this core. */
+static void thread_exited(void *worker) {
   (void)worker;
   lvd_os_fatal_message(
       "levada: a thread of the runtime was ended by what runs on it (pthread_exit, or "
@@ -437,7 +445,7 @@ static void ended_from_within(void *worker) {
   abort();
 }
 
-static void take_class(const lvd_worker *w) {
+static void set_scheduling_class(const lvd_worker *w) {
   bool urgent = lvd_is_priority_worker(w->rt, w->index);
   if (w->rt->options.realtime)
     lvd_take_priority(w->rt, urgent ? LVD_PRIO_URGENT : LVD_PRIO_APP);
@@ -448,15 +456,15 @@ static void take_class(const lvd_worker *w) {
 void lvd_worker_main(void *argument) {
   lvd_worker *w = argument;
   lvd_os_set_self(w);
-  lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, ended_from_within, w);
+  lvd_os_at_thread_exit(LVD_EXIT_HOOK_WORKER, thread_exited, w);
   w->low = lvd_os_stack_low(NULL);
   lvd_os_context_of_thread(&w->home);
-  w->switches_left = w->until_sample = w->look = 1;
-  w->park_barrier_ticks = lvd_os_ns_to_ticks(SETTLE_NS);
+  w->switches_left = w->until_sample = w->switches_per_check = 1;
+  w->park_barrier_ticks = lvd_os_ns_to_ticks(PARK_BARRIER_INTERVAL_NS);
   lvd_ready_init(w);
   w->random = w->index + 1;
-  take_class(w);
-  bool clock = true; /* the clock also makes long activations give way */
+  set_scheduling_class(w);
+  bool clock = true; /* the clock also makes long activations yield */
   if (lvd_os_traps_begin(lvd_trap, clock) != LVD_OK) lvd_os_traps_begin(lvd_trap, false);
   w->leased.first = w->rt->options.realtime != 0;
   lvd_lease_enter(&w->leased, leased_core(w));
@@ -467,20 +475,20 @@ void lvd_worker_main(void *argument) {
   for (;;) {
     if (lvd_load_relaxed_u32(&w->yield)) {
       lvd_exchange_acquire_u32(&w->yield, 0);
-      lvd_worker_set_current_app(w, NULL); /* somebody may wait for that */
-      if (w->ready_queues & (w->ready_queues - 1)) tidy(w);
+      lvd_worker_set_current_app(w, NULL); /* a thread may be waiting for that */
+      if (w->ready_queues & (w->ready_queues - 1)) handle_waiting(w);
     }
     run_commands(w);
     if (w->ending) break;
     lvd_actor_timers_expire(w, now);
     lvd_inbox_drain(w);
     uint32_t place = w->ready_queues ? lvd_ready_next(w) : 0;
-    uint32_t those = lvd_ready_of_level(w, place);
+    uint32_t ready_classes = lvd_ready_of_level(w, place);
     lvd_entity *e = w->ready_queues ? lvd_queue_take_at(w, place) : NULL;
     if (!e) {
       lvd_ready_idle(w);
       uint64_t awake = now - lvd_worker_slept_ticks(w);
-      rest(w);
+      idle(w);
       now = lvd_os_ticks();
       lvd_steal_time_after_idle(w, awake, now);
       lvd_store_relaxed_u64(&w->started_at, now); /* nothing has run */
@@ -490,10 +498,10 @@ void lvd_worker_main(void *argument) {
     if (!may_run(w, e)) continue;
     lvd_actor_timers_request_yield(w, e, now);
     uint64_t end = e->is_fiber ? lvd_fibers_run(w, e, now) : activate(w, e, now);
-    lvd_ready_account(w, place, those, end - lvd_load_relaxed_u64(&w->started_at));
+    lvd_ready_account(w, place, ready_classes, end - lvd_load_relaxed_u64(&w->started_at));
     now = end;
-    if (w->pending_park_count >= UNSETTLED_MOST) lvd_park_barrier(w);
-    if (++w->since_poll >= LOOK_EVERY) lvd_poll_pending_parks(w);
+    if (w->pending_park_count >= PENDING_PARKS_MAX) lvd_park_barrier(w);
+    if (++w->since_poll >= ACTIVATIONS_PER_POLL) lvd_poll_pending_parks(w);
     if (lvd_park_barrier_is_due(w, now)) lvd_park_barrier(w);
   }
   lvd_watchdog_asleep(w);
@@ -506,7 +514,7 @@ void lvd_worker_main(void *argument) {
 
 /* ---- its thread ---------------------------------------------------------------------------- */
 
-/* What worker `i` needs before its thread is started. */
+/* Initialises worker `i` before its thread is started. */
 lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   lvd_worker *w = &rt->worker[i];
   lvd_inbox_init(&w->inbox);

@@ -133,9 +133,9 @@ struct lvd_worker {
     const void *key;
     void *data;
   } asked;
-  uint32_t until_sample; /* checks until an activation is measured */
-  uint32_t look;         /* fiber switches between two checks */
-  uint32_t random;       /* state of a linear congruential generator */
+  uint32_t until_sample;       /* checks until an activation is measured */
+  uint32_t switches_per_check; /* fiber switches between two checks */
+  uint32_t random;             /* state of a linear congruential generator */
   /* ticks: start of the measured activation, then switches_left is 1; 0: none is measured */
   uint64_t sampled_at;
   lvd_timer *timers;            /* heap of the fibers that wait with a timeout */
