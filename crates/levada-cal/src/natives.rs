@@ -222,7 +222,7 @@ impl OptionNames {
     }
 }
 
-/// The second argument of a call, whose parentheses `text` begins with.
+/// The second argument of a call; `text` begins with its parentheses.
 fn argument_after_comma(text: &str) -> Option<&str> {
     let (mut depth, mut begin) = (0, None);
     for (i, c) in text.char_indices() {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Eclipse projects, as Orcc uses them: `.project` names a project, `.classpath` lists its source folders and the
 //! projects that it depends on.
-//!
 //! Packages of different projects may clash, so the order matters: the project's own source folders as listed, then
 //! those of its dependencies as listed, each followed by its own dependencies. A dependency is searched near the
-//! project that needs it: in a folder beside it, or at most two levels away.
+//! project that needs it: in a neighbouring folder, or at most two levels away.
 
 use crate::diag::Diagnostic;
 use crate::fs_deps;
@@ -29,7 +28,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project whose folder this is.
+    /// Reads the project in this folder.
     pub fn read(folder: &Path) -> Result<Project, String> {
         let folder = fs_deps::canonicalize(folder).map_err(|e| {
             let shown = folder.display();

@@ -4,8 +4,8 @@
 //!
 //! So do random expressions over all operators, hundreds in one actor, and the constant folder agrees.
 //!
-//! `LEVADA_RANDOM=n` runs n programs in place of the usual number (thousands are a soak),
-//! `LEVADA_EXPRESSIONS=n` n expressions, `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
+//! `LEVADA_RANDOM=n` runs n programs in place of the usual number (thousands are a soak), `LEVADA_EXPRESSIONS=n` n
+//! expressions, `LEVADA_SEED=s` begins at seed s, so that `LEVADA_SEED=s LEVADA_RANDOM=1` shows one again;
 //! `LEVADA_KEEP=dir` leaves its files. A program that fails is made smaller before it is shown.
 //! `LEVADA_SANITIZE=address,undefined` (or `thread`) compiles them, and the runtime, with these.
 

@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
         Some(actor)
     }
 
-    /// An actor whose body is in C: here are only its ports and parameters.
+    /// An actor with a body in C: here are only its ports and parameters.
     fn native(&mut self, class: &str, ast: &'a ast::Entity) -> ir::NativeActor {
         let body = ast.actions.first().map(|a| a.head);
         let body = body.or_else(|| Some(ast.vars.first()?.span));

@@ -15,7 +15,7 @@ use crate::types::Ty;
 #[derive(Default)]
 pub struct Notes {
     index: Index,
-    /// Names of procedures and functions, whose types may still be unknown when they are called.
+    /// Names of procedures and functions; their types may still be unknown when they are called.
     procs: Vec<(usize, ProcId)>,
 }
 

@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A value that may not fit a type whose width is none of C's: it is held in more bits, and not cut.
+    /// A value that may not fit a type with a width that C does not have: it is held in more bits, and not truncated.
     pub(super) fn odd_width(&mut self, value: &Expr, ty: &Ty) {
         let least = match value.kind {
             ExprKind::Const(Value::Int(v)) => smallest(v, &value.ty),

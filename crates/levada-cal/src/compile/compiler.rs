@@ -113,8 +113,8 @@ impl Compiler {
         Ok(cc)
     }
 
-    /// The options that this file is compiled with, whether it goes into an object or into a program. One of a user's may be
-    /// C++.
+    /// The options that this file is compiled with, whether it goes into an object or into a program. One of a
+    /// user's may be C++.
     pub fn options(&self, is_cpp: bool) -> impl Iterator<Item = &str> {
         self.flags.iter().map(move |f| match is_cpp {
             true if f.starts_with("-std=") => cpp::STANDARD,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions that a native file calls without a declaration. Many C compilers accept this with a warning and assume
 //! that the function returns `int`, so that a wider or non-integer result is corrupted.
-//!
-//! The compiler's messages are stored beside the object, so that the warning is also given when the object is found
-//! in the cache.
+//! The compiler's messages are stored with the object, so that the warning is also given when the object is found in
+//! the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -50,8 +49,8 @@ fn kept(object: &Path) -> PathBuf {
     object.with_extension("undeclared")
 }
 
-/// Stores the messages beside the object, for later uses of it from the cache. Errors are ignored; the warning is
-/// then not repeated.
+/// Stores the messages with the object, for later uses of it from the cache. Errors are ignored; the warning is then
+/// not repeated.
 pub fn keep(object: &Path, said: &str) {
     let lines: Vec<&str> = said.lines().filter(|line| read(line).is_some()).collect();
     let file = kept(object);

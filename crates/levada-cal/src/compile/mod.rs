@@ -43,7 +43,7 @@ pub struct Options {
     pub natives: Vec<PathBuf>,
     /// The C compiler; else `$CC`, else `cc`.
     pub cc: Option<String>,
-    /// The command whose `cc` subcommand translates forks in natives.
+    /// The command with the subcommand `cc` that translates forks in natives.
     pub forking: Option<PathBuf>,
     /// The folder of the cache; default: [`cache_dir`].
     pub cache: Option<PathBuf>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loops whose index checks are hoisted in front of them.
+//! Loops with index checks that are hoisted in front of them.
 //!
 //! `while i < end do l[i] := m[k]; i := i + 1; k := k + 1; end` cannot be proven to stay within its lists, since
 //! `i`, `k` and `end` come from elsewhere. But when the loop begins, the number of iterations and the final value
@@ -132,7 +132,7 @@ impl Code<'_, '_> {
         Some(lines)
     }
 
-    /// The address of an element whose only index is a counter.
+    /// The address of an element with a counter as its only index.
     fn counted_place(&self, p: &Place, steps: &[(usize, i64)]) -> Option<String> {
         let [index] = &p.indices[..] else { return None };
         let x = local(index).filter(|x| steps.iter().any(|s| s.0 == *x))?;

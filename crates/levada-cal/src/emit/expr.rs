@@ -3,7 +3,7 @@
 //!
 //! An integer expression can be emitted in two forms:
 //! * *full*: a C expression of the same value;
-//! * *low k*: a C expression whose lowest k bits are equal, if the result is truncated to k bits anyway.
+//! * *low k*: a C expression with equal lowest k bits, if the result is truncated to k bits anyway.
 //!
 //! Arithmetic uses `int32_t` where the ranges of operands and result allow it, else 64 bits. If a result may wrap,
 //! unsigned types are used, so that the code has no undefined behaviour and needs no compiler flag.
@@ -38,7 +38,7 @@ pub struct Code<'a, 'w> {
     pub body: &'a Body,
     pub locals: Vec<LocalHome>,
     pub env: Env,
-    /// The procedure whose body it is.
+    /// The procedure of this body, if it is a procedure's.
     pub proc: Option<usize>,
     /// The file to which the lines of faults refer.
     pub file: u32,

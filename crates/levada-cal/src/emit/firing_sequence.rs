@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Firing sequences: firings whose order is known beforehand, emitted as one function (static scheduling of a part
-//! of the state space).
+//! Firing sequences: firings in an order that is known beforehand, emitted as one function (static scheduling of a
+//! part of the state space).
 //!
 //! Many actors count: nine rows of nine samples, 63 coefficients, the bits of a byte. Their guards depend only on
 //! the counters, and the action that begins a sequence sets these to constants. So when it fires, all following
@@ -36,8 +36,8 @@ const REPEATS_MAX: u32 = 64;
 /// Minimum length of a run that becomes a loop.
 const LOOP_FIRINGS_MIN: usize = 4;
 
-/// Actors with more actions are not analysed: they are parsers whose actions depend on their input, and the analysis
-/// would take long.
+/// Actors with more actions are not analysed: they are parsers with actions that depend on their input, and the
+/// analysis would take long.
 const ACTOR_ACTIONS_MAX: usize = 64;
 
 /// Minimum length of a sequence that does not repeat; shorter ones save too little.
@@ -245,7 +245,7 @@ impl<'a> Class<'a> {
         w.put("}");
     }
 
-    /// The arguments of an action whose elements start at offsets `at`; in a loop, after `k` previous firings.
+    /// The arguments of an action with elements that start at offsets `at`; in a loop, after `k` previous firings.
     fn arguments_in(&self, action: &Action, at: &(Vec<u32>, Vec<u32>), in_loop: bool) -> String {
         let mut args = vec!["self".to_string(), "S".to_string()];
         if self.has_registers() {

@@ -71,7 +71,7 @@ LEVADA_INLINE void levada_ahead(const void *at, size_t bytes) {
   for (size_t i = 0; i < bytes && i < LVD_AHEAD; i += 64) lvd_ahead_put((const char *)at + i);
 }
 
-/* Has everybody left that this actor puts elements for? */
+/* Whether all consumers of this actor have closed. */
 static LEVADA_UNUSED bool levada_deserted(const lvd_actor *self) {
   for (uint32_t i = 0; i < self->cls->outputs; i++)
     if (!lvd_deserted(&self->out[i])) return false;
@@ -318,7 +318,7 @@ static LEVADA_UNUSED void levada_print_flush(levada_line *line) {
   fwrite(line->text, 1, line->length, stdout);
   line->length = 0;
 }
-/* Whoever reads along sees what there is before a pause. */
+/* A reader sees all output before the program pauses. */
 static LEVADA_UNUSED void levada_print_show(void) {
   if (__fpending(stdout)) lvd_wait_writable(STDOUT_FILENO);
   fflush(stdout);
@@ -390,8 +390,8 @@ levada_put_together(levada_text *to, const char *format, ...) {
   return to->text;
 }
 
-/* Others go into variables and through channels, and nobody says how long they are needed: so each is
- * kept until the application is unloaded, once, however often it is put together. */
+/* Other strings go into variables and through channels, and it is not known how long they are needed. So one copy
+ * of each is kept until the application is unloaded. */
 typedef struct levada_kept {
   levada_text next;
   char **at; /* a hash table, at most half full */

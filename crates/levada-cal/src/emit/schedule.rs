@@ -7,9 +7,8 @@
 //! `@schedule_outputs`. A guard that is false with all its elements available can change only by a firing, so
 //! nothing is awaited for it. In one scan each port is read once (`candidate_scan.rs`): otherwise an element that
 //! arrives between two reads could let an action fire although one of higher priority could.
-//!
-//! An actor whose guards are all false with all their elements available will never fire again, nor will one whose
-//! consumers have all closed and that has no other effect: it returns `LVD_DONE`.
+//! If all guards of an actor are false with all their elements available, it will never fire again; nor if all its
+//! consumers have closed and it has no other effect: it returns `LVD_DONE`.
 //!
 //! If one small action is the only candidate repeatedly, it fires in a loop of its own (`P_name_many`), as often as
 //! elements and room allow, which the C compiler can vectorise. The loop runs in slices and prefetches for each
@@ -222,7 +221,7 @@ impl<'a> Class<'a> {
         if self.prints() {
             w.put("levada_print_show();");
         }
-        // There is nothing to wait for and no native whose result may change: it will never fire again.
+        // There is nothing to wait for, and no native's result may change: it will never fire again.
         if self.all_actions().any(|x| asks_native(a, x)) {
             w.put("return LVD_WAIT;");
         } else {

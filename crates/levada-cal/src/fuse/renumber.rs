@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Renumbers the variables and procedures of an actor whose code becomes a part of another actor.
+//! Renumbers the variables and procedures of an actor when its code becomes a part of another actor.
 
 use crate::ir::*;
 
@@ -83,7 +83,7 @@ impl Renumbering {
         Stmt { kind, span: s.span }
     }
 
-    /// A body whose locals keep their numbers.
+    /// A body that keeps the numbers of its locals.
     pub fn body(&self, b: &Body) -> Body {
         Body {
             locals: b.locals.clone(),

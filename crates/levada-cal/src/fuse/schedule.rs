@@ -39,7 +39,7 @@ pub struct Firing {
 
 #[derive(Clone, Debug, Default)]
 pub struct Link {
-    /// The required capacity in elements, and the size of a buffer whose positions never wrap.
+    /// The required capacity in elements, and the size of a buffer without wrap-around.
     pub most: u32,
     pub length: u32,
     /// Whether there are ever elements in it between two phases.

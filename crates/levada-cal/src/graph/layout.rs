@@ -47,7 +47,7 @@ pub struct Layout {
     pub height: f64,
 }
 
-/// The pairs of actors whose channels run against the stream.
+/// The pairs of actors with channels against the direction of the stream.
 pub fn feedback(graph: &Graph) -> HashSet<(usize, usize)> {
     let count = graph.nodes.len();
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); count];

@@ -50,7 +50,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Runs the action's body, whose one element is this; `None`: it fails.
+    /// Runs the action's body with this as its only element; `None` if it fails.
     pub fn fire(&mut self, action: &'a Action, element: bool) -> Option<()> {
         let mut frame = self.frame(&action.body, &action.name);
         for l in action.inputs.iter().flat_map(|i| &i.vars) {

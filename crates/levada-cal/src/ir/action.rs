@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Properties of actions: the elements that they move, an estimate of their work, and whether they call native functions.
+//! Properties of actions: the elements that they move, an estimate of their work, and calls of native functions.
 
 use super::visit::{any_stmt, exprs_of, walk};
 use super::*;

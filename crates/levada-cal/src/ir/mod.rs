@@ -337,10 +337,10 @@ pub enum UnOp {
     BitNot,
 }
 
-/// Arithmetic and bitwise operations convert both operands to the expression's type; comparisons
-/// convert both to the join of their types and yield Bool; shifts convert the left operand to the
-/// expression's type and take the count modulo the width of its container; `And` and `Or` do not evaluate the right side needlessly.
-/// `Div` truncates toward zero; `Mod` has the sign of the dividend; zero divisors are a fault.
+/// Arithmetic and bitwise operations convert both operands to the expression's type; comparisons convert both to
+/// the join of their types and yield Bool; shifts convert the left operand to the expression's type and take the
+/// count modulo the width of its container; `And` and `Or` do not evaluate the right side needlessly. `Div`
+/// truncates toward zero; `Mod` has the sign of the dividend; zero divisors are a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinOp {
     Add,

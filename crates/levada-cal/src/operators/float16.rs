@@ -2,7 +2,7 @@
 //! CAL's `half`: IEEE 754 binary16. A `float` represents each of its values exactly, so a `half` is stored as a
 //! `float`, and rounded to binary16 when it is stored.
 
-/// The nearest number of 16 bits; of two that are as near, the one whose last bit is 0.
+/// The nearest number of 16 bits; of two equally near ones, the one with last bit 0.
 pub fn nearest(x: f32) -> f32 {
     let (sign, rest) = (x.to_bits() & 0x8000_0000, x.to_bits() & 0x7fff_ffff);
     let magnitude = f32::from_bits(rest);

@@ -258,7 +258,7 @@ mod tests {
         (lo..=hi).flat_map(from).collect()
     }
 
-    /// All operations on all intervals of small numbers, whose shifts are of 4 bits.
+    /// All operations on all intervals of small numbers, with shifts of 4 bits.
     #[test]
     fn results_of_all_values_lie_in_the_interval_of_the_result() {
         let all = intervals(-6, 9);

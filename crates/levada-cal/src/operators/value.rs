@@ -124,8 +124,8 @@ pub fn shift_count(count: i128, bits: u8) -> u32 {
     count.rem_euclid(i128::from(bits)) as u32
 }
 
-/// `x op y` for an operation on integers whose result is one, before it wraps; `bits` is the width
-/// that is shifted in. `None`: a division by zero. A product is exact in its low 127 bits.
+/// `x op y` for an operation on integers with an integer result, before it wraps; `bits` is the width for shifts.
+/// `None` for a division by zero. A product is exact in its low 127 bits.
 pub fn exact(op: BinOp, x: i128, y: i128, bits: u8) -> Option<i128> {
     Some(match op {
         BinOp::Add => x + y,

@@ -212,7 +212,7 @@ impl<'a> Ranges<'a> {
         self.seen.borrow_mut().take().expect("this round's")
     }
 
-    /// The start of a body whose locals are all zero.
+    /// The environment at the start of a body, with all locals zero.
     pub fn enter(&self, body: &Body) -> Env {
         Env {
             locals: Slots::filled(Range::exactly(0), body.locals.len()),
@@ -436,7 +436,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Carries `env` over the statements. `proc`: whose body they are, if a procedure's.
+    /// Propagates `env` through the statements. `proc`: the procedure, if they are a procedure's body.
     pub fn exec(&self, env: &mut Env, stmts: &[Stmt], proc: Option<usize>) {
         for s in stmts {
             self.exec_one(env, s, proc);

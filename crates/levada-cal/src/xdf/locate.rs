@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the source root and the class name of a file.
-//!
-//! A class `a.b.C` lies at `a/b/C.xdf` under some source root, which a user who names the file should not have to
-//! name as well. Networks rarely state their package, so the root is found by trial: the folder above the file from
-//! which most classes that the network uses can be found.
+//! A class `a.b.C` lies at `a/b/C.xdf` under some source root, which the user should not have to name in addition to
+//! the file. Networks rarely state their package, so the root is found by trial: the folder above the file from which
+//! most classes that the network uses can be found.
 
 use crate::fs_deps;
 use crate::workspace::{ClassFile, read_source};

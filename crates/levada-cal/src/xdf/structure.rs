@@ -357,12 +357,8 @@ impl<'a> Loader<'a> {
             return;
         }
         for instance in &xdf.instances {
-            let interface = interfaces.get(instance.id.text.as_str());
-            let Some(interface) = interface
-                .into_iter()
-                .flatten()
-                .find(|interface| !interface.broken)
-            else {
+            let known = interfaces.get(instance.id.text.as_str());
+            let Some(interface) = known.into_iter().flatten().find(|i| !i.broken) else {
                 continue;
             };
             let id = instance.id.text.as_str();

@@ -80,7 +80,7 @@ enum Role {
     Other,
 }
 
-/// Options whose value is the next word, and which part of the compiler they are for.
+/// Options with the value in the next argument, and the part of the compiler that they are for.
 const SEPARATE: &[(&str, Role)] = &[
     ("-o", Role::Goal),
     ("-x", Role::Language),

@@ -57,7 +57,7 @@ pub(super) fn left_out(all: &[Application]) -> String {
     lines
 }
 
-/// Applications whose process does not respond, so that their data are old.
+/// Applications with a process that does not respond, so that their data are old.
 pub(super) fn silent(all: &[Application]) -> String {
     let lines = all.iter().filter_map(|a| {
         let why = match a.outcome {

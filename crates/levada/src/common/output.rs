@@ -291,7 +291,7 @@ pub fn input() -> Result<Vec<u8>, Failure> {
         .map_err(|why| Failure::new(format!("cannot read the input: {why}")))
 }
 
-/// Whether it is a pipe or similar whose readers have all closed it.
+/// Whether it is a pipe or similar that all readers have closed.
 pub fn has_no_reader(end: BorrowedFd) -> bool {
     let mut polled = libc::pollfd {
         fd: end.as_raw_fd(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cache of the results of `levada prepare`, stored beside the compiled object. The key is the request and the
+//! Cache of the results of `levada prepare`, in the folder of the compiled objects. The key is the request and the
 //! identity of this executable; the entry lists each file and folder that was read on the way. While these are
 //! unchanged, a request is answered from the entry without reading or checking any source.
 

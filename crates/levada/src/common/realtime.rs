@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--realtime`: a host whose workers run in a real-time class, before all threads of the usual class on their
-//! cores.
+//! `--realtime`: a host with workers in a real-time class, before all threads of the usual class on their cores.
 
 use crate::common::output::{Failure, failure_with};
 use levada_cores::{Machine, realtime};
@@ -21,9 +20,9 @@ pub fn start(options: &HostOptions) -> Result<Host, Failure> {
 
 /// Whether hosts of this user may have the lowest real-time priority; else what is missing, and what to do.
 pub fn usable() -> Result<(), (String, String)> {
-    const LEAST: u32 = 1;
-    if !realtime_allowed(LEAST) {
-        let (why, help) = missing(LEAST);
+    const PRIORITY_MIN: u32 = 1;
+    if !realtime_allowed(PRIORITY_MIN) {
+        let (why, help) = missing(PRIORITY_MIN);
         return Err((why.to_string(), help));
     }
     compute_without_end().map_err(|e| (e.what, e.help.unwrap_or_default()))

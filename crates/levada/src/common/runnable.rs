@@ -13,7 +13,7 @@ pub struct Runnable {
     pub network: Arc<Network>,
     /// The network before compilation; `None` for a C program.
     pub source: Option<ir::Network>,
-    /// The compiled object; measured actor weights are stored beside it. `None` for a C program.
+    /// The compiled object; measured actor weights are stored in its folder. `None` for a C program.
     pub object: Option<PathBuf>,
     /// Diagnostics of the compiler as JSON; they were already printed.
     pub diagnostics: Vec<Value>,

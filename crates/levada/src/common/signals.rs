@@ -92,7 +92,8 @@ impl Interrupt {
                 for number in signals.forever() {
                     if seen.swap(number, Ordering::Relaxed) != 0 {
                         if number == SIGPIPE || number == SIGXCPU {
-                            continue; // These signals repeat: one for each print to a closed pipe, one for each second of CPU time.
+                            // These signals repeat: one for each print to a closed pipe, one for each second of CPU time.
+                            continue;
                         }
                         // The second signal ends the process, whatever hangs.
                         end(number);

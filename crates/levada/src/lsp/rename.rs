@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds all uses of a name, and renames it.
-//!
 //! Local names are searched in their file only. Ports, parameters and names that units declare can be used in any
-//! file of the project: each file whose text contains the name is checked. If a file has errors, some uses may be
-//! missing; the found ones are listed, but a rename is refused. A rename is verified before it is returned: it must
-//! cause no error and must not change what any other name refers to.
+//! file of the project: each file that contains the name is checked. If a file has errors, some uses may be missing;
+//! the found ones are listed, but a rename is refused. A rename is verified before it is returned: it must cause no
+//! error and must not change what any other name refers to.
 
 use super::analysis::{Analysis, World};
 use super::{Cursor, Refusal, refuse, text};
@@ -205,8 +204,8 @@ fn tags(analysis: &Analysis, file: u32) -> Vec<(String, Span)> {
     found
 }
 
-/// The files that may use a name: those of the projects and of the editor's folders whose text contains it; and why
-/// they may be incomplete.
+/// The files that may use a name: those of the projects and of the editor's folders that contain it; and why they may
+/// be incomplete.
 fn candidates(
     world: &mut World,
     near: &[&Path],

@@ -73,7 +73,7 @@ fn places(actors: usize, links: &[(usize, usize)], samples: &[Sample]) -> Vec<Op
                 ),
             }
         } else {
-            // A channel to an actor whose position is unknown; known ones were handled.
+            // A channel to an actor of unknown position; known ones were handled.
             let Some(&channel) = channels.iter().find(|&&c| !known(links[c].1)) else {
                 return places;
             };

@@ -46,7 +46,7 @@ fn fifo(machine: &Machine, pid: i32, priority: u32) -> Result<(), Failure> {
     }
 }
 
-/// The nice value whose weight comes closest: each step is a quarter more.
+/// The nice value with the closest weight: each step is a quarter more.
 fn nice_of(weight: u32) -> i32 {
     let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
     (-steps.round() as i32).clamp(-20, 19)

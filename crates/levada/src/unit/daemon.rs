@@ -40,7 +40,7 @@ struct Waiting {
 enum Kept {
     /// A machine that runs programs to their end.
     Machine(Machine),
-    /// A machine whose program serves procedures; it stays until another program is loaded.
+    /// A machine with a program that serves procedures; it stays until another program is loaded.
     Served(Arc<Served>),
     None,
 }

@@ -52,7 +52,7 @@ fn boot(args: &BootArgs) -> Result<ExitCode, Failure> {
     let (name, at) = (&args.unit.name, &args.unit.at);
     let place = RunDir::new(at.dir.as_deref())?;
     place.make()?;
-    // Also the log of a unit whose daemon was killed.
+    // Also the log of a unit after its daemon was killed.
     match place.hold(name)? {
         None => {
             return Err(Failure::new(format!("there is a unit {name} already"))

@@ -44,7 +44,8 @@ impl RunDir {
     }
 
     pub fn make(&self) -> Result<(), Failure> {
-        // The folder must be private: a user who could replace a socket would receive what is meant for a unit.
+        // The folder must be private: a user with the right to replace a socket would receive what is meant for a
+        // unit.
         make_private_folder(&self.dir)
             .map_err(|e| Failure::new(format!("{}: {e}", self.dir.display())))
     }

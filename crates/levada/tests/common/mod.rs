@@ -168,8 +168,9 @@ impl Place {
     }
 }
 
-/// Copies a program that is then started. A process of its own copies it: a file that this one has open for writing may be
-/// inherited by the child that another test forks at that moment, and a file that is open for writing cannot be executed.
+/// Copies a program that is then started. A process of its own copies it: a file that this one has open for writing
+/// may be inherited by the child that another test forks at that moment, and a file that is open for writing cannot
+/// be executed.
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let copied = Command::new("cp")
         .args([from.as_ref(), to.as_ref()])

@@ -178,8 +178,8 @@ fn admission_uses_own_costs_and_not_those_of_neighbors() {
     assert_eq!(admission["verdict"], "kept", "{fits:?}");
 }
 
-/// Of cores on which isolated applications compute all the time, those of the host have half: what needs more is refused,
-/// as long as they are there.
+/// Of cores on which isolated applications compute all the time, those of the host have half: what needs more is
+/// refused, as long as they are there.
 #[test]
 fn what_isolated_applications_take_is_not_promised_to_others() {
     let host = Host::begin_in(counting());
@@ -357,8 +357,8 @@ fn firings_that_hold_up_a_promise_are_named() {
     );
 }
 
-/// What a unit takes is known by an earlier run as long as the first has not been counted: the promise is judged by that.
-/// Where no run has counted any, that is said, and not that it is measured.
+/// What a unit takes is known by an earlier run as long as the first has not been counted: the promise is judged by
+/// that. Where no run has counted any, that is said, and not that it is measured.
 #[test]
 fn what_has_counted_nothing_yet_keeps_its_promise() {
     let host = Host::begin_in(counting());

@@ -748,8 +748,8 @@ int main(void) {
 }
 "#;
 
-/// Applications that wait for their input cost nothing: no thread of the host wakes up for them, until something comes. Then
-/// they are looked at, also where it comes again before they have been.
+/// Applications that wait for their input cost nothing: no thread of the host wakes up for them, until something
+/// comes. Then they are looked at, also where it comes again before they have been.
 #[test]
 fn a_host_whose_applications_all_wait_sleeps() {
     let place = sources();

@@ -11,8 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps is
-/// finished when there is no file `lasts`. Where it returns from a sleep cannot be seen without SIGTRAP: no pause holds it there.
+/// It is opened as soon as there is no file `shut`, waits for `go`, or until it is asked to end, and what it keeps
+/// is finished when there is no file `lasts`. Where it returns from a sleep cannot be seen without SIGTRAP: no
+/// pause holds it there.
 const LASTS: &str = r#"
 #include <levada/fiber.h>
 #include <levada/native.h>
@@ -331,8 +332,8 @@ fn a_removed_application_leaves_no_partial_output() {
     }
 }
 
-/// A child that an application has forked may live for longer than its host: it keeps nothing of that, also where it was not
-/// forked by the C library, and has everything that the host had open. The next host begins at once.
+/// A child that an application has forked may live for longer than its host: it keeps nothing of that, also where
+/// it was not forked by the C library, and has everything that the host had open. The next host begins at once.
 #[test]
 fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
     const FORKS: &str = "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\

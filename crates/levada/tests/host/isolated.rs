@@ -404,8 +404,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a large one.
-/// The process answers, or refuses, when all is taken.
+/// What Levada takes itself is none of it: of a C program, which needs most of that, of a small limit and of a
+/// large one. The process answers, or refuses, when all is taken.
 #[test]
 fn it_can_claim_what_it_may() {
     let place = sources();

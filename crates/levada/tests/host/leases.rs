@@ -100,8 +100,8 @@ fn another_program_gets_its_turns() {
     host.until("few", |a| a["outcome"] == "done");
 }
 
-/// What is promised to it is kept where it does not wait for two cores in turn: it is put on one, though it has next to nothing
-/// to do there.
+/// What is promised to it is kept where it does not wait for two cores in turn: it is put on one, though it has
+/// next to nothing to do there.
 #[test]
 fn an_application_with_a_promised_rate_stays_together_next_to_programs() {
     if !has_cores() {

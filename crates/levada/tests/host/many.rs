@@ -341,8 +341,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// One that fails, does not come to the end of its first firing, is killed in a process of its own, or is promised more than
-/// there is.
+/// One that fails, does not come to the end of its first firing, is killed in a process of its own, or is promised
+/// more than there is.
 fn fails(host: &Host, name: &str, how: u64) {
     let load = |args: &[&str]| {
         let usual = ["load", "--name", name, "--out=/dev/null"];

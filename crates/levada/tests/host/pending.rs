@@ -303,8 +303,8 @@ fn kept(host: &Host) -> Vec<String> {
     names
 }
 
-/// A new version has what the one is promised and allowed in whose place it comes: that may be another one than was there
-/// when it was asked for.
+/// A new version has what the one is promised and allowed in whose place it comes: that may be another one than was
+/// there when it was asked for.
 #[test]
 fn a_replacement_of_a_new_version_gets_its_files() {
     let host = Host::begin_in(slow_to_compile());
@@ -449,8 +449,8 @@ fn compiles<'a, 'b>(
     (replaces, go)
 }
 
-/// An isolated one says nothing while the code of its new version is opened, for longer than it is waited for; and takes over
-/// after all.
+/// An isolated one says nothing while the code of its new version is opened, for longer than it is waited for; and
+/// takes over after all.
 #[test]
 fn a_late_replacement_is_recorded() {
     let host = Host::begin_in(gated());

@@ -141,8 +141,8 @@ fn a_program_blocked_in_the_system_can_be_ended() {
     }
 }
 
-/// It is in the system nearly all of its time, in its own code never for longer than a moment: paused it does nothing more,
-/// and goes on. What is said to go on after a signal does, and is told of no error.
+/// It is in the system nearly all of its time, in its own code never for longer than a moment: paused it does
+/// nothing more, and goes on. What is said to go on after a signal does, and is told of no error.
 #[test]
 fn a_program_blocked_in_the_system_can_be_paused() {
     if !sees_returns("the pause of who sleeps") {
@@ -198,8 +198,8 @@ fn a_program_blocked_in_the_system_can_be_paused() {
     }
 }
 
-/// It waits for what does not come, or in a library: what it is in is told, and it is held when it has come back. A read
-/// that is waited for fails for no pause.
+/// It waits for what does not come, or in a library: what it is in is told, and it is held when it has come back. A
+/// read that is waited for fails for no pause.
 #[test]
 fn a_program_paused_in_a_call_stops_after_it() {
     if !sees_returns("a pause in a call") {

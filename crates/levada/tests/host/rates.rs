@@ -280,8 +280,8 @@ fn a_rate_is_kept_by_all_versions_together() {
     }
 }
 
-/// Whatever is done to it meanwhile, by commands or by requests, it has no more than its rate; and a resume of what runs, or a
-/// pause of what is paused, is no event.
+/// Whatever is done to it meanwhile, by commands or by requests, it has no more than its rate; and a resume of what
+/// runs, or a pause of what is paused, is no event.
 #[test]
 fn a_rate_is_kept_across_pauses_and_resumes() {
     let host = Host::begin_in(counting());
@@ -308,8 +308,8 @@ fn a_rate_is_kept_across_pauses_and_resumes() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It may have saved half a second's worth, owes no more than one of a second, and is held a little late: later where
-    // the machine is busy. Without a bucket that outlives them it would have many times its rate.
+    // It may have saved half a second's worth, owes no more than one of a second, and is held a little late: later
+    // where the machine is busy. Without a bucket that outlives them it would have many times its rate.
     let more = done(&host.seen("one")) - before;
     let most = 2.0 * rate * (start.elapsed().as_secs_f64() + 2.0);
     println!("{more} of {most}");

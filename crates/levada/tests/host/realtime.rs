@@ -67,7 +67,8 @@ fn allowed(what: &str) -> bool {
     allowed
 }
 
-/// What it has at once is no more than it may have, though what is started takes the cores from the thread that starts it.
+/// What it has at once is no more than it may have, though what is started takes the cores from the thread that
+/// starts it.
 #[test]
 fn limits_are_kept_from_the_beginning() {
     if !allowed("limits of what takes all cores at once") {
@@ -316,7 +317,8 @@ fn wrong_priorities_are_refused() {
     }
 }
 
-/// Runs `levada host` as a user without rights, whose real-time limit is that, until it refuses or says that it is there.
+/// Runs `levada host` as a user without rights, whose real-time limit is that, until it refuses or says that it is
+/// there.
 fn as_unprivileged_user(place: &Place, levada: &str, limit: &str, option: &str) -> Run {
     let said = place.path("said");
     let mut child = Command::new("prlimit")

@@ -400,8 +400,8 @@ fn limits_are_kept_while_a_new_version_waits_for_its_moment() {
     host.until("a", |a| busy(a) > after + 0.1);
 }
 
-/// Wherever one looks, there is the old one as long as the new one waits for its moment; of one that never takes over nothing is
-/// told.
+/// Wherever one looks, there is the old one as long as the new one waits for its moment; of one that never takes
+/// over nothing is told.
 #[test]
 fn a_version_that_waits_is_not_seen() {
     let host = Host::begin_in(ticking());
