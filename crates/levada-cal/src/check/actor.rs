@@ -10,11 +10,11 @@ use crate::operators::{self, types::given};
 use crate::types::Ty;
 use std::collections::HashMap;
 
-/// No action takes or gives more elements of one port at once.
+/// Maximum number of elements of one port in an action.
 const MAX_REPEAT: i64 = 1 << 24;
 
 impl<'a> Checker<'a> {
-    /// Checks an actor, and gives it back checked unless the class is not there or no actor.
+    /// Checks an actor; `None` if the class does not exist or is not an actor.
     pub fn actor(&mut self, class: &'a str) -> Option<hir::Actor> {
         let entity = self.entity(class)?;
         let ast = self.scopes[entity].ast;
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         let inputs = self.inputs(&mut body, actor, &action.inputs);
         let tokens = body.locals.len();
 
-        // A guard sees the tokens only; what generators in it count with is its own.
+        // A guard sees the input variables only; the counters of its generators are its own.
         let mut guards = Vec::with_capacity(action.guards.len());
         for guard in &action.guards {
             let cond = self.condition(&mut body, guard);
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The port a pattern names; complains if there is none, or if it is named twice.
+    /// The port that a pattern names; an error if there is none, or if it is named twice.
     fn port(
         &mut self,
         entity: EntityId,
@@ -226,7 +226,7 @@ impl<'a> Checker<'a> {
         Some(port)
     }
 
-    /// The count, and whether it is not known: it depends on a parameter, or was reported as wrong.
+    /// The count, and whether it is unknown: it depends on a parameter, or is an error that was reported.
     fn repeat(&mut self, body: &mut Body<'a>, repeat: Option<&'a ast::Expr>) -> (u32, bool) {
         let Some(expr) = repeat else {
             return (1, false);
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
         let mut seen = HashMap::new();
         let mut out = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            // A count cannot depend on what is read.
+            // A count cannot depend on input variables.
             let mut outside = Body::new(body.entity);
             let (repeat, open) = self.repeat(&mut outside, pattern.repeat.as_ref());
             self.unused_locals(&outside, usize::MAX);

@@ -8,15 +8,15 @@ use crate::hir::{
 
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// For each parameter that is a list: is it written?
+    /// For each list parameter, whether it is written.
     pub writes: Vec<bool>,
-    /// Calls a native, prints, or writes a global variable, directly or not.
+    /// Whether it calls a native, prints, or writes a global variable, directly or indirectly.
     pub effects: bool,
-    /// Reads a variable that may change.
+    /// Whether it reads a variable that may change.
     pub reads_state: bool,
 }
 
-/// Of all procedures, in order. Native procedures are taken to write all lists they get, or none.
+/// The effects of all procedures, in order. Native procedures are assumed to write all lists that they get, or none.
 pub fn of_all(procs: &[Proc], globals: &[Global], natives_write: bool) -> Vec<Effects> {
     let start = |proc: &Proc| Effects {
         writes: vec![natives_write && proc.native && proc.result.is_none(); proc.params],
@@ -24,7 +24,7 @@ pub fn of_all(procs: &[Proc], globals: &[Global], natives_write: bool) -> Vec<Ef
         reads_state: proc.native,
     };
     let mut all: Vec<Effects> = procs.iter().map(start).collect();
-    // What a callee does, its caller does: repeat until nothing is new.
+    // A caller has its callees' effects: iterate to a fixed point.
     loop {
         let mut changed = false;
         for (id, proc) in procs.iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn of_all(procs: &[Proc], globals: &[Global], natives_write: bool) -> Vec<Ef
     }
 }
 
-/// The variables that a call changes through its list parameters, and where each stands.
+/// The variables that a call changes through its list parameters, with their places.
 pub fn written_args<'e>(
     all: &'e [Effects],
     callee: ProcId,
@@ -77,7 +77,7 @@ pub fn written_args<'e>(
         })
 }
 
-/// Whether `stmts` change `var`, as a whole or in part.
+/// Whether `stmts` change `var` or a part of it.
 pub fn changes(all: &[Effects], stmts: &[Stmt], var: Var) -> bool {
     let mut found = false;
     walk_stmts(stmts, &mut |event| match event {

@@ -23,7 +23,7 @@ pub(super) fn error_expr(span: Span) -> Expr {
     }
 }
 
-/// A constant of this type, as which it is computed with, too.
+/// A constant of this type, which is also its machine type.
 pub(super) fn constant(value: Value, ty: Ty, span: Span) -> Expr {
     Expr {
         kind: ExprKind::Const(value),
@@ -73,7 +73,7 @@ impl<'a> Checker<'a> {
                     left = self.binary(*op, *at, left, right);
                     self.note_binary(*op, &operands, &left);
                 }
-                // With the parentheses around it, where it has them.
+                // Includes the parentheses around it.
                 Expr { span, ..left }
             }
             ast::ExprKind::If { arms, otherwise } => self.if_expr(body, arms, otherwise, span),
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An expression that must be true or false.
+    /// Checks an expression that must be of type bool.
     pub(super) fn condition(&mut self, body: &mut Body<'a>, expr: &'a ast::Expr) -> Expr {
         let cond = self.expr(body, expr);
         self.wants(&cond, &Ty::Bool, "a condition");
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
 
     // Variables.
 
-    /// The variable behind a name, its type, and whether it may be assigned to.
+    /// The variable of a name, its type, and whether it may be assigned.
     pub(super) fn variable(
         &mut self,
         body: &mut Body<'a>,
@@ -201,8 +201,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The value of a place, if it is known now and not a list (which stays where it is, unless it
-    /// is needed for a size).
+    /// The value of a place, if it is known and not a list (lists stay in place, unless they are needed for a size).
     fn known(&self, body: &Body<'a>, place: &Place) -> Option<Value> {
         let mut value = match place.var {
             Var::Local(id) => {
@@ -329,7 +328,7 @@ impl<'a> Checker<'a> {
         };
         let machine = operators::binary_machine(op, &ty, &left.machine, &right.machine);
         match (op, as_const(&left), as_const(&right)) {
-            // What is not evaluated at run time is not there at all.
+            // An operand that is not evaluated at run time is removed.
             (BinOp::And, Some(Value::Bool(false)), _) | (BinOp::Or, Some(Value::Bool(true)), _) => {
                 return Expr { span, ..left };
             }
@@ -337,7 +336,7 @@ impl<'a> Checker<'a> {
                 return Expr { span, ..right };
             }
             (_, Some(a), Some(b)) => {
-                // What would fail stays as it is, and fails when it is run.
+                // An operation that would fail is kept, and fails at run time.
                 let (a, b) = ((a.clone(), &left), (b.clone(), &right));
                 if let Ok(value) = eval::binary(op, &machine, a, b) {
                     return Expr {
@@ -390,7 +389,7 @@ impl<'a> Checker<'a> {
         let Some(machine) = operators::joined_machine(&ty, machines) else {
             return error_expr(span);
         };
-        // Branches that are known never to be taken fall away.
+        // Branches that are never taken are removed.
         let mut arms = Vec::with_capacity(checked.len());
         let mut last = otherwise;
         for (cond, value) in checked {
@@ -404,7 +403,7 @@ impl<'a> Checker<'a> {
             }
         }
         if arms.is_empty() && !ty.is_list() {
-            // What is left is converted as the choice would be.
+            // The remaining branch is converted like the conditional.
             if let Some(value) = as_const(&last) {
                 let value = eval::convert(value.clone(), &last.machine, &machine);
                 return Expr {
@@ -592,7 +591,7 @@ impl<'a> Checker<'a> {
         self.fold_call(call)
     }
 
-    /// A call of constants that gives a scalar is a constant.
+    /// A call with constant arguments and a scalar result is a constant.
     fn fold_call(&mut self, call: Expr) -> Expr {
         let ExprKind::Call(_, args) = &call.kind else {
             return call;
@@ -606,7 +605,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether the arguments suit, in number and type.
+    /// Checks the number and types of arguments.
     pub(super) fn arguments(&mut self, id: ProcId, args: &[Expr], at: Span) -> bool {
         let proc = &self.procs[id];
         if proc.params != args.len() {

@@ -27,10 +27,10 @@ use scope::Scope;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The files an actor needs: its own and those of all units it imports, by class name.
+/// The files that an actor needs, by class name: its own and those of all units that it imports.
 pub type Library = HashMap<String, Arc<ast::File>>;
 
-/// What the parameters of an actor are.
+/// The parameters of an actor.
 pub enum Params<'a> {
     /// Each has a value or a default; `at` is where the actor is used.
     Given {
@@ -56,30 +56,30 @@ pub struct Checker<'a> {
     waiting: Vec<(EntityId, scope::Item, ProcId)>,
     depth: u32,
     mentioned: unused::Mentioned,
-    /// Warnings about what is not used, kept until it is known that nothing is wrong.
+    /// Warnings about unused declarations, deferred until it is known that there are no errors.
     unused: Vec<Diagnostic>,
     given: HashMap<String, Value>,
     given_at: Span,
-    /// A parameter without a value is no error, and what depends on it is not known.
+    /// Whether parameters without a value are permitted; what depends on them is unknown.
     open: bool,
-    /// The actor is checked for its own sake, not to be run: what is not used is mentioned.
+    /// Whether the actor is checked but not run, so that unused declarations are reported.
     reviewing: bool,
-    /// The file does not lie where its package says, so that the units that it imports are not found.
+    /// Whether the file is not in the folder of its package, so that imported units cannot be found.
     pub misplaced: bool,
-    /// How many unknown names there were.
+    /// The number of unknown names.
     unknown: usize,
     /// What is recorded for the index, if one was requested.
     pub notes: Option<Box<note::Notes>>,
-    /// Notes (`Severity::Note`) of what the language leaves open are wanted.
+    /// Whether notes (`Severity::Note`) about unspecified behaviour were requested.
     pub remarks: bool,
 }
 
-/// A row of statements or an expression being checked: where it stands and what it can see.
+/// A sequence of statements or an expression that is being checked: its entity and its visible names.
 struct Body<'a> {
     entity: EntityId,
     locals: Vec<hir::Local>,
     names: Names<'a>,
-    /// Inside of a size, a variable stands for its initial value.
+    /// Inside of a size, where a variable means its initial value.
     in_size: bool,
     calls: Vec<(ProcId, Span)>,
     mentioned: unused::Mentioned,
@@ -151,8 +151,8 @@ impl<'a> Checker<'a> {
         self.only_syntax();
     }
 
-    /// Where a file that is needed has syntax errors, no others are reported: most would follow from them,
-    /// since what was not understood is missing.
+    /// If a needed file has syntax errors, only those are reported: most other errors would be consequences, since
+    /// declarations are missing.
     fn only_syntax(&mut self) {
         if self.known.values().any(|file| file.broken) {
             self.diags.clear();
@@ -175,7 +175,7 @@ impl<'a> Checker<'a> {
     /// All variables, functions and procedures of an actor or unit, used or not.
     fn members(&mut self, entity: EntityId) {
         let ast = self.scopes[entity].ast;
-        // With a default for each parameter, everything is known after all.
+        // With a default for each parameter, everything is known.
         self.open &= ast.params.iter().any(|p| p.init.is_none());
         for i in 0..ast.params.len() {
             self.global(entity, scope::Item::Param(i));
@@ -191,7 +191,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Checks the bodies that wait, then what can only be said of all together.
+    /// Checks the waiting bodies, then properties of all of them together.
     fn finish(&mut self, actions: &[hir::Action]) {
         while let Some((entity, item, id)) = self.waiting.pop() {
             self.proc_body(entity, item, id);
@@ -200,7 +200,7 @@ impl<'a> Checker<'a> {
         self.written_constants(actions);
     }
 
-    /// Constants that are handed to procedures which write them.
+    /// Reports constants that are passed to procedures which write them.
     fn written_constants(&mut self, actions: &[hir::Action]) {
         let all = effects::of_all(&self.procs, &self.globals, false);
         let mut found = Vec::new();
@@ -237,9 +237,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The value of a checked expression in a body with `locals` variables, if it is known now;
-    /// with `initial`, state variables stand for their initial values. `Err` only for what would
-    /// fail or never end.
+    /// The value of a checked expression in a body with `locals` variables, if it is known; with `initial`, state
+    /// variables have their initial values. `Err` only for an evaluation that would fail or not end.
     fn value(&self, expr: &hir::Expr, locals: usize, initial: bool) -> Result<Option<Value>, Stop> {
         let evaluator = Evaluator::new(&self.globals, &self.procs);
         let mut evaluator = if initial {
@@ -254,7 +253,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Functions and procedures that call themselves, directly or not.
+    /// Reports recursive functions and procedures.
     fn recursion(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
@@ -267,7 +266,7 @@ impl<'a> Checker<'a> {
             if state[root] != State::New {
                 continue;
             }
-            // Depth first, with a stack of our own: (procedure, next call to look at).
+            // Depth-first search with an explicit stack of (procedure, index of its next call).
             let mut stack = vec![(root, 0)];
             state[root] = State::Open;
             while let Some((id, next)) = stack.last_mut() {

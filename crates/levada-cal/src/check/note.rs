@@ -11,7 +11,7 @@ use crate::ir::{BinOp, Span};
 use crate::operators;
 use crate::types::Ty;
 
-/// What is being noted, and what can only be said when all is checked.
+/// The index under construction, and what can be completed only after the check.
 #[derive(Default)]
 pub struct Notes {
     index: Index,
@@ -19,7 +19,7 @@ pub struct Notes {
     procs: Vec<(usize, ProcId)>,
 }
 
-/// The span of the last part of `a.b.c`, and of what stands before it.
+/// The spans of the last part of `a.b.c`, and of the parts before it.
 fn parts(path: &ast::Path) -> (Span, Option<Span>) {
     let Some((_, last)) = path.text.rsplit_once('.') else {
         return (path.span, None);
@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The number of what was noted; a name that was left out in the text is not.
+    /// Records a name and returns its number; names that are missing in the text are not recorded.
     fn note(
         &mut self,
         span: Span,
@@ -80,13 +80,13 @@ impl<'a> Checker<'a> {
         Some(notes.index.names.len() - 1)
     }
 
-    /// A local variable, where it is declared; `what` says which kind of one.
+    /// Records the declaration of a local variable; `what` is its kind.
     pub(super) fn note_local(&mut self, local: &Local, what: &str) {
         let about = || about_local(local, what);
         self.note(local.span, local.span, Kind::Local, about);
     }
 
-    /// A local variable, where it is used.
+    /// Records a use of a local variable.
     pub(super) fn note_local_use(&mut self, path: &ast::Path, local: &Local) {
         let what = match local.constant {
             true => "a local constant",
@@ -138,14 +138,14 @@ impl<'a> Checker<'a> {
         self.note_proc(parts(path).0, id);
     }
 
-    /// The unit in `a.b.Unit.name`.
+    /// Records the unit in `a.b.Unit.name`.
     pub(super) fn note_unit_of(&mut self, path: &ast::Path, found: Option<&Found>) {
         if let (Some(before), Some(Found::Item(unit, _))) = (parts(path).1, found) {
             self.note_entity(before, *unit);
         }
     }
 
-    /// An actor or unit, where it is declared or named.
+    /// Records an actor or unit where it is declared or named.
     pub(super) fn note_entity(&mut self, span: Span, entity: EntityId) {
         let scope = &self.scopes[entity];
         let what = if scope.ast.is_actor { "actor" } else { "unit" };
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
         self.note(span, port.span, Kind::Port, about);
     }
 
-    /// Tags and states.
+    /// Records tags and states.
     pub(super) fn note_order(&mut self, ast: &'a ast::Entity) {
         if self.notes.is_none() {
             return;
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A state is declared by the first transition from it, or where it is first named.
+    /// A state is declared by the first transition from it, else by its first occurrence.
     fn note_states(&mut self, fsm: &ast::Fsm) {
         let mut named: Vec<&ast::Ident> = vec![&fsm.name];
         for transition in &fsm.transitions {
@@ -258,7 +258,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// All but operations of two operands.
+    /// Records all expressions except binary operations.
     pub(super) fn note_expr(&mut self, body: &Body<'a>, expr: &ast::Expr, checked: &Expr) {
         use ast::ExprKind as E;
         if self.notes.is_none() {
@@ -338,7 +338,7 @@ fn about_local(local: &Local, what: &str) -> String {
     about
 }
 
-/// A value of a type as it is written; long ones are cut.
+/// A value of a type as source text; long ones are shortened.
 pub fn shown(value: &crate::ir::Value, ty: &Ty) -> String {
     use crate::ir::Value;
     match (value, ty) {
@@ -375,7 +375,7 @@ fn tags_of<'a>(exp: &'a ast::RegExp, out: &mut Vec<&'a ast::Path>) {
     }
 }
 
-/// The rule of an operation, with what it makes of these operands.
+/// The rule of an operation, with its result for these operands.
 fn binary_rule(op: BinOp, a: &Ty, b: &Ty) -> String {
     use BinOp::*;
     let sign = super::expr::sign(op);

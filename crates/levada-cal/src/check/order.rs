@@ -29,7 +29,7 @@ pub(super) fn matches(tag: &str, full: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The states that there is a way to.
+/// The reachable states.
 fn reached(transitions: &[Vec<ir::Transition>], initial: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut left = vec![initial];
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
                 Some(self.regexp(entity, exp, actor, &tags, &rank))
             }
         };
-        // Each of them compares all pairs of actions.
+        // These notes compare all pairs of actions.
         if self.remarks {
             self.unordered(actor, &below);
             self.time_dependent(actor, &sorted);
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The actions that a tag names; complains when there are none.
+    /// The actions that a tag names; an error if there are none.
     fn tagged(
         &mut self,
         entity: EntityId,
@@ -114,8 +114,8 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// Actions without a tag first, then by priorities; else as they stand in the file. And the
-    /// actions that each one goes before by a row of priorities.
+    /// The order of actions: those without a tag first, then by priorities, else in source order. Also the actions
+    /// over which each one has priority, directly or indirectly.
     fn by_priority(
         &mut self,
         entity: EntityId,
@@ -168,7 +168,7 @@ impl<'a> Checker<'a> {
     }
 
     fn priority_circle(&mut self, actor: &hir::Actor, below: &[BTreeSet<usize>], above: &[usize]) {
-        // Every action left has one left above it; so going up comes back to where it has been.
+        // Every remaining action has a remaining one above it, so going up finds a cycle.
         let left = |a: usize| above[a] > 0;
         let Some(mut at) = (0..above.len()).find(|&a| left(a)) else {
             return;
@@ -206,7 +206,7 @@ impl<'a> Checker<'a> {
         tags: &Tags,
         rank: &[usize],
     ) -> ir::Fsm {
-        // What is wrong here may be why an action or a state seems not to be in use.
+        // An error here may be the reason why an action or a state seems unused.
         let mut unclear = false;
         let mut unused = Vec::new();
         let mut states: Vec<String> = Vec::new();
@@ -227,7 +227,7 @@ impl<'a> Checker<'a> {
                 ast::Target::State(state) => match number.get(state.text.as_str()) {
                     Some(&to) => to,
                     None => {
-                        // Nothing leaves it: the actor ends there.
+                        // A state without transitions: the actor ends there.
                         states.push(state.text.clone());
                         transitions.push(Vec::new());
                         number.insert(&state.text, states.len() - 1);
@@ -312,8 +312,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A regular expression over tags as a state machine. A state is the set of places in the
-    /// expression that may have been matched last; the first state is before all of them.
+    /// Converts a regular expression over tags to a state machine (position automaton of Glushkov 1961, with the
+    /// subset construction). A state is the set of positions that may have been matched last.
     fn regexp(
         &mut self,
         entity: EntityId,
@@ -372,14 +372,14 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The places in a regular expression where a tag stands, and which may follow which.
+/// The positions of tags in a regular expression, and which may follow which.
 #[derive(Default)]
 struct Places<'a> {
     tags: Vec<&'a ast::Path>,
     follow: Vec<BTreeSet<usize>>,
 }
 
-/// Of a part of the expression: where it may begin and end, and whether it may be empty.
+/// A part of the expression: its first and last positions, and whether it may be empty.
 struct Part {
     first: BTreeSet<usize>,
     last: BTreeSet<usize>,

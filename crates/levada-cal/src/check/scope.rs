@@ -8,7 +8,7 @@ use crate::hir;
 use crate::ir::Span;
 use std::collections::HashMap;
 
-/// A thing declared in an actor or unit, by its position there.
+/// A declaration in an actor or unit, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Item {
     Param(usize),
@@ -26,14 +26,13 @@ pub struct Scope<'a> {
     imported: HashMap<&'a str, EntityId>,
     /// `import unit.*;`
     units: Vec<EntityId>,
-    /// All names of those units, each with the first that has it.
+    /// All names of those units, each with the first unit that declares it.
     of_units: HashMap<&'a str, EntityId>,
-    /// An import failed: a name that is missing may be one of those.
+    /// Whether an import failed, so that a missing name may come from it.
     incomplete: bool,
-    /// What is wrong with imports: an error as soon as a name is missing.
+    /// Problems of imports, which become errors as soon as a name is missing.
     failed: Vec<Diagnostic>,
-    /// What was found to be missing and reported, by what it would be, with its place in the list of
-    /// what was reported; each is an error once.
+    /// Missing names that were reported, with the index of their diagnostic, so that each is reported once.
     missing: HashMap<String, usize>,
     pub globals: HashMap<Item, Option<hir::GlobalId>>,
     pub procs: HashMap<Item, hir::ProcId>,
@@ -136,8 +135,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let Some(unit) = self.entity(class) else {
-            // A file that cannot be read at all has had its own complaint, and from a wrong folder no
-            // unit is found.
+            // An unreadable file was already reported, and from a wrong folder no unit can be found.
             if self.known.contains_key(class) || self.misplaced {
                 self.scopes[into].incomplete = true;
             } else {
@@ -184,8 +182,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Imports that failed, and of which nothing was used. What has not all been looked at, as units
-    /// that others import, may use it elsewhere.
+    /// Reports failed imports of which nothing was used. Units that are checked only in part may use them elsewhere.
     pub(super) fn needless_imports(&mut self, entity: EntityId) {
         for mut diag in self.scopes[entity].failed.drain(..) {
             diag.severity = Severity::Warning;
@@ -235,7 +232,7 @@ impl<'a> Checker<'a> {
         Some(Found::Item(unit, *scope.names.get(name)?))
     }
 
-    /// All names that `body` can see: to guess what was meant.
+    /// All names that are visible in `body`, for suggestions.
     fn visible(&self, body: &Body<'a>) -> Vec<&'a str> {
         let scope = &self.scopes[body.entity];
         let mut names: Vec<&str> = body.names.iter().collect();
@@ -275,7 +272,7 @@ impl<'a> Checker<'a> {
         self.missing(body.entity, what, path, diag);
     }
 
-    /// Reports that an actor or unit lacks what it names. What is missing in several places is one error.
+    /// Reports a missing name. A name that is missing in several places is one error.
     pub(super) fn missing(
         &mut self,
         entity: EntityId,
@@ -301,8 +298,7 @@ impl<'a> Checker<'a> {
 /// Maximum number of unknown names for which a similar name is suggested.
 const MAX_GUESSES: usize = 50;
 
-/// How many letters have to be changed, put in or taken out to get from one word to the other; none
-/// if more than two.
+/// The edit distance of two words (Levenshtein 1966); `None` if more than two.
 fn distance(a: &str, b: &str) -> Option<usize> {
     if a.len().abs_diff(b.len()) > 2 {
         return None;

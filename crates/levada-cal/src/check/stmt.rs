@@ -9,7 +9,7 @@ use crate::hir::{Expr, ExprKind, LocalId, Place, Stmt, StmtKind, Var};
 use crate::ir::{BinOp, Span, Value};
 use crate::types::Ty;
 
-/// The variables' first values, as assignments.
+/// The initial values of variables, as assignments.
 pub(super) fn assignments(body: &Body, inits: Vec<(LocalId, Expr)>) -> Vec<Stmt> {
     let assign = |(id, value): (LocalId, Expr)| {
         let local = &body.locals[id];
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
                 for (cond, inner) in arms {
                     let cond = self.condition(body, cond);
                     let inner = self.block(body, inner);
-                    // Branches that are known never to be taken fall away.
+                    // Branches that are never taken are removed.
                     match cond.kind {
                         _ if last.is_some() => {}
                         ExprKind::Const(Value::Bool(false)) => {}

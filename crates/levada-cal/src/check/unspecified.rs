@@ -11,8 +11,8 @@ use crate::types::Ty;
 use std::collections::BTreeSet;
 
 impl Checker<'_> {
-    /// Two tagged actions that may both fire, of which no priority says which goes first. `below` are
-    /// those that each one goes before by a row of priorities.
+    /// Notes pairs of tagged actions that may both fire without a priority between them. `below`: the actions over
+    /// which each one has priority, directly or indirectly.
     pub(super) fn unordered<'a>(&mut self, actor: &'a Actor, below: &[BTreeSet<usize>]) {
         let mut told = BTreeSet::new();
         let before: Vec<BTreeSet<usize>> = (0..below.len()).map(|a| reached(a, below)).collect();
@@ -110,7 +110,7 @@ impl Checker<'_> {
             17..=31 => 32,
             _ => 64,
         };
-        // What is unsigned needs a bit more among signed ones, and what is negative never fits.
+        // An unsigned value needs one more bit in a signed type, and a negative value never fits an unsigned type.
         let needs = has + u8::from(*signed && !negative);
         if needs <= *bits && (*signed || !negative) {
             return;
@@ -136,7 +136,7 @@ fn orders_only(actor: &Actor, a: usize, b: usize) -> bool {
     tag(a) != tag(b) && count(tag(a), b) == 1 && count(tag(b), a) == 1
 }
 
-/// The actions that are chosen among, of each state.
+/// The candidate actions of each state.
 fn groups(actor: &Actor) -> Vec<Vec<usize>> {
     let Some(fsm) = &actor.fsm else {
         return vec![(0..actor.actions.len()).collect()];
@@ -146,8 +146,7 @@ fn groups(actor: &Actor) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// The same in the order in which they are tried, with those outside of the schedule, which are tried
-/// first in each state.
+/// The same in the order in which they are tried, including those outside of the schedule, which are tried first.
 fn tried_groups(actor: &Actor, tried: &[usize]) -> Vec<Vec<usize>> {
     if actor.fsm.is_none() {
         return vec![tried.to_vec()];
@@ -159,7 +158,7 @@ fn tried_groups(actor: &Actor, tried: &[usize]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// How a message calls an action.
+/// The name of an action in messages.
 fn named(action: &Action) -> String {
     match &action.tag {
         Some(tag) => format!("`{tag}`"),
@@ -167,14 +166,13 @@ fn named(action: &Action) -> String {
     }
 }
 
-/// What an action may lack where another one fires: the name of a port.
+/// What an action may lack while another one fires: the name of a port.
 enum Lack<'a> {
     Elements(&'a str),
     Room(&'a str),
 }
 
-/// What `a` may lack where `b` can fire. Room is part of the firing condition only with
-/// `@schedule_outputs`.
+/// What `a` may lack while `b` can fire. Room is part of the firing condition only with `@schedule_outputs`.
 fn lacks<'a>(actor: &'a Actor, a: &Action, b: &Action) -> Option<Lack<'a>> {
     let takes = |x: &Action, port: usize| {
         let of = x.inputs.iter().filter(|i| i.port == port);
@@ -188,7 +186,7 @@ fn lacks<'a>(actor: &'a Actor, a: &Action, b: &Action) -> Option<Lack<'a>> {
     Some(Lack::Room(&actor.outputs[output.port].name))
 }
 
-/// All that `from` goes before.
+/// All actions over which `from` has priority.
 fn reached(from: usize, below: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let (mut out, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(a) = next.pop() {
@@ -197,7 +195,7 @@ fn reached(from: usize, below: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     out
 }
 
-/// Can the guards of both never hold at once, for a reason that is plain to see?
+/// Whether the guards of both obviously exclude each other.
 fn exclude(a: &Action, b: &Action) -> bool {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     a.guards.iter().for_each(|g| conjuncts(g, &mut left));
@@ -221,7 +219,7 @@ fn is_false(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Const(Value::Bool(false)))
 }
 
-/// Expressions of two actions, the first of the one and the second of the other.
+/// Compares an expression of one action with one of another.
 struct Pair<'a> {
     a: &'a Action,
     b: &'a Action,
@@ -241,7 +239,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Do both have the same value while nothing fires?
+    /// Whether both have the same value while nothing fires.
     fn same(&self, x: &Expr, y: &Expr) -> bool {
         use ExprKind::{Binary, Const, Load, Unary};
         match (&x.kind, &y.kind) {
@@ -267,7 +265,7 @@ impl Pair<'_> {
     }
 }
 
-/// The element that an input variable stands for: its port, which of the variables, and of how many.
+/// The element of an input variable: its port, index, and pattern length.
 fn element(action: &Action, local: LocalId) -> Option<(usize, usize, usize, bool)> {
     action.inputs.iter().find_map(|input| {
         let at = input.vars.iter().position(|&v| v == local)?;
@@ -284,7 +282,7 @@ fn known(e: &Expr) -> Option<i64> {
     }
 }
 
-/// Can no number be related to both numbers so?
+/// Whether no number satisfies both comparisons.
 fn apart((f, m): (BinOp, i64), (g, n): (BinOp, i64)) -> bool {
     let range = |op, v: i64| match op {
         BinOp::Eq => Some((v, v)),

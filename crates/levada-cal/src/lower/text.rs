@@ -45,7 +45,7 @@ impl<'a> Lowerer<'a> {
         print_row(build, row, newline, span);
     }
 
-    /// A value as a part of a string.
+    /// Converts a value to a part of a string.
     pub(super) fn text(&mut self, build: &mut Build<'a>, value: &'a hir::Expr) -> Expr {
         if !value.ty.is_list() {
             return printable(self.scalar(build, value), value);
@@ -69,8 +69,7 @@ impl<'a> Lowerer<'a> {
         text
     }
 
-    /// Gives `put` each element in turn, with a comma before all but the first one; lists in a list have
-    /// brackets.
+    /// Calls `put` for each element, with a comma before all but the first; inner lists have brackets.
     fn each(
         &mut self,
         build: &mut Build<'a>,

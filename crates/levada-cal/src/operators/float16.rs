@@ -9,13 +9,13 @@ pub fn nearest(x: f32) -> f32 {
     let rounded = if x.is_nan() {
         return x;
     } else if magnitude >= 65520.0 {
-        // More than half way to what would come after the largest.
+        // More than half way to the successor of the largest number.
         f32::INFINITY
     } else if magnitude < 6.103_515_6e-5 {
-        // Below the smallest normal one they have a distance of 2^-24, as floats at 0.5 do.
+        // Subnormal numbers have a spacing of 2^-24, like floats at 0.5.
         (magnitude + 0.5) - 0.5
     } else {
-        // 13 bits of a float's fraction are too many.
+        // The 13 lowest bits of a float's fraction are rounded away.
         f32::from_bits((rest + 0xfff + (rest >> 13 & 1)) & !0x1fff)
     };
     f32::from_bits(rounded.to_bits() | sign)
@@ -25,7 +25,7 @@ pub fn nearest(x: f32) -> f32 {
 mod tests {
     use super::nearest;
 
-    /// The value that the 16 bits of a finite positive number stand for, by its definition.
+    /// The value of a finite positive binary16 number, by definition.
     fn value(bits: u16) -> f32 {
         let (exponent, fraction) = (i32::from(bits >> 10), f32::from(bits & 0x3ff));
         match exponent {
@@ -40,7 +40,7 @@ mod tests {
             let this = value(bits);
             assert_eq!(nearest(this), this, "{bits:#x}");
             assert_eq!(nearest(-this).to_bits(), (-this).to_bits(), "{bits:#x}");
-            // What comes after the largest would be 65536.
+            // The successor of the largest number would be 65536.
             let (next, reached) = match bits {
                 0x7bff => (65536.0, f32::INFINITY),
                 _ => (value(bits + 1), value(bits + 1)),

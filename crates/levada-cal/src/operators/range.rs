@@ -60,7 +60,7 @@ impl Range {
         self.lo <= v && v <= self.hi
     }
 
-    /// After conversion to `ty`: wraps to anything where it does not fit.
+    /// The range after conversion to `ty`; the full range of `ty` if values may wrap.
     pub fn convert(self, ty: &Type) -> Range {
         let all = Range::of(ty);
         if self.within(all) { self } else { all }
@@ -81,7 +81,7 @@ impl Range {
         Range::new(-(1i128 << k), (1i128 << k) - 1)
     }
 
-    /// Widened to a bound that recurs seldom, so that a growing range stops growing soon.
+    /// Widening: enlarges to one of few bounds, so that a growing range stops growing soon.
     pub fn widen(self, grown: Range, ty: &Type) -> Range {
         let all = Range::of(ty);
         let r = widen_untyped(self, grown);
@@ -113,7 +113,7 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
             a.hi.saturating_mul(b.hi),
         ]),
         BinOp::Div => {
-            // Zero divisors never get here; what is left of the divisor lies on either side.
+            // Zero divisors are excluded; the remaining divisors are on either side of zero.
             let parts = [
                 b.meet(Range::new(i128::MIN, -1)),
                 b.meet(Range::new(1, i128::MAX)),
@@ -169,7 +169,7 @@ pub fn exact(op: BinOp, a: Range, b: Range, container: u8) -> Range {
     }
 }
 
-/// Whether a comparison holds for all values of the operands; `None`: for some, or it is none.
+/// The result of a comparison for all values of the operands; `None` if it varies, or `op` is not a comparison.
 pub fn compare(op: BinOp, a: Range, b: Range) -> Option<bool> {
     let less = |a: Range, b: Range| match () {
         () if a.hi < b.lo => Some(true),
@@ -193,7 +193,7 @@ pub fn compare(op: BinOp, a: Range, b: Range) -> Option<bool> {
     }
 }
 
-/// What is left of the count of a shift, which is taken modulo the width.
+/// The range of a shift count, which is taken modulo the width.
 fn shift_count(b: Range, container: u8) -> Range {
     let width = i128::from(container);
     if b.lo.div_euclid(width) == b.hi.div_euclid(width) {
@@ -207,7 +207,7 @@ pub fn is_int(ty: &Type) -> bool {
     matches!(ty, Type::Int { .. } | Type::Bool)
 }
 
-/// A constant as its type holds it: an `i64` stands for the bits of an unsigned 64-bit one.
+/// The range of a constant: an `i64` holds the bits of an unsigned 64-bit one.
 pub fn constant(v: i64, ty: &Type) -> Range {
     let all = Range::of(ty);
     match Scalar::of(&Value::Int(v), ty) {
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(both, Range::new(0, 1));
     }
 
-    /// The same at the ends of the widths that there are, where results wrap.
+    /// The same at the limits of the container widths, where results wrap.
     #[test]
     fn results_that_wrap_lie_in_the_interval_of_their_type() {
         let types = [(32, true), (32, false), (64, true), (64, false)];

@@ -90,7 +90,7 @@ pub fn converts(from: &Ty, to: &Ty) -> bool {
     }
 }
 
-/// The rule type of `a op b`, or what is wrong with the operands in words.
+/// The rule type of `a op b`; an error text if the operands do not fit.
 pub fn binary(op: ir::BinOp, a: &Ty, b: &Ty) -> Result<Ty, String> {
     use ir::BinOp::*;
     if *a == Ty::Unknown || *b == Ty::Unknown {
@@ -126,7 +126,7 @@ pub fn binary(op: ir::BinOp, a: &Ty, b: &Ty) -> Result<Ty, String> {
             Ty::Bool
         }
         Add if *a == Ty::String || *b == Ty::String => Ty::String,
-        // One list behind the other.
+        // Concatenation of lists.
         Add if a.is_list() && b.is_list() => {
             chained(a, b).ok_or_else(|| format!("cannot join {a} and {b}"))?
         }
@@ -173,7 +173,7 @@ pub fn binary(op: ir::BinOp, a: &Ty, b: &Ty) -> Result<Ty, String> {
     })
 }
 
-/// The rule type of `op a`, or what is wrong with the operand in words.
+/// The rule type of `op a`; an error text if the operand does not fit.
 pub fn unary(op: ir::UnOp, a: &Ty) -> Result<Ty, String> {
     match op {
         ir::UnOp::Not if !a.is_bool() => Err(format!("wants bool, but this is {a}")),
@@ -190,8 +190,7 @@ pub fn unary(op: ir::UnOp, a: &Ty) -> Result<Ty, String> {
     }
 }
 
-/// What is computed in fewer than 32 bits is computed in 32; what has no sign then still has none, so
-/// that it may be joined with any other unsigned type.
+/// Promotion to at least 32 bits. Unsigned types stay unsigned, so that they can be joined with other unsigned types.
 fn promoted(ty: Ty) -> Ty {
     match ty {
         Ty::Int { bits, signed } if bits < 32 => match signed {
@@ -203,7 +202,7 @@ fn promoted(ty: Ty) -> Ty {
     }
 }
 
-/// The same for results that may be negative though their type has no sign.
+/// The same for results that may be negative although their type is unsigned.
 fn promoted_with_sign(ty: &Ty) -> Ty {
     match ty {
         Ty::Int { bits, .. } if *bits < 32 => INT32,
@@ -211,7 +210,7 @@ fn promoted_with_sign(ty: &Ty) -> Ty {
     }
 }
 
-/// The type of a list behind another one.
+/// The type of a concatenation of two lists.
 fn chained(a: &Ty, b: &Ty) -> Option<Ty> {
     let (Ty::List { elem: e, len: m }, Ty::List { elem: f, len: n }) = (a, b) else {
         return None;
@@ -263,8 +262,8 @@ pub fn binary_machine(op: ir::BinOp, rule: &Ty, a: &Ty, b: &Ty) -> Ty {
 pub fn unary_machine(op: ir::UnOp, rule: &Ty, a: &Ty) -> Ty {
     let least = promoted_with_sign(rule);
     match (op, &least, a) {
-        // What is unsigned by its type, and was computed with a sign only since its operands had
-        // one, has an unsigned complement.
+        // The complement of an operand with an unsigned rule type is unsigned, even if its machine type is signed
+        // because of its own operands.
         (
             ir::UnOp::BitNot,
             Ty::Int {
@@ -290,8 +289,8 @@ pub fn compared(a: (&Ty, &Ty), b: (&Ty, &Ty)) -> Option<Ty> {
     }
 }
 
-/// The machine type of what is one of several, or a list of them: `rule` is the join of their rule
-/// types. It has the digits of literals only if all are literals.
+/// The machine type of a conditional or of a list's elements: `rule` is the join of their rule types. It has the
+/// precision of literals only if all are literals.
 pub fn joined_machine<'t>(rule: &Ty, machines: impl Iterator<Item = &'t Ty> + Clone) -> Option<Ty> {
     let mut rest = machines.clone();
     let first = rest.next()?.clone();
@@ -305,7 +304,7 @@ pub fn joined_machine<'t>(rule: &Ty, machines: impl Iterator<Item = &'t Ty> + Cl
     })
 }
 
-/// A machine type of which the digits of a literal are given up.
+/// A machine type without the additional precision of a literal.
 fn without_digits(rule: &Ty, machine: Ty) -> Ty {
     match (rule, machine) {
         (Ty::List { elem: rule, .. }, Ty::List { elem, len }) => {
@@ -316,8 +315,8 @@ fn without_digits(rule: &Ty, machine: Ty) -> Ty {
     }
 }
 
-/// The type that decides whether a value may be given somewhere: literals with a point, and lists of
-/// such alone, are given as any floating-point type.
+/// The type for assignment checks: literals with a decimal point, and lists of only such literals, fit any
+/// floating-point type.
 pub fn given(rule: &Ty, machine: &Ty) -> Ty {
     match (rule, machine) {
         (Ty::List { elem: rule, len }, Ty::List { elem: machine, .. }) => {
@@ -328,12 +327,12 @@ pub fn given(rule: &Ty, machine: &Ty) -> Ty {
     }
 }
 
-/// The type as which an operand is printed, or put together with a string.
+/// The type in which an operand is printed or concatenated.
 pub fn printed(rule: &Ty, machine: &Ty) -> Ty {
     without_digits(rule, machine.clone())
 }
 
-/// A machine type of an operation as one of the widths that are computed in.
+/// A machine type rounded up to a width in which operations are computed.
 pub fn held(machine: &Ty) -> Ty {
     match machine {
         Ty::Int { bits: 33.., signed } => Ty::Int {
@@ -404,7 +403,7 @@ mod tests {
         }
     }
 
-    /// What Orcc's own test of its types (`TypesTester`) says.
+    /// The results of Orcc's own test of its types (`TypesTester`).
     #[test]
     fn rule_types_are_those_of_orcc() {
         use BinOp::*;

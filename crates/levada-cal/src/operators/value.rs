@@ -15,12 +15,12 @@ pub enum Scalar {
     Text(Rc<str>),
 }
 
-/// The one way in which an operation fails.
+/// The only failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivisionByZero;
 
 impl Scalar {
-    /// A constant of a scalar type: an `i64` stands for the bits of an unsigned 64-bit one.
+    /// A constant of a scalar type: an `i64` holds the bits of an unsigned 64-bit one.
     pub fn of(value: &Value, ty: &Type) -> Scalar {
         let exact = match value {
             Value::Bool(b) => Scalar::Int(i128::from(*b)),
@@ -35,7 +35,7 @@ impl Scalar {
         convert(exact, ty)
     }
 
-    /// It as a constant of its type.
+    /// The scalar as a constant of its type.
     pub fn constant(&self, ty: &Type) -> Value {
         match (self, ty) {
             (Scalar::Int(i), Type::Bool) => Value::Bool(*i != 0),
@@ -55,7 +55,7 @@ impl Scalar {
         }
     }
 
-    /// As it is printed: what is not a number has no sign, which processors choose differently.
+    /// The printed text. NaN has no sign, since processors choose it differently.
     pub fn text(&self, ty: &Type) -> String {
         match (self, ty) {
             (Scalar::Int(i), Type::Bool) => (*i != 0).to_string(),
@@ -95,12 +95,12 @@ pub fn round(v: f64, ty: &Type) -> f64 {
     }
 }
 
-/// `v` converted to `to`: integers wrap; floating point is rounded to the nearest, and becomes an
-/// integer toward zero, which is first the nearest of 64 bits; what is not a number becomes 0.
+/// `v` converted to `to`: integers wrap; floating point is rounded to nearest. Floating point to integer truncates
+/// toward zero, saturates at 64 bits, and then wraps; NaN becomes 0.
 pub fn convert(v: Scalar, to: &Type) -> Scalar {
     match (v, to) {
         (Scalar::Int(i), Type::Float { bits: 64 }) => Scalar::Float(i as f64),
-        // Rounded once: by way of 64 bits it would be twice.
+        // Rounded once: conversion by way of `double` would round twice.
         (Scalar::Int(i), Type::Float { .. }) => Scalar::Float(round(f64::from(i as f32), to)),
         (Scalar::Int(i), ty) => Scalar::Int(held(i, ty)),
         (Scalar::Float(f), Type::Float { .. }) => Scalar::Float(round(f, to)),
@@ -119,7 +119,7 @@ pub fn unary(op: UnOp, ty: &Type, v: Scalar) -> Scalar {
     }
 }
 
-/// How far a shift of what is computed in `bits` bits goes: the count modulo that width.
+/// The effective shift count in `bits` bits: the count modulo the width.
 pub fn shift_count(count: i128, bits: u8) -> u32 {
     count.rem_euclid(i128::from(bits)) as u32
 }
@@ -186,7 +186,7 @@ pub fn binary(
         let (Scalar::Float(x), Scalar::Float(y)) = (convert(a, ty), convert(b, ty)) else {
             unreachable!("both are converted");
         };
-        // Of 32-bit operands the result of 64 bits, rounded once more, is that of 32.
+        // For 32-bit operands, the 64-bit result rounded to 32 bits equals the 32-bit result.
         let v = match op {
             BinOp::Add => x + y,
             BinOp::Sub => x - y,
@@ -260,7 +260,7 @@ mod tests {
         for (op, ty, x, y, wanted) in rows {
             assert_eq!(of(op, &ty, x, y), wanted, "{x} {op:?} {y} in {ty:?}");
         }
-        // An odd width is held in the next one that there is.
+        // An odd width is held in the next larger container.
         assert_eq!(convert(Scalar::Int(32), &uint(5)), Scalar::Int(32));
         assert_eq!(convert(Scalar::Int(256), &uint(5)), Scalar::Int(0));
         assert_eq!(

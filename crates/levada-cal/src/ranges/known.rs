@@ -13,12 +13,12 @@ use crate::operators::types::compared_in;
 /// The state variables at one point between two firings.
 pub type Globals = Slots;
 
-/// Rounds over all states before what grows is widened, and the bound on all.
+/// Rounds over all states before widening, and the maximum number of rounds.
 const JOINS_BEFORE_WIDENING: usize = 3;
 const ROUNDS_MAX: usize = 16;
 
 impl Ranges<'_> {
-    /// What holds at each state whenever it is reached; `None`: it never is.
+    /// What holds at each state whenever it is reached; `None` if it is unreachable.
     pub fn at_states(&self) -> Vec<Option<Globals>> {
         let a = self.actor;
         let (states, first) = a
@@ -79,7 +79,7 @@ impl Ranges<'_> {
             .collect()
     }
 
-    /// What holds after a firing of this action; `None`: its guard says no.
+    /// What holds after a firing of this action; `None` if its guard is false.
     pub fn after(&self, globals: &Globals, action: &Action) -> Option<Globals> {
         let holds = self.holding(globals, action)?;
         let mut env = self.enter(&action.body);
@@ -89,7 +89,7 @@ impl Ranges<'_> {
         Some(env.globals)
     }
 
-    /// What holds where the action's guard does; `None`: it never does.
+    /// What holds if the action's guard is true; `None` if it never is.
     pub fn holding(&self, globals: &Globals, action: &Action) -> Option<Globals> {
         let mut env = self.asked(globals, action);
         for c in &action.guard.conditions {
@@ -101,7 +101,7 @@ impl Ranges<'_> {
         Some(env.globals)
     }
 
-    /// What the action's guard says whatever elements there are, if that is known.
+    /// The value of the action's guard for any input, if known.
     pub fn says(&self, globals: &Globals, action: &Action) -> Option<bool> {
         let env = self.asked(globals, action);
         let mut all = Some(true);
@@ -123,7 +123,7 @@ impl Ranges<'_> {
         env
     }
 
-    /// Is the condition true or false whatever the variables in `env` hold?
+    /// The value of the condition, if it is the same for all values in `env`.
     pub fn truth(&self, env: &Env, e: &Expr) -> Option<bool> {
         match &e.kind {
             ExprKind::Const(Value::Bool(b)) => Some(*b),
@@ -174,14 +174,14 @@ impl Ranges<'_> {
         }
     }
 
-    /// The one value that a scalar variable can have here.
+    /// The only value that a scalar variable can have here, if there is one.
     pub fn value(&self, globals: &Globals, var: usize) -> Option<i128> {
         let (g, r) = (&self.actor.globals[var], globals[var]);
         (is_int(&g.ty) && r.lo == r.hi).then_some(r.lo)
     }
 }
 
-/// The actions that may fire in a state, in the order they are tried, and where each leads.
+/// The actions that may fire in a state, in the order in which they are tried, with their next states.
 pub fn ways(a: &Actor, s: usize) -> Vec<(ActionId, usize)> {
     let outside = a.outside.iter().map(|id| (*id, s));
     let own = a.fsm.iter().flat_map(|f| f.transitions[s].iter());

@@ -37,7 +37,7 @@ pub struct Env {
     dims: Rc<[Vec<u32>]>,
 }
 
-/// Of two points of one body.
+/// Compares environments at two points of one body.
 impl PartialEq for Env {
     fn eq(&self, o: &Env) -> bool {
         self.dead == o.dead && self.locals == o.locals && self.globals == o.globals
@@ -72,7 +72,7 @@ impl Env {
     }
 }
 
-/// What holds whatever fires when. `None`: nothing has been seen (yet).
+/// What holds at any time. `None`: no value was found (yet).
 #[derive(Clone, Debug, PartialEq)]
 struct Facts {
     globals: Slots,
@@ -89,15 +89,15 @@ fn add(slot: &mut Option<Range>, r: Range) {
 pub struct Ranges<'a> {
     actor: &'a Actor,
     facts: Facts,
-    /// While the fixed point is sought: what one round has seen.
+    /// During the fixed-point iteration: the facts of the current round.
     seen: RefCell<Option<Facts>>,
-    /// Indices are checked, so that they are in range afterwards.
+    /// Whether indices are checked, so that they are in range after an access.
     checks: bool,
-    /// But not those of what is only read.
+    /// Whether reads out of bounds are permitted, so that only writes imply ranges.
     lenient: bool,
 }
 
-/// Rounds with plain joins before widening, and the bound on all.
+/// Rounds with plain joins before widening, and the maximum number of rounds.
 const JOINS_BEFORE_WIDENING: usize = 3;
 const ROUNDS_MAX: usize = 24;
 
@@ -123,14 +123,14 @@ impl<'a> Ranges<'a> {
         if !stable {
             this.facts = this.anything();
         }
-        // A fixed point seen once more from the start may be tighter, and still holds.
+        // Narrowing: another iteration from the start may give a tighter fixed point that still holds.
         for _ in 0..2 {
             this.facts = this.round();
         }
         this
     }
 
-    /// All that the types allow.
+    /// The facts that follow from the types only.
     fn anything(&self) -> Facts {
         let a = self.actor;
         let of_params = |p: &Proc| -> Vec<_> {
@@ -180,7 +180,7 @@ impl<'a> Ranges<'a> {
         next
     }
 
-    /// Runs everything once under the present facts; what it sees, together with the start.
+    /// Analyses everything once with the present facts; returns the new facts, joined with the start.
     fn round(&self) -> Facts {
         *self.seen.borrow_mut() = Some(start(self.actor));
         for g in &self.actor.globals {
@@ -228,7 +228,7 @@ impl<'a> Ranges<'a> {
         let mut env = self.enter(&proc.body);
         let hidden = hidden_param(proc);
         let given = proc.params + usize::from(hidden);
-        // Lists given to one call may be the same list: what it stores may turn up in any of them.
+        // Lists passed to one call may be the same list: stored values may appear in any of them.
         let stored = (0..given)
             .filter_map(|i| self.facts.stores[p][i])
             .reduce(Range::join);
@@ -354,7 +354,7 @@ impl<'a> Ranges<'a> {
             ExprKind::Binary(op, a, b) if is_int(&a.ty) && is_int(&b.ty) => {
                 let join = compared_in(&a.ty, &b.ty);
                 let (ra, rb) = (self.eval(env, a), self.eval(env, b));
-                // A comparison that wraps tells nothing.
+                // A comparison of wrapped values gives no information.
                 if !ra.within(Range::of(&join)) || !rb.within(Range::of(&join)) {
                     return;
                 }
@@ -516,7 +516,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// What holds each time a loop's condition is looked at (`For`: before and after each round).
+    /// What holds whenever a loop's condition is evaluated (`For`: before and after each iteration).
     pub fn loop_head(&self, entry: &Env, s: &Stmt, proc: Option<usize>) -> Env {
         let quiet = self.seen.borrow_mut().take();
         let mut head = entry.clone();
@@ -545,7 +545,7 @@ impl<'a> Ranges<'a> {
             }
             head = next;
         }
-        // Seen once more from the entry it may be tighter, and still holds.
+        // Another iteration from the entry may be tighter and still holds.
         let tight = step(&head);
         *self.seen.borrow_mut() = quiet;
         tight
@@ -583,7 +583,7 @@ impl<'a> Ranges<'a> {
         let whole = place.indices.is_empty() && !matches!(place.ty, Type::List { .. });
         let slot = env.slot(place.var);
         *slot = if whole { r } else { slot.join(r) };
-        // A list given by reference may be one of the state's: then that has changed.
+        // A list passed by reference may be a state variable, which has then changed.
         if let VarRef::Global(g) = place.var
             && !whole
         {
@@ -601,7 +601,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Records what a call is given.
+    /// Records the arguments of a call.
     fn call(&self, env: &Env, p: usize, args: &[Arg]) {
         for a in args {
             match a {
@@ -628,7 +628,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// What a call leaves behind: lists it stored into, state it wrote.
+    /// The effects of a call: stores into lists and state variables.
     fn after_call(&self, env: &mut Env, p: usize, args: &[Arg], within: Option<usize>) {
         let proc = &self.actor.procs[p];
         for (i, a) in args.iter().enumerate() {
@@ -669,7 +669,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// Every index that has been evaluated for certain was in range.
+    /// Every index that was certainly evaluated was in range.
     fn trust(&self, env: &mut Env, e: &Expr) {
         if !self.checks || self.lenient {
             return;
@@ -701,7 +701,7 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Before anything has run: the values that variables begin with.
+/// The initial values of variables.
 fn start(a: &Actor) -> Facts {
     let nothing = |p: &Proc| vec![None; p.body.locals.len()];
     Facts {
@@ -726,7 +726,7 @@ fn value_range(v: &Value, ty: &Type) -> Range {
         Value::List(vs) => vs
             .iter()
             .map(|v| value_range(v, ty))
-            // Elements that are not given are zero.
+            // Missing elements are zero.
             .fold(Range::exactly(0), Range::join),
         Value::Float(_) | Value::String(_) => Range::exactly(0),
     }

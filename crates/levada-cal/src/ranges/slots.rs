@@ -19,10 +19,10 @@ enum Node {
 #[derive(Clone, Debug)]
 pub struct Slots {
     root: Rc<Node>,
-    /// How many ranges are below one child of the root; 1 if the root is a leaf.
+    /// The number of ranges below one child of the root; 1 if the root is a leaf.
     step: usize,
     len: usize,
-    /// Those that were pushed.
+    /// Ranges that were pushed after construction.
     pushed: Vec<Range>,
 }
 
@@ -47,7 +47,7 @@ impl Slots {
         self.pushed.push(range);
     }
 
-    /// Takes back what was pushed, down to `len` in all.
+    /// Removes pushed ranges, down to `len` in total.
     pub fn truncate(&mut self, len: usize) {
         self.pushed.truncate(len - self.len);
     }
@@ -56,8 +56,8 @@ impl Slots {
         (0..self.len()).map(|at| &self[at])
     }
 
-    /// Each range with the one of the same place in `o`, of as many, becomes what `f` says; of two equal
-    /// ranges that has to be the same range.
+    /// Replaces each range by `f` of it and the range at the same position in `o`, which has the same length. For
+    /// equal ranges `f` must return the same range.
     pub fn merge(&mut self, o: &Slots, f: &dyn Fn(Range, Range) -> Range) {
         merge(&mut self.root, &o.root, f);
         for (a, b) in self.pushed.iter_mut().zip(&o.pushed) {

@@ -60,7 +60,7 @@ impl Op {
         }))
     }
 
-    /// Higher binds tighter.
+    /// The precedence; higher binds tighter.
     pub fn precedence(self) -> u8 {
         match self {
             Op::Cal(BinOp::Or) => 1,
@@ -190,7 +190,7 @@ fn overflow(span: Span) -> Result<Value, EvalError> {
     fail(span, "overflow", "the value does not fit into 64 bits")
 }
 
-/// What a value is called in messages.
+/// The name of a value's kind in messages.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "a bool",
@@ -209,7 +209,7 @@ fn mismatch(span: Span, op: &str, value: &Value) -> Result<Value, EvalError> {
     )
 }
 
-/// As `print` in CAL shows it.
+/// The text of a value as `print` in CAL shows it.
 fn text_of(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
@@ -265,7 +265,7 @@ fn ints(op: BinOp, x: i64, y: i64, span: Span) -> Result<Value, EvalError> {
     let (left, right) = (i128::from(x), i128::from(y));
     match op {
         And | Or => return fail(span, "type-mismatch", "`and` and `or` take bools"),
-        // There is no width that the count could be taken modulo.
+        // There is no width for taking the count modulo.
         Shl if !(0..64).contains(&y) => return overflow(span),
         Shr if !(0..64).contains(&y) => {
             return fail(span, "range", "the shift count must lie between 0 and 63");

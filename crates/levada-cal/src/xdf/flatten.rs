@@ -17,9 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What the runtime holds at most by default; a network that multiplies itself is stopped here.
+/// The runtime's default maximum; stops networks that multiply themselves.
 const MAX_INSTANCES: usize = 65536;
-/// Networks within networks.
+/// Maximum nesting of networks.
 const MAX_NESTING: usize = 64;
 const MAX_CAPACITY: i64 = 1 << 30;
 
@@ -34,14 +34,14 @@ struct Edge {
 struct Node {
     /// An input or output port of an actor, or `None` for a port of a network.
     actor: Option<ir::Endpoint>,
-    /// As messages call it.
+    /// Its name in messages.
     shown: String,
     /// The type that a network's port declares.
     declared: Option<(ir::Type, Span)>,
     edges: Vec<Edge>,
 }
 
-/// The nodes of an instance's or network's ports, in the order of its face.
+/// The nodes of an instance's or network's ports, in the order of its interface.
 struct Ports {
     inputs: Vec<NodeId>,
     outputs: Vec<NodeId>,
@@ -53,14 +53,14 @@ struct Flattener<'l, 'a> {
     nodes: Vec<Node>,
     /// The networks being expanded, outermost first.
     within: Vec<PathBuf>,
-    /// Networks that were expanded.
+    /// The number of expanded networks.
     networks: usize,
     full: bool,
-    /// Parameters of networks that have no value: an error only where one is read.
+    /// Parameters of networks without a value: an error only if one is read.
     valueless: Vec<String>,
     /// Where each input port of an actor is connected.
     spans: HashMap<ir::Endpoint, Span>,
-    /// The errors that there were before.
+    /// The number of earlier errors.
     errors: usize,
 }
 
@@ -162,7 +162,7 @@ pub fn single_actor(
     })
 }
 
-/// The values that `--set` gives, converted to what they set.
+/// The values of `--set`, converted to the types of what they set.
 fn settings(loader: &mut Loader, xdf: &Xdf, given: &[(String, String)]) -> Env {
     let mut env = Env::new();
     for (name, text) in given {
@@ -217,7 +217,7 @@ fn bad_setting(loader: &mut Loader, name: &str, text: &str, what: &str) {
     ));
 }
 
-/// A value as the command line gives it; the error says what it should have been.
+/// Parses a value of the command line; the error names the expected type.
 fn parse_setting(text: &str, ty: Option<&ir::Type>) -> Result<Value, String> {
     match ty {
         Some(ir::Type::Bool) => match text {
@@ -237,7 +237,7 @@ fn parse_setting(text: &str, ty: Option<&ir::Type>) -> Result<Value, String> {
         Some(ir::Type::List { .. }) => {
             Err("something that can be set from the command line (it is a List)".to_string())
         }
-        // No type is declared: the look of the value decides.
+        // No type is declared: the form of the value decides.
         None => Ok(match (text, read::integer(text), text.parse::<f64>()) {
             ("true", ..) => Value::Bool(true),
             ("false", ..) => Value::Bool(false),
@@ -291,12 +291,12 @@ impl<'l, 'a> Flattener<'l, 'a> {
         self.nodes.len() - 1
     }
 
-    /// Parameters and variables of one network, given what its instance says.
+    /// The parameters and variables of one network, with the values of its instance.
     fn environment(&mut self, xdf: &Xdf, given: Env) -> Env {
         let mut env = Env::new();
         let mut waiting: Vec<_> = xdf.params.iter().chain(&xdf.variables).collect();
         let mut cut: Vec<(i64, i64, ir::Type, Name)> = Vec::new();
-        // A value may read what is declared after it: go round until nothing new comes out.
+        // A value may refer to later declarations: iterate until nothing new is found.
         loop {
             let before = waiting.len();
             let mut failed = None;
@@ -562,7 +562,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
         !self.is_full(self.networks, class.span)
     }
 
-    /// Are there more than may be of either? It is told once.
+    /// Whether there are too many instances or networks; reported once.
     fn is_full(&mut self, count: usize, span: Span) -> bool {
         if count > MAX_INSTANCES && !self.full {
             self.full = true;
@@ -604,7 +604,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             }
             nodes
         };
-        // The order of the face's ports is that of the actor's.
+        // The interface's ports are in the order of the actor's.
         let ports = Ports {
             inputs: ports(&actor.inputs),
             outputs: ports(&actor.outputs),
@@ -631,7 +631,7 @@ impl<'l, 'a> Flattener<'l, 'a> {
             instances: self.instances,
             channels,
         };
-        // What is wrong has no rates.
+        // Rates are checked only without errors.
         if self.loader.diags.error_count() == self.errors {
             let warnings = rates::warnings(&network, &self.spans);
             self.loader.diags.extend(warnings);

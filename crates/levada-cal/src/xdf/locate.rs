@@ -17,7 +17,7 @@ pub struct NetworkFile {
     pub file: ClassFile,
 }
 
-/// How many folders above a file may be its root.
+/// Maximum number of levels between a root and a file.
 const MAX_PACKAGE_DEPTH: usize = 16;
 
 /// Finds root and class of the file at `path`, which may lie below one of `roots`; the error is a
@@ -114,7 +114,7 @@ fn exists(root: &Path, class: &str) -> bool {
         .any(|e| fs_deps::is_file(&root.join(&relative).with_extension(e)))
 }
 
-/// The classes that a network names, without a care for whether the file is otherwise right.
+/// The classes that a network names, even if the file has errors.
 fn classes_of(text: &str) -> Vec<String> {
     let mut classes: Vec<String> = Vec::new();
     let options = roxmltree::ParsingOptions {
@@ -124,7 +124,7 @@ fn classes_of(text: &str) -> Vec<String> {
     if let Ok(document) = roxmltree::Document::parse_with_options(text, options) {
         for node in document.descendants().filter(|n| n.has_tag_name("Class")) {
             if let Some(name) = node.attribute("name") {
-                // A class name must not lead out of the root.
+                // A class name must not refer to a path outside of the root.
                 if name.split('.').all(|p| !p.is_empty() && !p.contains('/')) {
                     classes.push(name.to_string());
                 }
@@ -136,7 +136,7 @@ fn classes_of(text: &str) -> Vec<String> {
     classes
 }
 
-/// What `package a.b;` says at the top of a CAL file; none where there is no such line.
+/// The package of a CAL file (`package a.b;`), if it has one.
 fn cal_package(text: &str) -> Option<String> {
     let line = text
         .lines()

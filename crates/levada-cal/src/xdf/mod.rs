@@ -59,7 +59,7 @@ pub fn load_network(
     }
 }
 
-/// Elaborates the class `top` that is in `file`, whatever else bears its name.
+/// Elaborates the class `top` in `file`, even if another file has the same class name.
 pub fn load_file(
     ws: &mut Workspace,
     top: &str,

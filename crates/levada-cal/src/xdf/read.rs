@@ -11,7 +11,7 @@ use crate::workspace::read_source;
 use roxmltree::{Attribute, Document, Node, ParsingOptions, TextPos};
 use std::path::Path;
 
-/// A name and where it stands.
+/// A name with its span.
 #[derive(Clone, Debug)]
 pub struct Name {
     pub text: String,
@@ -91,7 +91,7 @@ const MAX_NODES: u32 = 4 << 20;
 const MAX_DEPTH: usize = 100;
 const MAX_OPERANDS: usize = 1000;
 
-/// Reads the file at `path`. `None` when there is nothing in it to go on with.
+/// Reads the file at `path`; `None` if it is unusable.
 pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) -> Option<Xdf> {
     let shown = Sources::display_path(path);
     let problem = |what: String| Diagnostic::error("cannot-read", what);
@@ -112,7 +112,7 @@ pub fn read_file(path: &Path, sources: &mut Sources, diags: &mut Diagnostics) ->
     read_unsaved(path, &text, sources, diags)
 }
 
-/// The same, where `text` stands for what is in the file.
+/// The same, with `text` as the file's content.
 pub fn read_unsaved(
     path: &Path,
     text: &str,
@@ -124,8 +124,8 @@ pub fn read_unsaved(
     read_text(text, file, stem.as_deref().unwrap_or(""), diags)
 }
 
-/// Reads a network from `text`, which `file` stands for in spans. `stem` is the file's name without
-/// its extension: the network's name where the text gives none.
+/// Reads a network from `text`; `file` is its number in spans. `stem` is the file's name without extension: the
+/// network's name if the text has none.
 pub fn read_text(text: &str, file: u32, stem: &str, diags: &mut Diagnostics) -> Option<Xdf> {
     let start = Span {
         file,
@@ -148,7 +148,7 @@ pub fn read_text(text: &str, file: u32, stem: &str, diags: &mut Diagnostics) -> 
         Ok(document) => document,
         Err(error) => {
             let at = match error {
-                // Its position is the beginning.
+                // roxmltree reports the beginning as its position.
                 roxmltree::Error::UnexpectedEndOfStream | roxmltree::Error::UnclosedRootNode => {
                     text.trim_end().len() as u32
                 }
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The element's start tag up to its name, or the whole of it when it fits on a line.
+    /// The span of the element's start tag: all of it if it is on one line, else up to its name.
     fn tag(&self, node: El) -> Span {
         let range = node.range();
         let whole = &self.text[range.clone()];
@@ -240,7 +240,7 @@ impl Reader<'_> {
             .push(Diagnostic::error(code, message).label(span, ""));
     }
 
-    /// An attribute that must be there and must not be empty.
+    /// A required attribute that must not be empty.
     fn name(&mut self, node: El, attribute: &str) -> Option<Name> {
         let name = self.name_or_empty(node, attribute)?;
         if name.text.is_empty() {
@@ -284,7 +284,7 @@ impl Reader<'_> {
         );
     }
 
-    /// The kind attribute where it is one of `kinds`.
+    /// The `kind` attribute, if it is one of `kinds`.
     fn kind<'k>(&mut self, node: El, kinds: &[&'k str]) -> Option<&'k str> {
         let name = self.name(node, "kind")?;
         let known = kinds.iter().find(|k| **k == name.text).copied();
@@ -453,7 +453,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A class name becomes a path below a source root, so it may hold nothing but names and dots.
+    /// A class name becomes a path below a source root, so it may contain only names and dots.
     fn class_name(&mut self, name: &Name) -> bool {
         let part = |p: &str| {
             !p.is_empty()
@@ -638,7 +638,7 @@ impl Reader<'_> {
                 Ok(f) => Value::Float(f),
                 Err(_) => return bad(self, "a number"),
             },
-            // Spaces within a string are its own.
+            // Spaces within a string are kept.
             "String" => Value::String(node.attribute("value").unwrap_or("").to_string()),
             other => {
                 self.error(

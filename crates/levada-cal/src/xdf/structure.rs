@@ -48,7 +48,7 @@ impl<'a> Loader<'a> {
         xdf
     }
 
-    /// The class that `name` names; an unknown one is reported at each place.
+    /// The interface of the class `name`; an unknown class is reported at each place.
     pub fn interface(&mut self, name: &Name) -> Option<Rc<ClassInterface>> {
         if let Some(Some(known)) = self.interfaces.get(&name.text) {
             return Some(known.clone());
@@ -126,7 +126,7 @@ impl<'a> Loader<'a> {
         self.diags.push_once(diag);
     }
 
-    /// Everything about the network at `path` that holds for all values of its parameters.
+    /// Checks everything about the network at `path` that does not depend on parameters.
     pub fn check(&mut self, path: &Path, xdf: &Xdf) {
         if !self.checked.insert(path.to_path_buf()) {
             return;
@@ -159,7 +159,7 @@ impl<'a> Loader<'a> {
                 self.names(value, &known);
             }
             let id = instance.id.text.as_str();
-            // Which of two with one name is meant is not known; that has been reported.
+            // Of two instances with one name, it is unknown which is meant; this was reported.
             let interface = match interfaces.contains_key(id) {
                 true => None,
                 false => interface,
@@ -258,7 +258,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Whether there is such an end, and what it is called in messages.
+    /// Checks that an end of a connection exists.
     fn end(
         &mut self,
         xdf: &Xdf,
@@ -293,7 +293,7 @@ impl<'a> Loader<'a> {
                 );
                 false
             }
-            // Its class has been reported.
+            // The error about its class was reported.
             Some(None) => false,
             Some(Some(interface)) if interface.broken => true,
             Some(Some(interface)) => {
@@ -352,7 +352,7 @@ impl<'a> Loader<'a> {
                 );
             }
         }
-        // A port that seems to have no connection may be the one that is named wrong in one.
+        // A port that seems unconnected may be the one that is misspelled in a connection.
         if wrong {
             return;
         }
@@ -425,7 +425,7 @@ fn network_interface(name: &Name, path: PathBuf, xdf: Rc<Xdf>) -> ClassInterface
     }
 }
 
-/// An end as messages call it.
+/// The text of an end in messages.
 pub fn shown(end: &End) -> String {
     match &end.instance {
         Some(instance) => format!("{}.{}", instance.text, end.port.text),
@@ -433,7 +433,7 @@ pub fn shown(end: &End) -> String {
     }
 }
 
-/// "did you mean `x`?" for the name that is nearest, or the list of the few that there are.
+/// "did you mean `x`?" for the nearest name, or the list of names if they are few.
 fn closest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
@@ -452,7 +452,7 @@ fn closest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<Strin
     }
 }
 
-/// Edits from one word to the other, letter case apart; long words are never near.
+/// The edit distance of two words, ignoring case; long words are never near.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
     let b: Vec<char> = b.to_lowercase().chars().take(64).collect();

@@ -71,7 +71,7 @@ fn converted(value: &Value, from: &ir::Type, to: &ir::Type) -> Value {
     value::convert(Scalar::of(value, from), to).constant(to)
 }
 
-/// A value as a declaration of this type takes it.
+/// Converts a value to the type of a declaration.
 pub fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
     match (ty, value) {
         (ir::Type::Bool, v @ Value::Bool(_)) | (ir::Type::String, v @ Value::String(_)) => Ok(v),
@@ -88,9 +88,9 @@ pub fn convert(value: Value, ty: &ir::Type) -> Result<Value, String> {
     }
 }
 
-/// Whether elements of one type may travel as the other as they are: the same kind in the same
-/// container, so that the bytes mean the same to both ends. Odd widths and signs within a container
-/// may differ, as they may in an assignment.
+/// Whether elements of one type may be used as the other without conversion: the same kind in the same container, so
+/// that the bytes have the same meaning at both ends. Odd widths and signedness may differ within a container, as in
+/// an assignment.
 pub fn same_element(a: &ir::Type, b: &ir::Type) -> bool {
     use ir::Type::*;
     match (a, b) {
