@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Who waits in vain. Everybody, be it a fiber or a thread of the program, waits for one or more
- * things; each can come from certain others, and any one of them is enough. So hope spreads
- * backwards, from those who may go on by themselves to those who wait for them; whom it does not
- * reach waits in vain.
+/* Deadlock detection in the OR model (Chandy, Misra, Haas 1983); a deadlock is a knot of the
+ * wait-for graph (Holt 1972).
  *
- * What is hoped for, rather than known to be vain: that a thread of the program, unless it waits for
- * something of this application itself and without a time limit, does something with what it has or
- * may take, that somebody sets an event, that another process does something, unless it has said
- * that it will not (deadlock_detect.h).
+ * A waiter is a fiber or a program thread. It waits for one or more items, and any of them resumes
+ * it. Each waiter that can proceed on its own is marked live, and liveness is propagated along
+ * reverse wait edges. Waiters that are left unmarked are deadlocked.
  *
- * Locks: the link's, then the application's gate, then its list of streams, then the list of the
- * threads that wait, as long as there is a judgement. */
+ * Treated as live, since this process cannot know better:
+ *   - a program thread, unless it is blocked without a timeout in this application;
+ *   - an event, which anything may set;
+ *   - another process, unless it has reported itself blocked (deadlock_detect.h).
+ *
+ * Lock order: the link's lock, the application's gate, its list of streams, the list of waiting
+ * threads. The last one is held during an analysis. */
 #include "deadlock_detect.h"
 #include "../stream/stream.h"
 #include "wait_report.h"
@@ -21,172 +23,173 @@
 #include "deadlock_report.h"
 #include "wait_graph.h"
 
-enum { ITEMS = LVD_RECORD_INLINE / 8 /* in a record */ };
+enum { ITEMS_PER_RECORD = LVD_RECORD_INLINE / 8 };
 
 typedef struct edge {
-  uint32_t to, next; /* 1 + index; 0: no more */
+  uint32_t to, next; /* 1 + index; 0: end of list */
 } edge;
 
-typedef enum reaching { WITHIN, WITH_CHILDREN, WITH_PARENT } reaching;
+typedef enum probe_scope { SCOPE_LOCAL, SCOPE_WITH_CHILDREN, SCOPE_WITH_PARENT } probe_scope;
 
-typedef struct judgement {
-  lvd_wait_graph crowd; /* marks: 1: there is hope */
-  reaching reach;       /* the processes that may wait in vain, too; of all others there is hope */
-  uint32_t *first;      /* edges from each, and from one who stands for all */
-  uint32_t *reached;
-  uint32_t reached_count;
+typedef struct analysis {
+  lvd_wait_graph graph; /* marks: 1: live */
+  probe_scope scope;    /* processes that may be blocked, too; all others count as live */
+  uint32_t *first; /* first reverse edge of each waiter, and of a virtual node that all depend on */
+  uint32_t *live;
+  uint32_t live_count;
   edge *edge;
-  uint32_t edges, most_edges;
-  uint32_t vain;
-  bool open;   /* its end is nobody's here to wait for */
-  bool closed; /* nobody but its members takes ends that nobody has */
-  bool heeds;  /* the parent's application ends, in vain: so do its streams, which is no help */
-} judgement;
+  uint32_t edges, max_edges;
+  uint32_t blocked;
+  bool open;   /* it may start more fibers: its end does not follow from theirs */
+  bool closed; /* only nodes of the graph can take stream ends without owner */
+  /* the parent's application is deadlocked: that it closes its streams resolves no wait */
+  bool parent_deadlocked;
+} analysis;
 
-/* ---- hope ----------------------------------------------------------------------------------- */
+/* ---- liveness -------------------------------------------------------------------------------- */
 
-/* What is awaited has come, and he who waits is only not told yet. */
-static bool is_met(const judgement *j, const lvd_wait_edge *h) {
+/* The condition holds already, and only the wake-up is outstanding. */
+static bool is_met(const analysis *j, const lvd_wait_edge *h) {
   const lvd_want *w = h->want;
   if (w->event) return lvd_event_is_set(w->event);
   const lvd_channel *ch = w->room ? w->room->channel : w->elements->channel;
   const lvd_consumer_lines *c = &ch->consumer[0];
   const lvd_mark *m = w->room ? &c->room : &c->elements;
-  if (!lvd_load_relaxed_u32(&m->armed)) return true; /* somebody is about to tell him */
+  if (!lvd_load_relaxed_u32(&m->armed)) return true; /* a wake-up is under way */
   bool over = lvd_load_relaxed_u32(w->room ? &c->state : &ch->state) != LVD_OPEN;
-  if (j->heeds && h->s && h->s->shared) over = false;
+  if (j->parent_deadlocked && h->s && h->s->shared) over = false;
   return w->room ? lvd_mark_due(m, lvd_load_acquire_u32(&c->head),
                                 lvd_load_relaxed_u32(&c->released), over)
                  : lvd_mark_due(m, lvd_load_acquire_u32(&ch->tail),
                                 lvd_load_relaxed_u32(&ch->flushed), over);
 }
 
-/* Has the other side said that this of its own waits in vain, or may it yet say so? */
-static bool is_vain_there(const judgement *j, lvd_link *link, const lvd_a32 *told) {
-  reaching s = link->side == LVD_PARENT ? WITH_CHILDREN : WITH_PARENT;
-  if (j->reach != s || lvd_link_state(link) != LVD_OK) return false;
-  return !link->knot.answered || lvd_load_relaxed_u32(told) == link->knot.answered;
+/* The other process has reported that its own part of this is blocked, or may still report it. */
+static bool may_be_blocked_there(const analysis *j, lvd_link *link, const lvd_a32 *told) {
+  probe_scope s = link->side == LVD_PARENT ? SCOPE_WITH_CHILDREN : SCOPE_WITH_PARENT;
+  if (j->scope != s || lvd_link_state(link) != LVD_OK) return false;
+  return !link->probe.answered || lvd_load_relaxed_u32(told) == link->probe.answered;
 }
 
-static void hope_for(judgement *j, uint32_t i) {
-  if (i < j->crowd.count && j->crowd.mark[i]) return;
-  if (i < j->crowd.count) j->crowd.mark[i] = 1;
-  j->reached[j->reached_count++] = i;
+static void mark_live(analysis *j, uint32_t i) {
+  if (i < j->graph.count && j->graph.mark[i]) return;
+  if (i < j->graph.count) j->graph.mark[i] = 1;
+  j->live[j->live_count++] = i;
 }
 
-/* If there is hope for `f`, there is for number i. False: there is. */
-static bool depends(judgement *j, uint32_t i, uint32_t on) {
-  if (on > j->crowd.count || j->edges == j->most_edges) return false;
+/* Adds the edge "waiter i is live if `on` is". Returns false if there is no room for it. */
+static bool depends(analysis *j, uint32_t i, uint32_t on) {
+  if (on > j->graph.count || j->edges == j->max_edges) return false;
   j->edge[++j->edges] = (edge){i, j->first[on]};
   j->first[on] = j->edges;
   return true;
 }
 
-static bool depends_on(judgement *j, uint32_t i, uint32_t on) {
-  return on < j->crowd.count && depends(j, i, on);
+static bool depends_on(analysis *j, uint32_t i, uint32_t on) {
+  return on < j->graph.count && depends(j, i, on);
 }
 
-/* The other end of a stream that nobody has taken: false, unless all who may take it are known. */
-static bool depends_on_parties(judgement *j, uint32_t i, const lvd_wait_edge *h) {
+/* A stream end without owner. Returns false unless all its possible users are known. */
+static bool depends_on_parties(analysis *j, uint32_t i, const lvd_wait_edge *h) {
   stream *s = h->s;
   lvd_shared_stream *ss = s->shared;
   int end = h->room ? LVD_RECEIVER : LVD_SENDER;
-  /* Two here have both of its ends, also when the other process was asked for it first. */
-  if (ss && s->parties < 2 && (!s->parties || !is_vain_there(j, ss->link, &ss->told[end])))
+  /* Both ends belong to two users of this process, even if the other process was asked first. */
+  if (ss && s->parties < 2 && (!s->parties || !may_be_blocked_there(j, ss->link, &ss->told[end])))
     return false;
-  if (!ss && s->parties < 2) return j->closed && depends(j, i, j->crowd.count);
+  if (!ss && s->parties < 2) return j->closed && depends(j, i, j->graph.count);
   for (uint32_t k = 0; k < s->parties; k++) {
-    uint32_t on = lvd_wait_graph_owner(&j->crowd, s->party[k]);
+    uint32_t on = lvd_wait_graph_owner(&j->graph, s->party[k]);
     if (on != i && !depends_on(j, i, on)) return false;
   }
   return true;
 }
 
-/* False: there is hope that it comes. */
-static bool may_be_vain(judgement *j, uint32_t i, const lvd_wait_edge *h) {
+/* Returns false if the item may be resolved by something live. */
+static bool may_be_blocked(analysis *j, uint32_t i, const lvd_wait_edge *h) {
   if (is_met(j, h)) return false;
   if (h->end) return depends_on(j, i, h->other);
   if (h->call) {
     lvd_link *link = lvd_unit_link(h->call->unit);
-    return link && is_vain_there(j, link, &h->call->told);
+    return link && may_be_blocked_there(j, link, &h->call->told);
   }
   if (!h->s) return false;
-  switch (h->turn) {
+  switch (h->owner) {
   case LVD_OWNER_FIBER:
   case LVD_OWNER_THREAD:
     return depends_on(j, i, h->other);
   case LVD_OWNER_PROCESS:
-    return is_vain_there(j, h->s->shared->link,
-                         &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
+    return may_be_blocked_there(j, h->s->shared->link,
+                                &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
   case LVD_OWNER_NONE:
     return depends_on_parties(j, i, h);
   }
   return false;
 }
 
-/* A thread that waits for the end of the application: that comes when its fibers have ended. */
-static bool may_never_end(judgement *j, uint32_t i) {
-  return j->crowd.member[i].thread && !j->open && depends(j, i, j->crowd.count);
+/* A thread that waits for the end of the application, which comes when its fibers have ended. */
+static bool may_never_end(analysis *j, uint32_t i) {
+  return j->graph.node[i].thread && !j->open && depends(j, i, j->graph.count);
 }
 
-static void spread(judgement *j) {
-  for (uint32_t at = 0; at < j->reached_count; at++) {
-    uint32_t i = j->reached[at];
-    if (at == 0) hope_for(j, j->crowd.count);
-    for (uint32_t e = j->first[i]; e; e = j->edge[e].next) hope_for(j, j->edge[e].to);
+static void propagate_live(analysis *j) {
+  for (uint32_t at = 0; at < j->live_count; at++) {
+    uint32_t i = j->live[at];
+    if (at == 0) mark_live(j, j->graph.count);
+    for (uint32_t e = j->first[i]; e; e = j->edge[e].next) mark_live(j, j->edge[e].to);
   }
 }
 
-/* False: no memory. `reach` may be changed, and all judged again. */
-LVD_RACY_READ static bool judge(judgement *j, reaching reach) {
-  lvd_wait_graph *c = &j->crowd;
-  j->reach = reach;
-  j->edges = j->reached_count = 0;
+/* Returns true if any waiter is deadlocked. Can be called again with another `scope`. */
+LVD_RACY_READ static bool analyze(analysis *j, probe_scope scope) {
+  lvd_wait_graph *c = &j->graph;
+  j->scope = scope;
+  j->edges = j->live_count = 0;
   memset(j->first, 0, (c->count + 1) * sizeof *j->first);
-  memset(c->mark, 0, c->most * sizeof *c->mark);
+  memset(c->mark, 0, c->capacity * sizeof *c->mark);
   lvd_wait_edge h;
   for (uint32_t i = 0; i < c->count; i++) {
-    const lvd_wait_node *m = &c->member[i];
-    bool vain = !m->timed && (m->wants || may_never_end(j, i));
-    for (uint32_t n = 0; vain && n < m->wants; n++)
-      vain = lvd_wait_graph_blocked(c, i, n, &h) && may_be_vain(j, i, &h);
-    if (!vain) hope_for(j, i);
+    const lvd_wait_node *m = &c->node[i];
+    bool blocked = !m->timed && (m->wants || may_never_end(j, i));
+    for (uint32_t n = 0; blocked && n < m->wants; n++)
+      blocked = lvd_wait_graph_blocked(c, i, n, &h) && may_be_blocked(j, i, &h);
+    if (!blocked) mark_live(j, i);
   }
-  spread(j);
-  j->vain = 0;
-  for (uint32_t i = 0; i < c->count; i++) j->vain += !c->mark[i];
-  return j->vain != 0;
+  propagate_live(j);
+  j->blocked = 0;
+  for (uint32_t i = 0; i < c->count; i++) j->blocked += !c->mark[i];
+  return j->blocked != 0;
 }
 
-/* With the list of streams in hand, from here on. */
-LVD_RACY_READ static bool begin(judgement *j, lvd_app *app) {
+/* The caller holds the list of streams from here to end(). Returns false if memory is short. */
+LVD_RACY_READ static bool begin(analysis *j, lvd_app *app) {
   memset(j, 0, sizeof *j);
-  if (!lvd_wait_graph_build(app, &j->crowd, true)) return false;
+  if (!lvd_wait_graph_build(app, &j->graph, true)) return false;
   j->open = lvd_load_acquire_u32(&app->open);
   j->closed = !j->open;
   for (const stream *s = app->streams; s && j->closed; s = s->next) {
     const stream_end *end[2] = {&s->sender, &s->receiver};
-    for (int i = 0; i < 2; i++) { /* a thread that has one may take another */
+    for (int i = 0; i < 2; i++) { /* a thread that owns one end may take another */
       void *owner = lvd_load_acquire_ptr(&end[i]->owner);
       j->closed &= !owner || end[i]->fiber ||
-                   lvd_wait_graph_owner(&j->crowd, (lvd_user){owner, NULL}) < j->crowd.count;
+                   lvd_wait_graph_owner(&j->graph, (lvd_user){owner, NULL}) < j->graph.count;
     }
   }
-  for (uint32_t i = 0; i < j->crowd.count; i++) j->most_edges += 1 + 2 * j->crowd.member[i].wants;
-  j->first = calloc(j->crowd.count + 1, sizeof *j->first);
-  j->reached = calloc(j->crowd.count + 2, sizeof *j->reached);
-  j->edge = calloc(j->most_edges + 1, sizeof *j->edge);
-  return j->first && j->reached && j->edge;
+  for (uint32_t i = 0; i < j->graph.count; i++) j->max_edges += 1 + 2 * j->graph.node[i].wants;
+  j->first = calloc(j->graph.count + 1, sizeof *j->first);
+  j->live = calloc(j->graph.count + 2, sizeof *j->live);
+  j->edge = calloc(j->max_edges + 1, sizeof *j->edge);
+  return j->first && j->live && j->edge;
 }
 
-static void end(judgement *j) {
-  lvd_wait_graph_free(&j->crowd);
+static void end(analysis *j) {
+  lvd_wait_graph_free(&j->graph);
   free(j->first);
-  free(j->reached);
+  free(j->live);
   free(j->edge);
 }
 
-/* ---- with other processes ------------------------------------------------------------------- */
+/* ---- across processes ------------------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -194,108 +197,109 @@ static uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-/* Who waits in vain, and since when: it changes when one of them has moved, since no wait at a
- * sleeper has the number of an earlier one. Marks the links that they wait for. */
-LVD_RACY_READ static uint64_t who(const judgement *j) {
-  const lvd_wait_graph *c = &j->crowd;
+/* Hash of the deadlocked waiters and of the waits they are in. It changes when one of them has run,
+ * since each wait at a wait point has its own number. Sets `concerned` in each link that one of
+ * them waits for. */
+LVD_RACY_READ static uint64_t fingerprint(const analysis *j) {
+  const lvd_wait_graph *c = &j->graph;
   uint64_t sum = 1;
   lvd_wait_edge h;
   for (lvd_unit *u = c->app->units; u; u = u->next)
-    if (lvd_unit_link(u)) lvd_unit_link(u)->knot.concerned = false;
+    if (lvd_unit_link(u)) lvd_unit_link(u)->probe.concerned = false;
   for (uint32_t i = 0; i < c->count; i++)
     for (uint32_t n = 0; !c->mark[i] && lvd_wait_graph_blocked(c, i, n, &h); n++) {
-      const lvd_wait_node *m = &c->member[i];
+      const lvd_wait_node *m = &c->node[i];
       const lvd_sleeper *sleeper = lvd_want_sleeper(h.want);
       uint64_t x = mix((uintptr_t)sleeper);
       x += m->fiber ? mix((uintptr_t)m->fiber) + sleeper->sleeps : mix(~m->thread->serial);
       if (h.s) x = mix(x) + h.s->serial;
       sum += mix(x);
       lvd_link *link = h.call ? lvd_unit_link(h.call->unit) : NULL;
-      if (h.s && h.s->shared && h.turn != LVD_OWNER_FIBER) link = h.s->shared->link;
-      if (link) link->knot.concerned = true;
+      if (h.s && h.s->shared && h.owner != LVD_OWNER_FIBER) link = h.s->shared->link;
+      if (link) link->probe.concerned = true;
     }
   return sum ? sum : 1;
 }
 
-static void hurry(lvd_link *link, uint32_t what) {
-  lvd_exchange_acq_rel_u32(&link->knot.look, what);
+static void request_probe(lvd_link *link, uint32_t what) {
+  lvd_exchange_acq_rel_u32(&link->probe.pending, what);
   lvd_os_eventfd_signal(link->own_bell);
 }
 
-/* Asks the links that are concerned, unless they have answered this very question. True: all have,
- * and still some of ours wait in vain. */
-static bool ask_children(judgement *j) {
-  if (!judge(j, WITH_CHILDREN)) return false;
+/* Sends a probe to each concerned link that has not replied to this very set. Returns true if all
+ * have replied and waiters are still deadlocked. */
+static bool probe_children(analysis *j) {
+  if (!analyze(j, SCOPE_WITH_CHILDREN)) return false;
   bool all = true;
-  uint64_t vain = who(j);
-  for (lvd_unit *u = j->crowd.app->units; u; u = u->next) {
+  uint64_t set = fingerprint(j);
+  for (lvd_unit *u = j->graph.app->units; u; u = u->next) {
     lvd_link *link = lvd_unit_link(u);
-    if (!link || !link->knot.concerned) continue;
-    if (link->knot.asked_for == vain && link->knot.answered == link->knot.asked) continue;
-    if (link->knot.asked_for != vain) hurry(link, LVD_PROBE_SEND);
+    if (!link || !link->probe.concerned) continue;
+    if (link->probe.asked_for == set && link->probe.answered == link->probe.asked) continue;
+    if (link->probe.asked_for != set) request_probe(link, LVD_PROBE_SEND);
     all = false;
   }
   return all;
 }
 
-/* Threads that wait in vain will be told so, but those whose wait ends by itself when the fibers have
- * heard of it. */
-static void note_threads(const judgement *j) {
-  const lvd_wait_graph *c = &j->crowd;
+/* Marks the threads that are told LVD_E_DEADLOCK. A thread that only waits for the end of the
+ * application is not: it returns when the fibers have ended. */
+static void mark_threads(const analysis *j) {
+  const lvd_wait_graph *c = &j->graph;
   lvd_wait_edge h;
   for (uint32_t i = c->fibers; i < c->count; i++)
     for (uint32_t n = 0; !c->mark[i] && lvd_wait_graph_blocked(c, i, n, &h); n++)
-      c->member[i].thread->in_vain |= h.s || h.call;
+      c->node[i].thread->is_deadlocked |= h.s || h.call;
 }
 
-/* The application is about to end: the children learn why, before what they wait for ends. */
-static void tell_children(const lvd_app *app) {
+/* The application is about to end: tells the children why, before the streams they wait for close. */
+static void notify_children(const lvd_app *app) {
   for (lvd_unit *u = app->units; u; u = u->next) {
     lvd_link *link = lvd_unit_link(u);
     if (!link || link->side != LVD_PARENT) continue;
-    lvd_store_relaxed_u32(&link->segment->knotted, 1);
+    lvd_store_relaxed_u32(&link->segment->deadlocked, 1);
     link->bell.wake(&link->bell);
   }
 }
 
-/* At rest, with the gate closed. `anew`: what was answered is forgotten. True: then the application is
- * to be ended. */
-static bool in_vain(lvd_app *app, bool anew) {
-  judgement j;
-  bool vain = false;
+/* Called at quiescence, with the gate closed. `restart`: earlier replies are dropped. Returns true
+ * if the application is to be ended. */
+static bool is_deadlocked(lvd_app *app, bool restart) {
+  analysis j;
+  bool blocked = false;
   lvd_link *parent = NULL;
-  lvd_os_lock(&app->blocks_lock); /* streams and units do not come or go */
+  lvd_os_lock(&app->blocks_lock); /* no stream or unit is added or removed */
   for (lvd_unit *u = app->units; u; u = u->next) {
     lvd_link *link = lvd_unit_link(u);
     if (!link) continue;
     if (link->side == LVD_CHILD) parent = link;
-    if (anew) link->knot.answered = 0;
-    if (anew) link->knot.asked_for = 0;
+    if (restart) link->probe.answered = 0;
+    if (restart) link->probe.asked_for = 0;
   }
-  if (begin(&j, app) && !(vain = judge(&j, WITHIN)) && app->units) {
-    vain = ask_children(&j);
-    /* Perhaps in vain, and it is for our parent to find out. */
-    if (anew && parent && judge(&j, WITH_PARENT)) hurry(parent, LVD_PROBE_REPLY);
+  if (begin(&j, app) && !(blocked = analyze(&j, SCOPE_LOCAL)) && app->units) {
+    blocked = probe_children(&j);
+    /* Possibly deadlocked: only the parent can find out. */
+    if (restart && parent && analyze(&j, SCOPE_WITH_PARENT)) request_probe(parent, LVD_PROBE_REPLY);
   }
-  if (vain) note_threads(&j);
-  if (vain) tell_children(app);
+  if (blocked) mark_threads(&j);
+  if (blocked) notify_children(app);
   end(&j);
   lvd_os_unlock(&app->blocks_lock);
-  return vain;
+  return blocked;
 }
 
-bool lvd_app_is_deadlocked(lvd_app *app) { return in_vain(app, true); }
+bool lvd_app_is_deadlocked(lvd_app *app) { return is_deadlocked(app, true); }
 
-/* ---- questions and answers ------------------------------------------------------------------ */
+/* ---- probes and replies ---------------------------------------------------------------------- */
 
-/* Items, in records. `items` counts as if all records but the last were full. */
-typedef struct letter {
+/* Items packed into records. `items` counts as if all records but the last were full. */
+typedef struct message_batch {
   lvd_record *record;
   uint32_t records, items;
   bool failed;
-} letter;
+} message_batch;
 
-static lvd_record *next_record(letter *l) {
+static lvd_record *next_record(message_batch *l) {
   lvd_record *more = realloc(l->record, (l->records + 1) * sizeof *more);
   l->failed |= !more;
   if (!more) return NULL;
@@ -303,84 +307,85 @@ static lvd_record *next_record(letter *l) {
   return memset(&more[l->records++], 0, sizeof *more);
 }
 
-/* `who` it is that has it and waits in vain, by his number. */
-static void add_item(letter *l, uint32_t who, uint32_t number, uint32_t what) {
-  uint64_t item = (uint64_t)who << 34 | lvd_deadlock_item(number, what);
-  if (l->items % ITEMS == 0 && !next_record(l)) return;
-  memcpy(l->record[l->records - 1].data + l->items % ITEMS * 8, &item, 8);
+/* `waiter`: index of the blocked waiter that owns the item. */
+static void add_item(message_batch *l, uint32_t waiter, uint32_t number, uint32_t what) {
+  uint64_t item = (uint64_t)waiter << 34 | lvd_deadlock_item(number, what);
+  if (l->items % ITEMS_PER_RECORD == 0 && !next_record(l)) return;
+  memcpy(l->record[l->records - 1].data + l->items % ITEMS_PER_RECORD * 8, &item, 8);
   l->record[l->records - 1].size += 8;
   l->items++;
 }
 
-/* His number, if he waits in vain; else nobody's. */
-static uint32_t vain_one(const judgement *j, lvd_user user) {
-  uint32_t i = lvd_wait_graph_owner(&j->crowd, user);
-  return i < j->crowd.count && !j->crowd.mark[i] ? i : j->crowd.count;
+/* Its index if it is deadlocked, else graph.count. */
+static uint32_t blocked_index(const analysis *j, lvd_user user) {
+  uint32_t i = lvd_wait_graph_owner(&j->graph, user);
+  return i < j->graph.count && !j->graph.mark[i] ? i : j->graph.count;
 }
 
-/* One of them, if all wait in vain. */
-static uint32_t vain_party(const judgement *j, const lvd_user party[2], uint32_t parties) {
-  uint32_t one = j->crowd.count;
+/* Index of one of them if all are deadlocked, else graph.count. */
+static uint32_t blocked_party(const analysis *j, const lvd_user party[2], uint32_t parties) {
+  uint32_t one = j->graph.count;
   for (uint32_t i = 0; i < parties; i++)
-    if ((one = vain_one(j, party[i])) == j->crowd.count) break;
+    if ((one = blocked_index(j, party[i])) == j->graph.count) break;
   return one;
 }
 
-/* Whose end it is, if he waits in vain. */
-LVD_RACY_READ static uint32_t vain_at(const judgement *j, lvd_shared_stream *ss, int end) {
+/* Index of the end's owner if that is deadlocked, else graph.count. */
+LVD_RACY_READ static uint32_t blocked_owner(const analysis *j, lvd_shared_stream *ss, int end) {
   const stream *s = ss->stream;
   const stream_end *e = end == LVD_SENDER ? &s->sender : &s->receiver;
   void *owner = lvd_load_relaxed_ptr(&e->owner);
-  if (owner) return vain_one(j, (lvd_user){owner, e->fiber});
-  if (e->closed || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return j->crowd.count;
-  return vain_party(j, s->party, s->parties);
+  if (owner) return blocked_index(j, (lvd_user){owner, e->fiber});
+  if (e->closed || lvd_shared_is_theirs(ss, end == LVD_SENDER)) return j->graph.count;
+  return blocked_party(j, s->party, s->parties);
 }
 
-/* Of a stream that we have not opened: both ends, since the other side has one of them. It is known
- * by number to the parent alone; a child says its name, in a record of its own. */
-static void add_expected(const judgement *j, lvd_link *link, const lvd_expected_users *x,
-                         letter *l) {
-  uint32_t who = vain_party(j, x->party, x->parties);
-  if (who == j->crowd.count) return;
+/* A stream that this process has not opened: lists both ends, since the other process has one of
+ * them. Only the parent knows its number; a child sends the name, in a record of its own. */
+static void add_expected(const analysis *j, lvd_link *link, const lvd_expected_users *x,
+                         message_batch *l) {
+  uint32_t waiter = blocked_party(j, x->party, x->parties);
+  if (waiter == j->graph.count) return;
   if (link->side == LVD_PARENT) {
     uint32_t number = lvd_shared_half_open(link, LVD_CHILD, x->name);
-    for (uint32_t end = 0; number && end < 2; end++) add_item(l, who, number, end);
+    for (uint32_t end = 0; number && end < 2; end++) add_item(l, waiter, number, end);
     return;
   }
   lvd_record *r = next_record(l);
   if (r) memcpy(r->name, x->name, sizeof x->name);
-  if (r) r->offset = who;
-  l->items += r ? ITEMS : 0; /* the next item begins another one */
+  if (r) r->offset = waiter;
+  l->items += r ? ITEMS_PER_RECORD : 0; /* the next item starts a new record */
 }
 
 typedef struct serving {
-  const judgement *j;
-  letter *letter;
+  const analysis *j;
+  message_batch *batch;
 } serving;
 
 static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
   serving *s = argument;
-  uint32_t who = lvd_wait_graph_index(&s->j->crowd, f);
-  if (who < s->j->crowd.count && !s->j->crowd.mark[who])
-    add_item(s->letter, who, number, LVD_ITEM_CALL);
+  uint32_t waiter = lvd_wait_graph_index(&s->j->graph, f);
+  if (waiter < s->j->graph.count && !s->j->graph.mark[waiter])
+    add_item(s->batch, waiter, number, LVD_ITEM_CALL);
 }
 
-/* What is ours and waits in vain. With the link's lock, too. */
-static void list_items(const judgement *j, lvd_link *link, letter *l) {
+/* Lists the items of this process whose owners are deadlocked. The caller holds the link's lock,
+ * too. */
+static void list_items(const analysis *j, lvd_link *link, message_batch *l) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
     for (uint32_t end = 0; end < 2; end++) {
-      uint32_t who = vain_at(j, ss, (int)end);
-      if (who < j->crowd.count) add_item(l, who, ss->number, end);
+      uint32_t waiter = blocked_owner(j, ss, (int)end);
+      if (waiter < j->graph.count) add_item(l, waiter, ss->number, end);
     }
-  for (const lvd_expected_users *x = link->knot.expected; x; x = x->next)
+  for (const lvd_expected_users *x = link->probe.expected; x; x = x->next)
     add_expected(j, link, x, l);
-  if (l->items % ITEMS) l->items += ITEMS - l->items % ITEMS;
+  if (l->items % ITEMS_PER_RECORD) l->items += ITEMS_PER_RECORD - l->items % ITEMS_PER_RECORD;
   serving s = {j, l};
   lvd_link_served(link, add_served, &s);
 }
 
-/* The last one says that it is. An empty letter is one record. */
-static void post(lvd_link *link, letter *l, uint32_t number) {
+/* Sends the batch; `room` marks its last record. An empty batch is one record. */
+static void send_batch(lvd_link *link, message_batch *l, uint32_t number) {
   const lvd_record none = {.kind = LVD_RECORD_PROBE, .number = number, .room = 1};
   for (uint32_t i = 0; i < l->records && !l->failed; i++) {
     l->record[i].kind = LVD_RECORD_PROBE;
@@ -398,18 +403,18 @@ static bool close_gate(lvd_app *app) {
          lvd_load_acquire_u32(&app->phase) == LVD_PHASE_RUNNING;
 }
 
-static void ask(lvd_link *link) {
+static void send_probe(lvd_link *link) {
   lvd_app *app = link->app;
-  letter l = {0};
-  judgement j;
+  message_batch l = {0};
+  analysis j;
   uint32_t number = 0;
   lvd_os_lock(&link->lock);
   if (close_gate(app)) {
     lvd_os_lock(&app->blocks_lock);
-    if (begin(&j, app) && judge(&j, WITH_CHILDREN)) {
-      link->knot.asked_for = who(&j);
-      number = ++link->knot.asked;
-      if (!number) number = link->knot.asked = 1;
+    if (begin(&j, app) && analyze(&j, SCOPE_WITH_CHILDREN)) {
+      link->probe.asked_for = fingerprint(&j);
+      number = ++link->probe.asked;
+      if (!number) number = link->probe.asked = 1;
       lvd_wait_info_forget(link);
       list_items(&j, link, &l);
     }
@@ -418,66 +423,67 @@ static void ask(lvd_link *link) {
   }
   lvd_os_unlock(&app->gate);
   lvd_os_unlock(&link->lock);
-  if (number) post(link, &l, number);
+  if (number) send_batch(link, &l, number);
 }
 
-/* ---- told by the parent ------------------------------------------------------------------------ */
+/* ---- deadlock of the parent ------------------------------------------------------------------ */
 
 bool lvd_deadlock_is_parents(const lvd_link *link) {
-  if (link->side == LVD_PARENT || link->knot.heeded) return false;
-  lvd_fence_seq_cst(); /* after the look at what has ended: it was said before that */
-  return lvd_load_relaxed_u32(&link->segment->knotted);
+  if (link->side == LVD_PARENT || link->probe.applied) return false;
+  /* orders this after the caller's look at the closed stream, which was closed later */
+  lvd_fence_seq_cst();
+  return lvd_load_relaxed_u32(&link->segment->deadlocked);
 }
 
-/* The parent's application ends, since some of its own wait in vain: so does who waits for it here. They
- * are told once; what they wait for afterwards has ended. */
-static void heed(lvd_link *link) {
+/* The parent's application ends since it is deadlocked. Cancels the waiters of this process that
+ * wait for it, once; what they wait for afterwards has ended. */
+static void apply_parent_deadlock(lvd_link *link) {
   lvd_app *app = link->app;
-  judgement j;
+  analysis j;
   bool rests = close_gate(app);
   if (rests) {
     lvd_os_lock(&app->blocks_lock);
-    link->knot.answered = 0; /* nothing of the parent's comes any more */
+    link->probe.answered = 0; /* the parent resolves no wait any more */
     bool begun = begin(&j, app);
-    j.heeds = true;
-    if (begun && judge(&j, WITH_PARENT)) {
-      note_threads(&j);
-      for (uint32_t i = 0; i < j.crowd.fibers; i++)
-        if (!j.crowd.mark[i]) lvd_fiber_set_cancelled(j.crowd.member[i].fiber, LVD_E_DEADLOCK);
+    j.parent_deadlocked = true;
+    if (begun && analyze(&j, SCOPE_WITH_PARENT)) {
+      mark_threads(&j);
+      for (uint32_t i = 0; i < j.graph.fibers; i++)
+        if (!j.graph.mark[i]) lvd_fiber_set_cancelled(j.graph.node[i].fiber, LVD_E_DEADLOCK);
     }
     end(&j);
     lvd_os_unlock(&app->blocks_lock);
     lvd_thread_waiters_tell(app, LVD_E_DEADLOCK);
   }
   lvd_os_unlock(&app->gate);
-  if (rests) lvd_fibers_wake(app); /* which knocks at the gate */
+  if (rests) lvd_fibers_wake(app); /* takes the gate */
   lvd_os_lock(&link->lock);
-  link->knot.heeded = true;
-  lvd_shared_wake(link); /* which has let this go first */
+  link->probe.applied = true;
+  lvd_shared_wake(link); /* has let go of the lock before */
   lvd_os_unlock(&link->lock);
 }
 
 void lvd_deadlock_probe_run(lvd_link *link) {
-  uint32_t what = lvd_exchange_acq_rel_u32(&link->knot.look, 0);
+  uint32_t what = lvd_exchange_acq_rel_u32(&link->probe.pending, 0);
   const lvd_record rests = {.kind = LVD_RECORD_QUIESCENT};
-  if (what == LVD_PROBE_SEND) ask(link);
+  if (what == LVD_PROBE_SEND) send_probe(link);
   if (what == LVD_PROBE_REPLY) lvd_link_send(link, &rests);
-  if (lvd_deadlock_is_parents(link)) heed(link);
+  if (lvd_deadlock_is_parents(link)) apply_parent_deadlock(link);
 }
 
-/* ---- told by the other side ------------------------------------------------------------------- */
+/* ---- records of the other side ---------------------------------------------------------------- */
 
-static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t question,
-                        uint32_t who) {
+static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t probe,
+                        uint32_t waiter) {
   lvd_shared_stream *ss = link->streams;
   while (ss && ss->number != number) ss = ss->next;
   if (!ss || end > LVD_RECEIVER) return;
-  lvd_store_relaxed_u32(&ss->told_by[end], who);
-  lvd_store_relaxed_u32(&ss->told[end], question);
+  lvd_store_relaxed_u32(&ss->told_by[end], waiter);
+  lvd_store_relaxed_u32(&ss->told[end], probe);
 }
 
-/* The other side's items. */
-static void mark_told(lvd_link *link, const lvd_record *r) {
+/* Stores which items the other side has listed. */
+static void store_listed(lvd_link *link, const lvd_record *r) {
   lvd_os_lock(&link->lock);
   if (r->name[0] && link->side == LVD_PARENT) {
     uint32_t number = lvd_shared_half_open(link, LVD_PARENT, r->name);
@@ -487,32 +493,32 @@ static void mark_told(lvd_link *link, const lvd_record *r) {
   for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE; at += 8) {
     uint64_t item;
     memcpy(&item, r->data + at, 8);
-    uint32_t number = (uint32_t)(item >> 2), what = item & 3, who = (uint32_t)(item >> 34);
+    uint32_t number = (uint32_t)(item >> 2), what = item & 3, waiter = (uint32_t)(item >> 34);
     if (what == LVD_ITEM_CALL) {
       lvd_call *c = lvd_link_call(link, number);
-      if (c) lvd_store_relaxed_u32(&c->told_by, who);
+      if (c) lvd_store_relaxed_u32(&c->told_by, waiter);
       if (c) lvd_store_relaxed_u32(&c->told, r->number);
       continue;
     }
-    mark_stream(link, number, what, r->number, who);
+    mark_stream(link, number, what, r->number, waiter);
   }
   lvd_os_unlock(&link->lock);
 }
 
-/* The child: the whole question is there. */
-static void answer(lvd_link *link, uint32_t number) {
+/* The child has received the whole probe, and replies to it. */
+static void send_reply(lvd_link *link, uint32_t number) {
   lvd_app *app = link->app;
-  letter l = {0};
-  judgement j;
+  message_batch l = {0};
+  analysis j;
   lvd_record *line = NULL;
   uint32_t lines = 0;
   lvd_os_lock(&link->lock);
   if (close_gate(app)) {
     lvd_os_lock(&app->blocks_lock);
-    link->knot.answered = number;
-    if (begin(&j, app) && judge(&j, WITH_PARENT)) list_items(&j, link, &l);
-    if (l.items) lines = lvd_wait_info_records(&j.crowd, link, number, &line);
-    link->knot.answered = 0;
+    link->probe.answered = number;
+    if (begin(&j, app) && analyze(&j, SCOPE_WITH_PARENT)) list_items(&j, link, &l);
+    if (l.items) lines = lvd_wait_info_records(&j.graph, link, number, &line);
+    link->probe.answered = 0;
     end(&j);
     lvd_os_unlock(&app->blocks_lock);
   }
@@ -520,15 +526,15 @@ static void answer(lvd_link *link, uint32_t number) {
   lvd_os_unlock(&link->lock);
   for (uint32_t i = 0; i < lines; i++) lvd_link_send(link, &line[i]);
   free(line);
-  post(link, &l, number);
+  send_batch(link, &l, number);
 }
 
-/* The parent, when something has come from a child. */
-static void consider(lvd_link *link, bool anew) {
+/* The parent has received a record of a child. */
+static void reassess(lvd_link *link, bool restart) {
   lvd_app *app = link->app;
   if (close_gate(app)) {
-    if (!anew) link->knot.answered = link->knot.asked;
-    if (in_vain(app, anew)) {
+    if (!restart) link->probe.answered = link->probe.asked;
+    if (is_deadlocked(app, restart)) {
       lvd_app_save_wait_report(app);
       lvd_app_end(app, LVD_E_DEADLOCK);
       lvd_thread_waiters_tell(app, LVD_E_DEADLOCK);
@@ -543,30 +549,31 @@ bool lvd_deadlock_take_record(lvd_link *link, const lvd_record *r) {
       r->kind != LVD_RECORD_QUIESCENT)
     return false;
   if (r->kind == LVD_RECORD_QUIESCENT) {
-    if (parent) consider(link, true);
+    if (parent) reassess(link, true);
     return true;
   }
-  if (parent && r->number != link->knot.asked) return true; /* of a question that is no more */
+  if (parent && r->number != link->probe.asked) return true; /* belongs to an earlier probe */
   if (r->kind == LVD_RECORD_WAIT_INFO) {
     if (parent) lvd_wait_info_take(link, r);
     return true;
   }
-  mark_told(link, r);
-  if (r->room && parent) consider(link, false);
-  if (r->room && !parent) answer(link, r->number);
+  store_listed(link, r);
+  if (r->room && parent) reassess(link, false);
+  if (r->room && !parent) send_reply(link, r->number);
   return true;
 }
 
 void lvd_deadlock_expect_users(lvd_link *link, const char *name, const lvd_user party[2],
                                uint32_t parties) {
   lvd_os_lock(&link->lock);
-  lvd_expected_users **at = &link->knot.expected, *x;
+  lvd_expected_users **at = &link->probe.expected, *x;
   while ((x = *at) && strcmp(x->name, name) != 0) at = &x->next;
   if (x && !parties) {
     *at = x->next;
     free(x);
   } else if (parties &&
-             (x || (x = calloc(1, sizeof *x)))) { /* else it is not known, and hoped for */
+             /* without memory its users stay unknown, thus live */
+             (x || (x = calloc(1, sizeof *x)))) {
     copy_name(x->name, name);
     for (uint32_t i = 0; i < parties; i++) x->party[i] = party[i];
     x->parties = parties;
@@ -576,9 +583,9 @@ void lvd_deadlock_expect_users(lvd_link *link, const char *name, const lvd_user 
 }
 
 void lvd_deadlock_probe_free(lvd_link *link) {
-  for (lvd_expected_users *x = link->knot.expected, *next; x; x = next) {
+  for (lvd_expected_users *x = link->probe.expected, *next; x; x = next) {
     next = x->next;
     free(x);
   }
-  free(link->knot.line);
+  free(link->probe.entry);
 }

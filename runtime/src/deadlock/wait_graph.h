@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Crowd: who may wait for whom in an application, and what each waits for, as those see it who judge
- * them: its fibers, and the threads of the program that wait for something of it without a time
- * limit (thread_waiters.h). What is said of the one holds for the other.
+/* Wait-for graph of an application: its fibers, and the program threads that wait for something of
+ * it without a timeout (thread_waiters.h). A node is one of these, an edge is one item that it
+ * waits for.
  *
- * What somebody waits for lies on his own stack. While the application is at rest, with the gate
- * closed, a fiber's stays there, and pointers lead from one to the other. While it runs, what is
- * read of fibers may be stale: then pointers are compared with what we find ourselves, never
- * followed, and only of some fibers. Threads keep still as long as there is a crowd. */
+ * The list of items lies on the waiter's stack. While the application is quiescent and the gate is
+ * closed, fibers do not move, and pointers may be followed. While it runs, what is read of a fiber
+ * may be stale: pointers are then only compared with known addresses, never followed, and only some
+ * of the fibers are included. The list of waiting threads is locked until the graph is freed. */
 #ifndef LVD_SRC_CROWD_H
 #define LVD_SRC_CROWD_H
 
@@ -14,64 +14,67 @@
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"
 
-/* Whose turn it is at the other end of a stream. */
+/* What has to act at the other end of a stream. */
 typedef enum lvd_wait_owner {
-  LVD_OWNER_NONE, /* nobody has taken that end */
+  LVD_OWNER_NONE, /* that end has no owner */
   LVD_OWNER_FIBER,
   LVD_OWNER_THREAD,
-  LVD_OWNER_PROCESS /* it is another process's */
+  LVD_OWNER_PROCESS /* it belongs to another process */
 } lvd_wait_owner;
 
-/* One thing that a member waits for. */
+/* One item that a node waits for. */
 typedef struct lvd_wait_edge {
-  const lvd_want *want; /* while all keep still */
-  stream *s;            /* a stream, ... */
-  bool room;            /* ... for room in it, or for elements */
+  const lvd_want *want; /* valid while the graph is `still` */
+  stream *s;            /* a stream, if any */
+  bool room;            /* room in it, else elements */
   uint32_t n;
-  lvd_wait_owner turn;
-  uint32_t other;   /* the member whose turn it is, has said that it will take that end, or is to
-                           end; the crowd's count: none */
-  bool end;         /* for the end of `other` */
-  uint32_t blocked; /* 0, or for a call that blocks (fiber.h) */
-  const lvd_call *call; /* for the return of this one, from another process */
+  lvd_wait_owner owner;
+  /* node that has to act, has announced that it will take that end, or has to end; graph.count:
+   * none */
+  uint32_t other;
+  bool end;             /* waits for the end of `other` */
+  uint32_t blocked;     /* 0, or the kind of blocking call (fiber.h) */
+  const lvd_call *call; /* waits for the return of this call from another process */
 } lvd_wait_edge;
 
 typedef struct lvd_wait_node {
   const lvd_fiber *fiber; /* null: a thread, in this wait: */
   lvd_thread_waiter *thread;
   const lvd_want *want;
-  uint32_t wants; /* none: it does not wait, or for time, or a thread for the application's end */
-  bool timed;     /* it goes on by itself after a while */
-  bool rests;     /* it waits */
-  bool runs;      /* it has its worker; with neither it waits for its turn there */
+  /* 0: it does not wait, or for time, or (a thread) for the end of the application */
+  uint32_t wants;
+  bool timed; /* it has a timeout */
+  bool rests; /* it is parked */
+  bool runs;  /* it has a worker; neither `rests` nor `runs`: it is queued */
 } lvd_wait_node;
 
 typedef struct lvd_wait_graph {
   lvd_app *app;
-  bool still; /* at rest, and the gate is closed */
-  lvd_wait_node *member;
+  bool still; /* quiescent, with the gate closed */
+  lvd_wait_node *node;
   uint32_t *mark;
-  uint32_t count, most;
-  uint32_t fibers; /* the first so many are fibers */
+  uint32_t count, capacity;
+  uint32_t fibers; /* nodes below this index are fibers */
 } lvd_wait_graph;
 
-/* With the application's list of streams in hand. False: no memory. To be freed in either case. */
+/* The caller holds the application's list of streams. Returns false if memory is short. Free the
+ * graph in either case. */
 bool lvd_wait_graph_build(lvd_app *app, lvd_wait_graph *c, bool still);
 void lvd_wait_graph_free(lvd_wait_graph *c);
-/* c->count: it is not in it. */
+/* Both return c->count if it is not in the graph. */
 uint32_t lvd_wait_graph_index(const lvd_wait_graph *c, const lvd_fiber *f);
 uint32_t lvd_wait_graph_owner(const lvd_wait_graph *c, lvd_user user);
-/* The nth thing that member `i` waits for; false: there are not so many, or it does not wait. */
+/* The nth item that node `i` waits for. Returns false if there is none. */
 bool lvd_wait_graph_blocked(const lvd_wait_graph *c, uint32_t i, uint32_t nth, lvd_wait_edge *h);
 
-/* What is waited for, as far as the library knows what it lies in. */
+/* The object that contains an awaited item, if the library knows it. */
 typedef struct lvd_awaited {
-  lvd_app *app;                /* null: it is none of these */
-  struct stream *s;            /* an end of this stream, or ... */
-  const lvd_fiber *end;        /* ... the end of this fiber, or ... */
-  const struct lvd_call *call; /* ... the return of this call */
+  lvd_app *app;                /* null: none of these */
+  struct stream *s;            /* an end of this stream, */
+  const lvd_fiber *end;        /* the end of this fiber, */
+  const struct lvd_call *call; /* or the return of this call */
 } lvd_awaited;
 lvd_awaited lvd_want_awaited(const lvd_want *want);
-lvd_app *lvd_app_awaited(const lvd_want *want); /* null: none of one alone */
+lvd_app *lvd_app_awaited(const lvd_want *want); /* null: not of a single application */
 
 #endif

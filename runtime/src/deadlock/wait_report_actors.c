@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Why nothing moves, in words: who waits for whom, and the channel that is full or empty; or for whose
- * worker others have.
+/* The wait report of actors: which actor waits for which, by which full or empty channel, or for a
+ * worker that runs something else.
  *
- * Every actor at rest awaits something on one or more channels. Following from each the first
- * channel that holds it up leads either to somebody who could go on, or round in a cycle; a cycle
- * is told first, since it is the reason. */
+ * Each parked actor waits on one or more channels. Following the first of them from each actor
+ * leads to an actor that can proceed, or round a cycle; a cycle is reported first, since it is the
+ * cause. */
 #include "../core/text_buffer.h"
 #include "../rpc/unit.h"
 #include "../sched/no_abandon.h"
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thing that an actor waits for. */
-typedef struct hold_up {
+/* One item that an actor waits for. */
+typedef struct wait_item {
   bool room; /* else elements */
   uint32_t port, count;
   uint32_t channel, consumer;
   lvd_port_ref other;
-} hold_up;
+} wait_item;
 
 static bool find_channel(const lvd_app *app, uint32_t actor, uint32_t port, bool input,
-                         hold_up *h) {
+                         wait_item *h) {
   for (uint32_t i = 0; i < app->net->channels; i++) {
     const lvd_channel_desc *d = &app->net->channel[i];
     h->channel = i;
@@ -36,26 +36,26 @@ static bool find_channel(const lvd_app *app, uint32_t actor, uint32_t port, bool
   return false;
 }
 
-/* How many elements are in the channel of `h`, as its slowest consumer that is there sees it; which is
- * the one that matters to the producer. */
-static uint32_t slowest_fill(const lvd_app *app, hold_up *h) {
+/* Number of elements in the channel of `h` for its slowest attached consumer, the one that limits
+ * the producer. Sets h->consumer. */
+static uint32_t slowest_fill(const lvd_app *app, wait_item *h) {
   const lvd_channel *ch = app->channel[h->channel];
-  uint32_t tail = lvd_load_relaxed_u32(&ch->tail), most = 0;
+  uint32_t tail = lvd_load_relaxed_u32(&ch->tail), max_fill = 0;
   for (uint32_t k = 0; k < app->net->channel[h->channel].consumers; k++) {
-    if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) continue; /* it has left */
+    if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) continue; /* detached */
     uint32_t fill = tail - lvd_load_relaxed_u32(&ch->consumer[k].head);
-    if (fill >= most) {
-      most = fill;
+    if (fill >= max_fill) {
+      max_fill = fill;
       h->consumer = k;
     }
   }
-  return most;
+  return max_fill;
 }
 
-/* Is something of what actor `a` awaits there? */
-LVD_RACY_READ static bool has_one(const lvd_app *app, uint32_t a) {
+/* Something that actor `a` waits for has come. */
+LVD_RACY_READ static bool is_met(const lvd_app *app, uint32_t a) {
   const lvd_actor *actor = &app->entity[a].actor;
-  hold_up h;
+  wait_item h;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
     uint32_t n = actor->in[i].await;
     if (!n || !find_channel(app, a, i, true, &h)) continue;
@@ -72,24 +72,25 @@ LVD_RACY_READ static bool has_one(const lvd_app *app, uint32_t a) {
   return false;
 }
 
-/* What an actor does, for who tells of it. What it awaited when it last rested stays written in it
- * until it runs again, and is the reason for nothing once its worker has been told. One whose application
- * has ended rests still, if what it awaited has not come. */
-typedef enum doing { RESTS, WAITS_FOR_TURN, RUNS, IS_AWAY, IS_DONE } doing;
+/* What an actor does, as reported. The item that it waited for stays recorded until it runs again,
+ * and is no cause once the actor has been made ready. An actor of an ended application counts as
+ * parked if its item has not come. */
+typedef enum activity { PARKED, QUEUED, RUNS, IN_CALL, DONE } activity;
 
-static doing what_does(const lvd_app *app, uint32_t a) {
+static activity activity_of(const lvd_app *app, uint32_t a) {
   const lvd_entity *e = &app->entity[a];
   uint32_t state = lvd_load_relaxed_u32(&e->state);
-  if (lvd_load_relaxed_u32(&e->call_pending)) return IS_AWAY;
+  if (lvd_load_relaxed_u32(&e->call_pending)) return IN_CALL;
   if (state == LVD_RUNNING || state == LVD_NOTIFIED) return RUNS;
-  if (state == LVD_FINISHED) return has_one(app, a) ? IS_DONE : RESTS;
-  return state == LVD_READY || has_one(app, a) ? WAITS_FOR_TURN : RESTS;
+  if (state == LVD_FINISHED) return is_met(app, a) ? DONE : PARKED;
+  return state == LVD_READY || is_met(app, a) ? QUEUED : PARKED;
 }
 
-/* The nth thing that actor `a` waits for; false: there are not so many, or it only waits for its turn. */
-LVD_RACY_READ static bool held_up(const lvd_app *app, uint32_t a, uint32_t nth, hold_up *h) {
+/* The nth item that actor `a` waits for. Returns false if there is none, or it waits for its worker
+ * only. */
+LVD_RACY_READ static bool nth_wait(const lvd_app *app, uint32_t a, uint32_t nth, wait_item *h) {
   const lvd_actor *actor = &app->entity[a].actor;
-  if (what_does(app, a) != RESTS) return false;
+  if (activity_of(app, a) != PARKED) return false;
   for (uint32_t i = 0; i < actor->cls->inputs; i++) {
     uint32_t n = actor->in[i].await;
     if (!n || nth--) continue;
@@ -125,7 +126,7 @@ static const char *port_name(const lvd_app *app, lvd_port_ref ref, bool input) {
   return port && port[ref.port].name ? port[ref.port].name : "?";
 }
 
-static void tell(text_buffer *s, const lvd_app *app, uint32_t a, const hold_up *h) {
+static void append_wait(text_buffer *s, const lvd_app *app, uint32_t a, const wait_item *h) {
   const lvd_channel *ch = app->channel[h->channel];
   const lvd_channel_desc *d = &app->net->channel[h->channel];
   const lvd_actor *actor = &app->entity[a].actor;
@@ -155,8 +156,8 @@ static void tell(text_buffer *s, const lvd_app *app, uint32_t a, const hold_up *
   text_append(s, "\n");
 }
 
-/* Its call is out (blocking_pool.c). True: it was told. */
-LVD_RACY_READ static bool tell_of_call(text_buffer *s, const lvd_entity *e) {
+/* The actor is in a blocking call (blocking_pool.c). Returns true if it was reported. */
+LVD_RACY_READ static bool append_call(text_buffer *s, const lvd_entity *e) {
   if (!lvd_load_relaxed_u32(&e->call_pending)) return false;
   const lvd_actor_class *cls = e->actor.cls;
   const char *native = e->actor.native;
@@ -169,8 +170,8 @@ LVD_RACY_READ static bool tell_of_call(text_buffer *s, const lvd_entity *e) {
   return true;
 }
 
-/* It runs, and has for so long that others may wonder: that is one action. */
-LVD_RACY_READ static void tell_of_long_run(text_buffer *s, const lvd_entity *e) {
+/* One firing that has run for longer than LONG_MS. */
+LVD_RACY_READ static void append_long_run(text_buffer *s, const lvd_entity *e) {
   enum { LONG_MS = 100 };
   uint64_t ms = lvd_runs_ns(e) / 1000000;
   if (ms < LONG_MS) return;
@@ -182,18 +183,18 @@ LVD_RACY_READ static void tell_of_long_run(text_buffer *s, const lvd_entity *e) 
     text_append(s, "  %s has been in the native %s for %u.%u s", e->name, native, seconds, tenths);
   else
     text_append(s, "  %s has computed for %u.%u s", e->name, seconds, tenths);
-  /* One without a tag is called by its line: `the action at line 4`. */
+  /* An action without a tag is named by its line: `the action at line 4`. */
   const char *an = action && strncmp(action, "the ", 4) ? "action " : "";
   if (action) text_append(s, native ? ", called by %s%s" : " in %s%s", an, action);
   text_append(s, "\n");
 }
 
-/* Who has a worker: an actor of this application, or another application. Its name is read under the
- * runtime's lock, since it may be unloaded at any time. */
-static void tell_who_has(text_buffer *s, lvd_app *app, uint32_t worker) {
+/* What a worker runs: an actor of this application, or another application. The other's name is
+ * read under the runtime's lock, since it may be unloaded at any time. */
+static void append_running(text_buffer *s, lvd_app *app, uint32_t worker) {
   lvd_runtime *rt = app->rt;
   for (uint32_t a = 0; a < app->net->actors; a++)
-    if (what_does(app, a) == RUNS && lvd_load_relaxed_u32(&app->entity[a].worker) == worker) {
+    if (activity_of(app, a) == RUNS && lvd_load_relaxed_u32(&app->entity[a].worker) == worker) {
       text_append(s, ", where %s runs", app->entity[a].name);
       return;
     }
@@ -205,14 +206,14 @@ static void tell_who_has(text_buffer *s, lvd_app *app, uint32_t worker) {
   lvd_os_unlock(&rt->lock);
 }
 
-/* Those that could go on, and whose worker has not come to them; together, for each worker. */
-static void tell_of_turns(text_buffer *s, lvd_app *app) {
+/* Ready actors whose worker has not run them yet, in one line per worker. */
+static void append_queued(text_buffer *s, lvd_app *app) {
   for (uint32_t w = 0; w < app->rt->workers; w++) {
     uint32_t last = LVD_OUTSIDE, count = 0;
     for (uint32_t a = 0; a <= app->net->actors; a++) {
       bool is = a < app->net->actors &&
                 lvd_load_relaxed_u32(&app->entity[a].worker) % app->rt->workers == w &&
-                what_does(app, a) == WAITS_FOR_TURN;
+                activity_of(app, a) == QUEUED;
       if (last != LVD_OUTSIDE && (is || a == app->net->actors))
         text_append(s, "%s%s", count == 1 ? "  " : is ? ", " : " and ", app->entity[last].name);
       if (!is) continue;
@@ -222,22 +223,22 @@ static void tell_of_turns(text_buffer *s, lvd_app *app) {
     if (!count) continue;
     text_append(s, " wait%s for %s turn on worker %u", count == 1 ? "s" : "",
                 count == 1 ? "its" : "their", w);
-    tell_who_has(s, app, w);
+    append_running(s, app, w);
     text_append(s, "\n");
   }
 }
 
-static void tell_of_questions(text_buffer *s, const lvd_entity *e) {
+static void append_fd_watches(text_buffer *s, const lvd_entity *e) {
   if (lvd_has_fd_watches(e))
     text_append(s, "  %s has asked for what may come from outside\n", e->name);
 }
 
-/* Marks: 0 not seen, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
+/* mark: 0: not visited, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
 static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   for (uint32_t start = 0; start < app->net->actors; start++) {
     uint32_t a = start;
-    hold_up h;
-    while (a != LVD_OUTSIDE && mark[a] == 0 && held_up(app, a, 0, &h)) {
+    wait_item h;
+    while (a != LVD_OUTSIDE && mark[a] == 0 && nth_wait(app, a, 0, &h)) {
       mark[a] = start + 1;
       a = h.other.actor;
     }
@@ -246,22 +247,22 @@ static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   return LVD_OUTSIDE;
 }
 
-/* What has not come to where it can be held. */
-static void tell_of_runs(text_buffer *s, lvd_app *app) {
+/* Firings that have not reached a point where they can be paused. */
+static void append_runs(text_buffer *s, lvd_app *app) {
   for (uint32_t a = 0; a < app->net->actors; a++)
-    if (what_does(app, a) == RUNS) tell_of_long_run(s, &app->entity[a]);
+    if (activity_of(app, a) == RUNS) append_long_run(s, &app->entity[a]);
   bool room = s->text && s->length < s->size;
   s->length += lvd_fibers_running_report(app, room ? s->text + s->length : NULL,
                                          room ? s->size - s->length : 0);
 }
 
-/* Nothing is awaited then by who is held. */
-static size_t tell_of_pause(text_buffer *s, lvd_app *app) {
+/* Paused actors wait for nothing else. */
+static size_t append_pause(text_buffer *s, lvd_app *app) {
   text_buffer any = {NULL, 0, 0};
-  tell_of_runs(&any, app);
+  append_runs(&any, app);
   text_append(s, "%s is paused%s\n", app->name,
               any.length ? ", but for what goes on until it can be held:" : "");
-  if (any.length) tell_of_runs(s, app);
+  if (any.length) append_runs(s, app);
   return s->length;
 }
 
@@ -274,7 +275,7 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   if (phase == LVD_PHASE_LOADED)
     text_append(&s, "%s is loaded and not started\n", app->name);
   else if (phase == LVD_PHASE_RUNNING && lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_ALL)
-    return tell_of_pause(&s, app);
+    return append_pause(&s, app);
 
   uint32_t *mark = calloc(app->net->actors + 1, sizeof *mark), ready = 0;
   if (!mark) return s.length;
@@ -283,30 +284,30 @@ size_t lvd_app_why(lvd_app *app, char *text, size_t size) {
   if (first != LVD_OUTSIDE) {
     text_append(&s, "in a circle, each waits for the next:\n");
     uint32_t a = first;
-    hold_up h;
+    wait_item h;
     do {
-      if (!held_up(app, a, 0, &h)) break;
-      tell(&s, app, a, &h);
+      if (!nth_wait(app, a, 0, &h)) break;
+      append_wait(&s, app, a, &h);
       mark[a] = 1;
       a = h.other.actor;
     } while (a != first && a != LVD_OUTSIDE && !mark[a]);
   }
   bool heading = false;
   for (uint32_t a = 0; a < app->net->actors; a++) {
-    hold_up h;
-    for (uint32_t n = mark[a] ? 1 : 0; held_up(app, a, n, &h); n++) {
+    wait_item h;
+    for (uint32_t n = mark[a] ? 1 : 0; nth_wait(app, a, n, &h); n++) {
       if (!heading && first != LVD_OUTSIDE) text_append(&s, "besides:\n");
       heading = true;
-      tell(&s, app, a, &h);
+      append_wait(&s, app, a, &h);
     }
-    if (tell_of_call(&s, &app->entity[a])) continue;
-    tell_of_questions(&s, &app->entity[a]);
-    doing what = what_does(app, a);
-    if (what == RUNS) tell_of_long_run(&s, &app->entity[a]);
-    ready += what == WAITS_FOR_TURN || what == RUNS;
+    if (append_call(&s, &app->entity[a])) continue;
+    append_fd_watches(&s, &app->entity[a]);
+    activity what = activity_of(app, a);
+    if (what == RUNS) append_long_run(&s, &app->entity[a]);
+    ready += what == QUEUED || what == RUNS;
   }
   bool rests = lvd_load_relaxed_u32(&app->paused) & LVD_PAUSE_RESTING_SOURCES;
-  if (phase == LVD_PHASE_RUNNING && !rests) tell_of_turns(&s, app);
+  if (phase == LVD_PHASE_RUNNING && !rests) append_queued(&s, app);
   if (ready) text_append(&s, "%u of %u actors can fire\n", ready, app->net->actors);
   free(mark);
   bool room = text && s.length < size;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A link: its memory, its records, its bells, and the notifier. */
+/* A link: its memory, its records, its doorbells, and the notifier thread. */
 #include "link.h"
 #include "../channel/channel_ring.h"
 
 #include <stdlib.h>
 
-enum { MOST_UNSENT = 1 << 16, LEAST = 256 << 10 };
+enum { UNSENT_RECORDS_MAX = 1 << 16, ARENA_BYTES_MIN = 256 << 10 };
 
 static lvd_link *link_of(lvd_waiter *bell) { return (lvd_link *)(void *)bell; }
 
-/* ---- bells ---------------------------------------------------------------------------------- */
+/* ---- doorbells ------------------------------------------------------------------------------ */
 
 static bool ring(lvd_waiter *bell) {
   lvd_link *link = link_of(bell);
@@ -25,8 +25,8 @@ void lvd_link_kill(lvd_link *link) {
   lvd_os_unlock(&link->lock);
 }
 
-/* A child that has run wild is killed; of a parent there is nobody to tell but the child's
- * caller. */
+/* A child that violates the protocol is killed. A parent cannot be: the child's callers get the
+ * error. */
 static void give_up(lvd_link *link, lvd_status why) {
   uint32_t open = 0;
   if (!lvd_cas_relaxed_u32(&link->gone, &open, 1 + (uint32_t)why)) return;
@@ -34,7 +34,7 @@ static void give_up(lvd_link *link, lvd_status why) {
   lvd_os_eventfd_signal(link->own_bell);
 }
 
-static void accuse(lvd_link *link) { give_up(link, LVD_E_CORRUPT); }
+static void report_corrupt(lvd_link *link) { give_up(link, LVD_E_CORRUPT); }
 
 void lvd_link_give_up(lvd_link *link, lvd_status why) {
   lvd_os_lock(&link->lock);
@@ -59,7 +59,7 @@ void *lvd_link_map(const lvd_link *link, size_t offset, size_t head, size_t ring
   return lvd_os_shared_map(link->memory, link->base + offset, head, ring);
 }
 
-/* Word by word: a device's memory may bear no wider or uneven access. */
+/* Word by word: memory of a device may not support wider or unaligned access. */
 void lvd_link_clear(void *at, size_t size) {
   volatile uint64_t *word = at;
   for (size_t i = 0; i < size / sizeof *word; i++) word[i] = 0;
@@ -96,7 +96,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   }
 }
 
-/* ---- making and joining --------------------------------------------------------------------- */
+/* ---- creating and joining ------------------------------------------------------------------- */
 
 static uint32_t record_slots(void) { return lvd_ring_slots(LVD_RECORDS, sizeof(lvd_record)); }
 
@@ -104,7 +104,7 @@ static size_t slot_offset(const lvd_link *link, enum lvd_side to) {
   return link->unit + (to == LVD_CHILD ? 0 : link->unit + link->records_ring);
 }
 
-/* Maps all of it. The parent also fills it in. */
+/* Maps the whole segment and the rings of records. */
 static lvd_status map(lvd_link *link) {
   link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
   link->segment = lvd_link_map(link, 0, link->size, 0);
@@ -147,7 +147,7 @@ lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memor
   link->base = base;
   link->records_ring = (size_t)record_slots() * sizeof(lvd_record);
   link->size = (size_t)(arena_of(link) + whole_units(link, memory));
-  /* Boards have memory by the MiB. */
+  /* The memory of boards is mapped in units of 1 MiB. */
   if (wire) link->size = ((base + link->size + (1 << 20) - 1) & ~(((size_t)1 << 20) - 1)) - base;
   lvd_status status = lvd_os_eventfd_create(&link->own_bell);
   if (link->device)
@@ -164,7 +164,7 @@ lvd_status lvd_link_make(lvd_link *link, lvd_app *app, size_t base, size_t memor
 }
 
 size_t lvd_link_least(const lvd_link *link) {
-  return 2 * (link->unit + (size_t)record_slots() * sizeof(lvd_record)) + LEAST;
+  return 2 * (link->unit + (size_t)record_slots() * sizeof(lvd_record)) + ARENA_BYTES_MIN;
 }
 
 lvd_status lvd_link_fill(lvd_link *link) {
@@ -200,7 +200,7 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
     status = LVD_E_LAYOUT;
   else if (s->size != link->size)
     status = LVD_E_CORRUPT;
-  /* Also when we refuse: the parent then knows why. */
+  /* Set also if this process refuses, so that the parent learns why. */
   lvd_store_relaxed_u32(&s->serves, 1 + LVD_LAYOUT);
   lvd_os_socket_signal(bell);
   int32_t parent = s->parent;
@@ -210,7 +210,7 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   return status == LVD_OK ? attach(link) : status;
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------- */
 
 static bool put(lvd_link *link, const lvd_record *record) {
   if (lvd_room(&link->out, 1) < 1) return false;
@@ -224,7 +224,7 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
   lvd_os_lock(&link->lock);
   lvd_status status = lvd_link_state(link);
   if (status == LVD_OK && (link->unsents || !put(link, record))) {
-    lvd_unsent *u = link->unsents < MOST_UNSENT ? malloc(sizeof *u) : NULL;
+    lvd_unsent *u = link->unsents < UNSENT_RECORDS_MAX ? malloc(sizeof *u) : NULL;
     if (u) {
       *u = (lvd_unsent){*record, NULL};
       if (link->last_unsent)
@@ -232,19 +232,19 @@ lvd_status lvd_link_send(lvd_link *link, const lvd_record *record) {
       else
         link->unsent = u;
       link->last_unsent = u;
-      /* The first that does not fit: the notifier must wait for room, too. */
+      /* The first record without room: the notifier must wait for room, too. */
       if (link->unsents++ == 0) lvd_os_eventfd_signal(link->own_bell);
     } else {
       status = LVD_E_MEMORY;
     }
-    if (link->out.corrupt || link->unsents == MOST_UNSENT) accuse(link);
+    if (link->out.corrupt || link->unsents == UNSENT_RECORDS_MAX) report_corrupt(link);
   }
   lvd_os_unlock(&link->lock);
   return status;
 }
 
-/* With the lock: who waits for it keeps the event until he has had the lock. */
-static void say_sent(lvd_link *link) {
+/* Under the lock: the waiter keeps its event until it has taken the lock. */
+static void signal_sent(lvd_link *link) {
   if (link->all_sent) lvd_event_set(link->all_sent, 1);
   link->all_sent = NULL;
 }
@@ -256,8 +256,8 @@ static void send_unsent(lvd_link *link) {
     link->unsents--;
     free(u);
   }
-  if (!link->unsents) say_sent(link);
-  if (link->out.corrupt) accuse(link);
+  if (!link->unsents) signal_sent(link);
+  if (link->out.corrupt) report_corrupt(link);
 }
 
 void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
@@ -274,14 +274,14 @@ void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
   lvd_os_unlock(&link->lock);
 }
 
-/* What has come, but not without end. False: there is nothing more. */
+/* Takes the records that have come, at most LVD_RECORDS. Returns false if none are left. */
 static bool take_records(lvd_link *link) {
   for (uint32_t i = 0; i < LVD_RECORDS; i++) {
     if (lvd_elements(&link->in, 1) < 1) {
       if (link->in.corrupt) lvd_link_report_corrupt(link);
       return false;
     }
-    lvd_record record; /* ours, before we look at it */
+    lvd_record record; /* a private copy: the other side can change the original */
     memcpy(&record, lvd_get_span(&link->in), sizeof record);
     lvd_get_done(&link->in, 1);
     lvd_pop(&link->in);
@@ -291,16 +291,16 @@ static bool take_records(lvd_link *link) {
   return true;
 }
 
-/* ---- the notifier ---------------------------------------------------------------------------- */
+/* ---- the notifier -------------------------------------------------------------------------- */
 
-/* A child whose process has failed, not one that was ended. */
+/* True if the child's process crashed, false if it was killed. */
 static bool has_failed(const lvd_link *link) {
   return link->side == LVD_PARENT && (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL ||
                                       (!link->behind && lvd_os_process_crashed(&link->peer)));
 }
 
-/* Nobody of the other side touches the memory any more. */
-static void conclude(lvd_link *link) {
+/* The other side has stopped using the memory. */
+static void finish(lvd_link *link) {
   while (lvd_link_state(link) == LVD_OK && take_records(link)) {
   }
   uint32_t open = 0;
@@ -309,7 +309,7 @@ static void conclude(lvd_link *link) {
   if (why == LVD_E_PEER && has_failed(link)) why = LVD_E_FAULT;
   lvd_os_lock(&link->lock);
   lvd_shared_end(link, why);
-  say_sent(link);
+  signal_sent(link);
   lvd_os_unlock(&link->lock);
   link->ended(link, why);
 }
@@ -322,7 +322,7 @@ static bool is_gone(lvd_link *link) {
   return gone;
 }
 
-/* Arms what the notifier waits for. True: it is there already. */
+/* Arms what the notifier waits for. Returns true if it has come already. */
 static bool arm(lvd_link *link) {
   lvd_os_lock(&link->lock);
   bool unsent = link->unsents != 0 && !link->out.corrupt;
@@ -340,8 +340,8 @@ static void notifier(void *argument) {
   lvd_take_priority(link->app->rt, LVD_PRIO_SERVICE); /* it only wakes and starts fibers */
   while (!lvd_load_relaxed_u32(&link->stop)) {
     lvd_exchange_acquire_u32(rung, 0);
-    bool accused = lvd_link_state(link) != LVD_OK;
-    bool more = !accused && take_records(link);
+    bool corrupt = lvd_link_state(link) != LVD_OK;
+    bool more = !corrupt && take_records(link);
     lvd_os_lock(&link->lock);
     send_unsent(link);
     lvd_shared_wake(link);
@@ -351,11 +351,11 @@ static void notifier(void *argument) {
       link->let_go = true;
       link->ended(link, LVD_OK);
     }
-    if (is_gone(link) || (accused && link->side == LVD_CHILD)) {
-      conclude(link);
+    if (is_gone(link) || (corrupt && link->side == LVD_CHILD)) {
+      finish(link);
       return;
     }
-    if (!more && (accused || !arm(link)))
+    if (!more && (corrupt || !arm(link)))
       lvd_os_signal_wait(link->bell_end, link->own_bell, &link->peer, link->look_ns);
   }
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a link keeps for deadlock detection (deadlock/deadlock_detect.h): the last question and its answer, and what the other
- * side has said. */
+/* A link's state of deadlock detection (deadlock/deadlock_detect.h): the last probe and its reply,
+ * and the wait information of the other side. */
 #ifndef LVD_IPC_LINK_PROBE_H
 #define LVD_IPC_LINK_PROBE_H
 
 #include "../sched/sched.h"
 
-/* A stream that the two have a name for, and that this side has not opened yet: who will. */
+/* The announced users of a stream that both sides have a name for and this side has not opened. */
 typedef struct lvd_expected_users {
   char name[32];
   lvd_user party[2];
@@ -14,17 +14,17 @@ typedef struct lvd_expected_users {
   struct lvd_expected_users *next;
 } lvd_expected_users;
 
-/* A link's part of it. With its application's gate, but for `look`, and for `expected`, which has
- * the link's lock. */
+/* Protected by the application's gate, except `look` (atomic) and `expected` (the link's lock). */
 typedef struct lvd_deadlock_probe {
-  lvd_a32 look; /* what its notifier is to do: LVD_PROBE_SEND, LVD_PROBE_REPLY */
+  lvd_a32 pending; /* what the notifier is to send: LVD_PROBE_SEND, LVD_PROBE_REPLY */
   uint32_t asked,
-      answered;       /* questions, by number; the last that was answered: 0: none that counts */
-  uint64_t asked_for; /* who waited in vain here when it was asked */
-  bool concerned;     /* somebody here waits for the other side */
-  struct lvd_wait_info *line; /* what the other side has said of itself (deadlock_report.h) */
-  uint32_t lines, lines_room;
-  bool heeded; /* the child: it has told its own of the parent's knot; the notifier's */
+      /* number of the last probe, and of the last one that was replied to; 0: none is valid */
+      answered;
+  uint64_t asked_for;          /* fingerprint of the deadlocked waiters at the last probe */
+  bool concerned;              /* a waiter of this process waits for the other side */
+  struct lvd_wait_info *entry; /* wait information of the other side (deadlock_report.h) */
+  uint32_t entries, entries_capacity;
+  bool applied; /* the child: the parent's deadlock has been applied; only the notifier uses it */
   lvd_expected_users *expected;
 } lvd_deadlock_probe;
 

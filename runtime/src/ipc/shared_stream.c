@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Streams between two processes: channels in the memory of a link, opened by name.
  *
- * The parent says where a stream lies, and keeps to itself what it said; the child asks. Which side
- * has which end is a word of the stream for each, taken with one compare-and-swap; both may be
- * taken by one side, and then it is a stream like any other. Private words alone say what is ours
- * to touch. */
+ * The parent decides where a stream lies, and keeps its own copy of that; the child asks. `taken`
+ * holds the side that owns each end, and is set with one compare-and-swap. Both ends may belong to
+ * one side: then it is a stream like any other. Which memory this side may touch is decided by
+ * private words alone. */
 #include "../channel/channel_ring.h"
 #include "../stream/stream.h"
 #include "link.h"
@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { MOST_NAMES = 4096 }; /* open at a time, on either side */
+enum { NAMES_MAX = 4096 }; /* open at a time, counting either side */
 
-/* ---- waking --------------------------------------------------------------------------------- */
+/* ---- wake-up ------------------------------------------------------------------------------- */
 
-/* Whoever is at that end here has taken it, made a fence (what he has is published before he
- * waits), and armed. Who sees the mark and not yet whose it is has therefore pushed before the look
- * that follows the mark. */
+/* A waiter of this process has set `mine`, made a fence (what it has is published before it waits),
+ * and armed, in this order. A thread that sees the mark but not yet `mine` has therefore pushed
+ * before the waiter's look that follows the mark. */
 static bool wake(lvd_shared_stream *ss, int end) {
   if (!lvd_load_relaxed_u32(&ss->mine[end])) return ss->link->bell.wake(&ss->link->bell);
   lvd_waiter *self = lvd_stream_waiter(ss->stream, end == LVD_SENDER);
@@ -45,14 +45,14 @@ bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool o
          (lvd_reached(cursor, need) && lvd_reached(published, need));
 }
 
-/* Who waits at an end hears of the parent's knot first, and of what has ended by that afterwards. */
+/* The end of a stream is held back until the parent's deadlock has been applied. */
 static bool may_wake(const lvd_link *link, const lvd_mark *m, uint32_t cursor, uint32_t published,
                      bool over) {
   return lvd_mark_due(m, cursor, published, over) &&
          !(over && lvd_hooks.deadlock.parent_decides(link));
 }
 
-/* Only the shared words are read: the handles are their owners'. */
+/* Reads only the shared words: the handles belong to the owners of the ends. */
 void lvd_shared_wake(lvd_link *link) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next) {
     const lvd_channel *ch = &ss->slot->channel;
@@ -68,14 +68,14 @@ void lvd_shared_wake(lvd_link *link) {
   }
 }
 
-/* ---- the ends ------------------------------------------------------------------------------- */
+/* ---- ends ---------------------------------------------------------------------------------- */
 
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
   int end = is_sender ? LVD_SENDER : LVD_RECEIVER;
-  uint32_t nobody = 0;
+  uint32_t no_side = 0;
   lvd_os_lock(&ss->link->lock);
   bool mine = lvd_load_relaxed_u32(&ss->mine[end]) ||
-              lvd_cas_relaxed_u32(&ss->slot->taken[end], &nobody, 1 + (uint32_t)ss->link->side);
+              lvd_cas_relaxed_u32(&ss->slot->taken[end], &no_side, 1 + (uint32_t)ss->link->side);
   lvd_store_relaxed_u32(&ss->mine[end], mine);
   lvd_os_unlock(&ss->link->lock);
   return mine;
@@ -101,32 +101,32 @@ bool lvd_shared_is_taken(const lvd_shared_stream *ss) {
 
 bool lvd_shared_is_alive(const lvd_shared_stream *ss) { return lvd_link_state(ss->link) == LVD_OK; }
 
-/* Ends it from the side of `end`, on its owner's behalf, unless that has. What a receiver was
- * reading it has given up, with a fence (lvd_release). */
-static void conclude(lvd_slot_head *slot, int end, lvd_status why) {
+/* Closes `end` for its owner, unless it is closed. A receiver has given up what it was reading,
+ * with a fence (lvd_release). */
+static void conclude(lvd_slot_head *slot, int end, lvd_status status) {
   lvd_channel *ch = &slot->channel;
   if (end == LVD_RECEIVER) {
     lvd_store_relaxed_u32(&ch->consumer[0].state, LVD_CLOSED);
   } else if (lvd_load_relaxed_u32(&ch->state) == LVD_OPEN) {
     lvd_store_relaxed_u32(&ch->flushed, lvd_load_relaxed_u32(&ch->tail));
-    lvd_store_release_u32(&ch->state, LVD_CLOSED + (uint32_t)why);
+    lvd_store_release_u32(&ch->state, LVD_CLOSED + (uint32_t)status);
   }
 }
 
-void lvd_shared_end(lvd_link *link, lvd_status why) {
-  link->knot.heeded = true; /* nothing more comes first */
+void lvd_shared_end(lvd_link *link, lvd_status status) {
+  link->probe.applied = true; /* nothing has to be applied before */
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
     for (int end = 0; end < 2; end++)
-      if (!lvd_load_relaxed_u32(&ss->mine[end])) conclude(ss->slot, end, why);
+      if (!lvd_load_relaxed_u32(&ss->mine[end])) conclude(ss->slot, end, status);
   lvd_fence_seq_cst();
   lvd_shared_wake(link);
   for (lvd_opening *o = link->openings; o; o = o->next) {
-    o->answer.status = (uint32_t)why;
+    o->answer.status = (uint32_t)status;
     lvd_event_set(&o->done, 1);
   }
 }
 
-/* ---- the parent: what lies where ------------------------------------------------------------ */
+/* ---- the parent: allocation ---------------------------------------------------------------- */
 
 static lvd_slot_head *head_of(const lvd_link *link, const lvd_name *n) {
   return (lvd_slot_head *)(void *)((unsigned char *)link->segment + n->offset);
@@ -136,7 +136,7 @@ static lvd_status no_memory(void) {
   return lvd_limit("no memory is left between the processes: lvd_unit_options.memory");
 }
 
-/* Gives a stream its place. */
+/* Allocates the memory of a stream. */
 static lvd_status give_place(lvd_link *link, lvd_name *n, uint32_t elem_size, uint32_t capacity) {
   if (elem_size == 0 || capacity == 0 || capacity > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
   uint32_t slots = lvd_ring_slots(capacity, elem_size);
@@ -156,11 +156,11 @@ static lvd_status give_place(lvd_link *link, lvd_name *n, uint32_t elem_size, ui
 
 static lvd_name *new_name(lvd_link *link, const char *name) {
   lvd_name *n, **last = &link->names;
-  if (link->name_count >= MOST_NAMES || !(n = calloc(1, sizeof *n))) return NULL;
+  if (link->name_count >= NAMES_MAX || !(n = calloc(1, sizeof *n))) return NULL;
   link->name_count++;
   copy_name(n->name, name);
   n->number = ++link->next_number;
-  while (*last) last = &(*last)->next; /* who opened first is met first */
+  while (*last) last = &(*last)->next; /* in order of opening */
   *last = n;
   return n;
 }
@@ -196,7 +196,7 @@ void lvd_shared_half_opens(lvd_link *link,
       visit(n->name, &n->since_ns, argument);
 }
 
-/* Ends it at the ends that nobody has: whoever takes one of them finds nobody at the other. */
+/* Closes the ends without owner: a user of one of them finds the other closed. */
 static void conclude_free(lvd_slot_head *slot) {
   for (int end = 0; end < 2; end++)
     if (!lvd_load_relaxed_u32(&slot->taken[end])) conclude(slot, end, LVD_OK);
@@ -206,7 +206,7 @@ static lvd_status too_many(void) {
   return lvd_limit("too many streams are open between two processes: close some");
 }
 
-/* The stream that `side` opens now; made, if it comes first. With the lock. */
+/* The stream that `side` opens; created if it comes first. Under the lock. */
 static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name, uint32_t elem_size,
                            uint32_t capacity, lvd_status *status) {
   lvd_name *n = find_name(link, side, name);
@@ -229,7 +229,7 @@ static lvd_name *open_name(lvd_link *link, enum lvd_side side, const char *name,
   return NULL;
 }
 
-/* The side of it that has not come will not. With the lock. */
+/* The side that has not opened it will not. Under the lock. */
 static lvd_status leave_name(lvd_link *link, enum lvd_side side, const char *name) {
   lvd_name *n = find_name(link, side, name);
   if (!n && !(n = new_name(link, name))) return too_many();
@@ -261,11 +261,11 @@ void lvd_shared_forget(lvd_link *link) {
   }
 }
 
-/* A child that cannot compare and swap asks for its end with the stream. With the lock. */
+/* A child without compare-and-swap requests its end together with the stream. Under the lock. */
 static bool take_for_child(lvd_link *link, const lvd_name *n, int32_t wish) {
-  uint32_t nobody = 0;
+  uint32_t no_side = 0;
   if (wish != 1 + LVD_SENDER && wish != 1 + LVD_RECEIVER) return true;
-  return lvd_cas_relaxed_u32(&head_of(link, n)->taken[wish - 1], &nobody, 1 + LVD_CHILD);
+  return lvd_cas_relaxed_u32(&head_of(link, n)->taken[wish - 1], &no_side, 1 + LVD_CHILD);
 }
 
 static void answer_open(lvd_link *link, const lvd_record *r) {
@@ -294,7 +294,7 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
   if (tell) tell(link);
 }
 
-/* ---- the child: asking ---------------------------------------------------------------------- */
+/* ---- the child: requests ------------------------------------------------------------------- */
 
 static void send_close(lvd_link *link, uint32_t number) {
   const lvd_record r = {.kind = LVD_RECORD_CLOSE, .number = number};
@@ -318,42 +318,42 @@ static void take_opened(lvd_link *link, const lvd_record *r) {
     drop_opening(link, o);
   } else if (o) {
     o->answer = *r;
-    lvd_event_set(&o->done, 1); /* in the lock: who waits frees it in the lock */
+    lvd_event_set(&o->done, 1); /* under the lock, since the waiter frees it under the lock */
   }
   lvd_os_unlock(&link->lock);
   if (unwanted) send_close(link, r->room);
 }
 
-static lvd_status ask(lvd_link *link, const lvd_stream_options *o, uint32_t capacity,
-                      lvd_record *answer) {
+static lvd_status request_open(lvd_link *link, const lvd_stream_options *o, uint32_t capacity,
+                               lvd_record *answer) {
   lvd_record r = {.kind = LVD_RECORD_OPEN, .size = o->elem_size, .room = capacity};
   copy_name(r.name, o->name);
-  lvd_opening *asked = calloc(1, sizeof *asked);
-  if (!asked) return LVD_E_MEMORY;
-  lvd_event_init(&asked->done);
+  lvd_opening *request = calloc(1, sizeof *request);
+  if (!request) return LVD_E_MEMORY;
+  lvd_event_init(&request->done);
   lvd_os_lock(&link->lock);
-  r.number = asked->number = ++link->next_number;
-  asked->next = link->openings;
-  link->openings = asked;
+  r.number = request->number = ++link->next_number;
+  request->next = link->openings;
+  link->openings = request;
   lvd_os_unlock(&link->lock);
   lvd_status status = lvd_link_send(link, &r);
   int64_t limit = o->time_limit_ns > 0 ? o->time_limit_ns : -1;
-  if (status == LVD_OK) status = lvd_event_wait(&asked->done, NULL, limit);
+  if (status == LVD_OK) status = lvd_event_wait(&request->done, NULL, limit);
   lvd_os_lock(&link->lock);
   if (status == LVD_OK) {
-    *answer = asked->answer;
+    *answer = request->answer;
     status = (lvd_status)answer->status;
-    drop_opening(link, asked);
+    drop_opening(link, request);
   } else if (lvd_link_state(link) != LVD_OK) {
-    drop_opening(link, asked);
+    drop_opening(link, request);
   } else {
-    asked->abandoned = true; /* the answer will find it */
+    request->abandoned = true; /* the answer will find and free it */
   }
   lvd_os_unlock(&link->lock);
   return status;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------------------------- */
 
 static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64_t ring,
                         const lvd_stream_options *o, lvd_stream **out) {
@@ -394,7 +394,7 @@ lvd_status lvd_shared_open(lvd_link *link, const lvd_stream_options *o, lvd_stre
   uint64_t offset = 0, ring = 0;
   if (link->side == LVD_CHILD) {
     lvd_record answer;
-    status = ask(link, o, capacity, &answer);
+    status = request_open(link, o, capacity, &answer);
     if (status != LVD_OK) return status;
     number = answer.room;
     offset = answer.offset;
@@ -450,7 +450,7 @@ lvd_status lvd_shared_leave(lvd_link *link, const char *name) {
   return status;
 }
 
-/* The stream goes, and its owner on this side with it. */
+/* Frees the stream together with its owner on this side. */
 void lvd_shared_free(lvd_shared_stream *ss) {
   lvd_link *link = ss->link;
   lvd_os_lock(&link->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Segment: what lies in the memory that the two sides of a link share, byte for byte: its header, a
- * channel of records each way, and the streams' channels. The same whether the other side is a
- * process or a processor behind a window. Offsets only, from the segment's beginning.
+/* Layout of the memory that the two sides of a link share, byte for byte: the header, a ring of
+ * records each way, and the streams' channels. It is the same for a process and for a processor
+ * behind a memory window. All positions are offsets from the start of the segment.
  *
  * Freestanding. */
 #ifndef LVD_SEGMENT_H
@@ -20,38 +20,39 @@ typedef struct lvd_segment {
   uint64_t size;
   int32_t parent;
   LVD_ALIGNED(LVD_LINE) lvd_a32 serves;  /* the child's: 1 + its LVD_LAYOUT, once it serves */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child is to end */
-  lvd_a32 knotted; /* the parent's: its application ends in a knot (deadlock_detect.h) */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 closing; /* the parent's: the child has to end */
+  lvd_a32 deadlocked; /* the parent's: its application ends by a deadlock (deadlock_detect.h) */
   struct {
-    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* the bell of that side; 1: and not looked since */
+    LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* doorbell of that side; 1: rung, and not looked since */
   } bell[2];
-  /* The child's, whose process is about to end in the middle of what it runs: who says what, last. */
+  /* The child's, when its process is about to crash: what it was running, and why it fails. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 falls;
   char last_words[LVD_LAST_WORDS];
 } lvd_segment;
 
-/* Of `falls`: it is being written; it is there. */
+/* Values of `falls`: being written, complete. */
 enum { LVD_FALLS = 1, LVD_FELL };
 
-/* Where a channel lies: this, up to a whole unit, then its ring. */
+/* A channel in memory: this, padded to a whole unit, then its ring. */
 typedef struct lvd_slot_head {
   lvd_channel channel;
-  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* of a stream: 1 + the side that has this end */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 taken[2]; /* for a stream: 1 + the side that owns the end */
 } lvd_slot_head;
 
 enum lvd_record_kind {
   LVD_RECORD_CALL = 1, /* either way */
   LVD_RECORD_CANCEL,
   LVD_RECORD_ANSWER,
-  LVD_RECORD_OPEN,   /* child to parent: a stream by name */
-  LVD_RECORD_OPENED, /* parent to child */
-  LVD_RECORD_CLOSE,  /* child to parent: it has unmapped a stream */
-  LVD_RECORD_LEAVE,  /* child to parent: its side of a stream, by name, will not come */
-  LVD_RECORD_PROBE,  /* a question of the parent's, and the child's answer (deadlock_detect.h) */
-  LVD_RECORD_WAIT_INFO, /* child to parent, before it: who waits for whom there, in words, a line each */
-  LVD_RECORD_QUIESCENT, /* child to parent: it may be worth asking */
-  LVD_RECORD_FAULT,     /* child to parent, before the answers: what has failed there, in words */
-  LVD_RECORD_MISUSE /* child to parent: a misuse of the paper's names there, in words (srpc_misuse.h) */
+  LVD_RECORD_OPEN,      /* child to parent: open a stream by name */
+  LVD_RECORD_OPENED,    /* parent to child: the answer */
+  LVD_RECORD_CLOSE,     /* child to parent: it has unmapped a stream */
+  LVD_RECORD_LEAVE,     /* child to parent: its side of a stream, by name, will not come */
+  LVD_RECORD_PROBE,     /* a probe of the parent, and the child's reply (deadlock_detect.h) */
+  LVD_RECORD_WAIT_INFO, /* child to parent, before the reply: what waits for what, one entry each */
+  LVD_RECORD_QUIESCENT, /* child to parent: it is quiescent, so a probe may succeed */
+  LVD_RECORD_FAULT,     /* child to parent, before the answers: what failed there, as text */
+  /* child to parent: a misuse of the paper's API there, as text (srpc_misuse.h) */
+  LVD_RECORD_MISUSE
 };
 
 enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };

@@ -16,7 +16,7 @@ static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   w->timed = timed;
   w->who = lvd_caller();
   w->thread = lvd_os_thread_id();
-  w->in_vain = false;
+  w->is_deadlocked = false;
   lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
   lvd_os_lock(&list.lock);
   w->serial = ++list.serial;
@@ -94,11 +94,11 @@ void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status) {
   /* All before the first one wakes, and ends what the next one waits for. */
   lvd_thread_waiters_lock();
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
-    if (w->app == app && w->in_vain) lvd_store_relaxed_u32(&w->told, status);
+    if (w->app == app && w->is_deadlocked) lvd_store_relaxed_u32(&w->told, status);
   lvd_fence_seq_cst();
   /* Each sleeps there, or looks before it does. */
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
-    if (w->app == app && w->in_vain) wake(w);
+    if (w->app == app && w->is_deadlocked) wake(w);
   lvd_thread_waiters_unlock();
 }
 
