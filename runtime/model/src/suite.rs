@@ -501,8 +501,8 @@ pub const KEPT: &[Kept] = &[
         UNJUDGED),
     kept("src/app/quiescence.c", "fibers_rest", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         FIBERS_REST).places(2),
-    kept("src/app/quiescence.c", "judge", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
-    kept("src/app/quiescence.c", "look_into", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
+    kept("src/app/quiescence.c", "decide", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
+    kept("src/app/quiescence.c", "check_suspect", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check has suspects: rest that lasts is a matter of time"),
     kept("src/ipc/shared_stream.c", "leave_name", "lvd_fence_seq_cst", "weak_fence_seq_cst",
         "as in lvd_shared_end, but its check has no preemptions (bound 0)"),
@@ -640,7 +640,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/deadlock/deadlock_detect.c",
-        "the same; and a word that asks the notifier to look, on his bell",
+        "the same; and a word that asks the notifier for a probe, with its doorbell",
     ),
     (
         "src/amp/window.c",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Application: one loaded network with its own state. Loading checks the network, lays everything
- * out, and starts nothing. */
+/* Application: one loaded network with its own state. Loading checks the network and lays it out in
+ * memory; it starts nothing. */
 #include "app.h"
 #include "../../platform/text.h"
 #include "../channel/channel_ring.h"
@@ -15,21 +15,21 @@
 #include <string.h>
 
 enum {
-  RING_BYTES = 16 * 1024, /* what a channel gets that asks for nothing: a good part of a first-level
-                             cache, shared by the two ends */
-  RING_LEAST = 64         /* elements, however large they are */
+  /* default size of a ring: fits into a first-level cache that both ends share */
+  RING_BYTES = 16 * 1024,
+  RING_ELEMENTS_MIN = 64 /* least default capacity in elements, however large they are */
 };
 
-/* ---- checking a network ------------------------------------------------------------------- */
+/* ---- checking a network --------------------------------------------------------------------- */
 
-typedef struct complaint {
+typedef struct error_buffer {
   char *text;
   size_t size;
-} complaint;
+} error_buffer;
 
-static lvd_status complain(complaint *why, lvd_status status, const char *format, ...)
+static lvd_status set_error(error_buffer *why, lvd_status status, const char *format, ...)
     LVD_PRINTF(3, 4);
-static lvd_status complain(complaint *why, lvd_status status, const char *format, ...) {
+static lvd_status set_error(error_buffer *why, lvd_status status, const char *format, ...) {
   if (why->text && why->size) {
     va_list list;
     va_start(list, format);
@@ -43,42 +43,42 @@ static const char *port_name(const lvd_port_class *port, uint32_t i) {
   return port && port[i].name ? port[i].name : "?";
 }
 
-/* One end of a channel: does the port exist, is it free, and do the sizes agree? `used` counts the
- * connections of each port of each actor. */
+/* One end of a channel: the port must exist, be free, and have elements of the same size. `used`
+ * counts the connections of each port of each actor. */
 static lvd_status check_end(const lvd_network *net, uint32_t channel, lvd_port_ref ref, bool input,
-                            uint8_t *const *used, complaint *why) {
+                            uint8_t *const *used, error_buffer *why) {
   if (ref.actor == LVD_OUTSIDE) return LVD_OK;
   const char *kind = input ? "input" : "output";
   if (ref.actor >= net->actors)
-    return complain(why, LVD_E_ARGUMENT, "channel %u: there is no actor %u", channel, ref.actor);
+    return set_error(why, LVD_E_ARGUMENT, "channel %u: there is no actor %u", channel, ref.actor);
   const lvd_actor_desc *a = &net->actor[ref.actor];
   const lvd_port_class *port = input ? a->cls->input : a->cls->output;
   if (ref.port >= (input ? a->cls->inputs : a->cls->outputs))
-    return complain(why, LVD_E_ARGUMENT, "channel %u: %s has no %s %u", channel, a->name, kind,
-                    ref.port);
+    return set_error(why, LVD_E_ARGUMENT, "channel %u: %s has no %s %u", channel, a->name, kind,
+                     ref.port);
   if (used[ref.actor][ref.port + (input ? 0 : a->cls->inputs)]++)
-    return complain(why, LVD_E_ARGUMENT, "%s %s of %s is connected twice", kind,
-                    port_name(port, ref.port), a->name);
+    return set_error(why, LVD_E_ARGUMENT, "%s %s of %s is connected twice", kind,
+                     port_name(port, ref.port), a->name);
   uint32_t size = net->channel[channel].elem_size;
   if (port && port[ref.port].elem_size != size)
-    return complain(why, LVD_E_ARGUMENT,
-                    "%s %s of %s has elements of %u bytes, its channel of %u bytes", kind,
-                    port_name(port, ref.port), a->name, port[ref.port].elem_size, size);
+    return set_error(why, LVD_E_ARGUMENT,
+                     "%s %s of %s has elements of %u bytes, its channel of %u bytes", kind,
+                     port_name(port, ref.port), a->name, port[ref.port].elem_size, size);
   return LVD_OK;
 }
 
-static lvd_status check_network(const lvd_network *net, complaint *why) {
-  if (!net) return complain(why, LVD_E_ARGUMENT, "no network");
+static lvd_status check_network(const lvd_network *net, error_buffer *why) {
+  if (!net) return set_error(why, LVD_E_ARGUMENT, "no network");
   if (net->layout != LVD_LAYOUT)
-    return complain(why, LVD_E_LAYOUT, "made for layout %u of the library, which has %u",
-                    net->layout, LVD_LAYOUT);
+    return set_error(why, LVD_E_LAYOUT, "made for layout %u of the library, which has %u",
+                     net->layout, LVD_LAYOUT);
   if ((net->actors && !net->actor) || (net->channels && !net->channel))
-    return complain(why, LVD_E_ARGUMENT, "a table is missing");
+    return set_error(why, LVD_E_ARGUMENT, "a table is missing");
   size_t ports = 0;
   for (uint32_t i = 0; i < net->actors; i++) {
     const lvd_actor_desc *a = &net->actor[i];
     if (!a->name || !a->cls || !a->cls->run)
-      return complain(why, LVD_E_ARGUMENT, "actor %u has no name, no class or no run", i);
+      return set_error(why, LVD_E_ARGUMENT, "actor %u has no name, no class or no run", i);
     ports += a->cls->inputs + a->cls->outputs;
   }
   uint8_t *count = calloc(ports + 1, 1), **used = calloc(net->actors + 1, sizeof *used);
@@ -91,10 +91,11 @@ static lvd_status check_network(const lvd_network *net, complaint *why) {
   for (uint32_t i = 0; status == LVD_OK && i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
     if (c->elem_size == 0 || c->consumers == 0 || !c->to)
-      status = complain(why, LVD_E_ARGUMENT, "channel %u has no size of element or no consumer", i);
+      status =
+          set_error(why, LVD_E_ARGUMENT, "channel %u has no size of element or no consumer", i);
     if (c->capacity > LVD_CHANNEL_CAPACITY)
-      status = complain(why, LVD_E_ARGUMENT, "channel %u: a capacity of %u is too large", i,
-                        c->capacity);
+      status = set_error(why, LVD_E_ARGUMENT, "channel %u: a capacity of %u is too large", i,
+                         c->capacity);
     if (status == LVD_OK) status = check_end(net, i, c->from, false, used, why);
     for (uint32_t k = 0; status == LVD_OK && k < c->consumers; k++)
       status = check_end(net, i, c->to[k], true, used, why);
@@ -103,28 +104,28 @@ static lvd_status check_network(const lvd_network *net, complaint *why) {
     const lvd_actor_class *cls = net->actor[i].cls;
     for (uint32_t p = 0; status == LVD_OK && p < cls->inputs + cls->outputs; p++)
       if (!used[i][p])
-        status = complain(why, LVD_E_ARGUMENT, "%s %s of %s is not connected",
-                          p < cls->inputs ? "input" : "output",
-                          p < cls->inputs ? port_name(cls->input, p)
-                                          : port_name(cls->output, p - cls->inputs),
-                          net->actor[i].name);
+        status = set_error(why, LVD_E_ARGUMENT, "%s %s of %s is not connected",
+                           p < cls->inputs ? "input" : "output",
+                           p < cls->inputs ? port_name(cls->input, p)
+                                           : port_name(cls->output, p - cls->inputs),
+                           net->actor[i].name);
   }
   free(count);
   free(used);
   return status;
 }
 
-/* ---- laying it out ------------------------------------------------------------------------ */
+/* ---- laying it out -------------------------------------------------------------------------- */
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Bytes handed out of one block, line by line; with `base` null it only counts. */
+/* Allocates parts of one block, in whole cache lines; with `base` null it only counts. */
 typedef struct arena {
   unsigned char *base;
   size_t used;
 } arena;
 
-static void *take(arena *a, size_t size) {
+static void *arena_take(arena *a, size_t size) {
   void *p = a->base ? a->base + a->used : NULL;
   a->used += round_up(size, LVD_LINE);
   return p;
@@ -134,22 +135,23 @@ static uint32_t capacity_of(const lvd_channel_desc *c, const lvd_app_options *op
   if (c->capacity) return c->capacity;
   if (options->capacity) return options->capacity;
   uint32_t n = RING_BYTES / c->elem_size;
-  return n < RING_LEAST ? RING_LEAST : n;
+  return n < RING_ELEMENTS_MIN ? RING_ELEMENTS_MIN : n;
 }
 
-/* The same walk twice: first to count, then to place. */
+/* Runs twice: first to count the bytes, then to place. */
 static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options *options,
                     arena *a) {
   uint32_t workers = lvd_worker_total(app->rt), outsides = 0;
-  app->entity = take(a, net->actors * sizeof(lvd_entity));
-  app->channel = take(a, net->channels * sizeof(lvd_channel *));
-  app->share = take(a, workers * sizeof(lvd_app_worker_state));
-  app->option = take(a, options->option_count * sizeof(lvd_option));
+  app->entity = arena_take(a, net->actors * sizeof(lvd_entity));
+  app->channel = arena_take(a, net->channels * sizeof(lvd_channel *));
+  app->share = arena_take(a, workers * sizeof(lvd_app_worker_state));
+  app->option = arena_take(a, options->option_count * sizeof(lvd_option));
   for (uint32_t i = 0; i < net->actors; i++) {
     const lvd_actor_class *cls = net->actor[i].cls;
-    void *state = take(a, cls->state_size), *in = take(a, cls->inputs * sizeof(lvd_consumer)),
-         *out = take(a, cls->outputs * sizeof(lvd_producer)),
-         *fired = take(a, cls->actions * sizeof(uint64_t));
+    void *state = arena_take(a, cls->state_size),
+         *in = arena_take(a, cls->inputs * sizeof(lvd_consumer)),
+         *out = arena_take(a, cls->outputs * sizeof(lvd_producer)),
+         *fired = arena_take(a, cls->actions * sizeof(uint64_t));
     if (a->base) {
       lvd_entity *e = &app->entity[i];
       e->actor.state = state;
@@ -160,17 +162,17 @@ static void lay_out(lvd_app *app, const lvd_network *net, const lvd_app_options 
   }
   for (uint32_t i = 0; i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
-    void *header = take(a, lvd_channel_header_size(c->consumers));
+    void *header = arena_take(a, lvd_channel_header_size(c->consumers));
     if (a->base) app->channel[i] = header;
     outsides += c->from.actor == LVD_OUTSIDE;
     for (uint32_t k = 0; k < c->consumers; k++) outsides += c->to[k].actor == LVD_OUTSIDE;
   }
-  app->outside = take(a, outsides * sizeof(lvd_external_end));
-  app->outsides = 0; /* connect() fills them */
+  app->outside = arena_take(a, outsides * sizeof(lvd_external_end));
+  app->outsides = 0; /* connect() adds them */
 }
 
-static lvd_external_end *new_outside(lvd_app *app, uint32_t channel, uint32_t index,
-                                     bool producer) {
+static lvd_external_end *new_external_end(lvd_app *app, uint32_t channel, uint32_t index,
+                                          bool producer) {
   lvd_external_end *o = &app->outside[app->outsides++];
   lvd_sleeper_init(&o->sleeper, lvd_spin_us(app->rt));
   o->app = app;
@@ -180,7 +182,7 @@ static lvd_external_end *new_outside(lvd_app *app, uint32_t channel, uint32_t in
   return o;
 }
 
-/* The handles of both ends, each knowing whom to wake. */
+/* Attaches the handles of both ends, each with the waiter to wake. */
 static lvd_status connect(lvd_app *app, uint32_t i) {
   const lvd_channel_desc *c = &app->net->channel[i];
   lvd_channel *ch = app->channel[i];
@@ -189,7 +191,7 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   lvd_waiter *producer, **peers = calloc(c->consumers, sizeof *peers);
   if (!peers) return LVD_E_MEMORY;
   if (c->from.actor == LVD_OUTSIDE) {
-    lvd_external_end *o = new_outside(app, i, 0, true);
+    lvd_external_end *o = new_external_end(app, i, 0, true);
     producer = &o->sleeper.waiter;
     p = &o->end.p;
   } else {
@@ -201,7 +203,7 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
   for (uint32_t k = 0; k < c->consumers; k++) {
     lvd_consumer *consumer;
     if (c->to[k].actor == LVD_OUTSIDE) {
-      lvd_external_end *o = new_outside(app, i, k, false);
+      lvd_external_end *o = new_external_end(app, i, k, false);
       peers[k] = &o->sleeper.waiter;
       consumer = &o->end.c;
     } else {
@@ -210,8 +212,8 @@ static lvd_status connect(lvd_app *app, uint32_t i) {
     }
     lvd_consumer_attach(consumer, ch, k, producer, fenced);
     consumer->self = peers[k];
-    /* A consumer on another core starts when a quarter is there, and overlaps with the producer;
-     * when the producer rests, it starts with what there is. */
+    /* A consumer on another core starts when a quarter of the capacity is filled, so that it
+     * overlaps with the producer; when the producer parks, it starts with what there is. */
     consumer->threshold = c->threshold ? c->threshold : (ch->capacity + 3) / 4;
   }
   p->threshold = (ch->capacity + 3) / 4;
@@ -227,7 +229,7 @@ static void free_peers(lvd_app *app) {
     if (app->outside[i].producer) free(app->outside[i].end.p.peers);
 }
 
-static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, complaint *why) {
+static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, error_buffer *why) {
   const lvd_network *net = app->net;
   size_t *size = calloc(net->channels + 1, sizeof *size);
   void **ring = calloc(net->channels + 1, sizeof *ring);
@@ -237,16 +239,16 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
     uint32_t slots = lvd_ring_slots(capacity_of(c, options), c->elem_size);
     size[i] = (size_t)slots * c->elem_size;
     if (!slots)
-      status = complain(why, LVD_E_LIMIT, "channel %u of %u elements of %u bytes is too large", i,
-                        c->capacity, c->elem_size);
+      status = set_error(why, LVD_E_LIMIT, "channel %u of %u elements of %u bytes is too large", i,
+                         c->capacity, c->elem_size);
   }
   if (status == LVD_OK) {
     status = lvd_os_rings_alloc(&app->rings, net->channels, size, ring);
     if (status == LVD_E_MAPPINGS)
-      complain(why, status, "no more memory can be mapped, and a channel takes two mappings: %s",
-               lvd_status_text(status));
+      set_error(why, status, "no more memory can be mapped, and a channel takes two mappings: %s",
+                lvd_status_text(status));
     else if (status != LVD_OK)
-      complain(why, status, "no memory for the channels of %s", app->name);
+      set_error(why, status, "no memory for the channels of %s", app->name);
   }
   for (uint32_t i = 0; status == LVD_OK && i < net->channels; i++) {
     const lvd_channel_desc *c = &net->channel[i];
@@ -260,24 +262,25 @@ static lvd_status make_channels(lvd_app *app, const lvd_app_options *options, co
   return status;
 }
 
-/* Without a placement: the actors in their order, as evenly as can be, in one run for each worker
- * of the running set, so that neighbours in a pipeline stay together. */
-static uint32_t spread(const lvd_runtime *rt, uint32_t i, uint32_t actors) {
+/* Without a placement: the actors in their order, evenly, in one run per worker of the running set,
+ * so that neighbours in a pipeline stay together. */
+static uint32_t default_worker(const lvd_runtime *rt, uint32_t i, uint32_t actors) {
   uint32_t nth = (uint32_t)((uint64_t)i * rt->given_count / actors), w = 0;
   for (;; w++)
     if (lvd_load_relaxed_u32(&rt->worker[w].given) && nth-- == 0) return w;
 }
 
-static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, complaint *why) {
+static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, error_buffer *why) {
   lvd_runtime *rt = app->rt;
   for (uint32_t i = 0; i < app->net->actors; i++) {
     const lvd_actor_desc *d = &app->net->actor[i];
     lvd_entity *e = &app->entity[i];
-    uint32_t worker = options->placement ? options->placement[i] : spread(rt, i, app->net->actors);
+    uint32_t worker =
+        options->placement ? options->placement[i] : default_worker(rt, i, app->net->actors);
     if (worker >= rt->workers || !lvd_load_relaxed_u32(&rt->worker[worker].given))
-      return complain(why, LVD_E_ARGUMENT,
-                      "%s is placed on worker %u, which is not one of the %u that run", d->name,
-                      worker, rt->given_count);
+      return set_error(why, LVD_E_ARGUMENT,
+                       "%s is placed on worker %u, which is not one of the %u that run", d->name,
+                       worker, rt->given_count);
     e->waiter.wake = lvd_entity_wake;
     lvd_store_relaxed_u32(&e->worker, worker);
     lvd_store_relaxed_u32(&e->target, worker);
@@ -289,10 +292,10 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
     e->actor.yield = &rt->worker[worker].yield;
     e->slot = lvd_slot_claim(rt->slot, rt->options.entities, rt->slot_hint, 1);
     if (e->slot == rt->options.entities) {
-      e->app = NULL; /* it has no slot to give back */
-      return complain(why, LVD_E_LIMIT,
-                      "%u actors are loaded, as many as lvd_runtime_options.entities allows",
-                      rt->options.entities);
+      e->app = NULL; /* it has no slot to free */
+      return set_error(why, LVD_E_LIMIT,
+                       "%u actors are loaded, as many as lvd_runtime_options.entities allows",
+                       rt->options.entities);
     }
     rt->slot_hint = (e->slot + 1) % rt->options.entities;
     rt->entity[e->slot] = e;
@@ -300,8 +303,8 @@ static lvd_status make_entities(lvd_app *app, const lvd_app_options *options, co
   return LVD_OK;
 }
 
-/* Applications lie where they lie until the runtime is destroyed: a late waker may knock at the
- * gate of one that is another by now. */
+/* The memory of applications is kept until the runtime is destroyed: a late waker may still take
+ * the gate of an application that has been replaced by another one there. */
 static lvd_app *new_app(lvd_runtime *rt) {
   lvd_os_lock(&rt->pool_lock);
   lvd_app *app = rt->spare_apps;
@@ -348,12 +351,12 @@ void lvd_apps_free(lvd_runtime *rt) {
 lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
                         lvd_app **out, char *why_text, size_t why_size) {
   LVD_NO_ABANDON;
-  complaint why = {why_text, why_size};
-  static const lvd_app_options usual;
+  error_buffer why = {why_text, why_size};
+  static const lvd_app_options defaults;
   if (why_text && why_size) why_text[0] = 0;
   if (!rt || !out) return LVD_E_ARGUMENT;
   *out = NULL;
-  if (!options) options = &usual;
+  if (!options) options = &defaults;
   if (options->capacity > LVD_CHANNEL_CAPACITY) return LVD_E_ARGUMENT;
   lvd_status status = check_network(net, &why);
   if (status != LVD_OK) return status;
@@ -399,11 +402,11 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 
 lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net, const lvd_app_options *options,
                         uint64_t *bytes, char *why_text, size_t why_size) {
-  complaint why = {why_text, why_size};
-  static const lvd_app_options usual;
+  error_buffer why = {why_text, why_size};
+  static const lvd_app_options defaults;
   if (why_text && why_size) why_text[0] = 0;
   if (!rt || !bytes) return LVD_E_ARGUMENT;
-  if (!options) options = &usual;
+  if (!options) options = &defaults;
   lvd_status status = check_network(net, &why);
   if (status != LVD_OK) return status;
   lvd_app app = {.rt = rt, .net = net};
@@ -429,7 +432,7 @@ void lvd_app_unload(lvd_app *app) {
   lvd_thread_waiters_release(app);
   lvd_hooks.programs.unwatch(app);
   lvd_streams_free(app);
-  lvd_hooks.calls.units_free(app); /* which can take a while: without the lock */
+  lvd_hooks.calls.units_free(app); /* may take long: without the lock */
   lvd_hooks.programs.part(app);
   lvd_os_lock(&rt->lock);
   if (app->previous)

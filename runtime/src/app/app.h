@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Applications: what the files of this folder call of each other, and other folders of them. */
+/* Functions of this folder that its files and other folders call. */
 #ifndef LVD_APP_APP_H
 #define LVD_APP_APP_H
 
 #include "../sched/sched.h"
 
-/* ---- app.c -------------------- */
+/* ---- app.c -------------------------------------------------------------------------------- */
 
 void lvd_apps_free(lvd_runtime *rt);
 
-/* ---- app_cores.c -------------------- */
+/* ---- app_cores.c -------------------------------------------------------------------------- */
 
-/* The cores that were taken for `app` are all's again. Under the runtime's lock. */
+/* Returns the cores that were reserved for `app` to all applications. Under the runtime's lock. */
 void lvd_cores_back(lvd_app *app);
-void lvd_core_put_back(lvd_worker *w); /* one of them */
+void lvd_core_put_back(lvd_worker *w); /* one core */
 
-/* ---- app_control.c -------------------- */
+/* ---- app_control.c ------------------------------------------------------------------------ */
 
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
-/* What is held of it is ready again, where something of it is known. Nobody waits for that. */
+/* Makes its held entities ready again, on each worker that knows the application. Does not wait. */
 void lvd_app_requeue_held(lvd_app *app);
-/* Waits until no activation of `app` goes on that has begun before its phase or pause was set. */
+/* Waits until each activation of `app` that began before its phase or pause was set has ended. */
 void lvd_app_wait_inactive(lvd_app *app);
 
-/* ---- app_fibers.c -------------------- */
+/* ---- app_fibers.c ------------------------------------------------------------------------- */
 
-void lvd_fibers_end(lvd_app *app); /* tells all of it, and waits until they have returned */
+/* cancels all of its fibers, and waits until they have returned */
+void lvd_fibers_end(lvd_app *app);
 
-/* ---- quiescence.c -------------------- */
+/* ---- quiescence.c ------------------------------------------------------------------------- */
 
 void lvd_app_check_quiescent(
-    lvd_app *app); /* live has come to 0, or what is outside has changed since */
-/* Judges who came to rest where nobody could be judged. True: there are suspects, or, where they are to be looked at since rest has lasted, there were some until now. */
-bool lvd_deferred_checks_run(lvd_runtime *rt, bool look);
+    lvd_app *app); /* to be called when `live` has become 0, or an external end has changed since */
+/* Re-runs quiescence checks that were deferred from a signal handler. If `detect` is set, also runs
+ * deadlock detection on suspects. Returns true if there was any suspect. */
+bool lvd_deferred_checks_run(lvd_runtime *rt, bool detect);
 
-/* ---- app_reaper.c -------------------- */
+/* ---- app_reaper.c ------------------------------------------------------------------------- */
 
 lvd_status lvd_reaper_start(lvd_runtime *rt);
 void lvd_reapers_end(lvd_runtime *rt);
 void lvd_reaper_main(void *rt);
-/* The keeper that calls this has waited for so long: another one does its work meanwhile. */
+/* After this time of waiting a reaper starts another one, which does its work meanwhile. */
 enum { LVD_REAPER_PATIENCE_NS = 1000000 };
 void lvd_reaper_spawn_backup(lvd_runtime *rt);
 

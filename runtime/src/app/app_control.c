@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Starting, pausing, stopping and ending an application while others run, as its program asks for it.
+/* Starting, pausing, stopping and ending an application while others run.
  *
- * An application ENDS when nothing of it can fire any more (quiescence.c), when an actor fails, or when it is told
- * to. Whoever notices sets the phase to ENDING; from then on no activation of it begins. The keeper does the
- * rest (app_reaper.c).
+ * An application ends when nothing of it can fire any more (quiescence.c), when an actor fails, or
+ * when it is told to. Whichever thread finds that sets the phase to ENDING; from then on no
+ * activation of it begins. The reaper does the rest (app_reaper.c).
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   end:    exchange_release phase               -> app_reaper.c, find_ending: load_acquire     the outcome
  *   finish: store_release phase ENDED (app_reaper.c) -> wait, get_state: load_acquire       all that was done
  *   resume: store_release paused (let_go, hold_sources) -> may_run (worker.c), may_follow (fiber.c): load_acquire
- *                                                                      what was read, and left, while it stood still
+ *                                                   what was read and written while it was paused
  *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
- *   taking: exchange_acq_rel 0 -> lvd_app_requeue_held: exchange_acq_rel 1            the command may be left
+ *   taking: exchange_acq_rel 0 -> lvd_app_requeue_held: exchange_acq_rel 1         the command is free
  *   still:  worker.c */
 #include "../blocking/blocking.h"
 #include "../sched/no_abandon.h"
@@ -20,11 +20,11 @@
 #include "../wait/thread_waiters.h"
 #include "app.h"
 
-/* ---- what runs ---------------------------------------------------------------------------- */
+/* ---- activations -------------------------------------------------------------------------- */
 
-/* A worker that does something for another application, as long as that may take, need not be waited
- * for: before it does something for this one it looks at its phase. */
-static bool still_within(lvd_app *app, int64_t timeout_ms) {
+/* Waits until no activation of `app` runs. A worker that runs another application is not waited
+ * for: it reads the phase of this one before it runs anything of it. */
+static bool wait_inactive_timeout(lvd_app *app, int64_t timeout_ms) {
   lvd_runtime *rt = app->rt;
   uint64_t start = lvd_os_now_ns();
   bool still = true;
@@ -44,7 +44,7 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
       }
       lvd_os_wait(&w->run_seq, turn, LVD_REAPER_PATIENCE_NS);
       if (lvd_load_relaxed_u32(&w->run_seq) != turn) continue;
-      /* Who has taken a call of what failed there is waited for: he hears that it ends. */
+      /* A fiber that has been resumed meanwhile is told again that the application ends. */
       if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) lvd_fibers_wake(app);
       lvd_watchdog_expect_exit(app);
       lvd_reaper_spawn_backup(rt);
@@ -54,24 +54,24 @@ static bool still_within(lvd_app *app, int64_t timeout_ms) {
   return still;
 }
 
-void lvd_app_wait_inactive(lvd_app *app) { still_within(app, -1); }
+void lvd_app_wait_inactive(lvd_app *app) { wait_inactive_timeout(app, -1); }
 
 /* ---- start, pause, resume, move ----------------------------------------------------------- */
 
-/* From now on it runs, but for what is held. */
+/* Sets the phase to RUNNING, paused by `holds`. */
 static bool begin(lvd_app *app, uint32_t holds) {
   uint32_t loaded = LVD_PHASE_LOADED;
-  /* Who pauses it has the first lock for as long as a firing lasts. */
+  /* pausing holds `control` for as long as a firing lasts: return before it if possible */
   if (lvd_load_relaxed_u32(&app->phase) != loaded) return false;
   lvd_os_lock(&app->control);
-  /* Whoever moves entities has the lock, too: they must know whether somebody runs them. */
+  /* Moving entities needs this lock, too: it depends on whether they can be running. */
   lvd_os_lock(&app->rt->lock);
   lvd_os_lock(&app->gate);
   bool begins = lvd_load_relaxed_u32(&app->phase) == loaded;
   if (begins) {
     app->holds |= holds;
     lvd_store_relaxed_u32(&app->paused, app->holds);
-    /* It may have been told to end meanwhile. */
+    /* it may have been told to end meanwhile */
     begins = lvd_cas_relaxed_u32(&app->phase, &loaded, LVD_PHASE_RUNNING);
   }
   lvd_os_unlock(&app->gate);
@@ -83,7 +83,8 @@ static bool begin(lvd_app *app, uint32_t holds) {
 static lvd_status start(lvd_app *app, uint32_t holds) {
   if (!app) return LVD_E_ARGUMENT;
   if (!begin(app, holds)) return LVD_E_STATE;
-  /* Alive until every actor has been woken, or the first could be at rest before the last. */
+  /* Counts as live until each actor has been woken: otherwise it could be found quiescent before
+   * that. */
   lvd_add_relaxed_u32(&app->live, 1);
   for (uint32_t i = 0; i < app->net->actors; i++) lvd_entity_wake(&app->entity[i].waiter);
   if (lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1) lvd_app_check_quiescent(app);
@@ -115,14 +116,14 @@ lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms) {
   lvd_os_lock(&app->control);
   app->holds |= LVD_PAUSE_ALL;
   lvd_store_relaxed_u32(&app->paused, app->holds);
-  bool still = still_within(app, timeout_ms);
+  bool still = wait_inactive_timeout(app, timeout_ms);
   lvd_os_unlock(&app->control);
   return still ? LVD_OK : LVD_E_TIME;
 }
 
 static void take_up(lvd_worker *w, lvd_command *c) {
   const lvd_app *app = c->argument;
-  lvd_exchange_acq_rel_u32(&app->share[w->index].taking, 0); /* it may be left again */
+  lvd_exchange_acq_rel_u32(&app->share[w->index].taking, 0); /* the command can be posted again */
   for (lvd_entity **at = &w->held, *e; (e = *at);) {
     if (e->app != app) {
       at = &e->next;
@@ -145,16 +146,17 @@ void lvd_app_requeue_held(lvd_app *app) {
   }
 }
 
-/* Takes these of its holds back. */
+/* Removes these bits from its holds. */
 static lvd_status let_go(lvd_app *app, uint32_t holds) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_os_lock(&app->control);
-  /* It may end as soon as nothing holds it: what is posted after its workers have forgotten it would find it gone. */
+  /* Once nothing holds it, it may end: a command posted after its workers have forgotten it would
+   * find it freed. */
   bool lives = lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING;
   if (lives) {
     app->holds &= ~holds;
     lvd_store_release_u32(&app->paused, app->holds);
-    lvd_os_barrier(); /* who has held something, and looked before, is known */
+    lvd_os_barrier(); /* a worker that has held an entity after its look at `paused` is known now */
     lvd_app_requeue_held(app);
   }
   lvd_os_unlock(&app->control);
@@ -166,8 +168,8 @@ lvd_status lvd_app_resume(lvd_app *app) {
   return app ? let_go(app, LVD_PAUSE_ALL) : LVD_E_ARGUMENT;
 }
 
-/* Their workers see what holds them when they next have them in hand, as with a new target. */
-static void rouse_sources(lvd_app *app) {
+/* Their workers look at the new holds when they next handle them, as with a new target. */
+static void wake_sources(lvd_app *app) {
   for (uint32_t i = 0; i < app->net->actors; i++) {
     lvd_entity *e = &app->entity[i];
     if (e->actor.cls->inputs) continue;
@@ -180,10 +182,10 @@ static lvd_status hold_sources(lvd_app *app, uint32_t how) {
   if (lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING) return LVD_E_STATE;
   lvd_os_lock(&app->control);
   app->holds |= how;
-  /* Who meets this, and not what let_go stored before, is ordered after it, too. */
+  /* A reader of this value that missed the one stored by let_go is ordered after that, too. */
   lvd_store_release_u32(&app->paused, app->holds);
   lvd_os_unlock(&app->control);
-  rouse_sources(app);
+  wake_sources(app);
   return LVD_OK;
 }
 
@@ -220,15 +222,15 @@ lvd_status lvd_app_drain_no_more(lvd_app *app) {
   return lvd_cas_relaxed_u32(&app->leaving, &asked, LVD_STAYS) ? LVD_OK : LVD_E_STATE;
 }
 
-/* Its worker sees the target when it next has it in hand; waking puts it there, and if it runs, it
- * gives way. */
+/* The worker looks at the target when it next handles the entity: the wake-up queues it there, and
+ * if it runs, it yields. */
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker) {
   lvd_store_relaxed_u32(&e->target, worker);
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) {
     lvd_entity_wake(&e->waiter);
     lvd_worker_interrupt(&app->rt->worker[lvd_load_relaxed_u32(&e->worker)]);
   } else if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_LOADED) {
-    lvd_store_relaxed_u32(&e->worker, worker); /* nobody else looks at it yet */
+    lvd_store_relaxed_u32(&e->worker, worker); /* not started: nothing else reads it yet */
   }
 }
 
@@ -246,9 +248,9 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
   return status;
 }
 
-/* ---- ending ------------------------------------------------------------------------------- */
+/* ---- ending ------------------------------------------------------------------------------ */
 
-static bool ends_within(lvd_app *app, int64_t timeout_ms) {
+static bool wait_ended_timeout(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();
   uint64_t start = lvd_os_now_ns();
   lvd_thread_waiter self = {.app = NULL};
@@ -272,7 +274,7 @@ static bool ends_within(lvd_app *app, int64_t timeout_ms) {
 lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms) {
   LVD_NO_ABANDON;
   if (!app) return LVD_E_ARGUMENT;
-  return ends_within(app, timeout_ms) ? lvd_app_exit_status(app) : LVD_E_TIME;
+  return wait_ended_timeout(app, timeout_ms) ? lvd_app_exit_status(app) : LVD_E_TIME;
 }
 
 lvd_status lvd_app_stop(lvd_app *app) { return lvd_app_stop_within(app, -1); }
@@ -282,7 +284,7 @@ lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms) {
   if (!app) return LVD_E_ARGUMENT;
   if (app->net->actors) lvd_store_relaxed_u32(&app->stopped, 1);
   lvd_app_end(app, LVD_E_STOPPED);
-  return ends_within(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
+  return wait_ended_timeout(app, timeout_ms) ? LVD_OK : LVD_E_TIME;
 }
 
 void lvd_app_finish(lvd_app *app) {
@@ -295,7 +297,7 @@ void lvd_app_ends_at_rest(lvd_app *app) {
   if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
 }
 
-/* ---- what the program holds --------------------------------------------------------------- */
+/* ---- external ends ----------------------------------------------------------------------- */
 
 static lvd_external_end *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
   for (uint32_t i = 0; app && i < app->outsides; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The running set: cores that were taken for an application alone come back to all. */
+/* The running set: returns cores that were reserved for one application to all. */
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "app.h"

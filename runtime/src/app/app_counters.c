@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Counters: one call reads all of an application's. Each has one writer, its owner, so they cost a
- * plain addition; a reader may see one a moment older than another. */
+/* Counters: one call reads all of an application's. Each counter has one writer, its owner, so
+ * counting costs a plain addition; a reader may see counters of slightly different times. */
 #include "../sched/sched.h"
 
 #include <string.h>
 
-/* The clock has met it, or the watchdog. One that has ended meanwhile, and may run elsewhere, has another
- * number. */
+/* Time of the running activation, if a tick or the watchdog has stamped it. `clocked` is the number
+ * of the stamped activation, so that of an earlier one counts nothing. */
 uint64_t lvd_runs_ns(const lvd_entity *e) {
   uint64_t number = lvd_load_relaxed_u64(&e->activations) + 1;
   if (lvd_load_relaxed_u64(&e->clocked) != number) return 0;
@@ -17,7 +17,8 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
   return runs && now > since ? lvd_os_ticks_to_ns(now - since) : 0;
 }
 
-/* With what runs now. That may end while it is looked at, and be counted with the others: then once more. */
+/* Includes the running activation. If that ends meanwhile, it may have been counted twice: try
+ * again. */
 static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
   enum { TRIES = 4 };
   uint64_t busy = 0;
@@ -33,7 +34,7 @@ static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
 LVD_RACY_READ static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   memset(out, 0, sizeof *out);
   out->name = e->name;
-  uint32_t workers = e->app->rt->workers; /* on a core's relief it is on that core */
+  uint32_t workers = e->app->rt->workers; /* a core's backup worker counts as that core */
   out->worker = lvd_load_relaxed_u32(&e->worker) % workers;
   out->target = lvd_load_relaxed_u32(&e->target) % workers;
   for (uint32_t i = 0; i < e->actor.cls->actions; i++) out->firings += e->actor.fired[i];
@@ -42,18 +43,18 @@ LVD_RACY_READ static void read_actor(lvd_entity *e, lvd_actor_counters *out) {
   out->waits = state == LVD_IDLE || state == LVD_FINISHED || out->outside;
   out->longest_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->longest_ticks));
   out->activations = lvd_load_relaxed_u64(&e->activations);
-  out->busy_ns = busy_ns(e, &out->runs_ns); /* it counts before it ends */
+  out->busy_ns = busy_ns(e, &out->runs_ns); /* counted before the activation ends */
   if (out->longest_ns < out->runs_ns) out->longest_ns = out->runs_ns;
 }
 
-/* Has it nothing to do until something that it awaits has come, or has it ended? */
-static bool rests(const lvd_entity *e) {
+/* It waits for an item, or has ended. */
+static bool is_parked(const lvd_entity *e) {
   uint32_t state = lvd_load_relaxed_u32(&e->state);
   return state == LVD_IDLE || state == LVD_FINISHED;
 }
 
-/* Fibers switch to each other in less than it takes to read a clock, so they are not measured: the
- * worker's clock counts whom it interrupts. */
+/* Fibers switch faster than a clock can be read, so they are not measured: the worker's tick counts
+ * the application that it interrupts. */
 uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker) {
   if (!app || worker >= app->rt->workers) return 0;
   uint64_t ticks = 0;
@@ -89,11 +90,12 @@ LVD_RACY_READ static void read_channel(lvd_app *app, uint32_t i, uint32_t k,
   out->from = d->from;
   out->to = d->to[k];
   out->capacity = p->capacity;
-  /* The shared cursors, not the handles' own, so that the fill is one that was published. */
+  /* The shared cursors rather than the handles' own, so that the fill level is a published one. */
   out->fill = lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
   if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
-  /* What an actor awaited when it last rested stays written in it while it runs. */
-  out->awaited = out->to.actor != LVD_OUTSIDE && rests(&app->entity[out->to.actor]) ? c->await : 0;
+  /* What an actor last waited for stays recorded while it runs. */
+  out->awaited =
+      out->to.actor != LVD_OUTSIDE && is_parked(&app->entity[out->to.actor]) ? c->await : 0;
   out->put = p->pushed;
   out->got = c->popped;
   out->wakes = p->wakes;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* App fibers: the fibers of an application, which is opened for them; how they are told to end, and
- * waited for, and what is counted of them.
+/* The fibers of an application that was opened for them: how they are cancelled, waited for, and
+ * counted.
  *
  * Pairs of orders
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers
- *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of it runs */
+ *   put_away: fibers - 1 (release, app_liveness.c)  -> fibers_end: fibers (acquire)  nothing of
+ * it runs */
 #include "../sched/no_abandon.h"
 #include "../stream/stream.h"
 #include "app.h"
@@ -33,22 +34,23 @@ void lvd_fibers_end(lvd_app *app) {
   uint32_t left;
   while ((left = lvd_load_acquire_u32(&app->fibers)) != 0) {
     lvd_fibers_wake(app);
-    lvd_os_wait(&app->fibers, left, 10 * 1000000); /* one may have been on its way when we looked */
+    /* again after 10 ms: a fiber may have been in transit at the first look */
+    lvd_os_wait(&app->fibers, left, 10 * 1000000);
     if (lvd_load_relaxed_u32(&app->fibers) != left) continue;
-    /* It may have begun only since we have looked who runs. */
+    /* It may have begun after lvd_app_wait_inactive looked at the workers. */
     lvd_watchdog_expect_exit(app);
     lvd_reaper_spawn_backup(app->rt);
   }
 }
 
-typedef struct reading {
+typedef struct fiber_list {
   lvd_fiber_counters *out;
-  uint32_t n, most;
-} reading;
+  uint32_t n, max;
+} fiber_list;
 
 LVD_RACY_READ static void read_fiber(lvd_entity *e, void *argument) {
-  reading *r = argument;
-  if (r->n++ >= r->most) return;
+  fiber_list *r = argument;
+  if (r->n++ >= r->max) return;
   lvd_fiber_counters *c = &r->out[r->n - 1];
   copy_name(c->name, e->name);
   c->worker = lvd_load_relaxed_u32(&e->worker);
@@ -60,7 +62,7 @@ LVD_RACY_READ static void read_fiber(lvd_entity *e, void *argument) {
 
 lvd_status lvd_app_fibers(lvd_app *app, lvd_fiber_counters *out, uint32_t *count) {
   if (!app || !count || (*count && !out)) return LVD_E_ARGUMENT;
-  reading r = {out, 0, *count};
+  fiber_list r = {out, 0, *count};
   lvd_fibers_each(app, read_fiber, &r);
   *count = r.n;
   return LVD_OK;

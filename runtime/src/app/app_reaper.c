@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The keeper, a thread that sleeps otherwise, takes an application that ends to its end: it makes sure that no worker
- * knows it any more, ends the channels that the program holds, lets the natives finish their files, and says ENDED.
+/* The reaper: a thread that takes an ending application to its end. It makes sure that no worker
+ * knows the application any more, closes the external ends of its channels, lets the natives
+ * finish, and sets the phase to ENDED. It sleeps otherwise.
  *
- * For that it waits for workers that have had something of it in hand, and for no others: an application that
- * keeps its core busy for long holds up those alone that share the core. A keeper that is held up so starts another,
- * so that other applications can end meanwhile. While there are suspects (quiescence.c), it looks again when they have been
- * that for a while.
+ * It waits only for workers that have run something of the application: a long firing delays only
+ * the applications that share its core. A reaper that is delayed so starts another one, so that
+ * other applications can end meanwhile. While there are deadlock suspects (quiescence.c), it checks
+ * them again once they have been quiescent for SUSPECT_NS.
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
  *   end:    exchange_release phase (app_control.c) -> find_ending: load_acquire phase       the outcome
  *   ring:   add_release reaper_work            -> main: load_acquire reaper_work        the phase, before it sleeps
- *   finish: store_release phase ENDED          -> wait, get_state (app_control.c): load_acquire  all that was done */
+ *   finish: store_release phase ENDED          -> wait, get_state (app_control.c): load_acquire
+ * all that was done */
 #include <stdlib.h>
 
 #include "../blocking/blocking.h"
@@ -18,7 +20,7 @@
 #include "../stream/stream.h"
 #include "app.h"
 
-/* ---- ending one --------------------------------------------------------------------------- */
+/* ---- ending one application --------------------------------------------------------------- */
 
 static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app *app = c->argument;
@@ -30,7 +32,7 @@ static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app_worker_forget(w, app);
 }
 
-/* Of what is theirs, only workers may forget. */
+/* Only a worker may remove the application from its own data. */
 static void forget_everywhere(lvd_app *app) {
   lvd_runtime *rt = app->rt;
   for (uint32_t i = 0; i < app->net->actors; i++)
@@ -50,8 +52,8 @@ static void forget_everywhere(lvd_app *app) {
   }
 }
 
-/* It ends, and nobody leaves anything to it any more. */
-static void disinherit(lvd_app *heir) {
+/* The application ends: clears it as the data successor of others. */
+static void clear_successor(lvd_app *heir) {
   lvd_runtime *rt = heir->rt;
   if (!lvd_load_relaxed_u32(&heir->inherits)) return;
   lvd_os_lock(&rt->lock);
@@ -63,8 +65,9 @@ static void disinherit(lvd_app *heir) {
   lvd_os_unlock(&rt->lock);
 }
 
-/* True: its heir has it. With the lock of `app`, under which that is still there. */
-static bool leave_to_heir(lvd_app *app, lvd_app_block *b) {
+/* Returns true if the successor has the block now. Under the lock of `app`, which keeps the
+ * successor alive. */
+static bool give_to_successor(lvd_app *app, lvd_app_block *b) {
   lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
   if (!heir || !b->name) return false;
   b->key = NULL;
@@ -75,22 +78,22 @@ static bool leave_to_heir(lvd_app *app, lvd_app_block *b) {
   return true;
 }
 
-/* What its natives keep is finished, or its heir's. */
+/* Finishes the data of its natives, or passes it to the successor. */
 static void end_blocks(lvd_app *app, lvd_status outcome) {
-  disinherit(app);
+  clear_successor(app);
   bool alone = true;
   lvd_os_lock(&app->blocks_lock);
   lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
-  /* All versions together print at one rate. */
+  /* all versions together share one output rate */
   if (heir) lvd_store_relaxed_u64(&heir->prints_until, lvd_load_relaxed_u64(&app->prints_until));
   while (app->blocks) {
     lvd_app_block *b = app->blocks;
     app->blocks = b->next;
-    if (outcome == LVD_OK && leave_to_heir(app, b)) continue;
+    if (outcome == LVD_OK && give_to_successor(app, b)) continue;
     lvd_os_unlock(&app->blocks_lock);
     if (b->end) {
       if (alone)
-        lvd_reaper_spawn_backup(app->rt); /* it may wait for whoever reads what is written */
+        lvd_reaper_spawn_backup(app->rt); /* it may wait for the reader of what is written */
       alone = false;
       b->end(b->data, outcome);
     }
@@ -102,23 +105,23 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
 }
 
 static void finish(lvd_app *app) {
-  /* Whatever of it runs comes to the end of its activation; from then on nothing of it begins, and
-   * so nothing of it wakes anything. But for fibers: these return. */
+  /* Each running activation ends. From then on nothing of the application begins, so nothing of it
+   * wakes anything, except fibers: these return below. */
   lvd_app_wait_inactive(app);
   lvd_app_requeue_held(app);
   lvd_calls_recall(app);
   lvd_stacks_abandon_forks(app);
-  do { /* a thief may have been under way, and has made a fiber of what it has taken */
+  do { /* a thief may have been under way, and have made a fiber of a stolen task */
     lvd_fibers_end(app);
     lvd_app_wait_inactive(app);
   } while (lvd_load_acquire_u32(&app->fibers));
   lvd_status outcome = lvd_app_exit_status(app);
-  /* Whoever has made an entity READY from outside has posted it, and nobody does from now on. */
+  /* A thread that has made an entity READY under the gate has posted it; none can from now on. */
   lvd_os_lock(&app->gate);
   for (uint32_t i = 0; i < app->net->actors; i++)
     lvd_store_relaxed_u32(&app->entity[i].state, LVD_FINISHED);
   lvd_os_unlock(&app->gate);
-  /* Whoever lets go of it has posted that, and nobody does from now on. */
+  /* A thread that removes a hold has posted the command; none can from now on. */
   lvd_os_lock(&app->control);
   lvd_os_unlock(&app->control);
   forget_everywhere(app);
@@ -136,10 +139,10 @@ static void finish(lvd_app *app) {
   }
   bool faulted = lvd_app_faulted(app);
   end_blocks(app, outcome);
-  /* What its natives could not finish (lvd_app_fail) has made a failure of a good end. */
+  /* a failure of its natives to finish (lvd_app_fail) turns success into a fault */
   if (outcome == LVD_OK && !faulted && lvd_app_faulted(app))
     lvd_store_relaxed_u32(&app->outcome, 1 + (uint32_t)LVD_E_FAULT);
-  /* The last touch: whoever waits may free the application now. */
+  /* The last access: a waiting thread may free the application now. */
   lvd_store_release_u32(&app->phase, LVD_PHASE_ENDED);
   lvd_os_wake(&app->phase);
 }
@@ -154,72 +157,73 @@ static lvd_app *find_ending(lvd_runtime *rt) {
   return app;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------- */
 
-/* So many keepers sleep until there is work, however long that takes; others leave after that time. */
-enum { KEEPERS_KEPT = 2, KEEPER_LEAVES_NS = 2000000000 };
+/* Reapers that may stay idle without limit, and the idle time after which further ones leave. */
+enum { IDLE_REAPERS_MAX = 2, REAPER_IDLE_NS = 2000000000 };
 
 static void sleep_until_work(lvd_runtime *rt, uint32_t work, int64_t timeout_ns) {
-  bool spare = lvd_add_relaxed_u32(&rt->reapers_idle, 1) >= KEEPERS_KEPT;
-  if (spare && timeout_ns < 0) timeout_ns = KEEPER_LEAVES_NS;
+  bool spare = lvd_add_relaxed_u32(&rt->reapers_idle, 1) >= IDLE_REAPERS_MAX;
+  if (spare && timeout_ns < 0) timeout_ns = REAPER_IDLE_NS;
   lvd_os_wait(&rt->reaper_work, work, timeout_ns);
   lvd_add_relaxed_u32(&rt->reapers_idle, UINT32_MAX);
 }
 
-/* Those who are asleep when the last of several looks, who look at the same time, look after him, and stay. */
-static bool is_spare(lvd_runtime *rt, uint64_t worked) {
-  return lvd_load_relaxed_u32(&rt->reapers_idle) >= KEEPERS_KEPT &&
-         lvd_os_now_ns() - worked >= KEEPER_LEAVES_NS;
+/* Reapers that look at the same time may all stay, but not leave together: each counts those that
+ * sleep already. */
+static bool is_spare(lvd_runtime *rt, uint64_t last_work) {
+  return lvd_load_relaxed_u32(&rt->reapers_idle) >= IDLE_REAPERS_MAX &&
+         lvd_os_now_ns() - last_work >= REAPER_IDLE_NS;
 }
 
 void lvd_reaper_main(void *argument) {
-  enum { LASTS_NS = 20000000 };
+  enum { SUSPECT_NS = 20000000 };
   lvd_runtime *rt = argument;
-  uint64_t suspected = 0; /* when the first of those now suspect was seen */
-  uint64_t worked = lvd_os_now_ns();
+  uint64_t suspected = 0; /* when the first of the present suspects was found, ns; 0: none */
+  uint64_t last_work = lvd_os_now_ns();
   for (;;) {
     uint32_t work = lvd_load_acquire_u32(&rt->reaper_work);
-    bool lasts = suspected && lvd_os_now_ns() - suspected >= LASTS_NS;
-    bool suspects = lvd_deferred_checks_run(rt, lasts);
-    if (lasts || !suspects) suspected = 0;
+    bool due = suspected && lvd_os_now_ns() - suspected >= SUSPECT_NS;
+    bool suspects = lvd_deferred_checks_run(rt, due);
+    if (due || !suspects) suspected = 0;
     if (suspects && !suspected) suspected = lvd_os_now_ns();
     lvd_app *ending = find_ending(rt);
     if (ending) {
       finish(ending);
-      worked = lvd_os_now_ns();
-    } else if (lvd_load_relaxed_u32(&rt->reaper_ending) || is_spare(rt, worked)) {
+      last_work = lvd_os_now_ns();
+    } else if (lvd_load_relaxed_u32(&rt->reaper_ending) || is_spare(rt, last_work)) {
       return;
     } else {
-      sleep_until_work(rt, work, suspects ? LASTS_NS : -1);
+      sleep_until_work(rt, work, suspects ? SUSPECT_NS : -1);
     }
   }
 }
 
-/* ---- threads ------------------------------------------------------------------------------ */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 struct lvd_reaper {
   lvd_runtime *rt;
   lvd_os_thread *thread;
   struct lvd_reaper *next;
-  bool left; /* it touches nothing any more but those who have left before it; under pool_lock */
+  bool left; /* It has left: it only joins those that left before it. Under pool_lock. */
 };
 
-static void join(struct lvd_reaper *keeper) {
-  for (struct lvd_reaper *next; keeper; keeper = next) {
-    next = keeper->next;
-    lvd_os_thread_join(keeper->thread);
-    free(keeper);
+static void join(struct lvd_reaper *reaper) {
+  for (struct lvd_reaper *next; reaper; reaper = next) {
+    next = reaper->next;
+    lvd_os_thread_join(reaper->thread);
+    free(reaper);
   }
 }
 
-/* No thread can join itself: the next one that leaves does, or the end of the runtime. */
-static void keep(void *argument) {
+/* A thread cannot join itself: the next one that leaves joins it, or the end of the runtime. */
+static void reaper_thread(void *argument) {
   struct lvd_reaper *self = argument, *gone = NULL;
   lvd_runtime *rt = self->rt;
-  lvd_take_priority(rt, LVD_PRIO_APP); /* natives end what they have on it */
+  lvd_take_priority(rt, LVD_PRIO_APP); /* it runs what natives do at the end */
   lvd_reaper_main(rt);
   lvd_os_lock(&rt->pool_lock);
-  for (struct lvd_reaper **at = &rt->keepers, *k; (k = *at);) {
+  for (struct lvd_reaper **at = &rt->reapers, *k; (k = *at);) {
     if (!k->left) {
       at = &k->next;
       continue;
@@ -234,23 +238,24 @@ static void keep(void *argument) {
 }
 
 lvd_status lvd_reaper_start(lvd_runtime *rt) {
-  struct lvd_reaper *keeper = calloc(1, sizeof *keeper);
-  if (!keeper) return LVD_E_MEMORY;
-  keeper->rt = rt;
+  struct lvd_reaper *reaper = calloc(1, sizeof *reaper);
+  if (!reaper) return LVD_E_MEMORY;
+  reaper->rt = rt;
   lvd_os_lock(&rt->pool_lock);
-  lvd_status status = lvd_os_thread_start(&keeper->thread, -1, "levada/keeper", keep, keeper);
+  lvd_status status =
+      lvd_os_thread_start(&reaper->thread, -1, "levada/keeper", reaper_thread, reaper);
   if (status == LVD_OK) {
-    keeper->next = rt->keepers;
-    rt->keepers = keeper;
+    reaper->next = rt->reapers;
+    rt->reapers = reaper;
   } else {
-    free(keeper);
+    free(reaper);
   }
   lvd_os_unlock(&rt->pool_lock);
   return status;
 }
 
 void lvd_reaper_spawn_backup(lvd_runtime *rt) {
-  /* Without memory or threads for one, the others wait. */
+  /* If no thread can be started, the other applications wait. */
   if (!lvd_load_relaxed_u32(&rt->reapers_idle)) lvd_reaper_start(rt);
 }
 
@@ -258,8 +263,8 @@ void lvd_reapers_end(lvd_runtime *rt) {
   lvd_store_relaxed_u32(&rt->reaper_ending, 1);
   lvd_reaper_wake(rt);
   lvd_os_lock(&rt->pool_lock);
-  struct lvd_reaper *all = rt->keepers;
-  rt->keepers = NULL;
+  struct lvd_reaper *all = rt->reapers;
+  rt->reapers = NULL;
   lvd_os_unlock(&rt->pool_lock);
   join(all);
 }

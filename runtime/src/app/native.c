@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What native functions may ask: their application, its options, their own data, which a new version
- * of the application may inherit (heirlooms); and what they say that it has done. */
+/* Functions for natives: their application, its options, and persistent data that a new version of
+ * the application can inherit; progress and output limits. */
 #include "../sched/no_abandon.h"
 #include "../sched/sched.h"
 
@@ -25,7 +25,7 @@ const char *lvd_app_option(lvd_app *app, const char *name) {
   return NULL;
 }
 
-/* Under the lock. Null: there is none. */
+/* Under the lock. Returns null if there is none. */
 static lvd_app_block *find(lvd_app *app, const char *name, const void *key, size_t size) {
   for (lvd_app_block *b = app->blocks; b; b = b->next)
     if (b->key == key) return b;
@@ -43,9 +43,9 @@ static lvd_app_block *make(size_t size) {
   return b;
 }
 
-/* Natives ask for the same block for each element. The worker that knows the answer knows it until the application ends: a
- * block goes to another one only then, and that has a serial of its own. */
-static void *known(const lvd_worker *w, const lvd_app *app, const void *key) {
+/* Natives ask for the same block for each element. The worker caches the last answer until the
+ * application ends: only then is a block passed on, and the next application has another serial. */
+static void *cached_data(const lvd_worker *w, const lvd_app *app, const void *key) {
   bool same = w && w->rt == app->rt && w->asked.serial == app->serial && w->asked.key == key;
   return same ? w->asked.data : NULL;
 }
@@ -53,7 +53,7 @@ static void *known(const lvd_worker *w, const lvd_app *app, const void *key) {
 void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
                        void (*end)(void *, lvd_status)) {
   if (!app) return NULL;
-  void *data = known(lvd_this_worker(), app, key);
+  void *data = cached_data(lvd_this_worker(), app, key);
   if (data) return data;
   LVD_NO_ABANDON;
   lvd_os_lock(&app->blocks_lock);
@@ -102,17 +102,17 @@ bool lvd_app_heirlooms_left(lvd_app *app) {
   return left;
 }
 
-/* Time is what it has: a byte takes its part of a second, and a second at the most is saved up. Who has none waits for
- * somewhat more than it needs, so as not to wait for each line. */
+/* A token bucket kept as a time: each byte takes its part of a second, and at most a second is
+ * saved up. A caller that must wait waits EXTRA_NS longer, so as not to wait for each line. */
 void lvd_app_prints(lvd_app *app, size_t bytes) {
-  enum { SECOND = 1000000000, MORE = 10000000 };
+  enum { SECOND_NS = 1000000000, EXTRA_NS = 10000000 };
   uint64_t rate = app ? app->rt->options.prints : 0;
   if (!rate) return;
-  uint64_t now = lvd_os_now_ns(), least = now > SECOND ? now - SECOND : 0;
+  uint64_t now = lvd_os_now_ns(), least = now > SECOND_NS ? now - SECOND_NS : 0;
   uint64_t was = lvd_load_relaxed_u64(&app->prints_until), until;
-  do until = (was > least ? was : least) + (uint64_t)bytes * SECOND / rate;
+  do until = (was > least ? was : least) + (uint64_t)bytes * SECOND_NS / rate;
   while (!lvd_cas_relaxed_u64(&app->prints_until, &was, until));
-  if (until > now) lvd_wait_until((int64_t)(until + MORE));
+  if (until > now) lvd_wait_until((int64_t)(until + EXTRA_NS));
 }
 
 void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done) {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Coming to rest: when nothing of an application can fire any more, it is judged whether that is its end, a deadlock,
- * or a wait for the program or for another process.
+/* Quiescence: when nothing of an application can fire any more, decides whether that is its end, a
+ * deadlock, or a wait for the program or another process.
  *
- * Whoever takes the last from its count of what is alive (app_liveness.c) judges, with its gate closed: then nothing of
- * it is ready or on its way, and all is settled, so that its entities can be looked at. Whether fibers wait in vain
- * can depend on what others are about to do; then the application is a suspect, and is looked at once more when rest
- * has lasted for a while (app_reaper.c).
+ * The thread that takes the last from its count `live` (app_liveness.c) decides, with the gate
+ * closed: then nothing of the application is ready or in transit, and its entities can be read.
+ * Whether fibers are deadlocked may depend on what program threads and other processes are about to
+ * do; then the application is a suspect, and is checked again once it has been quiescent for a
+ * while (app_reaper.c).
  *
  * Pairs of orders (all else is ordered by locks)
  *   rest:  add_release live (app_liveness.c) -> quiet: load_acquire live            what the actors left behind
- *   later: exchange_release unjudged  -> suspects: exchange_acquire unjudged  that nothing is alive */
+ *   later: exchange_release unjudged  -> suspects: exchange_acquire unjudged  that nothing is
+ * alive */
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"
@@ -20,7 +22,7 @@ static bool is_outside(const lvd_app *app, const lvd_producer *p, uint32_t i) {
          lvd_load_relaxed_u32(&p->channel->consumer[i].state) == LVD_OPEN && app->outsides;
 }
 
-/* Does consumer `k` of the channel wait for elements of it? */
+/* Consumer `k` of the channel waits for elements of it. */
 static bool awaits(const lvd_app *app, const lvd_channel_desc *d, uint32_t k) {
   lvd_port_ref to = d->to[k];
   if (to.actor == LVD_OUTSIDE) return false;
@@ -28,19 +30,20 @@ static bool awaits(const lvd_app *app, const lvd_channel_desc *d, uint32_t k) {
   return lvd_load_relaxed_u32(&e->state) != LVD_FINISHED && e->actor.in[to.port].await;
 }
 
-static bool is_knotted(const lvd_app *app, lvd_port_ref ref) {
+static bool is_in_knot(const lvd_app *app, lvd_port_ref ref) {
   return ref.actor != LVD_OUTSIDE && app->entity[ref.actor].in_knot;
 }
 
-/* Unties all who wait for elements from somebody who is not in the knot, until that ends. */
-static void untie(lvd_app *app) {
+/* Removes from the knot each actor that waits for elements of a producer outside of it, until
+ * nothing changes. */
+static void prune(lvd_app *app) {
   for (bool again = true; again;) {
     again = false;
     for (uint32_t i = 0; i < app->net->channels; i++) {
       const lvd_channel_desc *d = &app->net->channel[i];
-      if (is_knotted(app, d->from)) continue;
+      if (is_in_knot(app, d->from)) continue;
       for (uint32_t k = 0; k < d->consumers; k++) {
-        if (!awaits(app, d, k) || !is_knotted(app, d->to[k])) continue;
+        if (!awaits(app, d, k) || !is_in_knot(app, d->to[k])) continue;
         app->entity[d->to[k].actor].in_knot = false;
         again = true;
       }
@@ -48,55 +51,54 @@ static void untie(lvd_app *app) {
   }
 }
 
-/* Nobody waits for room, and still some may wait in vain. An actor that awaits no elements has come
- * to an end of its own, such as a source whose input is exhausted; one that awaits elements of such
- * an actor has come to that end, too, since more input would let it go on. The rest is a KNOT: they
- * wait for one another alone, and no input would change that. It is a deadlock when elements lie
- * before one of them, or when some circle among them never carried any, and so lacks its first.
- * Otherwise it is a ring of actors that have done, and consumed, all there was to do. */
-static bool in_vain(lvd_app *app) {
+/* No actor waits for room; some may still be deadlocked. An actor that waits for no elements has
+ * come to an end of its own, such as a source whose input is exhausted. One that waits for elements
+ * of such an actor has come to that end, too, since more input would let it go on. The rest is a
+ * knot (Holt 1972): these wait for each other alone, and no input would change that. It is a
+ * deadlock if elements are buffered before one of them, or if some cycle among them never carried
+ * any and so lacks its first. Otherwise it is a ring of actors that have consumed all there was. */
+static bool has_deadlock(lvd_app *app) {
   const lvd_network *net = app->net;
   for (uint32_t i = 0; i < net->actors; i++) app->entity[i].in_knot = false;
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
       if (awaits(app, &net->channel[i], k)) app->entity[net->channel[i].to[k].actor].in_knot = true;
-  untie(app);
+  prune(app);
   for (uint32_t i = 0; i < net->channels; i++) {
     const lvd_channel *ch = app->channel[i];
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
-      if (is_knotted(app, net->channel[i].to[k]) &&
+      if (is_in_knot(app, net->channel[i].to[k]) &&
           lvd_load_relaxed_u32(&ch->tail) != lvd_load_relaxed_u32(&ch->consumer[k].head))
         return true;
   }
-  /* Who waits where something once went is no reason, nor is who waits for such a one. */
+  /* An actor whose channel has carried elements is no cause, nor is one that waits for it. */
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
       if (awaits(app, &net->channel[i], k) && lvd_load_relaxed_u32(&app->channel[i]->tail))
         app->entity[net->channel[i].to[k].actor].in_knot = false;
-  untie(app);
+  prune(app);
   for (uint32_t i = 0; i < net->actors; i++)
     if (app->entity[i].in_knot) return true;
   return false;
 }
 
-/* All fibers wait, and no time limit will wake one. May nothing come any more? */
+/* All fibers wait, none with a timeout, and nothing outside can resume one. */
 static bool fibers_rest(lvd_app *app) {
   bool open = lvd_load_acquire_u32(&app->open);
   if (!lvd_load_acquire_u32(&app->fibers) && !(open && lvd_thread_waiters_any())) return !open;
   if (open || lvd_hooks.deadlock.awaits_outside(app)) {
-    /* More may come from outside, and often does. Whether it can help is for later, if rest
-     * lasts. */
+    /* Something outside may still act, and often does. Checked later, if it stays quiescent. */
     if (!lvd_exchange_relaxed_u32(&app->suspect, 1)) lvd_reaper_wake(app->rt);
     return false;
   }
-  /* When they have been told they return, and nothing is left to see: so it is written down now. */
+  /* Once told, the fibers return and leave nothing to report: so the report is saved now. */
   lvd_hooks.deadlock.save_report(app);
   return true;
 }
 
-/* The program has ended its end `o` of a channel, and is perhaps still on its way to wake the other
- * side. True: somebody there has that to learn first. */
-static bool tell_of_end(lvd_app *app, const lvd_external_end *o) {
+/* The program has closed its external end `o`, and may not have woken the other side yet. Returns
+ * true if an entity there has to run first. */
+static bool notify_end(lvd_app *app, const lvd_external_end *o) {
   const lvd_channel_desc *d = &app->net->channel[o->channel];
   bool woken = false;
   if (!o->producer)
@@ -107,8 +109,8 @@ static bool tell_of_end(lvd_app *app, const lvd_external_end *o) {
   return woken;
 }
 
-/* Nothing is ready, nothing is on its way, and all is settled: nobody touches the entities. */
-static void judge(lvd_app *app) {
+/* Nothing is ready or in transit: no other thread touches the entities. */
+static void decide(lvd_app *app) {
   bool told = false;
   bool fibers = lvd_load_acquire_u32(&app->fibers);
   if (!fibers_rest(app)) return;
@@ -120,7 +122,7 @@ static void judge(lvd_app *app) {
       if (o->producer) return; /* more may come */
     } else if (!o->told) {
       o->told = true;
-      told |= tell_of_end(app, o);
+      told |= notify_end(app, o);
     }
   }
   if (told) return;
@@ -138,29 +140,30 @@ static void judge(lvd_app *app) {
       outcome = LVD_E_DEADLOCK;
     }
   }
-  if (outcome == LVD_OK && in_vain(app)) outcome = LVD_E_DEADLOCK;
+  if (outcome == LVD_OK && has_deadlock(app)) outcome = LVD_E_DEADLOCK;
   lvd_app_end(app, outcome);
 }
 
 void lvd_app_check_quiescent(lvd_app *app) {
   const lvd_worker *w = lvd_this_worker();
   if (w &&
-      w->in_offload) { /* in a signal's handler (overrun.c): to judge takes the gate, and memory */
+      /* In a signal handler (overrun.c), which must not take the gate or allocate. */
+      w->in_offload) {
     lvd_exchange_release_u32(&app->unjudged, 1);
     lvd_reaper_wake(app->rt);
     return;
   }
-  /* Nobody gets in who could wake an entity while it is judged. If somebody has got in before, then
-   * whoever comes to rest after him judges. */
+  /* With the gate closed no other thread can wake an entity. If one has done so before, the next
+   * check follows when that entity parks. */
   lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
       lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING)
-    judge(app);
+    decide(app);
   lvd_os_unlock(&app->gate);
 }
 
-/* Rest has lasted: does somebody wait in vain for something of `app`? */
-static void look_into(lvd_app *app) {
+/* The application has stayed quiescent: runs deadlock detection. */
+static void check_suspect(lvd_app *app) {
   lvd_exchange_relaxed_u32(&app->suspect, 0);
   lvd_os_lock(&app->gate);
   if (lvd_load_acquire_u32(&app->live) == 0 &&
@@ -173,7 +176,7 @@ static void look_into(lvd_app *app) {
   lvd_os_unlock(&app->gate);
 }
 
-bool lvd_deferred_checks_run(lvd_runtime *rt, bool look) {
+bool lvd_deferred_checks_run(lvd_runtime *rt, bool detect) {
   bool any = false;
   lvd_os_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
@@ -181,7 +184,7 @@ bool lvd_deferred_checks_run(lvd_runtime *rt, bool look) {
       lvd_app_check_quiescent(app);
     if (!lvd_load_relaxed_u32(&app->suspect)) continue;
     any = true;
-    if (look) look_into(app);
+    if (detect) check_suspect(app);
   }
   lvd_os_unlock(&rt->lock);
   return any;

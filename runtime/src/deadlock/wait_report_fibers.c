@@ -86,8 +86,8 @@ static lvd_wait_info *entry_of(waiter_ref at, uint32_t nth) {
 static waiter_ref remote_waiter(const lvd_wait_graph *c, lvd_link *link, const lvd_a32 *told,
                                 const lvd_a32 *by) {
   waiter_ref at = {link, lvd_load_relaxed_u32(by)};
-  bool wire = has_replied(link) && lvd_load_relaxed_u32(told) == link->probe.answered;
-  return wire && entry_of(at, 0) ? at : (waiter_ref){NULL, c->count};
+  bool listed = has_replied(link) && lvd_load_relaxed_u32(told) == link->probe.answered;
+  return listed && entry_of(at, 0) ? at : (waiter_ref){NULL, c->count};
 }
 
 static waiter_ref acting_waiter(const lvd_wait_graph *c, const lvd_wait_edge *h) {

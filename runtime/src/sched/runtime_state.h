@@ -25,7 +25,7 @@ struct lvd_runtime {
   lvd_app *apps;
   uint64_t loads;             /* number of applications loaded so far */
   uint32_t given_count;       /* number of workers in the running set */
-  struct lvd_reaper *keepers; /* list, usually of one (app_reaper.c); under pool_lock */
+  struct lvd_reaper *reapers; /* list, usually of one (app_reaper.c); under pool_lock */
   lvd_a32 reapers_idle;
   lvd_a32 reaper_work; /* incremented when an application begins to end; reapers sleep on it */
   lvd_a32 reaper_ending;

@@ -31,7 +31,7 @@ typedef struct lvd_thread_waiter {
   lvd_sleeper *sleeper; /* it sleeps there */
   uint64_t serial;      /* no other wait has had it */
   bool timed;           /* it goes on by itself after a while */
-  bool is_deadlocked;         /* it was judged so, and is to be told */
+  bool is_deadlocked;   /* it was judged so, and is to be told */
   lvd_a32 told;         /* LVD_E_TIME: nothing yet; else what its wait returns */
   struct lvd_thread_waiter *next, *previous;
 } lvd_thread_waiter;
