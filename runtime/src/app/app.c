@@ -20,7 +20,7 @@ enum {
   RING_ELEMENTS_MIN = 64 /* least default capacity in elements, however large they are */
 };
 
-/* ---- checking a network --------------------------------------------------------------------- */
+/* ---- checking a network ---------------------------------------------------------------------- */
 
 typedef struct error_buffer {
   char *text;
@@ -115,7 +115,7 @@ static lvd_status check_network(const lvd_network *net, error_buffer *why) {
   return status;
 }
 
-/* ---- laying it out -------------------------------------------------------------------------- */
+/* ---- laying it out --------------------------------------------------------------------------- */
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -320,7 +320,7 @@ static void free_app(lvd_app *app) {
   if (app->memory) {
     for (uint32_t i = 0; i < app->net->actors; i++) {
       if (app->entity[i].app) lvd_slot_free(app->rt->slot, app->entity[i].slot);
-      free(app->entity[i].heritage);
+      free(app->entity[i].restored);
     }
     lvd_inherited_strings_free(app->texts);
     lvd_streams_free(app);

@@ -5,17 +5,17 @@
 
 #include "../sched/sched.h"
 
-/* ---- app.c -------------------------------------------------------------------------------- */
+/* ---- app.c ----------------------------------------------------------------------------------- */
 
 void lvd_apps_free(lvd_runtime *rt);
 
-/* ---- app_cores.c -------------------------------------------------------------------------- */
+/* ---- app_cores.c ----------------------------------------------------------------------------- */
 
 /* Returns the cores that were reserved for `app` to all applications. Under the runtime's lock. */
 void lvd_cores_back(lvd_app *app);
 void lvd_core_put_back(lvd_worker *w); /* one core */
 
-/* ---- app_control.c ------------------------------------------------------------------------ */
+/* ---- app_control.c --------------------------------------------------------------------------- */
 
 void lvd_app_retarget(lvd_app *app, lvd_entity *e, uint32_t worker);
 /* Makes its held entities ready again, on each worker that knows the application. Does not wait. */
@@ -23,12 +23,12 @@ void lvd_app_requeue_held(lvd_app *app);
 /* Waits until each activation of `app` that began before its phase or pause was set has ended. */
 void lvd_app_wait_inactive(lvd_app *app);
 
-/* ---- app_fibers.c ------------------------------------------------------------------------- */
+/* ---- app_fibers.c ---------------------------------------------------------------------------- */
 
 /* cancels all of its fibers, and waits until they have returned */
 void lvd_fibers_end(lvd_app *app);
 
-/* ---- quiescence.c ------------------------------------------------------------------------- */
+/* ---- quiescence.c ---------------------------------------------------------------------------- */
 
 void lvd_app_check_quiescent(
     lvd_app *app); /* to be called when `live` has become 0, or an external end has changed since */
@@ -36,7 +36,7 @@ void lvd_app_check_quiescent(
  * deadlock detection on suspects. Returns true if there was any suspect. */
 bool lvd_deferred_checks_run(lvd_runtime *rt, bool detect);
 
-/* ---- app_reaper.c ------------------------------------------------------------------------- */
+/* ---- app_reaper.c ---------------------------------------------------------------------------- */
 
 lvd_status lvd_reaper_start(lvd_runtime *rt);
 void lvd_reapers_end(lvd_runtime *rt);

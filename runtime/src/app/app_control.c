@@ -20,7 +20,7 @@
 #include "../wait/thread_waiters.h"
 #include "app.h"
 
-/* ---- activations -------------------------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 /* Waits until no activation of `app` runs. A worker that runs another application is not waited
  * for: it reads the phase of this one before it runs anything of it. */
@@ -56,7 +56,7 @@ static bool wait_inactive_timeout(lvd_app *app, int64_t timeout_ms) {
 
 void lvd_app_wait_inactive(lvd_app *app) { wait_inactive_timeout(app, -1); }
 
-/* ---- start, pause, resume, move ----------------------------------------------------------- */
+/* ---- start, pause, resume, move -------------------------------------------------------------- */
 
 /* Sets the phase to RUNNING, paused by `holds`. */
 static bool begin(lvd_app *app, uint32_t holds) {
@@ -248,7 +248,7 @@ lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker) {
   return status;
 }
 
-/* ---- ending ------------------------------------------------------------------------------ */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static bool wait_ended_timeout(lvd_app *app, int64_t timeout_ms) {
   lvd_stream_thread_flush();
@@ -297,7 +297,7 @@ void lvd_app_ends_at_rest(lvd_app *app) {
   if (app) lvd_store_relaxed_u32(&app->ends_at_rest, 1);
 }
 
-/* ---- external ends ----------------------------------------------------------------------- */
+/* ---- external ends --------------------------------------------------------------------------- */
 
 static lvd_external_end *find(lvd_app *app, uint32_t channel, uint32_t index, bool producer) {
   for (uint32_t i = 0; app && i < app->outsides; i++) {

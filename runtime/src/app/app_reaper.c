@@ -20,7 +20,7 @@
 #include "../stream/stream.h"
 #include "app.h"
 
-/* ---- ending one application --------------------------------------------------------------- */
+/* ---- ending one application ------------------------------------------------------------------ */
 
 static void forget(lvd_worker *w, lvd_command *c) {
   lvd_app *app = c->argument;
@@ -53,13 +53,14 @@ static void forget_everywhere(lvd_app *app) {
 }
 
 /* The application ends: clears it as the data successor of others. */
-static void clear_successor(lvd_app *heir) {
-  lvd_runtime *rt = heir->rt;
-  if (!lvd_load_relaxed_u32(&heir->inherits)) return;
+static void clear_successor(lvd_app *successor) {
+  lvd_runtime *rt = successor->rt;
+  if (!lvd_load_relaxed_u32(&successor->inherits)) return;
   lvd_os_lock(&rt->lock);
   for (lvd_app *old = rt->apps; old; old = old->next) {
     lvd_os_lock(&old->blocks_lock);
-    if (lvd_load_relaxed_ptr(&old->heir) == heir) lvd_store_relaxed_ptr(&old->heir, NULL);
+    if (lvd_load_relaxed_ptr(&old->data_successor) == successor)
+      lvd_store_relaxed_ptr(&old->data_successor, NULL);
     lvd_os_unlock(&old->blocks_lock);
   }
   lvd_os_unlock(&rt->lock);
@@ -68,13 +69,13 @@ static void clear_successor(lvd_app *heir) {
 /* Returns true if the successor has the block now. Under the lock of `app`, which keeps the
  * successor alive. */
 static bool give_to_successor(lvd_app *app, lvd_app_block *b) {
-  lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
-  if (!heir || !b->name) return false;
+  lvd_app *successor = lvd_load_relaxed_ptr(&app->data_successor);
+  if (!successor || !b->name) return false;
   b->key = NULL;
-  lvd_os_lock(&heir->blocks_lock);
-  b->next = heir->blocks;
-  heir->blocks = b;
-  lvd_os_unlock(&heir->blocks_lock);
+  lvd_os_lock(&successor->blocks_lock);
+  b->next = successor->blocks;
+  successor->blocks = b;
+  lvd_os_unlock(&successor->blocks_lock);
   return true;
 }
 
@@ -83,9 +84,10 @@ static void end_blocks(lvd_app *app, lvd_status outcome) {
   clear_successor(app);
   bool alone = true;
   lvd_os_lock(&app->blocks_lock);
-  lvd_app *heir = lvd_load_relaxed_ptr(&app->heir);
+  lvd_app *successor = lvd_load_relaxed_ptr(&app->data_successor);
   /* all versions together share one output rate */
-  if (heir) lvd_store_relaxed_u64(&heir->prints_until, lvd_load_relaxed_u64(&app->prints_until));
+  if (successor)
+    lvd_store_relaxed_u64(&successor->prints_until, lvd_load_relaxed_u64(&app->prints_until));
   while (app->blocks) {
     lvd_app_block *b = app->blocks;
     app->blocks = b->next;
@@ -157,7 +159,7 @@ static lvd_app *find_ending(lvd_runtime *rt) {
   return app;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Reapers that may stay idle without limit, and the idle time after which further ones leave. */
 enum { IDLE_REAPERS_MAX = 2, REAPER_IDLE_NS = 2000000000 };
@@ -199,7 +201,7 @@ void lvd_reaper_main(void *argument) {
   }
 }
 
-/* ---- threads ----------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct lvd_reaper {
   lvd_runtime *rt;

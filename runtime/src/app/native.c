@@ -87,7 +87,7 @@ lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old) {
   LVD_NO_ABANDON;
   if (!old || app == old) return LVD_E_ARGUMENT;
   lvd_os_lock(&old->blocks_lock);
-  lvd_store_relaxed_ptr(&old->heir, app);
+  lvd_store_relaxed_ptr(&old->data_successor, app);
   lvd_os_unlock(&old->blocks_lock);
   if (app) lvd_store_relaxed_u32(&app->inherits, 1);
   return LVD_OK;

@@ -10,7 +10,7 @@
  *
  * Pairs of orders (all else is ordered by locks)
  *   rest:  add_release live (app_liveness.c) -> quiet: load_acquire live            what the actors left behind
- *   later: exchange_release unjudged  -> suspects: exchange_acquire unjudged  that nothing is
+ *   later: exchange_release check_deferred  -> suspects: exchange_acquire check_deferred  that nothing is
  * alive */
 #include "../sched/sched.h"
 #include "../stream/stream.h"
@@ -149,7 +149,7 @@ void lvd_app_check_quiescent(lvd_app *app) {
   if (w &&
       /* In a signal handler (overrun.c), which must not take the gate or allocate. */
       w->in_offload) {
-    lvd_exchange_release_u32(&app->unjudged, 1);
+    lvd_exchange_release_u32(&app->check_deferred, 1);
     lvd_reaper_wake(app->rt);
     return;
   }
@@ -180,7 +180,8 @@ bool lvd_deferred_checks_run(lvd_runtime *rt, bool detect) {
   bool any = false;
   lvd_os_lock(&rt->lock);
   for (lvd_app *app = rt->apps; app; app = app->next) {
-    if (lvd_load_relaxed_u32(&app->unjudged) && lvd_exchange_acquire_u32(&app->unjudged, 0))
+    if (lvd_load_relaxed_u32(&app->check_deferred) &&
+        lvd_exchange_acquire_u32(&app->check_deferred, 0))
       lvd_app_check_quiescent(app);
     if (!lvd_load_relaxed_u32(&app->suspect)) continue;
     any = true;

@@ -252,7 +252,8 @@ static void mark_threads(const analysis *j) {
       c->node[i].thread->is_deadlocked |= h.s || h.call;
 }
 
-/* The application is about to end: tells the children why, before the streams they wait for close. */
+/* The application is about to end: tells the children why, before the streams they wait for
+ * close. */
 static void notify_children(const lvd_app *app) {
   for (lvd_unit *u = app->units; u; u = u->next) {
     lvd_link *link = lvd_unit_link(u);
@@ -471,7 +472,7 @@ void lvd_deadlock_probe_run(lvd_link *link) {
   if (lvd_deadlock_is_parents(link)) apply_parent_deadlock(link);
 }
 
-/* ---- records of the other side ---------------------------------------------------------------- */
+/* ---- records of the other side --------------------------------------------------------------- */
 
 static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t probe,
                         uint32_t waiter) {

@@ -11,7 +11,7 @@ enum { ENTRIES_MAX = 1024, ENTRIES_MIN = 16 };
 _Static_assert(sizeof(lvd_wait_info_wire) == LVD_RECORD_INLINE, "as long as a record has room");
 _Static_assert(sizeof((lvd_wait_info *)0)->name == sizeof((lvd_record *)0)->name, "as long");
 
-/* ---- the child: sending ----------------------------------------------------------------------- */
+/* ---- the child: sending ---------------------------------------------------------------------- */
 
 static void fill_action(lvd_wait_info_wire *l, const lvd_wait_graph *c, const lvd_link *link,
                         const lvd_wait_edge *h) {
@@ -58,7 +58,7 @@ uint32_t lvd_wait_info_records(const lvd_wait_graph *c, lvd_link *link, uint32_t
   return lines;
 }
 
-/* ---- the parent: keeping ---------------------------------------------------------------------- */
+/* ---- the parent: keeping --------------------------------------------------------------------- */
 
 typedef struct search {
   uint32_t number;

@@ -44,7 +44,7 @@ uint32_t lvd_wait_info_records(const lvd_wait_graph *c, lvd_link *link, uint32_t
 void lvd_wait_info_take(lvd_link *link, const lvd_record *r);
 void lvd_wait_info_forget(lvd_link *link);
 
-/* ---- wait_report_fibers.c: as text ------------------------------------------------------------ */
+/* ---- wait_report_fibers.c: as text ----------------------------------------------------------- */
 
 void lvd_report_wait_node(text_buffer *s, const lvd_wait_graph *c, uint32_t i);
 /* What it waits for, without what has to act. */

@@ -233,7 +233,8 @@ static void append_fd_watches(text_buffer *s, const lvd_entity *e) {
     text_append(s, "  %s has asked for what may come from outside\n", e->name);
 }
 
-/* mark: 0: not visited, else the number of the walk. Returns an actor on a cycle, or LVD_OUTSIDE. */
+/* mark: 0: not visited, else the number of the walk. Returns an actor on a cycle, or
+ * LVD_OUTSIDE. */
 static uint32_t find_cycle(const lvd_app *app, uint32_t *mark) {
   for (uint32_t start = 0; start < app->net->actors; start++) {
     uint32_t a = start;

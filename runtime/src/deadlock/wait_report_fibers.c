@@ -20,7 +20,7 @@ bool lvd_app_awaits_outside(lvd_app *app) {
   return any;
 }
 
-/* ---- nodes and edges as text ------------------------------------------------------------------ */
+/* ---- nodes and edges as text ----------------------------------------------------------------- */
 
 void lvd_report_wait_node(text_buffer *s, const lvd_wait_graph *c, uint32_t i) {
   const lvd_wait_node *m = &c->node[i];
@@ -60,7 +60,7 @@ void lvd_report_wait_edge(text_buffer *s, const lvd_wait_graph *c, const lvd_wai
   }
 }
 
-/* ---- a waiter, here or in a process that has replied ------------------------------------------ */
+/* ---- a waiter, here or in a process that has replied ----------------------------------------- */
 
 typedef struct waiter_ref {
   lvd_link *link; /* null: a node of the graph */

@@ -9,7 +9,7 @@ enum { UNSENT_RECORDS_MAX = 1 << 16, ARENA_BYTES_MIN = 256 << 10 };
 
 static lvd_link *link_of(lvd_waiter *bell) { return (lvd_link *)(void *)bell; }
 
-/* ---- doorbells ------------------------------------------------------------------------------ */
+/* ---- doorbells ------------------------------------------------------------------------------- */
 
 static bool ring(lvd_waiter *bell) {
   lvd_link *link = link_of(bell);
@@ -44,7 +44,7 @@ void lvd_link_give_up(lvd_link *link, lvd_status why) {
 
 void lvd_link_report_corrupt(lvd_link *link) { lvd_link_give_up(link, LVD_E_CORRUPT); }
 
-/* ---- parts of the memory -------------------------------------------------------------------- */
+/* ---- parts of the memory --------------------------------------------------------------------- */
 
 static uint64_t whole_units(const lvd_link *link, uint64_t size) {
   return (size + link->unit - 1) / link->unit * link->unit;
@@ -96,7 +96,7 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
   }
 }
 
-/* ---- creating and joining ------------------------------------------------------------------- */
+/* ---- creating and joining -------------------------------------------------------------------- */
 
 static uint32_t record_slots(void) { return lvd_ring_slots(LVD_RECORDS, sizeof(lvd_record)); }
 
@@ -210,7 +210,7 @@ lvd_status lvd_link_join(lvd_link *link, lvd_app *app, int memory, int bell) {
   return status == LVD_OK ? attach(link) : status;
 }
 
-/* ---- records ------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool put(lvd_link *link, const lvd_record *record) {
   if (lvd_room(&link->out, 1) < 1) return false;
@@ -291,7 +291,7 @@ static bool take_records(lvd_link *link) {
   return true;
 }
 
-/* ---- the notifier -------------------------------------------------------------------------- */
+/* ---- the notifier ---------------------------------------------------------------------------- */
 
 /* True if the child's process crashed, false if it was killed. */
 static bool has_failed(const lvd_link *link) {

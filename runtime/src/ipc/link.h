@@ -31,7 +31,7 @@
 #include "link_probe.h"
 #include "shm_layout.h"
 
-/* ---- one side of it ------------------------------------------------------------------------- */
+/* ---- one side of it -------------------------------------------------------------------------- */
 
 typedef struct lvd_link lvd_link;
 
@@ -124,7 +124,7 @@ struct lvd_link {
   lvd_deadlock_probe probe;
 };
 
-/* ---- link.c -------------------------------------------------------------------------------- */
+/* ---- link.c ---------------------------------------------------------------------------------- */
 
 /* Initialises a link that owns nothing yet, and can be freed. */
 void lvd_link_prepare(lvd_link *link, lvd_app *app);
@@ -176,12 +176,12 @@ static inline size_t lvd_link_sanitize(char *to, size_t length, size_t most,
   return length;
 }
 
-/* ---- unit_process.c ------------------------------------------------------------------------ */
+/* ---- unit_process.c -------------------------------------------------------------------------- */
 
 lvd_link *lvd_unit_link(const struct lvd_unit *unit); /* null: it is a core */
 const char *lvd_link_name(lvd_link *link);            /* the other side, as text */
 
-/* ---- unit_process_call.c, unit_process_serve.c --------------------------------------------- */
+/* ---- unit_process_call.c, unit_process_serve.c ----------------------------------------------- */
 
 /* Under the link's lock: this side's call of that number, or null; and each call that this side
  * serves, with its fiber. */
@@ -189,7 +189,7 @@ struct lvd_call *lvd_link_call(lvd_link *link, uint32_t number);
 void lvd_link_served(lvd_link *link, void (*visit)(uint32_t number, const lvd_fiber *fiber, void *),
                      void *argument);
 
-/* ---- shared_stream.c ----------------------------------------------------------------------- */
+/* ---- shared_stream.c ------------------------------------------------------------------------- */
 
 /* The waiter of this mark is to be woken. */
 bool lvd_mark_due(const lvd_mark *m, uint32_t cursor, uint32_t published, bool over);

@@ -14,7 +14,7 @@
 
 enum { NAMES_MAX = 4096 }; /* open at a time, counting either side */
 
-/* ---- wake-up ------------------------------------------------------------------------------- */
+/* ---- wake-up --------------------------------------------------------------------------------- */
 
 /* A waiter of this process has set `mine`, made a fence (what it has is published before it waits),
  * and armed, in this order. A thread that sees the mark but not yet `mine` has therefore pushed
@@ -68,7 +68,7 @@ void lvd_shared_wake(lvd_link *link) {
   }
 }
 
-/* ---- ends ---------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 bool lvd_shared_claim(lvd_shared_stream *ss, bool is_sender) {
   int end = is_sender ? LVD_SENDER : LVD_RECEIVER;
@@ -126,7 +126,7 @@ void lvd_shared_end(lvd_link *link, lvd_status status) {
   }
 }
 
-/* ---- the parent: allocation ---------------------------------------------------------------- */
+/* ---- the parent: allocation ------------------------------------------------------------------ */
 
 static lvd_slot_head *head_of(const lvd_link *link, const lvd_name *n) {
   return (lvd_slot_head *)(void *)((unsigned char *)link->segment + n->offset);
@@ -294,7 +294,7 @@ static void answer_open(lvd_link *link, const lvd_record *r) {
   if (tell) tell(link);
 }
 
-/* ---- the child: requests ------------------------------------------------------------------- */
+/* ---- the child: requests --------------------------------------------------------------------- */
 
 static void send_close(lvd_link *link, uint32_t number) {
   const lvd_record r = {.kind = LVD_RECORD_CLOSE, .number = number};
@@ -353,7 +353,7 @@ static lvd_status request_open(lvd_link *link, const lvd_stream_options *o, uint
   return status;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static lvd_status mount(lvd_link *link, uint32_t number, uint64_t offset, uint64_t ring,
                         const lvd_stream_options *o, lvd_stream **out) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Runtime: its workers, and the cores they may use. */
+/* Runtime: creates its workers, and controls which cores they may use. */
 #include "../app/app.h"
 #include "../blocking/blocking.h"
 #include "../sched/no_abandon.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_US = 30, ENTITIES = 1 << 18 };
-#define FOR_EVER UINT64_MAX /* ns */
+enum { SPIN_US = 30, ENTITIES_DEFAULT = 1 << 18 };
+#define NO_DEADLINE UINT64_MAX /* ns */
 
 static size_t slots_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_slot);
@@ -26,13 +26,14 @@ static void end_worker(lvd_worker *w, lvd_command *c) {
 }
 
 static bool done_until(lvd_command *c, uint64_t until) {
-  if (until == FOR_EVER) return lvd_command_done(c, -1);
+  if (until == NO_DEADLINE) return lvd_command_done(c, -1);
   for (uint64_t now; (now = lvd_os_now_ns()) < until;)
     if (lvd_command_done(c, (int64_t)(until - now))) return true;
   return lvd_command_done(c, 0);
 }
 
-/* False: the worker has not come to it by then. It is left there, and the next one waits for it first. */
+/* Runs a command on a worker. Returns false if the worker has not run it by `until`; it stays
+ * queued, and the next command waits for it first. */
 static bool command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, lvd_command *),
                     uint64_t until) {
   if (!lvd_load_acquire_u32(&rt->worker[worker].runs)) return true;
@@ -45,7 +46,7 @@ static bool command(lvd_runtime *rt, uint32_t worker, void (*run)(lvd_worker *, 
 }
 
 static void free_runtime(lvd_runtime *rt) {
-  lvd_blocking_end(rt); /* a helper may still be telling a fiber that it is back */
+  lvd_blocking_end(rt); /* a helper thread may still be waking a fiber */
   lvd_hooks.forks.free(rt);
   lvd_fiber_pool_free(rt);
   lvd_apps_free(rt);
@@ -77,16 +78,17 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   LVD_NO_ABANDON;
   if (!out) return LVD_E_ARGUMENT;
   *out = NULL;
-  enum { MOST = 4096 };
-  static const lvd_runtime_options usual;
-  if (!options) options = &usual;
-  if (options->workers > MOST || options->realtime > LVD_REALTIME_MOST) return LVD_E_ARGUMENT;
+  enum { WORKERS_MAX = 4096 };
+  static const lvd_runtime_options defaults;
+  if (!options) options = &defaults;
+  if (options->workers > WORKERS_MAX || options->realtime > LVD_REALTIME_MOST)
+    return LVD_E_ARGUMENT;
   if (options->realtime && !lvd_realtime_allowed(options->realtime))
     return lvd_limit(
         "the system does not let this program have that real-time priority: be root, or "
         "have a higher limit (ulimit -r)");
 
-  int32_t *cpu = calloc(MOST, sizeof *cpu);
+  int32_t *cpu = calloc(WORKERS_MAX, sizeof *cpu);
   lvd_runtime *rt = lvd_os_alloc(sizeof *rt);
   if (!rt || !cpu) {
     free(cpu);
@@ -95,9 +97,9 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   }
   rt->options = *options;
   if (!rt->options.spin_us) rt->options.spin_us = SPIN_US;
-  if (!rt->options.entities) rt->options.entities = ENTITIES;
-  uint32_t cpus = lvd_os_usable_cpus(cpu, MOST), quota = lvd_os_cpu_quota(NULL);
-  if (cpus > MOST) cpus = MOST;
+  if (!rt->options.entities) rt->options.entities = ENTITIES_DEFAULT;
+  uint32_t cpus = lvd_os_usable_cpus(cpu, WORKERS_MAX), quota = lvd_os_cpu_quota(NULL);
+  if (cpus > WORKERS_MAX) cpus = WORKERS_MAX;
   rt->one_core = cpus == 1;
   rt->workers = cpus;
   if (quota && quota < rt->workers) rt->workers = quota;
@@ -106,7 +108,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   rt->relieved = true;
   lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_os_barrier_prepare();
-  lvd_os_ticks_to_ns(1); /* measures the ticks, once */
+  lvd_os_ticks_to_ns(1); /* calibrates the ticks, once */
   lvd_os_traps_prepare();
 
   rt->slot = lvd_os_alloc(slots_size(rt));
@@ -115,7 +117,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   rt->command = lvd_os_alloc(lvd_worker_total(rt) * sizeof(lvd_command));
   bool all = rt->slot && rt->entity && rt->worker && rt->command;
   lvd_status status = all ? LVD_OK : LVD_E_MEMORY;
-  /* More workers than cores is for tests: they share, unpinned. */
+  /* More workers than cores are for tests: they share the cores, unpinned. */
   bool pin = !options->no_pin && rt->workers <= cpus;
   for (uint32_t i = 0; status == LVD_OK && i < rt->workers; i++)
     status = lvd_worker_prepare(rt, i, pin ? cpu[i] : -1);
@@ -153,7 +155,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
   lvd_reapers_end(rt);
   lvd_watchdog_end(rt);
   for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
-    if (rt->worker[i].thread) command(rt, i, end_worker, FOR_EVER);
+    if (rt->worker[i].thread) command(rt, i, end_worker, NO_DEADLINE);
   for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
     if (rt->worker[i].thread) lvd_os_thread_join(rt->worker[i].thread);
   free_runtime(rt);
@@ -161,7 +163,7 @@ void lvd_runtime_destroy(lvd_runtime *rt) {
 
 uint32_t lvd_workers(const lvd_runtime *rt) { return rt->workers; }
 
-/* ---- the running set ---------------------------------------------------------------------- */
+/* ---- the running set ------------------------------------------------------------------------- */
 
 static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), void *argument) {
   for (lvd_app *app = rt->apps; app; app = app->next) {
@@ -170,12 +172,12 @@ static void each_entity(lvd_runtime *rt, void (*visit)(lvd_entity *, void *), vo
   }
 }
 
-/* An actor whose call is out (blocking_pool.c) cannot be handed over: where it comes back to changes. */
+/* An actor in a blocking call (blocking_pool.c) cannot be handed over: the worker it returns to is
+ * changed. */
 static void send_after(lvd_entity *e, void *worker) { lvd_call_follow_actor(worker, e); }
 
-/* Entities that are put aside must move too: back into the queue with them, where they are handed
- * over. Nothing of that can be done by a worker that is stuck: but it obeys, and so what others tell it meanwhile,
- * and is told again. */
+/* Held entities must move, too: they are queued, and handed over from the queue. A stuck worker,
+ * which runs this in a signal handler, leaves that to a later command. */
 static void take_up_held(lvd_worker *w, lvd_command *c) {
   (void)c;
   if (lvd_worker_is_overrun(w)) return;
@@ -189,22 +191,22 @@ static void take_up_held(lvd_worker *w, lvd_command *c) {
   }
 }
 
-/* The walk over what sits on a core that is taken. */
+/* Walk over the entities on a core that is being reserved. */
 typedef struct leaving {
   lvd_runtime *rt;
-  const lvd_app *stays; /* null: nothing does */
+  const lvd_app *exempt; /* null: none stays */
   uint32_t worker, to;
-  const lvd_entity *last; /* who is there still, rather one that runs; null: nobody */
+  const lvd_entity *last; /* an entity that is still there, preferably a running one; null: none */
 } leaving;
 
-/* Is `index` one of the workers of that core? */
+/* `index` is one of that core's workers. */
 static bool is_on(const leaving *l, uint32_t index) { return index % l->rt->workers == l->worker; }
 
-/* A fiber may just become another application's. */
+/* Racy: a fiber may be reused by another application meanwhile. */
 LVD_RACY_READ static void send_away(lvd_entity *e, void *argument) {
   leaving *l = argument;
   uint32_t target = lvd_load_relaxed_u32(&e->target);
-  if (!is_on(l, target) || e->app == l->stays) return;
+  if (!is_on(l, target) || e->app == l->exempt) return;
   do l->to = (l->to + 1) % l->rt->workers;
   while (!lvd_load_relaxed_u32(&l->rt->worker[l->to].given));
   uint32_t to = l->to;
@@ -226,14 +228,14 @@ LVD_RACY_READ static void has_left(lvd_entity *e, void *argument) {
   if (e->sent_from && is_on(l, e->sent_from - 1)) e->sent_from = 0;
 }
 
-/* Who is there still is woken once more: one that came to rest there just as its target changed has
+/* Wakes each entity that is still there once more: one that parked just as its target changed has
  * not seen it, and waits for something else. */
-LVD_RACY_READ static void wake_who_stays(lvd_entity *e, void *argument) {
+LVD_RACY_READ static void wake_remaining(lvd_entity *e, void *argument) {
   leaving *l = argument;
   lvd_app *app = e->app;
   uint32_t phase = lvd_load_relaxed_u32(&app->phase), state = lvd_load_relaxed_u32(&e->state);
-  if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || app == l->stays || phase > LVD_PHASE_RUNNING ||
-      state == LVD_FINISHED)
+  if (!is_on(l, lvd_load_relaxed_u32(&e->worker)) || app == l->exempt ||
+      phase > LVD_PHASE_RUNNING || state == LVD_FINISHED)
     return;
   bool runs = state == LVD_RUNNING || state == LVD_NOTIFIED;
   const lvd_worker *w = &l->rt->worker[lvd_load_relaxed_u32(&e->worker)];
@@ -242,7 +244,7 @@ LVD_RACY_READ static void wake_who_stays(lvd_entity *e, void *argument) {
 }
 
 /* Under the runtime's lock. */
-LVD_RACY_READ static void say_who(const lvd_entity *e, char *why, size_t size) {
+LVD_RACY_READ static void describe_last(const lvd_entity *e, char *why, size_t size) {
   if (!why || !size) return;
   if (e->is_fiber)
     snprintf(why, size, "%s computes there, or sleeps in the system", e->app->name);
@@ -250,19 +252,19 @@ LVD_RACY_READ static void say_who(const lvd_entity *e, char *why, size_t size) {
     snprintf(why, size, "a firing of %s of %s lasts there", e->name, e->app->name);
 }
 
-/* The lock is free while a worker is waited for: others load and unload meanwhile. LVD_E_TIME: somebody is there
- * still; LVD_E_STATE: it has been given back. */
+/* The lock is released while a worker is waited for, so that others can load and unload.
+ * LVD_E_TIME: an entity is still there; LVD_E_STATE: the core has been given back. */
 static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_size) {
   lvd_runtime *rt = l->rt;
   const lvd_worker *w = &rt->worker[l->worker];
   /* A worker in a long firing hands its entity over after it. */
   for (;;) {
     l->last = NULL;
-    each_entity(rt, send_away, l); /* who was just stolen to there, too */
-    each_entity(rt, wake_who_stays, l);
+    each_entity(rt, send_away, l); /* includes an entity that was stolen meanwhile */
+    each_entity(rt, wake_remaining, l);
     if (!l->last) return LVD_OK;
-    if (until != FOR_EVER && lvd_os_now_ns() >= until) {
-      say_who(l->last, why, why_size);
+    if (until != NO_DEADLINE && lvd_os_now_ns() >= until) {
+      describe_last(l->last, why, why_size);
       return LVD_E_TIME;
     }
     lvd_os_unlock(&rt->lock);
@@ -274,7 +276,7 @@ static lvd_status clear_core(leaving *l, uint64_t until, char *why, size_t why_s
   }
 }
 
-/* Under the runtime's lock. Nothing is changed on an error. */
+/* Under the runtime's lock. Changes nothing on an error. */
 static lvd_status empty_core(lvd_worker *w, lvd_app *app, uint64_t until, char *why, size_t size) {
   lvd_runtime *rt = w->rt;
   leaving l = {rt, app, w->index, w->index, NULL};
@@ -295,8 +297,9 @@ static lvd_status take_core(lvd_runtime *rt, uint32_t worker, lvd_app *app, uint
   lvd_os_lock(&rt->lock);
   lvd_worker *w = &rt->worker[worker];
   const lvd_app *alone = lvd_load_relaxed_ptr(&w->alone);
-  if (app && alone && lvd_load_relaxed_ptr(&alone->heir) == app)
-    lvd_store_relaxed_ptr(&w->alone, app); /* nothing else is there, and the other stands still */
+  if (app && alone && lvd_load_relaxed_ptr(&alone->data_successor) == app)
+    /* nothing else is there, and the predecessor is paused */
+    lvd_store_relaxed_ptr(&w->alone, app);
   else if (!lvd_load_relaxed_u32(&w->given) || w->clearing || rt->given_count == 1)
     status = LVD_E_STATE;
   else
@@ -314,14 +317,14 @@ lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeou
   LVD_NO_ABANDON;
   if (why && why_size) why[0] = 0;
   if (!rt || worker >= rt->workers) return LVD_E_ARGUMENT;
-  uint64_t until = timeout_ms < 0 ? FOR_EVER : lvd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
+  uint64_t until = timeout_ms < 0 ? NO_DEADLINE : lvd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
   return take_core(rt, worker, NULL, until, why, why_size);
 }
 
 lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker) {
   LVD_NO_ABANDON;
   if (!app || worker >= app->rt->workers) return LVD_E_ARGUMENT;
-  return take_core(app->rt, worker, app, FOR_EVER, NULL, 0);
+  return take_core(app->rt, worker, app, NO_DEADLINE, NULL, 0);
 }
 
 lvd_status lvd_core_pass(lvd_app *app, uint32_t worker) {
@@ -350,9 +353,9 @@ lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker) {
   return status;
 }
 
-/* Ticks since the activation that runs began, without what it has lost, and in `*gone_by` with that; 0 if it ends
- * meanwhile, or another begins. */
-static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
+/* Ticks of the running activation without stolen time; `*gone_by` is with it. Returns 0 if the
+ * activation ends meanwhile. */
+static uint64_t runs(const lvd_worker *w, uint64_t *elapsed) {
   uint64_t before = lvd_load_relaxed_u64(&w->activations);
   bool ran = lvd_load_relaxed_u32(&w->running_queue) != 0;
   uint64_t since = lvd_load_relaxed_u64(&w->started_at), now = lvd_os_ticks();
@@ -360,11 +363,11 @@ static uint64_t runs(const lvd_worker *w, uint64_t *gone_by) {
   if (ran) since += lvd_steal_time_pending(w, now);
   bool runs = ran && lvd_load_relaxed_u32(&w->running_queue) &&
               lvd_load_relaxed_u64(&w->activations) == before;
-  *gone_by = runs && now > began ? now - began : 0;
+  *elapsed = runs && now > began ? now - began : 0;
   return runs && now > since ? now - since : 0;
 }
 
-/* With what the activation that runs has taken so far. */
+/* Includes the running activation. */
 static uint64_t busy(const lvd_worker *w, uint64_t runs) {
   return lvd_load_relaxed_u64(&w->busy_ticks) + runs;
 }
@@ -375,8 +378,8 @@ lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker, lvd_worker
   memset(out, 0, sizeof *out);
   out->cpu = w->cpu;
   out->given = lvd_load_relaxed_u32(&w->given) != 0;
-  uint64_t gone_by, ticks = runs(w, &gone_by);
-  out->runs_ns = lvd_os_ticks_to_ns(gone_by);
+  uint64_t elapsed, ticks = runs(w, &elapsed);
+  out->runs_ns = lvd_os_ticks_to_ns(elapsed);
   out->busy_ns = lvd_os_ticks_to_ns(lvd_counter_monotonic(&w->busy_told, busy(w, ticks)));
   out->lost_ns = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&w->steal_ticks));
   out->sleep_ns =

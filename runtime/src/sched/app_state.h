@@ -82,21 +82,21 @@ struct lvd_app {
   /* pending calls of its actors (blocking_pool.c, actor_timer.c) */
   lvd_a32 calls_out;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
-  lvd_a32 paused;       /* copy of `holds`, for workers */
-  lvd_a32 outcome;      /* 1 + an lvd_status; 0: not asked to end */
-  lvd_a32 inside;       /* number of threads in waits for its streams (thread_waiters.h) */
-  lvd_a32 stopped;      /* 1: a network that was asked to end at once */
-  lvd_a32 ends_at_rest; /* set by lvd_app_ends_at_rest */
-  lvd_a32 suspect;      /* 1: quiescent, and its fibers may be deadlocked: the reaper checks */
-  lvd_a32 unjudged;     /* 1: found quiescent where it could not be checked: the reaper checks */
-  lvd_a32 open;         /* fibers may be started from outside, so quiescence is not the end */
-  bool finishing;       /* a reaper handles it; under rt->lock */
-  lvd_os_mutex control; /* one pause, resume or drain at a time */
-  uint32_t holds;       /* set of lvd_pause_kind; under control */
+  lvd_a32 paused;         /* copy of `holds`, for workers */
+  lvd_a32 outcome;        /* 1 + an lvd_status; 0: not asked to end */
+  lvd_a32 inside;         /* number of threads in waits for its streams (thread_waiters.h) */
+  lvd_a32 stopped;        /* 1: a network that was asked to end at once */
+  lvd_a32 ends_at_rest;   /* set by lvd_app_ends_at_rest */
+  lvd_a32 suspect;        /* 1: quiescent, and its fibers may be deadlocked: the reaper checks */
+  lvd_a32 check_deferred; /* 1: found quiescent where it could not be checked: the reaper checks */
+  lvd_a32 open;           /* fibers may be started from outside, so quiescence is not the end */
+  bool finishing;         /* a reaper handles it; under rt->lock */
+  lvd_os_mutex control;   /* one pause, resume or drain at a time */
+  uint32_t holds;         /* set of lvd_pause_kind; under control */
   lvd_os_mutex blocks_lock;
   lvd_app_block *blocks;
   /* the application that gets its persistent data at a successful end; under blocks_lock */
-  lvd_aptr heir;
+  lvd_aptr data_successor;
   lvd_a32 inherits; /* it is the `heir` of another application */
   lvd_a32 leaving;  /* of enum lvd_leaving, for a C program */
   struct stream *streams;

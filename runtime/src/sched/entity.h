@@ -43,7 +43,7 @@ typedef struct lvd_entity {
   lvd_a32 light;          /* its application is light on this worker (ready_queue.h) */
   uint32_t sent_from;     /* 1 + its worker before the core was vacated; 0: none (runtime.c) */
   lvd_actor_timer *alarm; /* the timer that it waits for (actor_timer.c) */
-  struct lvd_restored_state *heritage; /* state from the previous version (state_transfer.c) */
+  struct lvd_restored_state *restored; /* state from the previous version (state_transfer.c) */
   struct lvd_entity *next;             /* in a ready queue or the list of held entities */
   lvd_app *app;
   const char *name;

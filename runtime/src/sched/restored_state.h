@@ -37,14 +37,14 @@ static inline void lvd_inherited_strings_free(lvd_inherited_strings *t) {
 
 static inline void lvd_restored_state_leave(lvd_entity *e) {
   LVD_NO_ABANDON; /* the C library's locks */
-  lvd_restored_state *h = e->heritage;
-  e->heritage = NULL;
+  lvd_restored_state *h = e->restored;
+  e->restored = NULL;
   free(h);
 }
 
 /* Called before an actor first runs, where it may be abandoned. False: it has finished. */
 static inline bool lvd_actor_init(lvd_entity *e) {
-  lvd_restored_state *h = e->heritage;
+  lvd_restored_state *h = e->restored;
   if (h && h->over) return false;
   e->initialised = true;
   if (e->actor.cls->init) e->actor.cls->init(&e->actor);

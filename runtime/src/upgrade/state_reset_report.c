@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What of a new version begins anew though both have it, in words: what does not go along (state_transfer.c). */
+/* Reports which state of the old version a new version does not take over although both have it
+ * (state_transfer.c). */
 #include "../core/text_buffer.h"
 #include "version_match.h"
 
 #include <string.h>
 
-static bool knows(const lvd_actor_class *c) {
+static bool has_state(const lvd_actor_class *c) {
   return c->memory ? c->memory->variables || c->memory->states > 1 : c->state_size > 0;
 }
 
-/* It is joined otherwise than it was. */
-static void tell_of_members(text_buffer *s, const lvd_app *app, const lvd_app *old,
-                            const lvd_entity *o) {
+/* Its parts are fused in another way than before. */
+static void report_parts(text_buffer *s, const lvd_app *app, const lvd_app *old,
+                         const lvd_entity *o) {
   lvd_fused_part m = lvd_fused_part_first(o), is;
   do {
     const lvd_entity *e = lvd_with_fused_part(app, &m, &is);
-    if (!e || !knows(o->actor.cls)) continue;
+    if (!e || !has_state(o->actor.cls)) continue;
     if (!lvd_same_class_of(&m, &is))
       text_append(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
                   (int)lvd_fused_part_class_length(&is), is.class_name,
@@ -33,15 +34,15 @@ static void tell_of_members(text_buffer *s, const lvd_app *app, const lvd_app *o
   } while (lvd_fused_part_next(&m));
 }
 
-static void tell_of_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
-                          const lvd_entity *o) {
+static void report_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
+                         const lvd_entity *o) {
   const lvd_entity *e = lvd_entity_named(app, o->name);
   if (!e || (!lvd_same_class(e->actor.cls, o->actor.cls) && lvd_is_joined(o))) {
-    tell_of_members(s, app, old, o);
+    report_parts(s, app, old, o);
     return;
   }
   const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
-  if (!knows(was)) return;
+  if (!has_state(was)) return;
   if (!lvd_same_class(is, was)) {
     text_append(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name,
                 (int)lvd_class_length(is->name), is->name, (int)lvd_class_length(was->name),
@@ -69,7 +70,7 @@ size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t s
   if (s.size) text[0] = 0;
   for (uint32_t i = 0; app && old && i < old->net->actors; i++) {
     const lvd_entity *o = &old->entity[i];
-    tell_of_actor(&s, app, old, o);
+    report_actor(&s, app, old, o);
   }
   return s.length;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Taking over: a new version of an application goes on where the old one is, which stands still.
+/* State transfer: a new version of an application continues where the paused old one is.
  *
- * What both have goes along: actors of the same name and class with the variables that they have in
- * common, and the elements in channels between the same ports. What only one has begins anew, or must
- * have nothing to leave: no elements, and a schedule that is at its beginning. First all of it is looked
- * at, and the old one is changed by none of it, so that it may go on as well.
+ * Transferred is what both have: the variables in common of actors of the same name and class, and
+ * the elements in channels between the same ports. What only the new version has starts from its
+ * initial state. What only the old one has must have nothing to lose: no elements in its channels,
+ * and a schedule in its initial state. All is checked before anything is transferred, and the old
+ * version is not changed, so that it may be resumed instead.
  *
- * Who is who is told by names (version_match.c); what does not go along, in words (state_reset_report.c).
+ * What corresponds is found by names (version_match.c); what is not transferred is reported by
+ * state_reset_report.c.
  *
- * No orders of its own: nobody runs either of them, and who has paused the old one has seen all that it
- * did (lvd_app_wait_inactive). */
+ * No orders of its own: neither version runs, and the caller that has paused the old one has seen
+ * all that it did (lvd_app_wait_inactive). */
 #include "../app/app.h"
 #include "../sched/no_abandon.h"
 #include "../sched/restored_state.h"
@@ -18,13 +20,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-typedef struct takeover {
+typedef struct transfer {
   lvd_app *app, *old;
   char *why;
   size_t why_size;
-} takeover;
+} transfer;
 
-LVD_PRINTF(2, 3) static lvd_status not_now(const takeover *t, const char *format, ...) {
+LVD_PRINTF(2, 3) static lvd_status refuse(const transfer *t, const char *format, ...) {
   if (t->why && t->why_size) {
     va_list list;
     va_start(list, format);
@@ -34,9 +36,9 @@ LVD_PRINTF(2, 3) static lvd_status not_now(const takeover *t, const char *format
   return LVD_E_STATE;
 }
 
-/* ---- who is who --------------------------------------------------------------------------- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
-static bool remembers(const lvd_entity *e, const lvd_entity *of) {
+static bool keeps_state(const lvd_entity *e, const lvd_entity *of) {
   return e && e->actor.cls->memory && of->actor.cls->memory &&
          lvd_same_class(e->actor.cls, of->actor.cls);
 }
@@ -49,26 +51,27 @@ static const lvd_variable *variable(const lvd_memory *m, const lvd_variable *lik
   return NULL;
 }
 
-/* The channel of the new version from the same port; LVD_NOWHERE: there is none. */
-static uint32_t channel_like(const takeover *t, uint32_t i) {
+/* The channel of the new version from the same port. Returns LVD_NOWHERE if there is none. */
+static uint32_t matching_channel(const transfer *t, uint32_t i) {
   const lvd_network *net = t->app->net, *old = t->old->net;
   for (uint32_t k = 0; k < net->channels; k++)
     if (lvd_same_end(net, net->channel[k].from, old, old->channel[i].from, false)) return k;
   return LVD_NOWHERE;
 }
 
-static uint32_t consumer_like(const takeover *t, uint32_t channel, lvd_port_ref to) {
+static uint32_t matching_consumer(const transfer *t, uint32_t channel, lvd_port_ref to) {
   const lvd_channel_desc *d = &t->app->net->channel[channel];
   for (uint32_t k = 0; k < d->consumers; k++)
     if (lvd_same_end(t->app->net, d->to[k], t->old->net, to, true)) return k;
   return LVD_NOWHERE;
 }
 
-/* ---- looking ------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-/* What lies at `offset` of its state, or will lie there when it begins; null: what `init` makes of it. */
+/* The bytes at `offset` of its state, or of the state that it will start with. Returns null if that
+ * is what `init` sets. */
 static const unsigned char *state_at(const lvd_entity *e, uint32_t offset) {
-  const lvd_restored_state *h = e->heritage;
+  const lvd_restored_state *h = e->restored;
   if (e->initialised) return (const unsigned char *)e->actor.state + offset;
   if (!h) return NULL;
   const unsigned char *at = h->bytes;
@@ -77,7 +80,7 @@ static const unsigned char *state_at(const lvd_entity *e, uint32_t offset) {
   return NULL;
 }
 
-/* Its schedule's state; null: it is in none, or at its beginning. */
+/* The name of its schedule's state. Returns null if it has none, or is at its start. */
 static const char *schedule_of(const lvd_entity *e) {
   const lvd_memory *m = e->actor.cls->memory;
   const unsigned char *at = m && m->states ? state_at(e, 0) : NULL;
@@ -89,18 +92,18 @@ static const char *schedule_of(const lvd_entity *e) {
 }
 
 static bool is_over(const lvd_entity *e) {
-  return lvd_load_relaxed_u32(&e->state) == LVD_FINISHED || (e->heritage && e->heritage->over);
+  return lvd_load_relaxed_u32(&e->state) == LVD_FINISHED || (e->restored && e->restored->over);
 }
 
-/* Has what each of its members is part of come to its own end? */
-static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
+/* Each old actor that one of its parts belongs to has come to its own end. */
+static bool are_over(const transfer *t, const lvd_entity *e, bool *any) {
   bool all = true;
   lvd_fused_part m = lvd_fused_part_first(e), is;
   *any = false;
   do {
     const lvd_entity *o = lvd_with_fused_part(t->old, &m, &is);
     bool same = o && lvd_same_class_of(&m, &is);
-    if (!o || (!same && is_over(o))) continue; /* it is new */
+    if (!o || (!same && is_over(o))) continue; /* a new part */
     bool over = same && is_over(o);
     *any |= over;
     all &= over;
@@ -108,30 +111,29 @@ static bool are_over(const takeover *t, const lvd_entity *e, bool *any) {
   return all;
 }
 
-static lvd_status look_at_actor(const takeover *t, const lvd_entity *o) {
+static lvd_status check_actor(const transfer *t, const lvd_entity *o) {
   const lvd_entity *e = lvd_entity_named(t->app, o->name);
   if (is_over(o)) return LVD_OK;
   if (o->stack && !(o->in_input_wait && lvd_restarts(o)))
-    return not_now(t, "%s is in the middle of a firing, and waits there", o->name);
+    return refuse(t, "%s is in the middle of a firing, and waits there", o->name);
   const char *name = schedule_of(o);
   const lvd_memory *m = o->actor.cls->memory;
   if (!name || strcmp(name, m->state[m->initial]) == 0) return LVD_OK;
-  if (!remembers(e, o))
-    return not_now(t, "the schedule of %s is at %s, and its new version begins anew", o->name,
-                   name);
+  if (!keeps_state(e, o))
+    return refuse(t, "the schedule of %s is at %s, and its new version begins anew", o->name, name);
   const lvd_memory *n = e->actor.cls->memory;
   for (uint32_t i = 0; i < n->states; i++)
     if (strcmp(n->state[i], name) == 0) return LVD_OK;
-  return not_now(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
+  return refuse(t, "the schedule of %s is at %s, which its new version has not", o->name, name);
 }
 
-/* Has it done what it does before all else? */
+/* It has done its initial firings. */
 static bool has_begun(const lvd_entity *o) {
   const lvd_memory *m = o->actor.cls->memory;
-  return m && (o->initialised || o->heritage) && (!m->first || schedule_of(o));
+  return m && (o->initialised || o->restored) && (!m->first || schedule_of(o));
 }
 
-/* Of what its members had been, whether all have begun, and whether any has. */
+/* Whether all old actors that its parts belonged to have begun, and whether any has. */
 static bool have_begun(const lvd_app *old, const lvd_entity *e, bool *any) {
   bool all = true;
   lvd_fused_part m = lvd_fused_part_first(e), is;
@@ -146,69 +148,70 @@ static bool have_begun(const lvd_app *old, const lvd_entity *e, bool *any) {
   return all;
 }
 
-/* Of those that are joined now none can have come to its end alone, or done alone what it does before all else. */
-static lvd_status look_at_joined(const takeover *t, const lvd_entity *e) {
+/* Parts that are fused now must agree: none may be at its end alone, or have done its initial
+ * firings alone. */
+static lvd_status check_fused(const transfer *t, const lvd_entity *e) {
   bool any;
   if (lvd_is_joined(e) && !are_over(t, e, &any) && any)
-    return not_now(t, "some of %s have come to their end, and the others have not", e->name);
+    return refuse(t, "some of %s have come to their end, and the others have not", e->name);
   const lvd_memory *n = e->actor.cls->memory;
   bool begins = n && n->first && !lvd_begins_with_others(t->old, e);
   if (begins && !have_begun(t->old, e, &any) && any)
-    return not_now(t, "some of %s have begun, and the others have not", e->name);
+    return refuse(t, "some of %s have begun, and the others have not", e->name);
   return LVD_OK;
 }
 
-/* So many elements lie before this consumer. */
+/* Number of elements buffered for this consumer. */
 static uint32_t elements(const lvd_channel *ch, uint32_t k) {
   if (lvd_load_relaxed_u32(&ch->consumer[k].state) != LVD_OPEN) return 0;
   return lvd_load_relaxed_u32(&ch->tail) - lvd_load_relaxed_u32(&ch->consumer[k].head);
 }
 
-static lvd_status look_at_channel(const takeover *t, uint32_t i) {
+static lvd_status check_channel(const transfer *t, uint32_t i) {
   const lvd_channel_desc *d = &t->old->net->channel[i];
   const lvd_channel *ch = t->old->channel[i];
-  uint32_t like = channel_like(t, i);
+  uint32_t like = matching_channel(t, i);
   for (uint32_t k = 0; k < d->consumers; k++) {
     uint32_t n = elements(ch, k);
     if (n == 0) continue;
     if (d->from.actor == LVD_OUTSIDE || d->to[k].actor == LVD_OUTSIDE)
-      return not_now(t, "%u elements are in channel %u, of which the program has an end", n, i);
+      return refuse(t, "%u elements are in channel %u, of which the program has an end", n, i);
     const char *from = t->old->entity[d->from.actor].name,
                *to = t->old->entity[d->to[k].actor].name;
-    if (like == LVD_NOWHERE || consumer_like(t, like, d->to[k]) == LVD_NOWHERE)
-      return not_now(t,
-                     "%u elements are on their way from %s to %s, a channel that its new version "
-                     "has not",
-                     n, from, to);
+    if (like == LVD_NOWHERE || matching_consumer(t, like, d->to[k]) == LVD_NOWHERE)
+      return refuse(t,
+                    "%u elements are on their way from %s to %s, a channel that its new version "
+                    "has not",
+                    n, from, to);
     const lvd_channel *now = t->app->channel[like];
     if (now->elem_size != ch->elem_size)
-      return not_now(t,
-                     "%u elements of %u bytes are on their way from %s to %s, and its new version "
-                     "has elements of %u bytes there",
-                     n, ch->elem_size, from, to, now->elem_size);
+      return refuse(t,
+                    "%u elements of %u bytes are on their way from %s to %s, and its new version "
+                    "has elements of %u bytes there",
+                    n, ch->elem_size, from, to, now->elem_size);
     if (n > now->capacity)
-      return not_now(t,
-                     "%u elements are on their way from %s to %s, and its new version has room "
-                     "for %u",
-                     n, from, to, now->capacity);
+      return refuse(t,
+                    "%u elements are on their way from %s to %s, and its new version has room "
+                    "for %u",
+                    n, from, to, now->capacity);
   }
   return LVD_OK;
 }
 
-static lvd_status look(const takeover *t) {
+static lvd_status check(const transfer *t) {
   lvd_status status = LVD_OK;
   for (uint32_t i = 0; status == LVD_OK && i < t->old->net->actors; i++)
-    status = look_at_actor(t, &t->old->entity[i]);
+    status = check_actor(t, &t->old->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < t->app->net->actors; i++)
-    status = look_at_joined(t, &t->app->entity[i]);
+    status = check_fused(t, &t->app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < t->old->net->channels; i++)
-    status = look_at_channel(t, i);
+    status = check_channel(t, i);
   return status;
 }
 
-/* ---- taking ------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
-/* Makes the strings that `count` bytes of pointers lead to the new version's own. */
+/* Copies each string that `count` bytes of pointers refer to, so that the new version owns it. */
 static bool copy_texts(lvd_app *app, unsigned char *at, size_t count) {
   for (size_t i = 0; i + sizeof(char *) <= count; i += sizeof(char *)) {
     const char *text;
@@ -226,9 +229,9 @@ static bool copy_texts(lvd_app *app, unsigned char *at, size_t count) {
   return true;
 }
 
-/* What nobody has touched yet the system makes memory of page by page, which takes longer than to copy it: it does so
- * here, and not on the worker on which the actor begins. Its state is all zeros until then. */
-static void touch(unsigned char *at, size_t n) {
+/* Faults in the pages of the state (all zero so far) here, rather than on the worker that starts
+ * the actor: that takes longer than to copy the bytes. */
+static void prefault(unsigned char *at, size_t n) {
   enum { PAGE = 4096 };
   for (size_t i = 0; i < n; i += PAGE) *(volatile unsigned char *)(at + i) = 0;
   if (n) *(volatile unsigned char *)(at + n - 1) = 0;
@@ -242,51 +245,51 @@ static void put_part(lvd_restored_state *h, size_t *used, uint32_t offset, const
   *used += n;
 }
 
-/* For what the actor will have of the old version; null: there is no memory. */
-static lvd_restored_state *make_heritage(lvd_entity *e, uint32_t parts) {
+/* Allocates the restored state of an actor. Returns null if memory is short. */
+static lvd_restored_state *make_restored(lvd_entity *e, uint32_t parts) {
   size_t part_bytes = parts * sizeof(struct lvd_restored_state_part);
   size_t bytes = parts ? e->actor.cls->state_size + sizeof(uint32_t) : 0;
   lvd_restored_state *h = calloc(1, sizeof *h + part_bytes + bytes);
   if (!h) return NULL;
   h->part = (struct lvd_restored_state_part *)(h + 1);
   h->bytes = (unsigned char *)(h + 1) + part_bytes;
-  free(e->heritage);
-  e->heritage = h;
+  free(e->restored);
+  e->restored = h;
   return h;
 }
 
-static lvd_status take_variable(const takeover *t, lvd_entity *e, size_t *used,
-                                const lvd_variable *v, const lvd_entity *o,
-                                const lvd_variable *from) {
-  lvd_restored_state *h = e->heritage;
+static lvd_status transfer_variable(const transfer *t, lvd_entity *e, size_t *used,
+                                    const lvd_variable *v, const lvd_entity *o,
+                                    const lvd_variable *from) {
+  lvd_restored_state *h = e->restored;
   const unsigned char *is = from && from->size == v->size ? state_at(o, from->offset) : NULL;
   if (!is) return LVD_OK;
   unsigned char *bytes = h->bytes + *used;
   put_part(h, used, v->offset, is, v->size);
-  touch((unsigned char *)e->actor.state + v->offset, v->size);
+  prefault((unsigned char *)e->actor.state + v->offset, v->size);
   return v->text && !copy_texts(t->app, bytes, v->size) ? LVD_E_MEMORY : LVD_OK;
 }
 
-/* It is as it was, alone or joined with the same others. */
-static lvd_status take_same(const takeover *t, lvd_entity *e, const lvd_entity *o) {
+/* The actor is as it was, alone or fused from the same parts. */
+static lvd_status transfer_same(const transfer *t, lvd_entity *e, const lvd_entity *o) {
   const lvd_memory *m = o->actor.cls->memory, *n = e->actor.cls->memory;
-  if (!m || !n || !(o->initialised || o->heritage)) return LVD_OK;
-  if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
+  if (!m || !n || !(o->initialised || o->restored)) return LVD_OK;
+  if (!make_restored(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
   const char *schedule = schedule_of(o);
   for (uint32_t i = 0; schedule && i < n->states; i++) {
     uint32_t to = n->first + i;
-    if (strcmp(n->state[i], schedule) == 0) put_part(e->heritage, &used, 0, &to, sizeof to);
+    if (strcmp(n->state[i], schedule) == 0) put_part(e->restored, &used, 0, &to, sizeof to);
   }
   lvd_status status = LVD_OK;
   for (uint32_t i = 0; status == LVD_OK && i < n->variables; i++)
-    status = take_variable(t, e, &used, &n->variable[i], o, variable(m, &n->variable[i]));
+    status = transfer_variable(t, e, &used, &n->variable[i], o, variable(m, &n->variable[i]));
   return status;
 }
 
-/* What member `m` of `o` calls so. */
-static const lvd_variable *variable_like(const lvd_entity *o, const lvd_fused_part *m,
-                                         const lvd_variable *like, const char *name) {
+/* The variable that part `m` of `o` calls `name`. */
+static const lvd_variable *matching_variable(const lvd_entity *o, const lvd_fused_part *m,
+                                             const lvd_variable *like, const char *name) {
   const lvd_memory *all = o->actor.cls->memory;
   for (uint32_t i = 0; all && i < all->variables; i++) {
     const lvd_variable *v = &all->variable[i];
@@ -296,16 +299,16 @@ static const lvd_variable *variable_like(const lvd_entity *o, const lvd_fused_pa
   return NULL;
 }
 
-/* Of the members that it has, each may have been alone, or joined with others. */
-static lvd_status take_members(const takeover *t, lvd_entity *e) {
+/* Its parts may have been alone, or fused in another way. */
+static lvd_status transfer_parts(const transfer *t, lvd_entity *e) {
   const lvd_memory *n = e->actor.cls->memory;
   if (!n || lvd_are_ambiguous(e) || lvd_begins_with_others(t->old, e)) return LVD_OK;
   bool any;
   if (n->first && !have_begun(t->old, e, &any)) return LVD_OK;
-  if (!make_heritage(e, n->variables + 1)) return LVD_E_MEMORY;
+  if (!make_restored(e, n->variables + 1)) return LVD_E_MEMORY;
   size_t used = 0;
   uint32_t schedule = n->first + n->initial;
-  if (n->first) put_part(e->heritage, &used, 0, &schedule, sizeof schedule);
+  if (n->first) put_part(e->restored, &used, 0, &schedule, sizeof schedule);
   lvd_status status = LVD_OK;
   lvd_fused_part m = lvd_fused_part_first(e), is;
   do {
@@ -313,54 +316,55 @@ static lvd_status take_members(const takeover *t, lvd_entity *e) {
     for (uint32_t i = 0; o && status == LVD_OK && i < n->variables; i++) {
       const char *name = lvd_variable_of(e, &m, n->variable[i].name);
       if (name)
-        status = take_variable(t, e, &used, &n->variable[i], o,
-                               variable_like(o, &is, &n->variable[i], name));
+        status = transfer_variable(t, e, &used, &n->variable[i], o,
+                                   matching_variable(o, &is, &n->variable[i], name));
     }
   } while (lvd_fused_part_next(&m));
   return status;
 }
 
-static lvd_status take_actor(const takeover *t, lvd_entity *e) {
+static lvd_status transfer_actor(const transfer *t, lvd_entity *e) {
   bool any;
   if (are_over(t, e, &any) && any) {
-    lvd_restored_state *h = make_heritage(e, 0);
+    lvd_restored_state *h = make_restored(e, 0);
     if (!h) return LVD_E_MEMORY;
     h->over = true;
     return LVD_OK;
   }
   const lvd_entity *o = lvd_entity_named(t->old, e->name);
-  return o && lvd_same_class(e->actor.cls, o->actor.cls) ? take_same(t, e, o) : take_members(t, e);
+  return o && lvd_same_class(e->actor.cls, o->actor.cls) ? transfer_same(t, e, o)
+                                                         : transfer_parts(t, e);
 }
 
-static lvd_status take_channel(const takeover *t, uint32_t i) {
+static lvd_status transfer_channel(const transfer *t, uint32_t i) {
   const lvd_channel_desc *d = &t->old->net->channel[i];
   const lvd_channel *ch = t->old->channel[i];
-  uint32_t most = 0, like = channel_like(t, i);
+  uint32_t max_elements = 0, like = matching_channel(t, i);
   for (uint32_t k = 0; k < d->consumers; k++) {
     uint32_t n = elements(ch, k);
-    if (n > most) most = n;
+    if (n > max_elements) max_elements = n;
   }
-  if (most == 0) return LVD_OK;
+  if (max_elements == 0) return LVD_OK;
   const lvd_channel_desc *to = &t->app->net->channel[like];
   lvd_producer *p = &t->app->entity[to->from.actor].actor.out[to->from.port];
-  uint32_t first = lvd_load_relaxed_u32(&ch->tail) - most;
+  uint32_t first = lvd_load_relaxed_u32(&ch->tail) - max_elements;
   const unsigned char *ring = (const unsigned char *)ch + ch->data;
-  void *span = lvd_put_span(p); /* both rings are mapped twice in a row */
+  void *span = lvd_put_span(p); /* contiguous: both rings are mirrored */
   memcpy(span, ring + (size_t)(first & (ch->slots - 1)) * ch->elem_size,
-         (size_t)most * ch->elem_size);
+         (size_t)max_elements * ch->elem_size);
   const lvd_memory *from = t->old->entity[d->from.actor].actor.cls->memory;
   if (from && from->texts && from->texts[d->from.port] &&
-      !copy_texts(t->app, span, (size_t)most * ch->elem_size))
+      !copy_texts(t->app, span, (size_t)max_elements * ch->elem_size))
     return LVD_E_MEMORY;
-  lvd_put_done(p, most);
+  lvd_put_done(p, max_elements);
   lvd_flush(p);
   for (uint32_t k = 0; k < to->consumers; k++) {
     lvd_consumer *c = &t->app->entity[to->to[k].actor].actor.in[to->to[k].port];
-    uint32_t has = 0; /* who was not there before sees what is put from now on */
+    uint32_t has = 0; /* a new consumer sees what is put from now on */
     for (uint32_t j = 0; j < d->consumers; j++)
-      if (consumer_like(t, like, d->to[j]) == k) has = elements(ch, j);
+      if (matching_consumer(t, like, d->to[j]) == k) has = elements(ch, j);
     lvd_elements_refresh(c);
-    lvd_get_done(c, most - has);
+    lvd_get_done(c, max_elements - has);
     lvd_release(c);
   }
   return LVD_OK;
@@ -368,20 +372,20 @@ static lvd_status take_channel(const takeover *t, uint32_t i) {
 
 lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size) {
   LVD_NO_ABANDON;
-  takeover t = {app, old, why, why_size};
+  transfer t = {app, old, why, why_size};
   if (why && why_size) why[0] = 0;
   if (!app || !old || app == old) return LVD_E_ARGUMENT;
   if (lvd_app_get_state(app) != LVD_APP_LOADED)
-    return not_now(&t, "the new version has begun already");
+    return refuse(&t, "the new version has begun already");
   lvd_app_state state = lvd_app_get_state(old);
-  if (state != LVD_APP_PAUSED && state != LVD_APP_LOADED) return not_now(&t, "it is not paused");
+  if (state != LVD_APP_PAUSED && state != LVD_APP_LOADED) return refuse(&t, "it is not paused");
   lvd_app_wait_inactive(old);
   if (lvd_load_relaxed_u32(&old->fibers))
-    return not_now(&t, "%s has fibers, which run on where they are", old->name);
-  lvd_status status = look(&t);
+    return refuse(&t, "%s has fibers, which run on where they are", old->name);
+  lvd_status status = check(&t);
   for (uint32_t i = 0; status == LVD_OK && i < app->net->actors; i++)
-    status = take_actor(&t, &app->entity[i]);
+    status = transfer_actor(&t, &app->entity[i]);
   for (uint32_t i = 0; status == LVD_OK && i < old->net->channels; i++)
-    status = take_channel(&t, i);
+    status = transfer_channel(&t, i);
   return status == LVD_OK ? lvd_app_inherit(app, old) : status;
 }

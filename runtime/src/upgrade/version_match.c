@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Members: who is who in two versions of an application, by names.
+/* Version match: which actors, variables and ports of two versions of an application correspond, by
+ * their names.
  *
- * Actors that a compiler has joined into one are called `a+b`, of the class `A+B`, with the variables `a.x` and
- * `b.x`. Which are joined may be otherwise in another version: what such a one remembers is what its members do. */
+ * Actors that a compiler has fused are named `a+b`, of class `A+B`, with variables `a.x` and `b.x`.
+ * Another version may fuse other actors; so state is matched by parts. */
 #include "version_match.h"
 
 #include <string.h>
@@ -18,7 +19,8 @@ static const char *past_digits(const char *s) {
   return s;
 }
 
-/* Behind a value as the compiler writes it into a name: 7, m7 (-7), true, false, or x for any other; null: there is none. */
+/* Skips a parameter value as the compiler writes it into a name: 7, m7 (-7), true, false, or x for
+ * any other. Returns null if there is none. */
 static const char *past_value(const char *s) {
   static const char *const words[] = {"true", "false", "x"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -28,7 +30,7 @@ static const char *past_value(const char *s) {
   return end > s ? end : NULL;
 }
 
-/* Values, and perhaps a number that tells apart who has the same ones. */
+/* Parameter values, with an optional number that tells apart classes with equal values. */
 static bool are_values(const char *s) {
   while ((s = past_value(s)) && s[0] == '_' && s[1] != '_') s++;
   if (!s || *s == 0) return s != NULL;
@@ -36,7 +38,8 @@ static bool are_values(const char *s) {
   return number > s && end > number && *end == 0;
 }
 
-/* A class is named with the values of its parameters, where it has some: of these it makes no difference. */
+/* The name of a class contains the values of its parameters, if it has some. They are not
+ * compared. */
 size_t lvd_class_length(const char *class_name) {
   for (const char *s = class_name; (s = strstr(s, "__")); s++)
     if (are_values(s + 2)) return (size_t)(s - class_name);
@@ -54,7 +57,7 @@ static size_t parts_of(const char *s) {
   return n;
 }
 
-/* A compiler gives both as many parts. */
+/* A compiler gives both the same number of parts. */
 static bool are_joined(const char *name, const char *class_name) {
   size_t n = parts_of(name);
   return n > 1 && n == parts_of(class_name);
@@ -97,9 +100,9 @@ lvd_entity *lvd_with_fused_part(const lvd_app *app, const lvd_fused_part *like,
   return NULL;
 }
 
-/* A class's name up to the values of its parameters. */
+/* Length of a class name without the values of its parameters. */
 size_t lvd_fused_part_class_length(const lvd_fused_part *m) {
-  char text[256]; /* longer than this it has no values, for all that is known */
+  char text[256]; /* a longer name is taken to have no values */
   if (m->class_length >= sizeof text) return m->class_length;
   memcpy(text, m->class_name, m->class_length);
   text[m->class_length] = 0;
@@ -111,7 +114,7 @@ bool lvd_same_class_of(const lvd_fused_part *a, const lvd_fused_part *b) {
                    lvd_fused_part_class_length(b));
 }
 
-/* What stands before its variables where it was joined: its name in the network in which it is. */
+/* The prefix of its variables in a fused actor: its name in its own network. */
 static const char *own_name(const lvd_fused_part *m, size_t *n) {
   const char *at = m->name;
   for (size_t i = 0; i < m->length; i++)
@@ -144,7 +147,7 @@ const lvd_entity *lvd_holder(const lvd_app *old, const lvd_fused_part *m, lvd_fu
   return o && lvd_same_class_of(m, is) && !lvd_are_ambiguous(o) ? o : NULL;
 }
 
-/* Is all of `o` part of it? */
+/* All parts of `o` are parts of `e`. */
 static bool has_all_of(const lvd_entity *e, const lvd_entity *o) {
   lvd_fused_part m = lvd_fused_part_first(o);
   do {
@@ -157,7 +160,7 @@ static bool has_all_of(const lvd_entity *e, const lvd_entity *o) {
   return true;
 }
 
-/* Unless all that is done before all else is what those did that are not new. */
+/* True unless all initial firings of `e` are those of its parts that are not new. */
 bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
   const lvd_memory *n = e->actor.cls->memory;
   uint32_t done = 0;
@@ -172,8 +175,8 @@ bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
   return n && !all && done < n->first;
 }
 
-/* What the port is called by that of the joined whose it is: `a.In`. What comes in comes to the first of them, and what goes
- * out is the last one's. */
+/* Name of the port in the fused part that owns it: `a.In`. The inputs belong to the first part, the
+ * outputs to the last. */
 static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input,
                            lvd_fused_part *whose) {
   const lvd_port_class *all = input ? a->cls->input : a->cls->output;
