@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Boards whose memory a device of the kernel's gives out: uio:DEVICE:IMAGE, and
- * remoteproc:PROCESSOR:IMAGE. What is behind the window is no
- * process; the keeper (remote/linux) stands for it. */
+/* Boards with memory that a kernel device provides: uio:DEVICE:IMAGE and
+ * remoteproc:PROCESSOR:IMAGE. There is no process behind the window; the agent (remote/linux) is
+ * the link's peer in its place. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

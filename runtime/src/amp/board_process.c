@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Boards that are a program of this system.
+/* Boards that are a process of this system.
  *
- * qemu, qemu32: a bare-metal machine, riscv64 or riscv32, whose memory is the link's, with a serial port as the
- * doorbell.
- * QEMU does not notice that nobody holds the other end of its wire: the keeper (remote/linux) does.
- * The machine may have two harts, though one is all that runs: with one for certain, QEMU leaves
- * out the guest's fences, and the wake-ups that they are for would be lost now and then.
+ * qemu, qemu32: a bare-metal machine, riscv64 or riscv32, that has the link's memory, and a serial
+ * port as the doorbell. QEMU does not notice that the other end of its wire is closed: the agent
+ * (remote/linux) does. The machine may have two harts, although one runs: for a machine of exactly
+ * one hart QEMU leaves out the guest's fences, and wake-ups that depend on them would sometimes be
+ * lost.
  *
- * native: a process of this system that has the window and nothing else of ours, and whose loader,
- * programs and protocol are those of the others: for tests where there is no QEMU, and for faults
+ * native: a process of this system that has the window and nothing else in common with us, with the
+ * same loader, programs and protocol: for tests without QEMU, and for faults
  * (remote/native/loader.c). */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "window.h"
 
-enum { X86_64 = 62, RISCV = 243 }; /* of ELF */
+enum { X86_64 = 62, RISCV = 243 }; /* e_machine of ELF */
 
 #ifndef LVD_LOADER
 #define LVD_LOADER              ""
@@ -34,7 +34,7 @@ const char *lvd_board_file(const char *variable, const char *installed, const ch
   return lvd_board_has(installed) ? installed : built;
 }
 
-/* `variable` names the loader. */
+/* `variable`: the environment variable that names the loader. */
 static lvd_status boot(const char *qemu, const char *loader, const char *variable, int memory,
                        size_t size, int bell, lvd_os_process *peer) {
   const char *keeper = lvd_board_keeper();
@@ -66,9 +66,9 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
   return status == LVD_E_UNKNOWN ? lvd_board_no_keeper(keeper) : status;
 }
 
-static const char *qemu_of(const char *variable, const char *usual) {
+static const char *qemu_of(const char *variable, const char *fallback) {
   const char *qemu = getenv(variable);
-  return qemu && *qemu ? qemu : usual;
+  return qemu && *qemu ? qemu : fallback;
 }
 
 static const char *qemu(void) { return qemu_of("LEVADA_QEMU", "qemu-system-riscv64"); }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Images: ELF files for a processor behind a window, and raw ones, as bytes in a row. What a file says
- * is checked before it is used. */
+/* Images for a processor behind a window, ELF files or raw ones, read into contiguous bytes. The
+ * contents of a file are checked before they are used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "window.h"
 
-enum { ELF_HEADER = 64, LOADED = 1, MOST_PARTS = 64 };
-enum { MOST_IMAGE = 64 << 20 };
+enum { ELF_HEADER_BYTES = 64, PT_LOAD_TYPE = 1, SEGMENTS_MAX = 64 };
+enum { IMAGE_BYTES_MAX = 64 << 20 };
 
 static uint64_t word(const unsigned char *at, int bytes) {
   uint64_t value = 0;
@@ -16,12 +16,12 @@ static uint64_t word(const unsigned char *at, int bytes) {
   return value;
 }
 
-/* Where things are in files for processors of 64 bits, and of 32: in the file's header, in a part's. */
+/* Offsets in ELF files of 32 and of 64 bits: in the file header, and in a program header. */
 typedef struct format {
   uint32_t bits;
   int word; /* bytes of an address */
   int entry, parts, part_size, count;
-  uint64_t part; /* bytes of a part's header */
+  uint64_t part; /* bytes of a program header */
   int offset, address, size, memory;
 } format;
 
@@ -44,7 +44,7 @@ static lvd_status part_of(const format *f, const unsigned char *at, size_t size,
 
 static lvd_status flatten(const unsigned char *file, size_t size, const lvd_board *board,
                           lvd_image *out) {
-  if (size < ELF_HEADER) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
+  if (size < ELF_HEADER_BYTES) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is cut off");
   const format *f = file[4] == 1 || file[4] == 2 ? &formats[file[4] - 1] : NULL;
   if (!f || file[5] != 1 || (board->machine && word(file + 18, 2) != board->machine) ||
       (board->bits && f->bits != board->bits))
@@ -52,7 +52,7 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
         LVD_E_LAYOUT, "the image is for another processor: the window's takes %s", board->takes);
   uint64_t at = word(file + f->parts, f->word), count = word(file + f->count, 2);
   if (word(file + 16, 2) != 2 || word(file + f->part_size, 2) != f->part || count == 0 ||
-      count > MOST_PARTS)
+      count > SEGMENTS_MAX)
     return lvd_window_refuse(LVD_E_ARGUMENT,
                              "the image is no program: link it without a dynamic loader, -static");
   if (at > size || count * f->part > size - at)
@@ -63,7 +63,7 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
   for (int fill = 0; fill < 2; fill++) {
     for (uint64_t i = 0; i < count; i++) {
       const unsigned char *header = file + at + i * f->part;
-      if (word(header, 4) != LOADED) continue;
+      if (word(header, 4) != PT_LOAD_TYPE) continue;
       lvd_status status = part_of(f, header, size, &p);
       if (status != LVD_OK) return status;
       if (p.size == 0) continue;
@@ -73,8 +73,9 @@ static lvd_status flatten(const unsigned char *file, size_t size, const lvd_boar
     }
     if (fill) break;
     if (high <= low) return lvd_window_refuse(LVD_E_ARGUMENT, "the image is empty");
-    if (high - low > MOST_IMAGE)
-      return lvd_window_refuse(LVD_E_ARGUMENT, "the image is larger than %d MiB", MOST_IMAGE >> 20);
+    if (high - low > IMAGE_BYTES_MAX)
+      return lvd_window_refuse(LVD_E_ARGUMENT, "the image is larger than %d MiB",
+                               IMAGE_BYTES_MAX >> 20);
     out->size = (size_t)(high - low);
     if (!(out->bytes = calloc(1, out->size))) return LVD_E_MEMORY;
   }
@@ -102,19 +103,19 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 }
 
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
-  if (lvd_os_file_is_special(name)) /* a pipe, say, at which one could wait for ever */
+  if (lvd_os_file_is_special(name)) /* for example a pipe, whose reader could block without limit */
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
-  unsigned char *bytes = malloc(MOST_IMAGE + 1);
+  unsigned char *bytes = malloc(IMAGE_BYTES_MAX + 1);
   size_t size = 0;
   lvd_status status =
-      bytes ? lvd_os_file_read_start(name, bytes, MOST_IMAGE + 1, &size) : LVD_E_MEMORY;
+      bytes ? lvd_os_file_read_start(name, bytes, IMAGE_BYTES_MAX + 1, &size) : LVD_E_MEMORY;
   if (status == LVD_E_UNKNOWN)
     lvd_window_refuse(status, "the image %s cannot be opened", name);
   else if (status == LVD_E_SYSTEM)
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s cannot be read", name);
-  else if (size > MOST_IMAGE)
+  else if (size > IMAGE_BYTES_MAX)
     status = lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is larger than %d MiB", name,
-                               MOST_IMAGE >> 20);
+                               IMAGE_BYTES_MAX >> 20);
   else if (bytes)
     status = lvd_image_parse(bytes, size, board, out);
   free(bytes);

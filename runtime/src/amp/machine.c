@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A machine by itself: the window and the wire of a unit, without calls, streams and a notifier. */
+/* A machine: the window and the doorbell of a unit, without calls, streams and a notifier
+ * thread. */
 #include <levada/machine.h>
 
 #include <stdio.h>
@@ -8,17 +9,17 @@
 
 #include "window.h"
 
-#define LAST_NS 1000000000 /* for a stop that nobody waits for */
+#define LAST_STOP_NS 1000000000 /* timeout of the last stop, ns */
 
 struct lvd_machine {
   lvd_link link;
   lvd_far_side far;
   lvd_image image;
   bool dead;
-  char why[200]; /* it is dead */
+  char why[200]; /* why it is dead */
 };
 
-static lvd_status dies(lvd_machine *m, lvd_status status, const char *why) {
+static lvd_status set_dead(lvd_machine *m, lvd_status status, const char *why) {
   if (!m->dead) snprintf(m->why, sizeof m->why, "%s", why);
   m->dead = true;
   return lvd_window_refuse(status, "%s", m->why);
@@ -45,7 +46,7 @@ lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **ou
   int bell = -1;
   size_t base = lvd_far_base(board, 0);
   lvd_status status = LVD_OK;
-  name[strlen(kind)] = 0; /* the device's alone */
+  name[strlen(kind)] = 0; /* the device's name alone */
   if (board->open) status = lvd_board_open(board, device, limit_ns, &m->far.device);
   if (m->far.device) {
     m->link.device = m->far.device;
@@ -89,24 +90,25 @@ lvd_status lvd_machine_run(lvd_machine *m, int64_t limit_ns) {
   lvd_window_refuse(LVD_OK, "%s", "");
   if (!m || limit_ns <= 0) return LVD_E_ARGUMENT;
   if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
-  if (is_gone(m)) return dies(m, LVD_E_PEER, "the machine has ended");
+  if (is_gone(m)) return set_dead(m, LVD_E_PEER, "the machine has ended");
   if (runs(m)) return lvd_window_refuse(LVD_E_STATE, "a program runs there already");
   if (!m->image.bytes) return lvd_window_refuse(LVD_E_STATE, "no image has been loaded");
-  lvd_store_relaxed_u32(&m->link.segment->serves, 0); /* what the last one said */
+  lvd_store_relaxed_u32(&m->link.segment->serves, 0); /* set by the previous program */
   lvd_status status = lvd_far_run(&m->far, &m->link, &m->image, limit_ns);
-  if (status == LVD_E_PEER) return dies(m, status, "the machine has ended");
-  if (status == LVD_E_TIME) return dies(m, status, lvd_window_why());
+  if (status == LVD_E_PEER) return set_dead(m, status, "the machine has ended");
+  if (status == LVD_E_TIME) return set_dead(m, status, lvd_window_why());
   return status;
 }
 
 void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *out) {
   *out = (lvd_machine_report){.state = LVD_MACHINE_DEAD};
-  /* Rings that came with an answer have been taken with it: what they were about is seen first. */
+  /* A doorbell that was rung together with an answer has been taken with it: look at the state
+   * first. */
   bool waits = runs(m) && !lvd_load_relaxed_u32(&m->link.segment->serves);
   if (waits && !m->dead && timeout_ns) waits = !lvd_far_look_around(m->far.window, has_ended);
   if (!m->dead)
     lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, waits ? timeout_ns : 0);
-  /* First: what it has written before it ended is there then. */
+  /* Before the state is read: what the process wrote before it exited is visible then. */
   bool gone = !m->dead && is_gone(m);
   uint32_t state = lvd_load_acquire_u32(&m->far.window->state);
   switch (state) {
@@ -119,7 +121,7 @@ void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *ou
     out->state =
         lvd_load_relaxed_u32(&m->link.segment->serves) ? LVD_MACHINE_SERVES : LVD_MACHINE_RUNS;
     if (!gone && !m->dead && lvd_far_ask(&m->far, &m->link, out->text, sizeof out->text) != LVD_OK)
-      dies(m, LVD_E_PEER, out->text);
+      set_dead(m, LVD_E_PEER, out->text);
     break;
   case LVD_FAR_ENDED:
     out->state = LVD_MACHINE_ENDED;
@@ -128,9 +130,9 @@ void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *ou
   default:
     out->state = LVD_MACHINE_FAILED;
     if (lvd_far_outcome(&m->far, out->text, sizeof out->text) == LVD_E_CORRUPT)
-      dies(m, LVD_E_CORRUPT, out->text);
+      set_dead(m, LVD_E_CORRUPT, out->text);
   }
-  if (gone) dies(m, LVD_E_PEER, "the machine has ended");
+  if (gone) set_dead(m, LVD_E_PEER, "the machine has ended");
   if (!m->dead) return;
   out->state = LVD_MACHINE_DEAD;
   snprintf(out->text, sizeof out->text, "%s", m->why);
@@ -142,8 +144,8 @@ lvd_status lvd_machine_stop(lvd_machine *m, int64_t limit_ns) {
   if (m->dead) return lvd_window_refuse(LVD_E_PEER, "%s", m->why);
   if (!runs(m)) return lvd_window_refuse(LVD_E_STATE, "no program runs there");
   lvd_status status = lvd_far_stop(&m->far, &m->link, limit_ns);
-  if (status == LVD_E_PEER) return dies(m, status, "the machine has ended");
-  if (status == LVD_E_TIME) return dies(m, status, lvd_window_why());
+  if (status == LVD_E_PEER) return set_dead(m, status, "the machine has ended");
+  if (status == LVD_E_TIME) return set_dead(m, status, lvd_window_why());
   return status;
 }
 
@@ -153,9 +155,9 @@ int32_t lvd_machine_process(const lvd_machine *m) { return m->link.peer.id; }
 
 void lvd_machine_end(lvd_machine *m) {
   if (!m) return;
-  /* A board of its own goes on when whoever rings it is gone. */
+  /* A board with a processor of its own keeps running when the host has gone: stop its program. */
   if (m->far.device && m->far.window && !m->dead && runs(m))
-    lvd_far_stop(&m->far, &m->link, LAST_NS);
+    lvd_far_stop(&m->far, &m->link, LAST_STOP_NS);
   if (m->link.peer.id > 0 && !is_gone(m)) {
     lvd_os_process_kill(&m->link.peer);
     while (!is_gone(m)) lvd_os_signal_wait(m->link.bell_end, m->link.own_bell, &m->link.peer, -1);

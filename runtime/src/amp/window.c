@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A window, by its host: laid out, given to a board, told to run an image, and listened to. */
+/* The host's side of a window: lays it out, starts a board with it, has it run an image, and reads
+ * the state. */
 #include "window.h"
 
 #include <levada/process.h>
@@ -7,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { IMAGE_ROOM = 1 << 20 };
-#define WATCH_MS  5000
-#define ASK_NS    1000000000  /* between two questions whether it is there */
-#define SILENT_NS 10000000000 /* it is not */
-enum { LOOK_NS = 30000, RELAX = 20 };
+enum { IMAGE_BYTES_MIN = 1 << 20 };
+#define WATCH_MS 5000
+#define PING_NS  1000000000 /* time between two pings, ns */
+/* time without an answer after which the processor counts as gone, ns */
+#define SILENT_NS 10000000000
+enum { SPIN_NS = 30000, RELAX_COUNT = 20 };
 
 static _Thread_local char why[400];
 
@@ -37,13 +39,15 @@ const lvd_board *lvd_board_of(const char *name, const char **image) {
   return NULL;
 }
 
-/* ---- the layout ------------------------------------------------------------------------------ */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 static size_t units(size_t size) {
   return (size + LVD_WINDOW_UNIT - 1) / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
 }
 
-static size_t image_room(size_t image) { return units(image < IMAGE_ROOM ? IMAGE_ROOM : image); }
+static size_t image_room(size_t image) {
+  return units(image < IMAGE_BYTES_MIN ? IMAGE_BYTES_MIN : image);
+}
 
 size_t lvd_far_base(const lvd_board *board, size_t image) {
   return board->own + units(sizeof(lvd_window)) + image_room(image);
@@ -52,7 +56,7 @@ size_t lvd_far_base(const lvd_board *board, size_t image) {
 size_t lvd_far_base_of(const lvd_os_device *device, const lvd_link *link, size_t image) {
   size_t room = device->size / 4 / LVD_WINDOW_UNIT * LVD_WINDOW_UNIT;
   size_t unit = link->unit, base = units(sizeof(lvd_window)) + room;
-  base = (base + unit - 1) / unit * unit; /* as this system maps */
+  base = (base + unit - 1) / unit * unit; /* rounded up to this system's unit of mapping */
   if (device->size < base + lvd_link_least(link)) {
     lvd_window_refuse(
         LVD_E_MEMORY,
@@ -94,22 +98,22 @@ static lvd_status lay_out(lvd_far_side *far, lvd_link *link, size_t image) {
 bool lvd_far_look_around(const lvd_window *w, bool (*done)(const lvd_window *)) {
   uint64_t from = lvd_os_now_ns();
   do {
-    for (int i = 0; i < RELAX; i++) {
+    for (int i = 0; i < RELAX_COUNT; i++) {
       if (done(w)) return true;
       lvd_os_relax();
     }
-  } while (lvd_os_now_ns() - from < LOOK_NS);
+  } while (lvd_os_now_ns() - from < SPIN_NS);
   return false;
 }
 
-/* Waits until `done`, or the other side is gone, or the time is over. */
+/* Waits until `done`, the other side is gone, or the deadline has passed. */
 static lvd_status await(const lvd_far_side *far, lvd_link *link, bool (*done)(const lvd_window *),
                         uint64_t deadline) {
   if (lvd_far_look_around(far->window, done)) return LVD_OK;
   while (!done(far->window)) {
     if ((link->reaped = lvd_os_process_has_exited(&link->peer)))
       return done(far->window)
-                 ? LVD_OK /* the last that it did */
+                 ? LVD_OK /* the last that it wrote */
                  : lvd_window_refuse(LVD_E_PEER, "the board has ended before it took an image");
     uint64_t now = lvd_os_now_ns();
     if (now >= deadline) return lvd_window_refuse(LVD_E_TIME, "the board's loader does not answer");
@@ -126,7 +130,7 @@ static bool has_answered(const lvd_window *w) {
   return lvd_load_acquire_u32(&w->answered) == lvd_load_relaxed_u32(&w->command);
 }
 
-/* The words of it are there. */
+/* Sends the command whose arguments are in the window. */
 static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
@@ -134,7 +138,7 @@ static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) 
   return await(far, link, has_answered, deadline);
 }
 
-static lvd_status nowhere(void) {
+static lvd_status wrong_address(void) {
   return lvd_window_refuse(LVD_E_ARGUMENT, "the image does not lie where the board has memory for "
                                            "programs: link it for that");
 }
@@ -144,7 +148,7 @@ static lvd_status refused(const lvd_window *w) {
   if (status == LVD_E_CORRUPT)
     return lvd_window_refuse(LVD_E_CORRUPT, "the image was damaged on its way: its checksum is "
                                             "not what it was");
-  if (status == LVD_E_ARGUMENT) return nowhere();
+  if (status == LVD_E_ARGUMENT) return wrong_address();
   return lvd_window_refuse(LVD_E_CORRUPT, "the board's loader refuses the image and says not why");
 }
 
@@ -167,21 +171,21 @@ static bool same_shape(const lvd_window_shape *a, const lvd_window_shape *b) {
          a->segment == b->segment && a->segment_size == b->segment_size;
 }
 
-/* Memory that was there before us: either a loader is at its other side, whose program of before has to be
- * stopped, or it is nobody's, and is made a window. */
+/* Memory that was there before: either a loader serves it, and its earlier program is stopped, or
+ * it is unused, and becomes a window. */
 static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_window_shape shape;
-  const char *strange = lvd_window_read(w, far->device->size, &shape);
-  bool lies = !strange;
+  const char *mismatch = lvd_window_read(w, far->device->size, &shape);
+  bool valid = !mismatch;
   if (far->device->fresh || w->magic != LVD_WINDOW_MAGIC)
-    lies = false;
-  else if (strange || !same_shape(&shape, &far->shape))
+    valid = false;
+  else if (mismatch || !same_shape(&shape, &far->shape))
     return lvd_window_refuse(LVD_E_LAYOUT,
                              "another host has made this window (%s): build both sides of one "
                              "version, or reset the processor and say fresh",
-                             strange ? strange : "its parts lie otherwise");
-  if (!lies) {
+                             mismatch ? mismatch : "its parts lie otherwise");
+  if (!valid) {
     lvd_link_clear(w, units(sizeof *w));
     lvd_window_make(w, &far->shape);
     lvd_status filled = lvd_link_fill(link);
@@ -191,7 +195,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
   if (status != LVD_OK) return status;
   lvd_os_socket_signal(link->bell_end);
   status = await(far, link, is_there, deadline);
-  if (status != LVD_OK || !lies) return status;
+  if (status != LVD_OK || !valid) return status;
   w->verb = LVD_WINDOW_STOP;
   status = command(far, link, deadline);
   return status == LVD_OK ? lvd_link_fill(link) : status;
@@ -235,7 +239,7 @@ lvd_status lvd_far_fits(const lvd_far_side *far, const lvd_image *image) {
                              "%zu bytes of %llu",
                              image->size, (unsigned long long)far->shape.image_size);
   uint64_t at = image->address ? image->address : w->low;
-  if (at < w->low || at > w->high || image->size > w->high - at) return nowhere();
+  if (at < w->low || at > w->high || image->size > w->high - at) return wrong_address();
   return LVD_OK;
 }
 
@@ -254,7 +258,7 @@ lvd_status lvd_far_stop(lvd_far_side *far, lvd_link *link, int64_t limit_ns) {
   return command(far, link, lvd_os_now_ns() + (uint64_t)limit_ns);
 }
 
-/* ---- listening ------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static const char *cause_of(uint64_t cause) {
   static const char *const said[16] = {[0] = "an instruction at an odd address",
@@ -305,7 +309,7 @@ lvd_status lvd_far_ask(lvd_far_side *far, lvd_link *link, char *text, size_t siz
   uint32_t asked = lvd_load_relaxed_u32(&w->asked);
   if (lvd_load_relaxed_u32(&w->alive) == asked) {
     far->heard_ns = now;
-    if (now - far->asked_ns < ASK_NS) return LVD_OK;
+    if (now - far->asked_ns < PING_NS) return LVD_OK;
     lvd_store_relaxed_u32(&w->asked, asked + 1);
     far->asked_ns = now;
     lvd_os_socket_signal(link->bell_end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The unit that is the parent, in a process that was loaded: it serves until its application has ended,
- * or the parent lets it go or is no more. */
+/* The unit that is the parent, in a process that was loaded: it serves until its application has
+ * ended, or the parent ends it or has exited. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,8 @@ static lvd_aptr parent_unit;
 
 void lvd_process_forget_parent(void) { lvd_store_release_ptr(&parent_unit, NULL); }
 
-/* Somebody does not return from a procedure, and nobody will ever ask for it. */
+/* A procedure does not return, and its result is not awaited: ends the process after
+ * LVD_GRACE_NS. */
 static void watch(void *argument) {
   lvd_process *p = argument;
   if (lvd_event_wait(&p->over, NULL, LVD_GRACE_NS) != LVD_OK) lvd_os_process_exit();
@@ -27,7 +28,7 @@ static void child_ended(lvd_link *link, lvd_status why) {
   lvd_app_end(p->unit.app, LVD_E_STOPPED);
 }
 
-/* What has failed here, if something has. */
+/* Reports the fault of the application, if it has one. */
 static void send_fault(lvd_process *p) {
   lvd_fault fault;
   if (!lvd_app_fault(p->unit.app, &fault)) return;
@@ -38,15 +39,15 @@ static void send_fault(lvd_process *p) {
   lvd_link_send(&p->link, &r);
 }
 
-void lvd_process_falls(const char *who, const char *what) {
+void lvd_process_falls(const char *subject, const char *what) {
   const lvd_process *p = lvd_load_acquire_ptr(&parent_unit);
   uint32_t none = 0;
   if (!p || !lvd_cas_relaxed_u32(&p->link.segment->falls, &none, LVD_FALLS)) return;
-  snprintf(p->link.segment->last_words, LVD_LAST_WORDS, "%.63s: %s", who, what);
+  snprintf(p->link.segment->last_words, LVD_LAST_WORDS, "%.63s: %s", subject, what);
   lvd_store_release_u32(&p->link.segment->falls, LVD_FELL);
 }
 
-/* By what runs on a worker, not by the program's end. */
+/* exit() was called on a worker, rather than at the program's end. */
 static void exits(int status) {
   const lvd_worker *w = lvd_this_worker();
   char what[64];
@@ -68,7 +69,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   p->link.take = lvd_process_takes;
   p->link.look = lvd_deadlock_probe_run;
   p->link.ended = child_ended;
-  p->why = LVD_E_STATE; /* nobody has told us to end */
+  p->why = LVD_E_STATE; /* not told to end */
   snprintf(p->unit.name, sizeof p->unit.name, "the parent");
   lvd_status status = lvd_link_join(&p->link, app, memory, bell);
   if (status != LVD_OK) {
@@ -95,7 +96,7 @@ lvd_status lvd_unit_serve(lvd_app *app) {
   const char *value = getenv(LVD_UNIT_VARIABLE);
   int memory, bell;
   if (!value || sscanf(value, "%d,%d", &memory, &bell) != 2) return LVD_E_STATE;
-  /* No program that we start is to take itself for a unit. */
+  /* Programs that this process starts must not take themselves for units. */
   lvd_os_unset_variable(LVD_UNIT_VARIABLE);
   lvd_os_set_close_on_exec(memory);
   lvd_os_set_close_on_exec(bell);

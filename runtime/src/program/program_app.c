@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A C program as an application beside others: one actor, whose one firing starts main as a fiber. So all
- * that can be done with an application can be done with it, and all that a fiber may do main may. */
+/* A C program as an application: one actor, whose single firing starts main as a fiber. So whatever
+ * can be done with an application can be done with it, and main may do what a fiber may do. */
 #include "program_app.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "../sched/no_abandon.h"
 #include "../srpc/srpc_program.h"
 
-enum { MAIN_STACK = 1 << LVD_STACK_MOST };
+enum { MAIN_STACK_BYTES = 1 << LVD_STACK_MOST };
 
 struct lvd_program {
   lvd_os_object *object;
@@ -30,7 +30,7 @@ const lvd_program *lvd_program_registering(void) {
   return opening ? opening : lvd_program_here()->hosted;
 }
 
-/* ---- running -------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void main_body(void *argument) {
   const lvd_program *p = argument;
@@ -44,10 +44,10 @@ static void main_body(void *argument) {
   if (*misused) lvd_app_fail(lvd_app_here(), "%s", misused);
 }
 
-/* Who wakes it later finds that main has begun. */
+/* Later wake-ups find that main has begun. */
 static lvd_verdict run(lvd_actor *self) {
   lvd_app *app = lvd_app_here();
-  lvd_fiber_options o = {.name = "main", .stack = MAIN_STACK};
+  lvd_fiber_options o = {.name = "main", .stack = MAIN_STACK_BYTES};
   if (self->fired[0]++) return LVD_WAIT;
   lvd_status status = lvd_program_adopt(app, self->params);
   if (status == LVD_OK) {
@@ -70,9 +70,9 @@ static const lvd_actor_class class_of_main = {.name = "main",
                                               .action = &firing,
                                               .run = run};
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* A copy of the arguments, with null behind the last; null: no memory. */
+/* A copy of the arguments, with a null at the end. Returns null if memory is short. */
 static char **copy_of(int argc, const char *const *argv) {
   char **copy = calloc((size_t)argc + 1, sizeof *copy);
   for (int i = 0; copy && i < argc; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Calls, and the unit that is a core: a call there is a fiber, and its return is the fiber's end.
  *
- * What is sent to a core is the record of the call itself, as a command. The worker there takes a
- * fiber from its own pool for it, so nothing of the fiber travels, and what the fiber returns comes
- * back in one line with the word that says so.
+ * The record of the call itself is posted to the core as a command. The worker there takes a fiber
+ * from its own pool, so nothing of the fiber moves between cores, and a small result comes back in
+ * one cache line together with the word that signals it.
  *
  * Pairs of orders
  *   post -> run_commands (worker.c)                                     the record, as it was sent
@@ -26,11 +26,11 @@
 typedef struct entry {
   char name[LVD_PROCEDURE_NAME];
   lvd_procedure *procedure;
-  const struct lvd_program *program; /* that has registered it; null: the process's own */
+  const struct lvd_program *program; /* that has registered it; null: the process itself */
   struct entry *next;
 } entry;
 
-/* Entries are never freed, and found without the lock. */
+/* Entries are never freed, and are looked up without the lock. */
 enum { BUCKETS = 256 };
 static struct {
   lvd_os_mutex lock;
@@ -64,7 +64,7 @@ lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
     status = LVD_E_STATE;
   } else if (e) {
     if (!e->procedure)
-      e->program = lvd_hooks.programs.registering(); /* else it stays whose it was */
+      e->program = lvd_hooks.programs.registering(); /* otherwise it keeps its owner */
     e->procedure = procedure;
   } else if (procedure && (e = calloc(1, sizeof *e))) {
     lvd_aptr *bucket = &registry.bucket[hash(name)];
@@ -91,11 +91,12 @@ void lvd_calls_forget(const struct lvd_program *hosted) {
   lvd_os_unlock(&registry.lock);
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-enum { OWN_MOST = 64 /* records that a worker keeps for itself */ };
+enum { CACHED_CALLS_MAX = 64 /* call records that a worker caches */ };
 
-/* Calls lie where they lie until their runtime is destroyed: a late waker may knock (wait.c). */
+/* Call records are kept until the runtime is destroyed: a late waker may still touch one
+ * (wait.c). */
 static lvd_call *take_call(lvd_runtime *rt) {
   lvd_worker *w = lvd_this_worker();
   bool own = w && w->rt == rt && w->spare_calls;
@@ -117,7 +118,7 @@ static void put_back(lvd_call *c) {
   if (c->frame.argument != c->argument) free((void *)(uintptr_t)c->frame.argument);
   if (c->frame.result != c->result) free(c->frame.result);
   lvd_worker *w = lvd_this_worker();
-  bool own = w && w->rt == rt && w->spare_call_count < OWN_MOST;
+  bool own = w && w->rt == rt && w->spare_call_count < CACHED_CALLS_MAX;
   if (!own) lvd_os_lock(&rt->pool_lock);
   lvd_call **spare = own ? &w->spare_calls : &rt->spare_calls;
   c->next = *spare;
@@ -144,8 +145,8 @@ void lvd_calls_free(lvd_runtime *rt) {
 lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *argument, size_t size,
                           const lvd_call_options *options, lvd_call **out) {
   LVD_NO_ABANDON;
-  static const lvd_call_options usual;
-  const lvd_call_options *o = options ? options : &usual;
+  static const lvd_call_options defaults;
+  const lvd_call_options *o = options ? options : &defaults;
   size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE;
   if (!unit || !procedure || !out || (size && !argument)) return LVD_E_ARGUMENT;
   if (size > LVD_CALL_MOST || room > LVD_CALL_MOST) return LVD_E_ARGUMENT;
@@ -187,13 +188,13 @@ lvd_status lvd_call_wait(lvd_call *c, void *result, size_t *size, int64_t timeou
   if (returned) *returned = status == LVD_OK;
   if (status != LVD_OK) return status;
   status = c->unit->kind->finish(c);
-  size_t have = c->frame.result_size, most = size ? *size : 0;
+  size_t have = c->frame.result_size, size_max = size ? *size : 0;
   if (have == LVD_RESULT_TOO_LARGE) {
     have = 0;
     if (status == LVD_OK)
       status = lvd_limit("the result is larger than its room: lvd_call_options.result_room");
   }
-  if (result && have) memcpy(result, c->frame.result, have < most ? have : most);
+  if (result && have) memcpy(result, c->frame.result, have < size_max ? have : size_max);
   if (size) *size = have;
   put_back(c);
   return status;
@@ -215,7 +216,7 @@ void lvd_call_cancel(lvd_call *c) {
   if (c) c->unit->kind->cancel(c);
 }
 
-/* ---- units ---------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 const char *lvd_unit_name(const lvd_unit *unit) { return unit ? unit->name : ""; }
 
@@ -258,13 +259,13 @@ void lvd_units_free(lvd_app *app) {
   app->units = NULL;
 }
 
-/* ---- the unit that is a core ---------------------------------------------------------------- */
+/* ---- the unit that is a core ----------------------------------------------------------------- */
 
 static void run_call(void *argument) {
   lvd_call *c = argument;
   lvd_fiber *f = lvd_load_relaxed_ptr(&c->fiber);
   lvd_frame frame = c->frame;
-  /* The caller looks at the line of the result all the time: it is written once, at the end. */
+  /* The caller polls the cache line of the result: it is written once, at the end. */
   LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
   if (frame.result == c->result) frame.result = memset(result, 0, frame.result_room);
   f->outcome = c->procedure(&frame);
@@ -276,7 +277,7 @@ static void run_call(void *argument) {
   c->result_size = size;
 }
 
-/* Here, where it is to run, and counted as ready. */
+/* On the worker where it is to run; it is counted as ready. */
 static void begin(lvd_worker *w, lvd_call *c) {
   lvd_app *app = c->frame.app;
   lvd_fiber *f;
@@ -288,11 +289,12 @@ static void begin(lvd_worker *w, lvd_call *c) {
     return;
   }
   lvd_fiber_fill(f, app, w->index, c->level, run_call, c);
-  f->entity.name = c->arrival.argument; /* the registry's */
+  f->entity.name = c->arrival.argument; /* owned by the registry */
   f->end = &c->returned;
   f->cancelled = &c->cancelled;
   f->started_as = LVD_STARTED_AS_CALL;
-  uint32_t target = w->index; /* when its core was taken while the call was on its way, another */
+  /* another one, if its core was reserved while the call was in transit */
+  uint32_t target = w->index;
   if (target < w->rt->workers)
     while (!lvd_load_relaxed_u32(&w->rt->worker[target].given))
       target = (target + 1) % w->rt->workers;
@@ -323,7 +325,8 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
   lvd_status status = o->urgent ? lvd_priority_worker(rt, worker, &worker) : LVD_OK;
   if (status != LVD_OK || (status = lvd_fiber_announce(app)) != LVD_OK) return status;
   lvd_worker *self = lvd_this_worker(), *w = &rt->worker[worker];
-  /* An activation of the same application keeps it alive; else it must not be judged just now. */
+  /* A running activation of the application keeps it live; otherwise the gate prevents that
+   * quiescence is decided now. */
   bool inside = self && self->current && self->current->app == app;
   if (inside && self == w && w->current->is_fiber) {
     lvd_app_worker_enter(w, app);
@@ -331,7 +334,7 @@ static lvd_status core_start(lvd_call *c, const char *procedure, const lvd_call_
     return LVD_OK;
   }
   if (!inside) lvd_os_lock(&app->gate);
-  lvd_add_relaxed_u32(&app->live, 1); /* on its way, until it has arrived */
+  lvd_add_relaxed_u32(&app->live, 1); /* in transit, until it has arrived */
   if (!inside) lvd_os_unlock(&app->gate);
   c->arrival.run = arrive;
   lvd_worker_post(w, &c->arrival, c->level);
@@ -343,7 +346,7 @@ static lvd_status core_finish(lvd_call *c) {
   return (lvd_status)lvd_load_relaxed_u64(&c->returned.word);
 }
 
-/* A fiber that has ended, or runs something else by now, is woken for nothing. */
+/* A fiber that has ended, or serves something else by now, gets a spurious wake-up. */
 static void core_cancel(lvd_call *c) {
   lvd_store_relaxed_u32(&c->cancelled, LVD_E_CANCELLED);
   lvd_barrier_light(c->frame.app->rt->fenced);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Unit: what there is to know of a kind of processor that takes calls. A core of this process
- * (call.c), another process, later a processor behind a window: a table of functions each. */
+/* Unit: a kind of processor that takes calls, as a table of functions: a core of this process
+ * (call.c), another process, or a processor behind a window (unit_process.c). */
 #ifndef LVD_UNIT_H
 #define LVD_UNIT_H
 
@@ -13,18 +13,18 @@
 
 enum { LVD_CALL_INLINE = 256, LVD_PROCEDURE_NAME = 64 };
 
-/* A call to another core is the lines of its record that travel: those that the callee begins with,
- * and one back. A line is what travels at once: of 64 bytes on the processors that we know. */
+/* Bytes per cache line, for calls to another core: the callee starts with the first lines of the
+ * record, and answers with one. */
 enum { LVD_CALL_LINE = 64 };
 
-/* In place of a result's size: the procedure has set one beyond the room that there was. */
+/* Size of a result for which the procedure has set more than its room. */
 #define LVD_RESULT_TOO_LARGE SIZE_MAX
 
 struct lvd_call {
-  /* To a core: written by the caller, read by the callee; but `fiber`. */
+  /* To a core: written by the caller and read by the callee, except `fiber`. */
   LVD_ALIGNED(LVD_LINE) lvd_command arrival; /* first: what is posted, with a name */
   lvd_procedure *procedure;
-  lvd_aptr fiber; /* the callee's: what runs it or has run it; null: it has not arrived */
+  lvd_aptr fiber; /* the callee's: the fiber that runs it or has run it; null: it has not arrived */
   uint32_t level, stack;
   lvd_frame frame;
   LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE];
@@ -33,12 +33,14 @@ struct lvd_call {
   lvd_status status;
   lvd_unit *unit;
   lvd_call *next;
-  uint32_t number; /* of a process: what its answers are known by */
+  uint32_t number; /* of a process: identifies the answer */
   lvd_a32
-      told; /* of a process: the question to which it said that this waits in vain (deadlock_detect.c) */
-  lvd_a32 told_by; /* ... and who serves it there, by his number */
-  uint64_t offset; /* of a process: where what is too large for a record lies; 0: nowhere */
-  /* Written by the callee: that it has returned, with the status as data, and what. */
+      /* of a process: number of the probe for which it has listed this call as blocked
+       * (deadlock_detect.c) */
+      told;
+  lvd_a32 told_by; /* and the index there of the fiber that serves it */
+  uint64_t offset; /* of a process: position of what is too large for a record; 0: none */
+  /* Written by the callee: that it has returned, with the status as data, and the result. */
   LVD_ALIGNED(LVD_LINE) unsigned char apart[LVD_LINE - sizeof(lvd_sleeper)];
   lvd_event returned;
   size_t result_size;
@@ -52,15 +54,15 @@ _Static_assert(offsetof(lvd_call, returned.word) % LVD_LINE == 0 &&
                "small results: one line");
 
 typedef struct lvd_unit_kind {
-  /* Sends the call on its way; `returned` is set when it has. */
+  /* Sends the call; `returned` is set when it has returned. */
   lvd_status (*start)(lvd_call *call, const char *procedure, const lvd_call_options *options);
-  /* After `returned`: takes what came back. */
+  /* After `returned`: takes the result. */
   lvd_status (*finish)(lvd_call *call);
   void (*cancel)(lvd_call *call);
   void (*free)(lvd_unit *unit); /* with its application */
-  /* Are calls under way there? Then its application is not at rest. May be null. */
+  /* Calls to it are under way: its application is not quiescent. May be null. */
   bool (*awaited)(const lvd_unit *unit);
-  /* What it said when it failed; null: nothing. May be null. */
+  /* Its last message when it failed; null: none. May be null. */
   const char *(*last_words)(const lvd_unit *unit);
 } lvd_unit_kind;
 
@@ -69,28 +71,28 @@ struct lvd_unit {
   lvd_app *app;
   uint32_t worker;
   lvd_unit *next; /* of the application */
-  uint32_t held;  /* by who speaks with it, of a program's (srpc_program.h) */
+  uint32_t held;  /* number of streams open with it, for the paper's API (srpc_program.h) */
   char name[48];
 };
 
-/* Enters a unit, whose fields are set, with its application, which frees it. */
+/* Adds a unit, whose fields are set, to its application, which frees it. */
 void lvd_unit_enter(lvd_unit *unit);
 void lvd_units_free(lvd_app *app);
 
-/* The caller's side of the stream that both call `name` will never come: as if it had opened the
- * stream and ended it, with an end of it or the other. */
+/* The caller's side of the stream `name` will never come: as if it had opened the stream and closed
+ * an end of it, one or the other. */
 lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 
-/* These will open the stream that both call `name`; 0: nobody, or it has been
- * opened. Whoever waits at it in the other process waits for them. */
+/* Announces the users that will open the stream `name`; parties = 0: the stream has been opened, or
+ * they are unknown. A waiter at it in the other process depends on them. */
 void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties);
 
-/* The process whose call the calling fiber serves; null: it serves none. */
+/* The process whose call the calling fiber serves; null: none. */
 lvd_unit *lvd_unit_caller(void);
 
 void lvd_calls_free(lvd_runtime *rt);
 void lvd_units_free(lvd_app *app);
-size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of those that have failed */
+size_t lvd_units_why(lvd_app *app, char *text, size_t size); /* of units that have failed */
 
 #endif

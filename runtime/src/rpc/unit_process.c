@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The unit that is another process: what arrives from it, its end, and what can be asked of it.
+/* The unit that is another process: its records, its end, and queries about it.
  *
- * Calls go both ways, in the same manner (unit_process_call.c, unit_process_serve.c): a record there and an answer
- * back. */
+ * Calls go both ways in the same manner (unit_process_call.c, unit_process_serve.c): one record
+ * each way. */
 #include "unit_process.h"
 #include "../app/app.h"
 #include "../stream/stream.h"
@@ -22,17 +22,18 @@ void lvd_process_unlink(lvd_process *p) {
   lvd_link_free(&p->link);
 }
 
-/* ---- what arrives --------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* The first counts. What calls return after it is seen with it (come_back). */
+/* Only the first fault counts. Calls that return after it see it (come_back). */
 static void take_fault(lvd_process *p, const lvd_record *r) {
-  enum { MOST = sizeof r->name + 2 + sizeof r->data + 1 };
-  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : malloc(MOST);
+  enum { TEXT_BYTES = sizeof r->name + 2 + sizeof r->data + 1 };
+  char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : malloc(TEXT_BYTES);
   if (!words) return;
   size_t size = r->size < sizeof r->data ? r->size : sizeof r->data;
-  size_t n = lvd_link_sanitize(words, 0, MOST, (const unsigned char *)r->name, strlen(r->name));
-  if (n) n = lvd_link_sanitize(words, n, MOST, (const unsigned char *)": ", 2);
-  lvd_link_sanitize(words, n, MOST, r->data, size);
+  size_t n =
+      lvd_link_sanitize(words, 0, TEXT_BYTES, (const unsigned char *)r->name, strlen(r->name));
+  if (n) n = lvd_link_sanitize(words, n, TEXT_BYTES, (const unsigned char *)": ", 2);
+  lvd_link_sanitize(words, n, TEXT_BYTES, r->data, size);
   lvd_store_release_ptr(&p->last_words, words);
 }
 
@@ -70,18 +71,19 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
   }
 }
 
-/* ---- its end -------------------------------------------------------------------------------- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
-/* Nothing that it has sent says why. What it has left in the memory it may have left half written. */
+/* If it has sent no reason: uses what it left in the shared memory, which may be incomplete, or its
+ * exit status. */
 static void take_last_words(lvd_process *p, lvd_status why) {
-  char said[LVD_LAST_WORDS], words[LVD_LAST_WORDS];
+  char raw[LVD_LAST_WORDS], words[LVD_LAST_WORDS];
   const lvd_link *link = &p->link;
   bool asked = p->asked_ns || (why != LVD_E_FAULT && why != LVD_E_PEER);
   if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
   if (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL) {
-    memcpy(said, link->segment->last_words, sizeof said);
-    said[sizeof said - 1] = 0;
-    lvd_link_sanitize(words, 0, sizeof words, (const unsigned char *)said, strlen(said));
+    memcpy(raw, link->segment->last_words, sizeof raw);
+    raw[sizeof raw - 1] = 0;
+    lvd_link_sanitize(words, 0, sizeof words, (const unsigned char *)raw, strlen(raw));
   } else if (!lvd_os_process_exit_text(&link->peer, words, sizeof words)) {
     return;
   }
@@ -109,7 +111,7 @@ static void leave_application(lvd_unit *unit) {
 /* Asks the process to end, and waits until it has. */
 static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
   uint64_t start = lvd_os_now_ns();
-  const lvd_want end = {.event = &p->over}; /* it stays set */
+  const lvd_want end = {.event = &p->over}; /* stays set */
   uint32_t which;
   if (!p->asked_ns) {
     p->asked_ns = start;
@@ -129,11 +131,12 @@ static void process_free(lvd_unit *unit);
 const lvd_unit_kind lvd_process_kind = {lvd_process_start, lvd_process_finish,  lvd_process_cancel,
                                         process_free,      lvd_process_awaited, process_last_words};
 
-/* Nothing of its application runs any more, or lvd_unit_unload has waited for what serves it. */
+/* Nothing of its application runs any more, or lvd_unit_unload has waited for the calls served. */
 static void process_free(lvd_unit *unit) {
   lvd_process *p = (lvd_process *)unit;
   if (p->link.side == LVD_PARENT) {
-    if (await_end(p, -1) != LVD_OK) { /* of a fiber whose waits end: that does not help it here */
+    /* the calling fiber is cancelled, so its waits fail: wait uninterruptibly */
+    if (await_end(p, -1) != LVD_OK) {
       lvd_link_kill(&p->link);
       lvd_fiber_wait_uninterruptible(lvd_fiber_self(), &p->over);
     }
@@ -172,7 +175,7 @@ lvd_status lvd_unit_unload_for(lvd_unit *unit, int64_t timeout_ns) {
   return LVD_OK;
 }
 
-/* ---- what can be asked of it ---------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 lvd_link *lvd_unit_link(const lvd_unit *unit) {
   lvd_process *p = is_process(unit);

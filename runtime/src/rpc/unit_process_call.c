@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls to another process: sent as a record, and answered by one.
+/* Calls to another process: each is sent as a record, and answered by one.
  *
- * Each has a number, by which its answer is known. What is larger than a record lies in the link's memory,
- * in a part that the parent claims for the argument and the result of one call; so only its own calls can
- * be so large. */
+ * A number identifies the answer. What is larger than a record lies in the link's memory, in a part
+ * that the parent allocates for the argument and the result of one call; so only the parent's calls
+ * can be that large. */
 #include "../app/app.h"
 #include "../sched/no_abandon.h"
 #include "unit_process.h"
@@ -55,7 +55,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   if (status == LVD_OK) return LVD_OK;
   lvd_os_lock(&link->lock);
   lvd_call **place = place_of(p, r.number);
-  bool ours = *place == c; /* else the notifier has just said that the process is gone */
+  bool ours = *place == c; /* otherwise the notifier has found that the process is gone */
   if (ours) {
     *place = c->next;
     if (c->offset) lvd_link_release(link, c->offset);
@@ -76,8 +76,8 @@ void lvd_process_cancel(lvd_call *c) {
   lvd_link_send(&((lvd_process *)c->unit)->link, &r);
 }
 
-/* It has come back, and is no more in the table. The count goes down last: until then its
- * application is not at rest for want of it. */
+/* The call has returned, and is no longer in the table. The count is decremented last: until then
+ * its application is not quiescent. */
 static void come_back(lvd_process *p, lvd_call *c) {
   lvd_event_set(&c->returned, 1);
   lvd_add_acq_rel_u32(&p->under_way, UINT32_MAX);
@@ -90,7 +90,8 @@ void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {
   lvd_call **place = place_of(p, r->number), *c = *place;
   if (c) {
     *place = c->next;
-    bool fits = r->size <= c->frame.result_room; /* else the other side cannot have meant it */
+    /* otherwise the other side violates the protocol */
+    bool fits = r->size <= c->frame.result_room;
     uint32_t n = fits ? r->size : 0;
     const void *from = r->data;
     if (c->offset)
@@ -104,7 +105,7 @@ void lvd_process_take_answer(lvd_process *p, const lvd_record *r) {
   if (c) come_back(p, c);
 }
 
-/* The other side is gone: so are the calls to it, and nobody waits for its own. */
+/* The other side is gone: fails the calls to it. */
 void lvd_process_fail_calls(lvd_process *p, lvd_status why) {
   lvd_link *link = &p->link;
   for (uint32_t i = 0; i < LVD_PROCESS_BUCKETS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How the other side of a unit is started: a program of this machine, or an image for a board behind a
- * window; and how it is seen that it serves, and that what is behind a window lives. */
+/* Starts the other side of a unit: a program of this machine, or an image on a board behind a
+ * window; checks that it serves, and that what is behind a window is alive. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,19 +10,19 @@
 #include "unit.h"
 #include "unit_process.h"
 
-enum { UNITS_MEMORY = 64 << 20 };
-#define ATTACH_TIME_NS 10000000000
-#define LOOK_NS        500000000 /* between two looks at who is behind a window */
+enum { MEMORY_BYTES = 64 << 20 };
+#define ATTACH_TIMEOUT_NS 10000000000
+#define LOOK_NS           500000000 /* time between two looks at the state of a window */
 
-/* ---- behind a window ------------------------------------------------------------------------ */
+/* ---- behind a window ------------------------------------------------------------------------- */
 
-static void say_last(lvd_process *p, const char *text) {
+static void set_last_words(lvd_process *p, const char *text) {
   char *words = lvd_load_relaxed_ptr(&p->last_words) ? NULL : lvd_text_copy(text);
   if (words) lvd_store_release_ptr(&p->last_words, words);
 }
 
-/* What its loader has said is heeded once all is taken that was sent before. */
-static void look_behind(lvd_link *link) {
+/* The loader's report is acted on once all records that were sent before have been taken. */
+static void check_window(lvd_link *link) {
   lvd_process *p = lvd_process_of(link);
   char text[200];
   lvd_status status = lvd_far_outcome(p->far, text, sizeof text);
@@ -33,7 +33,7 @@ static void look_behind(lvd_link *link) {
   }
   if (status == LVD_OK) status = lvd_far_ask(p->far, link, text, sizeof text);
   if (status == LVD_OK) return;
-  if (!lvd_load_relaxed_u32(&link->segment->closing)) say_last(p, text);
+  if (!lvd_load_relaxed_u32(&link->segment->closing)) set_last_words(p, text);
   lvd_link_give_up(link, status);
 }
 
@@ -43,7 +43,7 @@ void lvd_process_free_far(lvd_process *p) {
   p->far = NULL;
 }
 
-/* ---- starting --------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static lvd_status await_service(lvd_process *p, int64_t limit_ns) {
   lvd_link *link = &p->link;
@@ -73,14 +73,14 @@ static void end_process(lvd_link *link) {
   }
 }
 
-/* Starts the program and names the unit. */
+/* Starts the program, and names the unit. */
 static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd_unit_options *o) {
   lvd_link *link = &p->link;
   int child_bell = -1;
   char value[64];
-  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
+  lvd_window_refuse(LVD_OK, "%s", ""); /* clears the error text */
   lvd_status status =
-      lvd_link_make(link, p->unit.app, 0, o->memory ? o->memory : UNITS_MEMORY, false, &child_bell);
+      lvd_link_make(link, p->unit.app, 0, o->memory ? o->memory : MEMORY_BYTES, false, &child_bell);
   if (status == LVD_OK) {
     const int keep[2] = {link->memory, child_bell};
     snprintf(value, sizeof value, "%d,%d", keep[0], keep[1]);
@@ -98,14 +98,14 @@ static lvd_status start_program(lvd_process *p, const char *exec_name, const lvd
   return status;
 }
 
-/* The same of a board behind a window, and an image. */
+/* The same for an image on a board behind a window. */
 static lvd_status start_board(lvd_process *p, const lvd_board *board, const char *file,
                               const lvd_unit_options *o) {
   lvd_link *link = &p->link;
   lvd_image image = {0};
   int child_bell = -1;
-  int64_t limit_ns = o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS;
-  lvd_window_refuse(LVD_OK, "%s", ""); /* what was said of another one */
+  int64_t limit_ns = o->time_limit_ns ? o->time_limit_ns : ATTACH_TIMEOUT_NS;
+  lvd_window_refuse(LVD_OK, "%s", ""); /* clears the error text */
   lvd_status status = (p->far = calloc(1, sizeof *p->far)) ? LVD_OK : LVD_E_MEMORY;
   if (status == LVD_OK && board->open)
     status = lvd_board_open_before(board, &file, limit_ns, &p->far->device);
@@ -114,7 +114,7 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
     link->device = p->far->device;
     size_t base = link->device ? lvd_far_base_of(link->device, link, image.size)
                                : lvd_far_base(board, image.size);
-    status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : UNITS_MEMORY,
+    status = base ? lvd_link_make(link, p->unit.app, base, o->memory ? o->memory : MEMORY_BYTES,
                                   true, &child_bell)
                   : LVD_E_MEMORY;
   }
@@ -125,15 +125,15 @@ static lvd_status start_board(lvd_process *p, const lvd_board *board, const char
   snprintf(p->unit.name, sizeof p->unit.name, "window %d (%s%.20s)", (int)link->peer.id,
            board->prefix, base ? base + 1 : file);
   link->behind = true;
-  link->look = look_behind;
+  link->look = check_window;
   link->look_ns = LOOK_NS;
   return status;
 }
 
 lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_options *options,
                          lvd_unit **out) {
-  static const lvd_unit_options usual;
-  const lvd_unit_options *o = options ? options : &usual;
+  static const lvd_unit_options defaults;
+  const lvd_unit_options *o = options ? options : &defaults;
   if (!app || !exec_name || !*exec_name || !out || o->time_limit_ns < 0) return LVD_E_ARGUMENT;
   if (lvd_this_worker()) return LVD_E_STATE;
   lvd_process *p = calloc(1, sizeof *p);
@@ -147,14 +147,14 @@ lvd_status lvd_unit_load(lvd_app *app, const char *exec_name, const lvd_unit_opt
   lvd_link_prepare(link, app);
   const char *image;
   const lvd_board *board = lvd_board_of(exec_name, &image);
-  /* All of it before the notifier begins: the child may be gone already. */
+  /* All of it before the notifier starts: the child may have exited already. */
   p->unit.kind = &lvd_process_kind;
   p->unit.app = app;
   link->take = lvd_process_takes;
   link->ended = lvd_process_parent_ended;
   lvd_status status = board ? start_board(p, board, image, o) : start_program(p, exec_name, o);
   if (status == LVD_OK)
-    status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIME_NS);
+    status = await_service(p, o->time_limit_ns ? o->time_limit_ns : ATTACH_TIMEOUT_NS);
   if (status == LVD_OK) status = lvd_link_begin(link, "levada/bell");
   if (status != LVD_OK) {
     if (link->peer.id > 0) end_process(link);

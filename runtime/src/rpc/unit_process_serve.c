@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls from another process: judged, made on fibers of their own, and answered.
+/* Calls from another process: checked, run on fibers of their own, and answered.
  *
- * A child's call is checked before it is believed: whether the child may call that name, and all sizes. */
+ * A child's call is not trusted: the name must be one that it may call, and all sizes are
+ * checked. */
 #include <stdlib.h>
 
 #include "../sched/no_abandon.h"
 #include "unit.h"
 #include "unit_process.h"
 
-enum { MOST_SERVED = 4096 };
+enum { SERVED_CALLS_MAX = 4096 };
 
 /* A call that is served, until it has been answered. */
 typedef struct lvd_served {
@@ -16,14 +17,14 @@ typedef struct lvd_served {
   lvd_procedure *procedure;
   lvd_fiber *fiber; /* once it runs */
   bool cancelled;
-  lvd_event left; /* the fiber has failed, and will not return */
+  lvd_event left; /* set if the fiber has failed and will not return */
   lvd_frame frame;
   struct lvd_served *next, *previous;
   LVD_ALIGNED(16) lvd_record record;
   LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
 } served;
 
-/* With the lock. */
+/* Under the lock. */
 static void take_off(lvd_process *p, served *s) {
   if (s->previous)
     s->previous->next = s->next;
@@ -47,7 +48,7 @@ static void send_status(lvd_process *p, uint32_t number, lvd_status status) {
   lvd_link_send(&p->link, &r);
 }
 
-/* The last that touches the process: when nothing is served any more it may go. */
+/* The last access to the process, which may be freed when nothing is served any more. */
 static void answer(served *s, lvd_status status) {
   lvd_process *p = s->process;
   lvd_record r = {.kind = LVD_RECORD_ANSWER, .number = s->record.number};
@@ -72,7 +73,7 @@ static void answer(served *s, lvd_status status) {
   lvd_os_unlock(&p->link.lock);
 }
 
-/* It was enlisted and could not be started, unless all that was left has been answered since. */
+/* It was enlisted and could not be started, unless all remaining calls have been answered since. */
 static void refuse(lvd_process *p, const served *s, uint32_t number, lvd_status status) {
   lvd_os_lock(&p->link.lock);
   served *listed = p->served;
@@ -90,7 +91,7 @@ static void serve_call(void *argument) {
   s->fiber = self;
   if (s->cancelled) lvd_fiber_cancel(self);
   lvd_os_unlock(&s->process->link.lock);
-  /* Whoever had this part of the memory before has answered in the lock. */
+  /* The earlier user of this memory has answered under the lock. */
   if (s->record.offset) memset(s->frame.result, 0, s->frame.result_room);
   self->end = &s->left;
   self->started_as = LVD_STARTED_AS_CALL;
@@ -105,8 +106,8 @@ lvd_unit *lvd_unit_caller(void) {
   return &((const served *)self->argument)->process->unit;
 }
 
-/* LVD_OK: it is well formed, and may be called. The parent is believed. */
-static lvd_status judge_call(lvd_process *p, const lvd_record *r) {
+/* LVD_OK: it is well-formed, and may be called. The parent is trusted. */
+static lvd_status check_call(lvd_process *p, const lvd_record *r) {
   if (p->link.side == LVD_CHILD) return LVD_OK;
   if (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE || r->offset)
     return LVD_E_ARGUMENT;
@@ -114,13 +115,13 @@ static lvd_status judge_call(lvd_process *p, const lvd_record *r) {
   lvd_os_lock(&p->link.lock);
   uint32_t count = p->served_count;
   lvd_os_unlock(&p->link.lock);
-  return count < MOST_SERVED ? LVD_OK
-                             : lvd_limit("a process has too many calls to its parent open");
+  return count < SERVED_CALLS_MAX ? LVD_OK
+                                  : lvd_limit("a process has too many calls to its parent open");
 }
 
 void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
   lvd_link *link = &p->link;
-  lvd_status status = judge_call(p, r);
+  lvd_status status = check_call(p, r);
   served *s = status == LVD_OK ? calloc(1, sizeof *s) : NULL;
   if (!s) {
     send_status(p, r->number, status == LVD_OK ? LVD_E_MEMORY : status);
@@ -148,13 +149,13 @@ void lvd_process_take_call(lvd_process *p, const lvd_record *r) {
                                .priority = r->priority,
                                .urgent = r->urgent != 0,
                                .stack = (size_t)r->extent};
-  enlist(p, s); /* from here on it is another's, too */
+  enlist(p, s); /* from here on other threads use it, too */
   status = lvd_fiber_start(p->unit.app, serve_call, s, &o, NULL);
   if (status == LVD_E_STATE) status = LVD_E_STOPPED; /* the application has ended */
   if (status != LVD_OK) refuse(p, s, r->number, status);
 }
 
-/* With the lock. */
+/* Under the lock. */
 static void cancel(served *s) {
   s->cancelled = true;
   if (s->fiber) lvd_fiber_cancel(s->fiber);
@@ -168,7 +169,7 @@ void lvd_process_cancel_served(lvd_process *p, uint32_t number) {
   lvd_os_unlock(&p->link.lock);
 }
 
-/* Nobody waits for them any more. */
+/* Cancels all calls that are served: their results are not needed. */
 void lvd_process_cancel_all(lvd_process *p) {
   lvd_os_lock(&p->link.lock);
   for (served *s = p->served; s; s = s->next) cancel(s);
@@ -182,12 +183,12 @@ static served *first_served(lvd_process *p) {
   return s;
 }
 
-/* All fibers have ended. What was not answered failed, or had not begun. */
+/* All fibers have ended: answers the calls that failed or had not begun. */
 void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome) {
   for (served *s; (s = first_served(p));) answer(s, outcome == LVD_OK ? LVD_E_STOPPED : outcome);
 }
 
-/* Waits until all who serve it here have returned, or failed. No more will come. */
+/* Waits until each fiber that serves it has returned or failed. No more calls come. */
 lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
   uint64_t start = lvd_os_now_ns();
   lvd_status status = LVD_OK;
@@ -207,7 +208,7 @@ lvd_status lvd_process_await_served(lvd_process *p, int64_t timeout_ns) {
     lvd_os_lock(&p->link.lock);
   }
   p->answered = NULL;
-  /* Whoever says that it has failed may still be about it. */
+  /* A thread that reports its failure may still be using it. */
   if (status == LVD_OK && p->served) status = LVD_E_STOPPED;
   served *kept = p->kept;
   p->kept = NULL;
