@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The program by the paper's names: how it starts, which processes it has loaded, and how all of it is
- * given back. */
+/* A program that uses the paper's API: how it starts, which processes it has loaded, and how all of
+ * it is freed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ lvd_program_state lvd_program_of_process = {.numbers = &lvd_numbers_of_process};
 lvd_a32 lvd_programs_hosted;
 static _Thread_local lvd_status last_status;
 
-/* Not inline: the caller may have waited, and gone on on another thread. */
+/* Not inline: the caller may have waited, and continue on another thread. */
 LVD_COLD TASKID lvd_no_task(lvd_status status) {
   last_status = status;
   return NULL;
@@ -32,7 +32,7 @@ int64_t lvd_program_limit(void) {
   return (int64_t)lvd_load_relaxed_u64(&lvd_program_here()->time_limit) - 1;
 }
 
-/* ---- processes ------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 bool lvd_unit_lives(const lvd_unit *unit) { return unit && lvd_unit_state(unit) == LVD_OK; }
 
@@ -83,7 +83,7 @@ static bool is_used(const lvd_unit *unit) {
   return unit->held || lvd_remote_is_used(unit) || lvd_numbers_are_used(unit);
 }
 
-/* One that is gone, and that nothing speaks of any more; null: none. With the lock. */
+/* A unit that is gone and no longer referred to; null: none. Under the lock. */
 static lvd_unit *take_unused(void) {
   for (uint32_t i = 0; i < lvd_program_here()->units; i++) {
     lvd_unit *unit = lvd_program_here()->unit[i];
@@ -101,13 +101,13 @@ static lvd_status too_many(void) { return lvd_limit("PB_PROCESSES are loaded"); 
 
 static lvd_status cannot_load(const char *exec_name, lvd_status status) {
   const char *why = lvd_window_why(), *image;
-  char beside[LVD_FIBER_NAME + 128] = "";
+  char hint[LVD_FIBER_NAME + 128] = "";
   if (status == LVD_E_UNKNOWN && !strchr(exec_name, '/') && strlen(exec_name) < 100) {
-    snprintf(beside, sizeof beside, "./%s", exec_name);
-    if (lvd_os_program_exists(beside))
-      snprintf(beside, sizeof beside, "; did you mean \"./%s\"?", exec_name);
+    snprintf(hint, sizeof hint, "./%s", exec_name);
+    if (lvd_os_program_exists(hint))
+      snprintf(hint, sizeof hint, "; did you mean \"./%s\"?", exec_name);
     else
-      beside[0] = 0;
+      hint[0] = 0;
   }
   if (lvd_board_of(exec_name, &image) && *why) return lvd_misuse(status, "pb_load: %.200s", why);
   if (status == LVD_E_PEER)
@@ -120,7 +120,7 @@ static lvd_status cannot_load(const char *exec_name, lvd_status status) {
     why = "there is no such program";
   else
     why = lvd_status_text(status);
-  return lvd_misuse(status, "pb_load(\"%.80s\"): %.100s%s", exec_name, why, beside);
+  return lvd_misuse(status, "pb_load(\"%.80s\"): %.100s%s", exec_name, why, hint);
 }
 
 static lvd_status load(const char *exec_name) {
@@ -133,17 +133,17 @@ static lvd_status load(const char *exec_name) {
     unit = take_unused();
     if (lvd_program_here()->units == PB_PROCESSES) status = too_many();
     lvd_os_unlock(&lvd_program_here()->lock);
-    if (unit) lvd_unit_unload(unit); /* or it goes with the application */
+    if (unit) lvd_unit_unload(unit); /* if that fails, it is freed with the application */
   } while (unit);
   if (status != LVD_OK) return status;
-  const lvd_unit_options o = {.may_call = "srpc."}; /* tasks of procedures that are registered */
+  const lvd_unit_options o = {.may_call = "srpc."}; /* tasks of registered procedures */
   status = lvd_unit_load(lvd_program_here()->app, exec_name, &o, &unit);
   if (status != LVD_OK) return status;
   lvd_os_lock(&lvd_program_here()->lock);
   if (lvd_program_here()->units < PB_PROCESSES)
     lvd_program_here()->unit[lvd_program_here()->units++] = unit;
   else
-    status = too_many(); /* others were faster; it goes with the application */
+    status = too_many(); /* other threads were faster; it is freed with the application */
   lvd_os_unlock(&lvd_program_here()->lock);
   lvd_link *link = lvd_unit_link(unit);
   lvd_os_lock(&link->lock);
@@ -170,7 +170,7 @@ int pb_process(void) {
   return number;
 }
 
-/* ---- start-up and release ------------------------------------------------------------------- */
+/* ---- start-up and release -------------------------------------------------------------------- */
 
 static lvd_status start_up(void) {
   LVD_NO_ABANDON;
@@ -204,8 +204,9 @@ lvd_status pb_boot(void) {
   return status == LVD_OK ? LVD_E_STOPPED : status;
 }
 
-/* Why the program has failed, and processes that it has loaded; `misused`: how it was misused. */
-static char *words_about(lvd_status status, const char *misused) {
+/* Text: why the program, or a process that it has loaded, has failed. `misused`: the first
+ * misuse. */
+static char *failure_text(lvd_status status, const char *misused) {
   lvd_fault fault;
   size_t size =
              lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 + LVD_RECORD_INLINE,
@@ -238,7 +239,7 @@ lvd_status pb_finish(void) {
   lvd_numbers_leave(lvd_caller());
   lvd_app_close(lvd_program_here()->app);
   lvd_status status = lvd_app_wait(lvd_program_here()->app, ms);
-  /* What was started elsewhere and not waited for; if all is well, it returns. */
+  /* Tasks that were started in other processes and not waited for. */
   for (TASKID t = lvd_program_here()->tasks; t && status == LVD_OK; t = t->next)
     if (t->call) status = pb_wait(t);
   if (status == LVD_E_TIME) return status;
@@ -247,8 +248,8 @@ lvd_status pb_finish(void) {
   if (status == LVD_OK) lvd_numbers_tell_unread();
   char misused[LVD_RECORD_INLINE];
   lvd_status misuse = lvd_misuses_take(lvd_program_here(), misused);
-  lvd_program_here()->why = words_about(status, misused);
-  lvd_numbers_free();                      /* a thread may end just now */
+  lvd_program_here()->why = failure_text(status, misused);
+  lvd_numbers_free();                      /* a thread may be ending now */
   lvd_app_unload(lvd_program_here()->app); /* and its streams */
   lvd_runtime_destroy(lvd_program_here()->rt);
   lvd_tasks_free(lvd_program_here());
@@ -264,9 +265,9 @@ const char *pb_why(void) {
   return why ? why : "";
 }
 
-/* ---- programs that are loaded beside others --------------------------------------------------- */
+/* ---- programs that are loaded as applications ------------------------------------------------ */
 
-/* Of a thread that is no worker it is the process's. */
+/* For a thread that is no worker: the process's. */
 lvd_program_state *lvd_program_of_app(void) {
   const lvd_worker *w = lvd_this_worker();
   const lvd_app *app = w && w->current ? w->current->app : NULL;
@@ -290,7 +291,7 @@ lvd_status lvd_program_adopt(lvd_app *app, const struct lvd_program *hosted) {
   return LVD_OK;
 }
 
-/* Null: none that has been started and not waited for. */
+/* A task that was started and not waited for; null: none. */
 static TASKID started(void) {
   lvd_os_lock(&lvd_program_here()->lock);
   TASKID t = lvd_program_here()->tasks;
@@ -310,7 +311,7 @@ lvd_status lvd_program_settle(void) {
   return lvd_misuses_take(lvd_program_here(), lvd_program_here()->misused);
 }
 
-/* Nothing of it runs any more, and its streams and units are still there. */
+/* Nothing of it runs any more; its streams and units still exist. */
 void lvd_program_unwatch(lvd_app *app) {
   if (app->program) lvd_numbers_watch_ends(app->program);
 }

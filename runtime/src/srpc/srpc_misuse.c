@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What misuse of the paper's names is told, once each and within bounds, and the exit status that shows
- * it. A process that was loaded sends its lines to the one that has loaded it, which prints them, so
- * that one process has the count; so does a processor behind a window, which has no error output. */
+/* Reports misuse of the paper's API, each once and within bounds, and sets the exit status for it.
+ * A process that was loaded sends its lines to its parent, which prints them, so that one process
+ * bounds their number; so does a processor behind a window, which has no error output. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "../sched/no_abandon.h"
 #include "srpc_program.h"
 
-/* Of the process's own program, whose exit status shows it. */
+/* Of the process's own program, which changes the exit status. */
 static lvd_a32 counted, armed;
 
-/* ---- the exit status ------------------------------------------------------------------------ */
+/* ---- the exit status ------------------------------------------------------------------------- */
 
 static void at_exit(int status) {
   if (status == 0 && lvd_load_relaxed_u32(&counted)) exit(EXIT_FAILURE);
@@ -26,7 +26,7 @@ static void count(const lvd_program_state *p) {
   if (!lvd_exchange_relaxed_u32(&armed, 1)) lvd_os_at_exit(at_exit);
 }
 
-/* ---- a line --------------------------------------------------------------------------------- */
+/* ---- one line -------------------------------------------------------------------------------- */
 
 static uint64_t hash(const char *text) {
   uint64_t h = 14695981039346656037u; /* FNV-1a */
@@ -34,30 +34,30 @@ static uint64_t hash(const char *text) {
   return h;
 }
 
-/* What could change the look of a terminal is no part of a name. */
+/* Replaces control characters, which could change the state of a terminal. */
 static void clean(char *text) {
   for (; *text; text++)
     if ((unsigned char)*text < ' ' || *text == 127) *text = '?';
 }
 
-typedef enum telling { TOLD_BEFORE, TELL, TELL_NO_MORE } telling;
+typedef enum report_kind { REPORTED, REPORT, REPORT_LAST } report_kind;
 
-/* `status` LVD_OK: it is a hint. */
-static telling enter(lvd_misuses *m, lvd_status status, const char *text) {
+/* `status` LVD_OK: a hint. */
+static report_kind enter(lvd_misuses *m, lvd_status status, const char *text) {
   uint64_t h = hash(text);
-  telling how = TELL;
+  report_kind how = REPORT;
   lvd_os_lock(&m->lock);
   if (status != LVD_OK && m->first == LVD_OK) {
     m->first = status;
     snprintf(m->text, sizeof m->text, "%s", text);
   }
   for (uint32_t i = 0; i < m->lines; i++)
-    if (m->line[i] == h) how = TOLD_BEFORE;
-  if (how == TELL && m->lines == LVD_MISUSE_LINES)
-    how = TOLD_BEFORE;
-  else if (how == TELL)
+    if (m->line[i] == h) how = REPORTED;
+  if (how == REPORT && m->lines == LVD_MISUSE_LINES)
+    how = REPORTED;
+  else if (how == REPORT)
     m->line[m->lines++] = h;
-  if (how == TELL && m->lines == LVD_MISUSE_LINES) how = TELL_NO_MORE;
+  if (how == REPORT && m->lines == LVD_MISUSE_LINES) how = REPORT_LAST;
   lvd_os_unlock(&m->lock);
   return how;
 }
@@ -69,8 +69,8 @@ static void print(const char *from, const char *text, bool last) {
   lvd_os_fatal_message(line);
 }
 
-/* False: there is no parent, or it is gone. */
-static bool tell_parent(lvd_status status, const char *text) {
+/* Returns false if there is no parent, or it is gone. */
+static bool report_to_parent(lvd_status status, const char *text) {
   lvd_unit *parent = lvd_unit_parent();
   if (!lvd_unit_lives(parent)) return false;
   lvd_record r = {.kind = LVD_RECORD_MISUSE, .status = (uint32_t)status};
@@ -78,13 +78,13 @@ static bool tell_parent(lvd_status status, const char *text) {
   return lvd_link_send(lvd_unit_link(parent), &r) == LVD_OK;
 }
 
-static void tell(lvd_program_state *p, lvd_status status, char *text) {
+static void report_line(lvd_program_state *p, lvd_status status, char *text) {
   clean(text);
-  telling how = enter(&p->misuses, status, text);
+  report_kind how = enter(&p->misuses, status, text);
   if (status != LVD_OK) count(p);
-  if (how == TOLD_BEFORE) return;
-  if (!p->hosted && tell_parent(status, text)) return;
-  print(p->hosted ? p->app->name : "", text, how == TELL_NO_MORE);
+  if (how == REPORTED) return;
+  if (!p->hosted && report_to_parent(status, text)) return;
+  print(p->hosted ? p->app->name : "", text, how == REPORT_LAST);
 }
 
 LVD_COLD lvd_status lvd_misuse(lvd_status status, const char *format, ...) {
@@ -97,12 +97,12 @@ LVD_COLD lvd_status lvd_misuse(lvd_status status, const char *format, ...) {
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  tell(p, status, text);
+  report_line(p, status, text);
   return status;
 }
 
 void lvd_misuse_hint(lvd_program_state *p, char text[LVD_RECORD_INLINE]) {
-  if (!lvd_load_relaxed_u32(&p->misuses.off)) tell(p, LVD_OK, text);
+  if (!lvd_load_relaxed_u32(&p->misuses.off)) report_line(p, LVD_OK, text);
 }
 
 const char *lvd_misuse_in(char in[LVD_MISUSE_IN]) {
@@ -112,9 +112,9 @@ const char *lvd_misuse_in(char in[LVD_MISUSE_IN]) {
   return in;
 }
 
-/* ---- of others ------------------------------------------------------------------------------ */
+/* ---- lines of other processes ---------------------------------------------------------------- */
 
-/* What it says is quoted, and bounded as our own is. */
+/* The text is sanitized, and bounded as this process's own is. */
 void lvd_misuse_told(lvd_unit *unit, const lvd_record *r) {
   lvd_app *app = unit->app;
   lvd_program_state *own = &lvd_program_of_process, *p = app->program;
@@ -126,10 +126,10 @@ void lvd_misuse_told(lvd_unit *unit, const lvd_record *r) {
   clean(text);
   lvd_status status = r->status < LVD_STATUS_COUNT ? (lvd_status)r->status : LVD_E_CORRUPT;
   snprintf(line, sizeof line, "%s: %.200s", unit->name, text);
-  tell(p, status, line);
+  report_line(p, status, line);
 }
 
-/* ---- what it comes to ----------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 bool lvd_misused(void) {
   lvd_misuses *m = &lvd_program_here()->misuses;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Remote tasks: a task that lives in another process is a call of `srpc.run` there, which knows it by its
- * maker's process and number; so does whatever else is asked of it. Each process has the same
- * procedures for that, and may be on either side. */
+/* Remote tasks: a task that lives in another process is a call of `srpc.run` there, which knows it
+ * by the creating process and its number; so do the other requests about it. Each process has the
+ * same procedures for that, and may be on either side. */
 #include <stdlib.h>
 
 #include "../../platform/process.h"
@@ -10,13 +10,13 @@
 #include "../sched/no_abandon.h"
 #include "srpc_program.h"
 
-enum { MOST_FOREIGN = 1 << 16 /* tasks that others made */ };
+enum { FOREIGN_TASKS_MAX = 1 << 16 /* tasks that other processes created */ };
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 typedef lvd_task_message message;
 
-/* A question whose answer nobody waits for any more. */
+/* A request that was given up before its answer. */
 typedef struct lvd_unasked {
   lvd_call *call;
   struct lvd_unasked *next;
@@ -25,14 +25,14 @@ typedef struct lvd_unasked {
 static void give_up(lvd_call *c) {
   lvd_call_cancel(c);
   unasked *u = malloc(sizeof *u);
-  if (!u) return; /* the unit then goes with the application */
+  if (!u) return; /* the unit is then freed with the application */
   lvd_os_lock(&lvd_program_here()->lock);
   *u = (unasked){c, lvd_program_here()->unasked};
   lvd_program_here()->unasked = u;
   lvd_os_unlock(&lvd_program_here()->lock);
 }
 
-/* Those that have been answered after all are given back. */
+/* Frees those that have been answered meanwhile. */
 void lvd_remote_collect(void) {
   lvd_os_lock(&lvd_program_here()->lock);
   for (unasked **at = &lvd_program_here()->unasked, *u; (u = *at);) {
@@ -56,9 +56,10 @@ void lvd_remote_free(lvd_program_state *p) {
   p->unasked = NULL;
 }
 
-/* `answered` (may be null): the other process has said so, and with it the name at `near` (may be null). */
-static lvd_status ask(lvd_unit *unit, const char *procedure, const message *m, bool *answered,
-                      char near[LVD_TASK_NAME]) {
+/* `answered` (may be null): the other process has answered, with the name at `near` (may be
+ * null). */
+static lvd_status request(lvd_unit *unit, const char *procedure, const message *m, bool *answered,
+                          char near[LVD_TASK_NAME]) {
   lvd_call *c;
   bool returned = false;
   size_t size = near ? LVD_TASK_NAME : 0;
@@ -82,7 +83,7 @@ lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK
   char there[LVD_TASK_NAME] = "";
   lvd_task_copy_name(m.name, name);
   bool answered;
-  lvd_status status = ask(unit, "srpc.knows", &m, &answered, there);
+  lvd_status status = request(unit, "srpc.knows", &m, &answered, there);
   bool knows = status == LVD_OK, gone = status == LVD_E_PEER;
   there[sizeof there - 1] = 0;
   if (answered && !knows) lvd_closest_name(near, name, there);
@@ -109,12 +110,12 @@ lvd_status lvd_remote_start(TASKID t) {
 
 lvd_status lvd_remote_signal(TASKID t, uint32_t data) {
   const message m = message_about(t, data);
-  return ask(t->unit, "srpc.signal", &m, NULL, NULL);
+  return request(t->unit, "srpc.signal", &m, NULL, NULL);
 }
 
 void lvd_remote_release(TASKID t) {
   const message m = message_about(t, 0);
-  ask(t->unit, "srpc.release", &m, NULL, NULL);
+  request(t->unit, "srpc.release", &m, NULL, NULL);
 }
 
 bool lvd_remote_is_used(const lvd_unit *unit) {
@@ -133,22 +134,22 @@ void lvd_remote_forget(const lvd_unit *maker) {
   }
 }
 
-/* ---- being asked ---------------------------------------------------------------------------- */
+/* ---- requests from other processes ----------------------------------------------------------- */
 
-/* The task of this number, made by whatever comes first. With the lock. */
+/* The task of this number, created by the first request about it. Under the lock. */
 static TASKID task_of(lvd_unit *maker, const message *m) {
   uint32_t foreign = 0;
   TASKID t = lvd_program_here()->tasks;
   for (; t && (t->maker != maker || t->number != m->number); t = t->next)
     foreign += t->maker != NULL;
-  if (t || foreign >= MOST_FOREIGN) return t;
+  if (t || foreign >= FOREIGN_TASKS_MAX) return t;
   if (!(t = lvd_task_enter(m->name, NULL, 0))) return NULL;
   t->maker = t->leads = maker;
   t->number = m->number;
   return t;
 }
 
-/* Not LVD_OK: nobody asks who could. It speaks for itself alone, whatever it sends. */
+/* Fails if the caller is no process. A process can only name its own tasks. */
 static lvd_status message_in(const lvd_frame *f, message *m) {
   if (!lvd_unit_caller() || f->argument_size != sizeof *m) return LVD_E_STATE;
   memcpy(m, f->argument, sizeof *m);
@@ -156,7 +157,7 @@ static lvd_status message_in(const lvd_frame *f, message *m) {
   return m->number ? LVD_OK : LVD_E_STATE;
 }
 
-/* The task that is spoken of. LVD_OK: with the lock. */
+/* The task that the request names. On LVD_OK the lock is held. */
 static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   LVD_NO_ABANDON;
   lvd_status status = message_in(f, m);
@@ -164,7 +165,7 @@ static lvd_status take_task(const lvd_frame *f, message *m, TASKID *t) {
   lvd_os_lock(&lvd_program_here()->lock);
   lvd_unit *from = lvd_unit_caller();
   if (!lvd_program_has(from))
-    status = LVD_E_STATE; /* it has gone meanwhile, and its tasks are forgotten */
+    status = LVD_E_STATE; /* it has exited meanwhile, and its tasks are forgotten */
   else if (!(*t = task_of(from, m)))
     status = LVD_E_LIMIT;
   if (status != LVD_OK) lvd_os_unlock(&lvd_program_here()->lock);
@@ -186,7 +187,7 @@ static lvd_status knows(lvd_frame *f) {
   return LVD_E_UNKNOWN;
 }
 
-/* While a task runs nobody else drops it, whatever its maker says. */
+/* While a task runs, only its fiber can drop it. */
 static lvd_status run(lvd_frame *f) {
   message m;
   TASKID t;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Numbered streams: a table of streams, each known by its number to its two sides. A side is whoever
- * created it: a fiber, or a thread. The sides are listed by who that is, so that a procedure that
- * returns finds its own. It then is forgotten: its fiber's address may be the next one's. What it has
- * closed before that it cannot create again until the other side is done, too.
+/* Numbered streams: a table of streams, each known to its two sides by its number. A side is the
+ * fiber or thread that created it. The sides are hashed by that, so that a procedure that returns
+ * finds its own. They are then forgotten, since the fiber's address may be reused. A number that
+ * the caller has closed cannot be created again until the other side has closed it, too.
  *
- * A stream leads to one other process: when it has only one side here as its first element comes, it
- * is opened with that one, where the other side will be; or it comes here later, which works as
- * well. */
+ * A stream leads to at most one other process: if it has one side here when its first element
+ * comes, it is opened with the process where the other side is expected; a side that comes here
+ * later works as well. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,80 +18,80 @@
 
 enum { SIDE_LISTS_LOG2 = 6 };
 
-/* Who has created a number. */
+/* One side: the fiber or thread that has created the number. */
 typedef struct side {
-  void *who;         /* null: nobody, or one that has returned */
-  lvd_fiber *fiber;  /* ... if it is one */
-  bool gone;         /* it has closed it, or returned */
-  struct side *next; /* in its list, as long as there is `who` */
+  void *owner;       /* fiber or thread; null: none, or it has returned */
+  lvd_fiber *fiber;  /* set if it is a fiber */
+  bool gone;         /* it has closed the stream, or returned */
+  struct side *next; /* in its list, while `owner` is set */
   struct entry *entry;
 } side;
 
-/* A number that is in use. */
+/* A number in use. */
 typedef struct entry {
-  lvd_aptr stream;  /* lvd_stream, made at the first element */
-  lvd_aptr user[2]; /* who has its receiving and its sending end, if they are of its sides */
+  lvd_aptr stream;  /* lvd_stream, created at the first element */
+  lvd_aptr user[2]; /* the sides that own its receiving and its sending end */
   side side[2];
   uint32_t sides, left;
-  lvd_unit *unit;    /* the process where the other side may be */
-  bool bound;        /* ... because stream_with has said so */
-  bool opening;      /* somebody asks that process, without the lock ... */
-  lvd_event *opened; /* ... of who waits until he has; or null */
+  lvd_unit *unit;    /* process where the other side may be */
+  bool bound;        /* stream_with has set it */
+  bool opening;      /* the stream is being opened with that process, without the lock */
+  lvd_event *opened; /* set when that is done, for a caller that waits; or null */
   uint32_t capacity, threshold;
   int64_t time_limit_ns;
-  lvd_a32 claimed;   /* both sides are known: nothing waits for a side that may never come */
-  uint64_t since_ns; /* when a side first waited for one that has not come; 0: none has ... */
-  bool waits, sends; /* ... it does now; for room, else for elements */
-  bool told;         /* ... and that was told */
+  lvd_a32 claimed;   /* both sides are known: no wait can be for a side that never comes */
+  uint64_t since_ns; /* when a side first waited for one that has not come, ns; 0: never */
+  bool waits, sends; /* a side waits now; for room, else for elements */
+  bool told;         /* that was reported */
 } entry;
 
-/* With the lock. */
+/* Under the lock. */
 struct lvd_numbers {
   entry number[PB_STREAMS];
-  side *sides_of_all[1 << SIDE_LISTS_LOG2]; /* by who they are */
+  side *sides_of_all[1 << SIDE_LISTS_LOG2]; /* hashed by `owner` */
 };
 struct lvd_numbers lvd_numbers_of_process;
 
 static entry *numbers(void) { return lvd_program_here()->numbers->number; }
 
-/* ---- sides ---------------------------------------------------------------------------------- */
+/* ---- sides ----------------------------------------------------------------------------------- */
 
-/* Null: there is no such number. */
+/* Returns null if there is no such number. */
 static entry *entry_of(STREAM_ID sID) {
   return sID >= 0 && sID < PB_STREAMS ? &numbers()[sID] : NULL;
 }
 
-/* The list that has all sides of `who`, and of a few others. */
-static side **sides_of(const void *who) {
-  uint64_t spread = (uint64_t)(uintptr_t)who * 0x9e3779b97f4a7c15u;
+/* The hash list with all sides of `owner`. */
+static side **sides_of(const void *owner) {
+  uint64_t spread = (uint64_t)(uintptr_t)owner * 0x9e3779b97f4a7c15u;
   return &lvd_program_here()->numbers->sides_of_all[spread >> (64 - SIDE_LISTS_LOG2)];
 }
 
-static side *side_of(entry *e, const void *who) {
+static side *side_of(entry *e, const void *owner) {
   for (int i = 0; i < 2; i++)
-    if (e->side[i].who == who) return &e->side[i];
+    if (e->side[i].owner == owner) return &e->side[i];
   return NULL;
 }
 
-static bool is_side(entry *e, const void *who) {
-  const side *s = side_of(e, who);
+static bool is_side(entry *e, const void *owner) {
+  const side *s = side_of(e, owner);
   return s && !s->gone;
 }
 
-static void enter_side(entry *e, void *who) {
-  if (!lvd_this_worker()) lvd_os_at_thread_exit(LVD_EXIT_HOOK_NUMBERS, lvd_numbers_leave, who);
-  side **list = sides_of(who);
+static void enter_side(entry *e, void *owner) {
+  if (!lvd_this_worker()) lvd_os_at_thread_exit(LVD_EXIT_HOOK_NUMBERS, lvd_numbers_leave, owner);
+  side **list = sides_of(owner);
   side *s = &e->side[e->sides++];
-  *s = (side){who, lvd_fiber_self(), false, *list, e};
+  *s = (side){owner, lvd_fiber_self(), false, *list, e};
   *list = s;
 }
 
 static void forget_side(side *s) {
-  if (!s->who) return;
-  side **at = sides_of(s->who);
+  if (!s->owner) return;
+  side **at = sides_of(s->owner);
   while (*at != s) at = &(*at)->next;
   *at = s->next;
-  s->who = NULL;
+  s->owner = NULL;
 }
 
 /* Both sides have left, or the number was never used. */
@@ -106,60 +106,60 @@ static lvd_shared_stream *shared_of(const entry *e) {
   return s ? ((const stream *)s)->shared : NULL;
 }
 
-/* All who were here have left, and the other ends were theirs or the other process's. */
+/* All sides of this process have left, and the other ends were theirs or the other process's. */
 static bool is_over(const entry *e) {
   if (e->left == 2) return true;
   return e->left && e->left == e->sides && shared_of(e) && lvd_shared_is_taken(shared_of(e));
 }
 
-/* The process that a stream leads to which the caller creates. With the lock. */
+/* The process that a stream of this caller leads to. Under the lock. */
 static lvd_unit *leads_to(void *me) {
   TASKID t = lvd_program_here()->tasks;
   while (t && t->self != me) t = t->next;
   return t && t->leads ? t->leads : lvd_program_last_unit();
 }
 
-/* What the two processes call it. */
+/* The name that the two processes use for it. */
 static void shared_name(const entry *e, char name[32]) {
   snprintf(name, 32, "number %d", (int)(e - numbers()));
 }
 
-/* Who will use the stream: it is they whom others wait for, here or in the other process. With the
- * lock. */
-static void say_parties(const entry *e) {
+/* Announces the users of the stream, for deadlock detection here and in the other process. Under
+ * the lock. */
+static void announce_users(const entry *e) {
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   lvd_user party[2] = {{0}};
   uint32_t parties = 0;
   char name[32];
   for (int i = 0; i < 2; i++)
-    if (e->side[i].who && !e->side[i].gone)
-      party[parties++] = (lvd_user){e->side[i].who, e->side[i].fiber};
+    if (e->side[i].owner && !e->side[i].gone)
+      party[parties++] = (lvd_user){e->side[i].owner, e->side[i].fiber};
   shared_name(e, name);
   if (s) lvd_stream_say_parties(s, party, parties);
   if (e->unit) lvd_unit_expect_stream(e->unit, name, party, s ? 0 : parties);
 }
 
-/* ---- what was not meant ---------------------------------------------------------------------- */
+/* ---- misuse ---------------------------------------------------------------------------------- */
 
 static const char *name_of_side(const side *s) {
   return s->fiber ? s->fiber->entity.name : "a thread";
 }
 
-/* " (it has created 1, 2)": what the caller may have meant. With the lock. */
-static void say_created(const void *me, char *text, size_t size) {
+/* " (it has created 1, 2)": what the caller may have meant. Under the lock. */
+static void append_created(const void *me, char *text, size_t size) {
   text_buffer s = {text, size, 0};
   bool any = false;
   text[0] = 0;
   for (const side *its = *sides_of(me); its && s.length + 24 < size; its = its->next) {
-    if (its->who != me || its->gone) continue;
+    if (its->owner != me || its->gone) continue;
     text_append(&s, "%s%d", any ? ", " : " (it has created ", (int)(its->entry - numbers()));
     any = true;
   }
   if (any) text_append(&s, ")");
 }
 
-/* Why `me` may not do that to an end of `e`. With the lock. */
-static void say_why_not(entry *e, const void *me, bool sender, char *text, size_t size) {
+/* Text: why `me` may not use that end of `e`. Under the lock. */
+static void describe_refusal(entry *e, const void *me, bool sender, char *text, size_t size) {
   const side *its = side_of(e, me);
   int number = (int)(e - numbers());
   char created[100];
@@ -168,13 +168,14 @@ static void say_why_not(entry *e, const void *me, bool sender, char *text, size_
   } else if (its) {
     const side *other = its == &e->side[0] ? &e->side[1] : &e->side[0];
     snprintf(text, size, "the %s end is %s's; one side of a stream puts, the other gets",
-             sender ? "sending" : "receiving", other->who ? name_of_side(other) : "the other side");
+             sender ? "sending" : "receiving",
+             other->owner ? name_of_side(other) : "the other side");
   } else if (e->sides == 2) {
     snprintf(text, size, "the caller is no side of it; its sides are %s and %s",
-             e->side[0].who ? name_of_side(&e->side[0]) : "one that has returned",
-             e->side[1].who ? name_of_side(&e->side[1]) : "one that has returned");
+             e->side[0].owner ? name_of_side(&e->side[0]) : "one that has returned",
+             e->side[1].owner ? name_of_side(&e->side[1]) : "one that has returned");
   } else {
-    say_created(me, created, sizeof created);
+    append_created(me, created, sizeof created);
     snprintf(text, size, "the caller has not created stream %d; stream_create(%d) comes first%s",
              number, number, created);
   }
@@ -186,13 +187,13 @@ static lvd_status no_number(const char *call, STREAM_ID sID) {
                     lvd_misuse_in(in), PB_STREAMS - 1);
 }
 
-/* The caller has not that end. */
+/* The caller does not own that end. */
 static lvd_status not_its_own(const char *call, STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   char in[LVD_MISUSE_IN], why[200];
   if (!e) return no_number(call, sID);
   lvd_os_lock(&lvd_program_here()->lock);
-  say_why_not(e, lvd_caller(), sender, why, sizeof why);
+  describe_refusal(e, lvd_caller(), sender, why, sizeof why);
   lvd_os_unlock(&lvd_program_here()->lock);
   return lvd_misuse(LVD_E_STATE, "%s(%d)%s: %s", call, sID, lvd_misuse_in(in), why);
 }
@@ -224,10 +225,10 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
   return status;
 }
 
-/* What put and get return, told where it was not meant. That the other side has ended, the time has
- * passed and the like is what happens to streams. */
-static lvd_status tell(const char *call, STREAM_ID sID, size_t size, bool sender,
-                       lvd_status status) {
+/* Reports the status of put and get if it is a misuse. The end of the other side, a timeout and the
+ * like are not. */
+static lvd_status report(const char *call, STREAM_ID sID, size_t size, bool sender,
+                         lvd_status status) {
   char in[LVD_MISUSE_IN];
   if (status == LVD_E_STATE) return not_its_own(call, sID, sender);
   if (status == LVD_E_ARGUMENT) return no_such_element(call, sID, size);
@@ -237,27 +238,29 @@ static lvd_status tell(const char *call, STREAM_ID sID, size_t size, bool sender
   return status;
 }
 
-/* ---- sides that do not come ------------------------------------------------------------------- */
+/* ---- sides that do not come ------------------------------------------------------------------ */
 
-/* A stream whose other side nothing has created waits for ever in silence, and may do so rightly: that
- * is told when it has lasted. One thread of the program looks, from when such a wait begins. */
+/* A wait at a stream whose other side nothing has created has no end, and may still be right: it is
+ * reported once it has lasted UNCLAIMED_S seconds. One thread of the program watches, from the
+ * first such wait. */
 enum { UNCLAIMED_S = 2 };
 #define UNCLAIMED_NS (UNCLAIMED_S * UINT64_C(1000000000))
 
-enum { LOOK = 1, END = 2 };
+enum { WATCH_LOOK = 1, WATCH_END = 2 };
 
-/* In the place of the time: there was a side here, perhaps of the use before. Time counts from when it has left. */
+/* In place of a time: there was a side here, perhaps of an earlier use. Time counts from when it
+ * has left. */
 enum { HAD_SIDE = 1 };
 
 typedef struct watch {
   lvd_program_state *program;
   lvd_unit *unit; /* that is looked at */
   uint64_t now, next;
-  uint32_t lines; /* to be told without the lock, since the error output may block */
+  uint32_t lines; /* reported without the lock, since the error output may block */
   char line[8][LVD_RECORD_INLINE];
 } watch;
 
-/* Is it to be told now? When it has to be looked at next is noted. */
+/* Returns true if it is to be reported now; otherwise notes when it has to be looked at next. */
 static bool is_due(watch *w, uint64_t since_ns) {
   uint64_t due = since_ns + UNCLAIMED_NS;
   if (due <= w->now && w->lines < sizeof w->line / sizeof *w->line) return true;
@@ -265,8 +268,8 @@ static bool is_due(watch *w, uint64_t since_ns) {
   return false;
 }
 
-/* With the lock of the program, whose streams are its application's until nothing watches. */
-static void look_at(watch *w, entry *e, int number) {
+/* Under the program's lock; the streams exist as long as the thread watches. */
+static void check_local(watch *w, entry *e, int number) {
   const lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
   const lvd_shared_stream *shared = s ? ((const stream *)s)->shared : NULL;
   if (shared && lvd_shared_is_theirs(shared, !e->sends)) {
@@ -275,7 +278,7 @@ static void look_at(watch *w, entry *e, int number) {
   }
   if (!is_due(w, e->since_ns)) return;
   e->told = true;
-  const side *waits = e->side[0].who ? &e->side[0] : &e->side[1];
+  const side *waits = e->side[0].owner ? &e->side[0] : &e->side[1];
   snprintf(w->line[w->lines++], sizeof *w->line,
            "stream %d: %s has waited %d s %s, and no other side has created the stream%s%s; "
            "does it have the same number there?",
@@ -303,14 +306,14 @@ static void look_at_theirs(const char *name, uint64_t *since_ns, void *argument)
            number, lvd_unit_name(w->unit), UNCLAIMED_S);
 }
 
-static void look_at_all(watch *w) {
+static void check_all(watch *w) {
   lvd_program_state *p = w->program;
   w->now = lvd_os_now_ns();
   w->next = UINT64_MAX;
   lvd_os_lock(&p->lock);
   for (int i = 0; i < PB_STREAMS; i++)
     if (p->numbers->number[i].waits && !p->numbers->number[i].told)
-      look_at(w, &p->numbers->number[i], i);
+      check_local(w, &p->numbers->number[i], i);
   for (uint32_t i = 0; i < p->units; i++) {
     lvd_link *link = lvd_unit_link(w->unit = p->unit[i]);
     lvd_os_lock(&link->lock);
@@ -322,33 +325,33 @@ static void look_at_all(watch *w) {
   w->lines = 0;
 }
 
-static void keep_watch(void *program) {
+static void watch_thread(void *program) {
   watch w = {.program = program};
   lvd_a32 *due = &w.program->watch_due;
-  while (lvd_load_relaxed_u32(due) != END) {
-    uint32_t asked = LOOK;
+  while (lvd_load_relaxed_u32(due) != WATCH_END) {
+    uint32_t asked = WATCH_LOOK;
     lvd_cas_relaxed_u32(due, &asked, 0);
-    look_at_all(&w);
+    check_all(&w);
     uint64_t now = lvd_os_now_ns();
     int64_t left = w.next == UINT64_MAX ? -1 : w.next > now ? (int64_t)(w.next - now) : 0;
     lvd_os_wait(due, 0, left);
   }
 }
 
-/* With the lock. */
-static void watch_now(lvd_program_state *p) {
+/* Under the lock. */
+static void request_watch(lvd_program_state *p) {
   uint32_t rests = 0;
   if (p->unwatched) return;
-  if (!p->watch)
-    lvd_os_thread_start(&p->watch, -1, "levada/streams", keep_watch, p); /* or nothing is told */
-  else if (lvd_cas_relaxed_u32(&p->watch_due, &rests, LOOK))
+  if (!p->watch) /* without a thread nothing is reported */
+    lvd_os_thread_start(&p->watch, -1, "levada/streams", watch_thread, p);
+  else if (lvd_cas_relaxed_u32(&p->watch_due, &rests, WATCH_LOOK))
     lvd_os_wake(&p->watch_due);
 }
 
 void lvd_numbers_look(lvd_link *link) {
   lvd_program_state *p = link->app->program ? link->app->program : &lvd_program_of_process;
   lvd_os_lock(&p->lock);
-  watch_now(p);
+  request_watch(p);
   lvd_os_unlock(&p->lock);
 }
 
@@ -357,7 +360,7 @@ void lvd_numbers_watch_ends(lvd_program_state *p) {
   lvd_os_thread *thread = p->watch;
   p->watch = NULL;
   p->unwatched = true;
-  lvd_store_relaxed_u32(&p->watch_due, END);
+  lvd_store_relaxed_u32(&p->watch_due, WATCH_END);
   lvd_os_unlock(&p->lock);
   if (thread) {
     lvd_os_wake(&p->watch_due);
@@ -366,20 +369,22 @@ void lvd_numbers_watch_ends(lvd_program_state *p) {
   lvd_store_relaxed_u32(&p->watch_due, 0);
 }
 
-/* The caller, one of its sides, is about to wait at that end; true: for a side that has not come. */
+/* The caller, a side of it, is about to wait at that end. Returns true if it waits for a side that
+ * has not come. */
 static bool begin_wait(entry *e, bool sender) {
   if (LVD_LIKELY(lvd_load_relaxed_u32(&e->claimed))) return false;
   LVD_NO_ABANDON;
   lvd_program_state *p = lvd_program_here();
   lvd_os_lock(&p->lock);
   bool waits = !lvd_load_relaxed_u32(&e->claimed) && e->sides == 1;
-  /* The parent knows whether it has created a stream of its child: so it looks (look_at_theirs). */
+  /* The parent knows whether it has created a stream of its child: so it watches that
+   * (look_at_theirs). */
   waits &= !e->unit || e->unit != lvd_unit_parent();
   if (waits) {
     if (!e->since_ns) e->since_ns = lvd_os_now_ns();
     e->waits = true;
     e->sends = sender;
-    watch_now(p);
+    request_watch(p);
   }
   lvd_os_unlock(&p->lock);
   return waits;
@@ -392,7 +397,7 @@ static void end_wait(entry *e) {
   lvd_os_unlock(&lvd_program_here()->lock);
 }
 
-/* All procedures have returned: what lies in a stream that never had a second side was put in vain. */
+/* All procedures have returned: elements in a stream that never had a second side are lost. */
 void lvd_numbers_tell_unread(void) {
   lvd_program_state *p = lvd_program_here();
   for (int i = 0; i < PB_STREAMS; i++) {
@@ -411,10 +416,10 @@ void lvd_numbers_tell_unread(void) {
   }
 }
 
-/* ---- creating ------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
-/* With the lock: why the caller cannot create it. */
-static void say_why_no_side(entry *e, const void *me, char *text, size_t size) {
+/* Text: why the caller cannot create it. Under the lock. */
+static void describe_no_side(entry *e, const void *me, char *text, size_t size) {
   const side *its = side_of(e, me);
   if (its && !its->gone)
     snprintf(text, size, "the caller has created it already");
@@ -422,8 +427,8 @@ static void say_why_no_side(entry *e, const void *me, char *text, size_t size) {
     snprintf(text, size, "the caller has closed it, and the other side has not yet");
   else
     snprintf(text, size, "two others have created it, %s and %s: a stream has two sides",
-             e->side[0].who ? name_of_side(&e->side[0]) : "one that has returned",
-             e->side[1].who ? name_of_side(&e->side[1]) : "one that has returned");
+             e->side[0].owner ? name_of_side(&e->side[0]) : "one that has returned",
+             e->side[1].owner ? name_of_side(&e->side[1]) : "one that has returned");
 }
 
 lvd_status stream_create(STREAM_ID sID) {
@@ -438,7 +443,7 @@ lvd_status stream_create(STREAM_ID sID) {
   if (is_over(e)) reset(e);
   if (side_of(e, me) || e->sides == 2) {
     status = LVD_E_STATE;
-    say_why_no_side(e, me, why, sizeof why);
+    describe_no_side(e, me, why, sizeof why);
   } else {
     enter_side(e, me);
     e->since_ns = 0;
@@ -446,13 +451,13 @@ lvd_status stream_create(STREAM_ID sID) {
     lvd_store_relaxed_u32(&e->claimed, e->sides == 2);
   }
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
-  if (status == LVD_OK) say_parties(e);
+  if (status == LVD_OK) announce_users(e);
   lvd_os_unlock(&lvd_program_here()->lock);
   if (status == LVD_OK) return LVD_OK;
   return lvd_misuse(status, "stream_create(%d)%s: %s", sID, lvd_misuse_in(in), why);
 }
 
-/* It is too late for what comes before the first element. */
+/* The call must precede the first element. */
 static lvd_status too_late(const char *call, STREAM_ID sID) {
   char in[LVD_MISUSE_IN];
   return lvd_misuse(LVD_E_STATE, "%s(%d)%s: this comes before the first element is put or got",
@@ -473,7 +478,7 @@ lvd_status stream_with(STREAM_ID sID, TASKID tid) {
     if (e->unit) lvd_unit_expect_stream(e->unit, name, NULL, 0);
     e->unit = tid->unit;
     e->bound = true;
-    say_parties(e);
+    announce_users(e);
   }
   lvd_os_unlock(&lvd_program_here()->lock);
   if (released)
@@ -514,10 +519,9 @@ lvd_status stream_time_limit(STREAM_ID sID, int64_t timeout_ns) {
   return LVD_OK;
 }
 
-/* ---- leaving -------------------------------------------------------------------------------- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
-/* Nobody of this process will come for an end that nobody has taken: nothing will come from it, or
- * nobody will take what comes. */
+/* Closes an end that this process has not taken and will not take. */
 static void leave_unused(lvd_stream *s, bool sender) {
   if (sender)
     lvd_stream_end(s, LVD_OK);
@@ -529,16 +533,16 @@ static void leave_side(side *its) {
   lvd_program_state *p = lvd_program_here();
   entry *e = its->entry;
   lvd_stream *s = lvd_load_relaxed_ptr(&e->stream);
-  /* Who has put and got nothing leaves the end that the other side has not taken. */
+  /* A side that has put and got nothing closes the end that the other side has not taken. */
   if (s && !lvd_stream_close(s)) {
     leave_unused(s, true);
     leave_unused(s, false);
   }
   for (int i = 0; i < 2; i++)
-    if (lvd_load_relaxed_ptr(&e->user[i]) == its->who) lvd_store_relaxed_ptr(&e->user[i], NULL);
+    if (lvd_load_relaxed_ptr(&e->user[i]) == its->owner) lvd_store_relaxed_ptr(&e->user[i], NULL);
   e->left++;
   its->gone = true;
-  say_parties(e);
+  announce_users(e);
   if (!s && e->sides == 1 && e->unit) {
     char name[32];
     shared_name(e, name);
@@ -549,21 +553,21 @@ static void leave_side(side *its) {
   }
   if (p->skipped) {
     p->skipped = false;
-    watch_now(p);
+    request_watch(p);
   }
 }
 
-void lvd_numbers_leave(void *who) {
+void lvd_numbers_leave(void *owner) {
   LVD_NO_ABANDON;
   lvd_os_lock(&lvd_program_here()->lock);
-  for (side *s = *sides_of(who); s;) {
-    if (s->who != who) {
+  for (side *s = *sides_of(owner); s;) {
+    if (s->owner != owner) {
       s = s->next;
       continue;
     }
     if (!s->gone) leave_side(s);
     forget_side(s);
-    s = *sides_of(who); /* others may have gone with it */
+    s = *sides_of(owner); /* other sides may have gone with it */
   }
   lvd_os_unlock(&lvd_program_here()->lock);
 }
@@ -580,10 +584,10 @@ lvd_status stream_close(STREAM_ID sID) {
   return status == LVD_OK ? LVD_OK : not_its_own("stream_close", sID, false);
 }
 
-/* ---- elements ------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
-/* Opens it with the other process, which may take a while: without the lock, and others who want
- * the same meanwhile wait. */
+/* Opens it with the other process, without the lock, since that may take long; other callers wait
+ * meanwhile. */
 static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) {
   char name[32];
   shared_name(e, name);
@@ -593,12 +597,13 @@ static lvd_status open_shared(entry *e, lvd_stream_options o, lvd_stream **out) 
   lvd_status status = lvd_stream_open(e->unit, &o, out);
   lvd_os_lock(&lvd_program_here()->lock);
   e->opening = false;
-  if (e->opened) lvd_event_set(e->opened, 1); /* who waits keeps it until he has the lock */
+  if (e->opened) lvd_event_set(e->opened, 1); /* the waiter keeps the event until it has the lock */
   e->opened = NULL;
   return status;
 }
 
-/* The other side opens it just now; so nobody else waits. With the lock, but while waiting. */
+/* Waits while the other side opens it: at most one caller waits. Under the lock, which is released
+ * while it waits. */
 static lvd_status await_opening(entry *e) {
   lvd_event opened;
   lvd_event_init(&opened);
@@ -610,8 +615,8 @@ static lvd_status await_opening(entry *e) {
   return status;
 }
 
-/* The stream, if the caller has that end of it; null: this is not known. Who is no side of it does
- * not touch it: it may be gone. */
+/* The stream, if the caller owns that end of it; null: not known. A caller that is no side does not
+ * touch the stream, which may have been freed. */
 static lvd_stream *own(STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   const void *me = lvd_caller();
@@ -620,7 +625,7 @@ static lvd_stream *own(STREAM_ID sID, bool sender) {
   return LVD_LIKELY(lvd_stream_has(s, me, sender)) ? s : NULL;
 }
 
-/* With the lock. */
+/* Under the lock. */
 static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
   char name[32];
   snprintf(name, sizeof name, "%d", (int)(e - numbers()));
@@ -633,8 +638,8 @@ static lvd_status make_stream(entry *e, size_t size, lvd_stream **out) {
   return lvd_stream_create(lvd_program_here()->app, &o, out);
 }
 
-/* Gives the caller, who must be a side, that end of the stream, which is made now if there is none:
- * so that who leaves knows by the lock which end the other side has. */
+/* Gives the caller, which must be a side, that end of the stream, and creates the stream if there
+ * is none. Under the lock, so that a leaving side knows which end the other one owns. */
 static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream **out) {
   LVD_NO_ABANDON;
   entry *e = entry_of(sID);
@@ -651,15 +656,15 @@ static lvd_status take_end(STREAM_ID sID, size_t size, bool sender, lvd_stream *
   if (status == LVD_OK) lvd_store_relaxed_ptr(&e->user[sender], me);
   if (is_new && *out) {
     lvd_store_release_ptr(&e->stream, *out);
-    say_parties(e);
+    announce_users(e);
     if (e->left) leave_unused(*out, !sender); /* the other side has come and gone */
   }
   lvd_os_unlock(&lvd_program_here()->lock);
   return status;
 }
 
-/* The stream, if the caller has that end of it, however he has come to it; else null. */
-static lvd_stream *own_for_certain(STREAM_ID sID, bool sender) {
+/* The stream, if the caller owns that end of it in whatever way; else null. */
+static lvd_stream *own_checked(STREAM_ID sID, bool sender) {
   LVD_NO_ABANDON;
   lvd_stream *s = own(sID, sender);
   entry *e = entry_of(sID);
@@ -681,7 +686,7 @@ LVD_COLD static lvd_status put_slowly(lvd_stream *s, STREAM_ID sID, const void *
     status = lvd_stream_put(s, element, size);
     if (waits) end_wait(entry_of(sID));
   }
-  return status == LVD_OK ? LVD_OK : tell("stream_put", sID, size, true, status);
+  return status == LVD_OK ? LVD_OK : report("stream_put", sID, size, true, status);
 }
 
 LVD_COLD static lvd_status get_slowly(lvd_stream *s, STREAM_ID sID, void *element, size_t size) {
@@ -691,7 +696,7 @@ LVD_COLD static lvd_status get_slowly(lvd_stream *s, STREAM_ID sID, void *elemen
     status = lvd_stream_get(s, element, size);
     if (waits) end_wait(entry_of(sID));
   }
-  return status == LVD_OK ? LVD_OK : tell("stream_get", sID, size, false, status);
+  return status == LVD_OK ? LVD_OK : report("stream_get", sID, size, false, status);
 }
 
 lvd_status srpc_put(STREAM_ID sID, const void *element, size_t size) {
@@ -708,8 +713,8 @@ lvd_status srpc_get(STREAM_ID sID, void *element, size_t size) {
   return lvd_stream_get(s, element, size);
 }
 
-/* The caller does not have that end, or not yet: it may have had nothing to put. Where a put or get was
- * told before, this follows from it. */
+/* The caller does not own that end, or not yet: it may have had nothing to put. No misuse is
+ * reported if one was before, since this follows from it. */
 static lvd_status has_not_begun(const char *call, STREAM_ID sID, bool sender) {
   LVD_NO_ABANDON;
   entry *e = entry_of(sID);
@@ -726,21 +731,21 @@ static lvd_status has_not_begun(const char *call, STREAM_ID sID, bool sender) {
 }
 
 lvd_status stream_push(STREAM_ID sID) {
-  lvd_stream *s = own_for_certain(sID, true);
+  lvd_stream *s = own_checked(sID, true);
   if (!s) return has_not_begun("stream_push", sID, true);
   lvd_stream_push(s);
   return LVD_OK;
 }
 
 lvd_status stream_pop(STREAM_ID sID) {
-  lvd_stream *s = own_for_certain(sID, false);
+  lvd_stream *s = own_checked(sID, false);
   if (!s) return has_not_begun("stream_pop", sID, false);
   lvd_stream_pop(s);
   return LVD_OK;
 }
 
 lvd_status stream_flush(STREAM_ID sID) {
-  lvd_stream *s = own_for_certain(sID, true);
+  lvd_stream *s = own_checked(sID, true);
   if (!s) return has_not_begun("stream_flush", sID, true);
   lvd_stream_flush(s);
   return LVD_OK;
@@ -751,7 +756,7 @@ lvd_stream *stream_handle(STREAM_ID sID) {
   return e ? lvd_load_acquire_ptr(&e->stream) : NULL;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all streams ----------------------------------------------------------------------------- */
 
 bool lvd_numbers_are_used(const lvd_unit *unit) {
   bool used = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Tasks by the paper's names: procedures that are known by a name, and run as fibers of the one
- * application, as often as they are asked for. A task may live in another process; then it is started,
- * signalled and released there (srpc_remote_tasks.c), and all else is the same. */
+/* Tasks of the paper's API: procedures with a name, run as fibers of the one application, any
+ * number of times. A task may live in another process; then it is started, signalled and released
+ * there (srpc_remote_tasks.c), and all else is the same. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,15 +17,15 @@ typedef struct registered {
   struct registered *next;
 } registered;
 
-enum { RELEASED_MOST = 256 /* that are kept */ };
+enum { RELEASED_MAX = 256 /* released tasks that are kept */ };
 
-/* Of all programs. */
+/* Common to all programs. */
 static lvd_os_mutex procedures_lock;
-static registered *procedures; /* with that lock */
+static registered *procedures; /* under that lock */
 
-/* ---- procedures ----------------------------------------------------------------------------- */
+/* ---- procedures ------------------------------------------------------------------------------ */
 
-/* With the lock. */
+/* Under the lock. */
 static const registered *find(const char *name, const struct lvd_program *program) {
   const registered *r = procedures;
   while (r && (r->program != program || strcmp(r->name, name) != 0)) r = r->next;
@@ -59,7 +59,7 @@ lvd_status pb_register(const char *name, void *function) {
              : lvd_misuse(LVD_E_STATE, "pb_register(\"%s\"): another function has this name", name);
 }
 
-/* What a library has registered that several programs have in common is found by all of them. */
+/* Procedures of a library that several programs share are found by all of them. */
 void (*lvd_task_procedure(const char *name))(void *) {
   const struct lvd_program *program = lvd_program_here()->hosted;
   lvd_os_lock(&procedures_lock);
@@ -91,17 +91,16 @@ void lvd_procedures_forget(const struct lvd_program *hosted) {
   lvd_os_unlock(&procedures_lock);
 }
 
-/* ---- the list of tasks ---------------------------------------------------------------------- */
+/* ---- the list of tasks ----------------------------------------------------------------------- */
 
 void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from) {
   snprintf(to, LVD_TASK_NAME, "%s", from);
 }
 
-/* Released ones stay what they are for a while, so that who still speaks of one is told, and does not
- * speak of another's. With the lock. */
+/* Released tasks stay recognisable for a while, so that a use after release is reported rather than
+ * applied to another task. Under the lock. */
 static TASKID take_memory(void) {
-  if (lvd_program_here()->released_count < RELEASED_MOST)
-    return calloc(1, sizeof(struct srpc_task));
+  if (lvd_program_here()->released_count < RELEASED_MAX) return calloc(1, sizeof(struct srpc_task));
   TASKID t = lvd_program_here()->released_first;
   lvd_program_here()->released_first = t->next;
   lvd_program_here()->released_count--;
@@ -145,7 +144,7 @@ void lvd_task_forget(TASKID *at) {
   put_released(t);
 }
 
-/* With the lock. */
+/* Under the lock. */
 static void forget(TASKID t) {
   TASKID *at = &lvd_program_here()->tasks;
   while (*at != t) at = &(*at)->next;
@@ -165,7 +164,7 @@ void lvd_task_runs_as(TASKID t, lvd_fiber *self) {
   lvd_os_unlock(&lvd_program_here()->lock);
 }
 
-/* The task that the calling fiber runs as; null: none. It stays while it runs. */
+/* The task that the calling fiber runs as; null: none. It is valid while that runs. */
 static TASKID task_of_caller(void) {
   const lvd_fiber *f = lvd_fiber_self();
   if (!f) return NULL;
@@ -190,15 +189,15 @@ void lvd_tasks_free(lvd_program_state *p) {
   p->released_count = 0;
 }
 
-/* ---- making them ---------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
-/* The caller's core; of a thread that is none's, the first. */
+/* The caller's core; for a thread that is no worker, the first. */
 static uint32_t worker_here(void) {
   const lvd_worker *w = lvd_this_worker();
   return w ? w->index % lvd_workers(lvd_program_here()->rt) : 0;
 }
 
-/* The cores in turn. */
+/* The cores in turn (round robin). */
 static uint32_t worker_in_turn(void) {
   lvd_os_lock(&lvd_program_here()->lock);
   uint32_t next = lvd_program_here()->next_worker++;
@@ -206,15 +205,15 @@ static uint32_t worker_in_turn(void) {
   return (1 + next) % lvd_workers(lvd_program_here()->rt);
 }
 
-/* The same, but for `one`, if there is another. */
-static uint32_t worker_beside(uint32_t one) {
+/* The same, except `one`, if there is another. */
+static uint32_t worker_other_than(uint32_t one) {
   uint32_t worker = worker_in_turn();
   return worker == one ? worker_in_turn() : worker;
 }
 
 static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME; }
 
-/* `call` is what was called, up to the name. */
+/* `call`: the text of the call up to the name. */
 static TASKID no_such_name(const char *call, const char *name) {
   if (name)
     lvd_misuse(LVD_E_ARGUMENT, "%s\"%.80s...\"): a name has at most 63 bytes", call, name);
@@ -249,11 +248,11 @@ static TASKID new_task_here(const char *call, const char *name, int prio,
   return unknown(call, name, near);
 }
 
-/* Which of the others know it. */
+/* Which of the other processes have a procedure. */
 typedef struct known {
-  lvd_unit *by, *by_another; /* null: none does */
-  bool gone;                 /* one has gone before it said whether it does */
-  char near[LVD_TASK_NAME];  /* the nearest name that one has; empty: none */
+  lvd_unit *by, *by_another; /* null: none */
+  bool gone;                 /* one has exited before it answered */
+  char near[LVD_TASK_NAME];  /* the nearest name of them; empty: none */
 } known;
 
 static lvd_status ask_all(const char *name, lvd_unit *const *other, uint32_t count, known *k) {
@@ -264,13 +263,13 @@ static lvd_status ask_all(const char *name, lvd_unit *const *other, uint32_t cou
     if (status == LVD_E_UNKNOWN || status == LVD_E_PEER) continue;
     if (status != LVD_OK) return status;
     if (k->by) k->by_another = other[i];
-    if (k->by) return LVD_E_STATE; /* which of them? */
+    if (k->by) return LVD_E_STATE; /* ambiguous */
     k->by = other[i];
   }
   return k->gone && !k->by ? LVD_E_PEER : LVD_OK;
 }
 
-/* What was not answered is no misuse. */
+/* A missing answer is no misuse. */
 static TASKID not_known(const char *call, const char *name, lvd_status status, const known *k) {
   if (status == LVD_E_STATE)
     lvd_misuse(status, "%s\"%s\"): %s and %s have it; pb_create_in says which is meant", call, name,
@@ -328,7 +327,7 @@ lvd_status pb_stack_size(size_t bytes) {
   return LVD_OK;
 }
 
-/* ---- running them --------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 void lvd_task_call(TASKID t, void (*function)(void *)) {
   jmp_buf end;
@@ -336,7 +335,8 @@ void lvd_task_call(TASKID t, void (*function)(void *)) {
   if (!_setjmp(end)) function(NULL);
 }
 
-/* Of a thread that is no procedure it is no misuse: listings as printed try it (srpc.h). */
+/* Called by a thread that is no procedure, it is no misuse: programs as printed in the paper do so
+ * (srpc.h). */
 lvd_status pb_return(void) {
   LVD_NO_ABANDON;
   const lvd_worker *w = lvd_this_worker();
@@ -363,7 +363,7 @@ static void run_task(void *argument) {
   if (t->detached) drop_task(t);
 }
 
-/* With the lock; neither kind of start waits for anything. */
+/* Under the lock: neither way of starting waits. */
 static lvd_status start(TASKID t) {
   if (t->released || t->fiber || t->call) return LVD_E_STATE;
   if (t->unit) return lvd_remote_start(t);
@@ -374,7 +374,7 @@ static lvd_status start(TASKID t) {
   return lvd_fiber_start(lvd_program_here()->app, run_task, t, &o, t->detached ? NULL : &t->fiber);
 }
 
-/* Null comes of a pb_create that has failed: once that was told, this follows from it. */
+/* Null is the result of a failed pb_create: if that was reported, this follows from it. */
 static lvd_status no_task(const char *call) {
   if (!lvd_misused())
     return lvd_misuse(LVD_E_ARGUMENT, "%s(NULL): there is no task; its pb_create has failed", call);
@@ -401,8 +401,8 @@ lvd_status pb_rpc(TASKID t) {
   return misused_task("pb_rpc", t, released ? was_released : runs_already);
 }
 
-/* Waits first, and takes it then, at once and with the lock: a wait may end for other reasons, and
- * whoever cancels the task must not meet a fiber or a call that is another's by now. */
+/* Waits, and then takes the result under the lock: the wait may end for another reason, and a
+ * thread that cancels the task must not meet a fiber or call that is reused by then. */
 static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
   if (!t) return no_task(name);
   lvd_os_lock(&lvd_program_here()->lock);
@@ -455,7 +455,7 @@ size_t pb_task_why(TASKID t, char *text, size_t size) {
                           fault.message);
 }
 
-/* One that has returned meanwhile is no misuse. */
+/* A task that has returned meanwhile is no misuse. */
 lvd_status pb_cancel(TASKID t) {
   LVD_NO_ABANDON;
   if (!t) return no_task("pb_cancel");
@@ -487,13 +487,13 @@ lvd_status pb_release(TASKID t) {
   bool mine = !t->released, started = mine && (t->fiber || t->call);
   struct srpc_task was = {0};
   if (mine && !started) {
-    was = *t; /* nobody runs as it, and writes into it */
+    was = *t; /* no fiber runs as it, or writes into it */
     if (was.unit) was.unit->held++;
     forget(t);
   }
   lvd_os_unlock(&lvd_program_here()->lock);
   if (!mine) return misused_task("pb_release", t, was_released);
-  if (started) return status; /* the caller was cancelled, or another one waits */
+  if (started) return status; /* the caller was cancelled, or another waits for it */
   if (was.unit) {
     lvd_remote_release(&was);
     lvd_program_let_go(&was.unit, 1);
@@ -518,10 +518,10 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   return lvd_event_wait(&t->signal, data, timeout_ns);
 }
 
-/* ---- both at once --------------------------------------------------------------------------- */
+/* ---- transmitter and remote task ------------------------------------------------------------- */
 
-/* Both or neither: before the lock is given back the transmitter does not get beyond its first line,
- * and learns there whether the remote one runs. */
+/* Starts both or neither: until the lock is released the transmitter stays at its first line, and
+ * learns there whether the remote task runs. */
 static lvd_status start_both(TASKID remote, TASKID transmitter) {
   lvd_os_lock(&lvd_program_here()->lock);
   lvd_status status = start(transmitter);
@@ -537,7 +537,7 @@ static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
   void (*function)(void *);
   memcpy(&function, &transmitter, sizeof function);
   uint32_t worker = worker_here();
-  if (!remote->unit && remote->worker == worker) worker = worker_beside(worker);
+  if (!remote->unit && remote->worker == worker) worker = worker_other_than(worker);
   TASKID t = new_task("transmitter", function, 0, worker);
   if (!t) return LVD_E_MEMORY;
   t->detached = true;
@@ -545,7 +545,7 @@ static lvd_status stream_rpc_task(TASKID remote, void *transmitter) {
   return start_both(remote, t);
 }
 
-/* Null, and it was told why. */
+/* Returns null; the reason was reported. */
 static TASKID cannot_start_both(lvd_status status, const TASKID remote) {
   if (status == LVD_E_STATE)
     misused_task("stream_rpc", remote, remote->released ? was_released : runs_already);
@@ -575,7 +575,7 @@ TASKID srpc_rpc_function(void *remote, void *transmitter) {
   if (status != LVD_OK) return lvd_no_task(status);
   void (*function)(void *);
   memcpy(&function, &remote, sizeof function);
-  TASKID t = new_task("remote", function, 0, worker_beside(worker_here()));
+  TASKID t = new_task("remote", function, 0, worker_other_than(worker_here()));
   if (!t) return NULL;
   status = stream_rpc_task(t, transmitter);
   if (status == LVD_OK) return t;
