@@ -97,7 +97,7 @@ struct lvd_app {
   lvd_app_block *blocks;
   /* the application that gets its persistent data at a successful end; under blocks_lock */
   lvd_aptr data_successor;
-  lvd_a32 inherits; /* it is the `heir` of another application */
+  lvd_a32 inherits; /* it is the data successor of another application */
   lvd_a32 leaving;  /* of enum lvd_leaving, for a C program */
   struct stream *streams;
   struct lvd_unit *units;
