@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Applications: data arrives whole and in order, whatever the network, the workers, the sizes. */
+/* Applications: data arrives complete and in order for any network, workers and sizes. */
 #include "../support/test.h"
 
 #include <time.h>
@@ -47,7 +47,7 @@ void test_app_many_instances(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Chains with random splits and joins, sizes, placements, thresholds; the sum tells. */
+/* Chains with random splits and joins, sizes, placements and thresholds; the sum is checked. */
 static void random_networks(const lvd_runtime_options *how, uint64_t seed) {
   lvd_runtime *rt;
   CHECK_EQ(lvd_runtime_create(how, &rt), LVD_OK);
@@ -115,7 +115,7 @@ void test_app_broadcast(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- feedback: a running sum through a channel that returns to its actor ------------------- */
+/* ---- feedback: a running sum through a channel that returns to its actor --------------------- */
 
 static lvd_verdict accumulate_run(lvd_actor *self) {
   bool *primed = self->state;
@@ -178,7 +178,7 @@ void test_app_feedback(void) {
   }
 }
 
-/* ---- an actor that awaits elements of a stream that has ended, as compiled CAL does ----------- */
+/* ---- an actor that waits for elements of a stream that has ended, as compiled CAL does ------- */
 
 static uint32_t deaf_calls;
 static lvd_verdict deaf_run(lvd_actor *self) {
@@ -201,14 +201,14 @@ void test_app_awaits_after_end(void) {
     builder_connect(&b, source, 0, builder_actor(&b, "deaf", &deaf, NULL), 0, 16);
     deaf_calls = 0;
     app = app_begun(rt, &b);
-    CHECK_EQ(lvd_app_wait(app, 5000), LVD_OK); /* it comes to rest */
+    CHECK_EQ(lvd_app_wait(app, 5000), LVD_OK); /* it becomes quiescent */
     CHECK(deaf_calls <= 6);
     lvd_app_unload(app);
     lvd_runtime_destroy(rt);
   }
 }
 
-/* ---- priorities: of two that are ready, the more urgent runs first ------------------------- */
+/* ---- priorities: of two ready actors the one of higher priority runs first ------------------- */
 
 static char order[3];
 static lvd_a32 order_count;
@@ -236,7 +236,7 @@ void test_app_priorities(void) {
   CHECK_EQ(lvd_app_start(busy), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   while (!lvd_load_relaxed_u32(&order_count)) sleep_ms(1);
-  CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two less urgent ones have to wait */
+  CHECK_EQ(lvd_app_wait(app, 100), LVD_E_TIME); /* the two of lower priority have to wait */
   CHECK_EQ(lvd_load_relaxed_u32(&order_count), 1);
   lvd_app_unload(busy);
   app_ended(app, LVD_OK);
@@ -250,7 +250,7 @@ static lvd_verdict always_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* Who never has his turn is moved and stopped all the same. */
+/* An actor that never gets to run can still be moved and stopped. */
 void test_app_behind_a_priority(void) {
   static const lvd_actor_class note = {.name = "note", .run = note_run};
   lvd_runtime *rt = runtime_of(2);
@@ -280,7 +280,7 @@ void test_app_behind_a_priority(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void refuse(lvd_runtime *rt, const builder *b, lvd_status status, const char *words) {
   char why[256];
@@ -332,7 +332,7 @@ void test_app_load_refuses(void) {
   CHECK_EQ(lvd_app_load(rt, NULL, NULL, &app, NULL, 0), LVD_E_ARGUMENT);
   lvd_runtime_destroy(rt);
 
-  /* No room in the table of entities, then room again. */
+  /* The table of entities is full, then has room again. */
   lvd_runtime_options few = {.workers = 1, .entities = 5};
   CHECK_EQ(lvd_runtime_create(&few, &rt), LVD_OK);
   pipeline(&b, 1, &count, NULL, 0);
@@ -346,9 +346,9 @@ void test_app_load_refuses(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- idle, counters ----------------------------------------------------------------------------- */
+/* ---- idle time, counters --------------------------------------------------------------------- */
 
-/* The sleep that goes on counts, and what is said of it never grows less. */
+/* A sleep in progress counts, and the counter never decreases. */
 void test_idle_sleep_is_counted(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_worker_counters before[2], now;
@@ -392,7 +392,7 @@ void test_idle_uses_no_cpu(void) {
   sleep_ms(100);
   uint64_t used;
   int tries = 0;
-  do { /* on a busy machine they may not have come to rest before */
+  do { /* on a busy machine they may not have gone idle before */
     uint64_t before = cpu_ns();
     sleep_ms(1000);
     used = cpu_ns() - before;
@@ -402,7 +402,7 @@ void test_idle_uses_no_cpu(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Whoever looks from outside at what runs may sleep for as long as nobody is awake. */
+/* An observer of what runs may sleep as long as no worker is awake. */
 static void count_awake(void *count) { lvd_add_relaxed_u32(count, 1); }
 
 void test_idle_tells_who_wakes(void) {
@@ -416,7 +416,7 @@ void test_idle_tells_who_wakes(void) {
     while (!lvd_runtime_rests(rt)) sleep_ms(1);
     uint32_t before = lvd_load_relaxed_u32(&woken), count = 10;
     sleep_ms(50);
-    CHECK_EQ(lvd_load_relaxed_u32(&woken), before); /* by itself nobody is */
+    CHECK_EQ(lvd_load_relaxed_u32(&woken), before); /* no worker wakes by itself */
     sink s = {0};
     builder b;
     pipeline(&b, 2, &count, &s, 33);
@@ -454,7 +454,7 @@ void test_counters(void) {
     CHECK_EQ(c[i].from.actor, i);
     CHECK_EQ(c[i].to.actor, i + 1);
   }
-  actors = 1; /* room for one: told how many there are */
+  actors = 1; /* room for one: returns how many there are */
   CHECK_EQ(lvd_app_counters(app, a, &actors, NULL, NULL), LVD_OK);
   CHECK_EQ(actors, 4);
   lvd_worker_counters w;

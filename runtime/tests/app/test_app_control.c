@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What is done to an application while others run: pause, stop, move, and taking its core. */
+/* Control of an application while others run: pause, stop, move, and reserving its core. */
 #include "../support/test.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ void test_app_pause_resume(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Nothing of it runs before it is resumed, wherever that is to be then. */
+/* Nothing of it runs before it is resumed, on whatever worker that is. */
 void test_app_start_paused(void) {
   lvd_runtime *rt = runtime_of(2);
   uint32_t count = 10000;
@@ -86,7 +86,7 @@ void test_app_stop_while_others_run(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Whatever the source has given comes out, whenever it is told to end, and nothing after that. */
+/* All that the source has produced comes out, whenever it is drained, and nothing after that. */
 void test_app_drain(void) {
   lvd_runtime *rt = runtime_of(2);
   uint64_t seed = 99;
@@ -109,14 +109,14 @@ void test_app_drain(void) {
     if (i % 3 == 1) CHECK_EQ(lvd_app_pause(app), LVD_OK);
     CHECK_EQ(lvd_app_drain(app), LVD_OK);
     if (i % 3 == 1) {
-      CHECK_EQ(lvd_app_wait(app, 2), LVD_E_TIME); /* paused is paused */
+      CHECK_EQ(lvd_app_wait(app, 2), LVD_E_TIME); /* still paused */
       CHECK_EQ(lvd_app_resume(app), LVD_OK);
     }
     CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
     CHECK_EQ(lvd_app_drain(app), LVD_E_STATE);
     CHECK_EQ(lvd_app_counters(app, c, &n, NULL, NULL), LVD_OK);
     lvd_app_unload(app);
-    /* Told early enough, nothing has begun. */
+    /* If it was drained early enough, nothing has begun. */
     if (c[0].firings) check_pipeline(&s, (uint32_t)c[0].firings, 3);
     CHECK_EQ(s.count, c[0].firings);
     all += s.count;
@@ -134,7 +134,7 @@ void test_app_move_under_load(void) {
   lvd_app *app;
   pipeline(&b, 4, &count, &s, 70);
   app = app_loaded(rt, &b);
-  CHECK_EQ(lvd_app_move(app, 0, 2), LVD_OK); /* before it starts, too */
+  CHECK_EQ(lvd_app_move(app, 0, 2), LVD_OK); /* also before it starts */
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   while (lvd_app_wait(app, 0) == LVD_E_TIME)
     for (int i = 0; i < 20; i++)
@@ -153,8 +153,8 @@ void test_app_move_under_load(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* An actor that could go on for ever gives way to a move, a pause and a stop at once: not only when
- * the clock next looks at it, after 4 ms of CPU time. */
+/* An actor that could run without end yields to a move, a pause and a stop at once, rather than at
+ * the next tick, after 4 ms of CPU time. */
 static lvd_a32 asked, late;
 static uint64_t thread_ns(void) {
   struct timespec t;
@@ -198,7 +198,7 @@ void test_app_gives_way_at_once(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Computes until it is told to end; its worker does nothing else. */
+/* Computes until it is told to end, and keeps its worker busy. */
 static lvd_a32 hogs, hogging;
 static lvd_verdict hog_run(lvd_actor *self) {
   (void)self;
@@ -222,7 +222,7 @@ static void *stop_it(void *app) {
   return NULL;
 }
 
-/* An activation that takes long holds up those alone whose actors are on the same worker. */
+/* A long activation delays only the applications that have actors on the same worker. */
 void test_app_others_do_not_wait(void) {
   static const uint32_t first[] = {0, 0}, second[] = {1, 1}, both[] = {0, 1};
   lvd_runtime *rt = runtime_of(3);
@@ -249,23 +249,23 @@ void test_app_others_do_not_wait(void) {
   /* One that shares the worker waits to end; those after it do not. */
   pipeline(&long_one, 0, &many, &unused[1], 64);
   lvd_app *shares = placed(rt, &long_one, both);
-  CHECK_EQ(lvd_app_pause(shares), LVD_OK); /* nothing of it runs now: that is known at once */
+  CHECK_EQ(lvd_app_pause(shares), LVD_OK); /* nothing of it runs now: found at once */
   CHECK_EQ(lvd_app_resume(shares), LVD_OK);
   pthread_t stopping;
   CHECK_EQ(pthread_create(&stopping, NULL, stop_it, shares), 0);
-  while (lvd_app_get_state(shares) != LVD_APP_ENDING) /* its thread may begin late */
+  while (lvd_app_get_state(shares) != LVD_APP_ENDING) /* its thread may start late */
     CHECK_EQ(lvd_app_wait(shares, 1), LVD_E_TIME);
   CHECK_EQ(lvd_app_wait(shares, 20), LVD_E_TIME);
   s = (sink){0};
   app_ended(placed(rt, &short_one, second), LVD_OK);
   CHECK_EQ(s.count, few);
 
-  /* Nor does a core wait that has nothing to do with it. */
+  /* A core that is not concerned can be reserved, too. */
   CHECK_EQ(lvd_core_take(rt, 1), LVD_OK);
   CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_RUNNING);
 
-  /* Nor does who would have the core that is kept: all is as it was, and he knows who keeps it. */
+  /* The busy core cannot: nothing is changed, and the reason is reported. */
   char why[128];
   lvd_worker_counters counters;
   CHECK_EQ(lvd_core_take_within(rt, 0, 20, why, sizeof why), LVD_E_TIME);
@@ -278,14 +278,15 @@ void test_app_others_do_not_wait(void) {
     CHECK_EQ(a[0].target, 0);
   }
   CHECK_EQ(lvd_core_take_within(rt, 0, 20, NULL, 0),
-           LVD_E_TIME); /* the worker has not obeyed the last one */
+           LVD_E_TIME); /* the worker has not run the last command */
   CHECK_EQ(lvd_core_take_within(rt, 1, -1, why, sizeof why), LVD_OK);
   CHECK_EQ(lvd_core_pass(busy, 0), LVD_E_STATE);
   CHECK_EQ(lvd_core_pass(busy, 1), LVD_OK);
   CHECK_EQ(lvd_core_pass(shares, 1), LVD_E_STATE);
   CHECK_EQ(lvd_core_give(rt, 1), LVD_OK);
 
-  /* Who does not want to wait for the activation does not, and what he wanted happens. */
+  /* With a timeout the caller does not wait for the activation to end, and the request takes
+   * effect. */
   CHECK_EQ(lvd_app_pause_within(busy, 20), LVD_E_TIME);
   CHECK_EQ(lvd_app_get_state(busy), LVD_APP_PAUSED);
   CHECK_EQ(lvd_app_resume(busy), LVD_OK);
@@ -301,11 +302,11 @@ void test_app_others_do_not_wait(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Who could go on, and whose worker another application has, waits for no channel: not even where those
- * on both sides of one last rested for it, which looks like a circle. */
+/* A ready actor on a worker that another application occupies is not reported to wait for a
+ * channel, not even if both ends of one last waited for it, which looks like a cycle. */
 void test_app_why_waits_for_its_turn(void) {
   static const uint32_t here[] = {0, 0};
-  lvd_runtime *rt = runtime_of(1); /* or it would be given to another one in the end */
+  lvd_runtime *rt = runtime_of(1); /* otherwise it would be moved to another worker in the end */
   builder hog, b;
   char why[2000] = "";
   sink s = {0};
@@ -337,7 +338,7 @@ void test_app_why_waits_for_its_turn(void) {
   CHECK(!strstr(why, "circle") && !strstr(why, "too few") && !strstr(why, "add waits for 1"));
   CHECK(strstr(why, "1 of 2 actors can fire"));
 
-  /* Who has it is told to compute, and counts as busy before it has come back, but not for longer than it has. */
+  /* An actor counts as busy while it computes, but for no longer than it has. */
   uint64_t before = now_ns();
   while (!strstr(why, "hog has computed for ")) {
     sleep_ms(1);
@@ -349,14 +350,13 @@ void test_app_why_waits_for_its_turn(void) {
   CHECK_EQ(lvd_app_counters(busy, &first, &one, NULL, NULL), LVD_OK);
   CHECK_EQ(lvd_worker_counters_read(rt, 0, &w1), LVD_OK);
   uint64_t least = 40000000;
-  do { /* what others have of its core meanwhile is none of its time */
+  do { /* time that other processes have on its core does not count */
     sleep_ms(50);
     CHECK_EQ(lvd_worker_counters_read(rt, 0, &w2), LVD_OK);
     CHECK_EQ(lvd_app_counters(busy, &then, &one, NULL, NULL), LVD_OK);
   } while (then.busy_ns < first.busy_ns + least || w2.busy_ns < w1.busy_ns + least);
   uint64_t most = now_ns() - before;
-  CHECK(then.activations == 0 &&
-        first.busy_ns > 0); /* of what it was told to have, some was lost */
+  CHECK(then.activations == 0 && first.busy_ns > 0); /* some of the expected time was stolen */
   CHECK(then.runs_ns >= least && then.runs_ns == then.longest_ns && then.runs_ns == then.busy_ns);
   CHECK(then.busy_ns - first.busy_ns <= most && w2.busy_ns - w1.busy_ns <= most);
 
@@ -383,12 +383,12 @@ void test_core_alone(void) {
   CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_OK);
   CHECK_EQ(lvd_core_take_for(app[0], 1), LVD_E_STATE);
   CHECK_EQ(lvd_core_take_for(app[1], 0), LVD_OK);
-  CHECK_EQ(lvd_core_take_for(app[1], 2), LVD_E_STATE); /* the last */
+  CHECK_EQ(lvd_core_take_for(app[1], 2), LVD_E_STATE); /* the last one */
   CHECK_EQ(lvd_core_give(rt, 0), LVD_OK);
   for (uint32_t k = 0; k < b[1].net.actors; k++) {
     lvd_actor_counters a[2][16];
     CHECK_EQ(lvd_app_move(app[1], k, 1), LVD_E_STATE);
-    CHECK_EQ(lvd_app_move(app[0], k, k % 2), LVD_OK); /* its own may leave, and come back */
+    CHECK_EQ(lvd_app_move(app[0], k, k % 2), LVD_OK); /* its own actors may leave, and come back */
     CHECK_EQ(lvd_app_move(app[0], k, 1), LVD_OK);
     for (int i = 0; i < 2; i++)
       CHECK_EQ(lvd_app_counters(app[i], a[i], &(uint32_t){16}, NULL, NULL), LVD_OK);
@@ -396,7 +396,7 @@ void test_core_alone(void) {
     CHECK(a[1][k].target != 1 && a[1][k].worker != 1);
   }
   app_ended(app[0], LVD_OK);
-  CHECK_EQ(lvd_app_move(app[1], 0, 1), LVD_OK); /* it is all's again */
+  CHECK_EQ(lvd_app_move(app[1], 0, 1), LVD_OK); /* available to all again */
   app_ended(app[1], LVD_OK);
   for (int i = 0; i < 2; i++) check_pipeline(&s[i], count[i], 4);
   lvd_runtime_destroy(rt);
@@ -410,7 +410,7 @@ void test_core_take_give(void) {
   lvd_app *app;
   pipeline(&b, 4, &count, &s, 70);
   app = app_loaded(rt, &b);
-  CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* of an application that has not started */
+  CHECK_EQ(lvd_core_take(rt, 2), LVD_OK); /* for an application that has not started */
   CHECK_EQ(lvd_core_give(rt, 2), LVD_OK);
   CHECK_EQ(lvd_app_start(app), LVD_OK);
   for (uint32_t i = 0; lvd_app_wait(app, 0) == LVD_E_TIME && i < 100; i++) {
@@ -419,7 +419,7 @@ void test_core_take_give(void) {
     CHECK_EQ(lvd_core_take(rt, a), LVD_OK);
     CHECK_EQ(lvd_core_take(rt, a), LVD_E_STATE);
     CHECK_EQ(lvd_core_take(rt, c), LVD_OK);
-    CHECK_EQ(lvd_core_take(rt, (i + 2) % 3), LVD_E_STATE); /* the last */
+    CHECK_EQ(lvd_core_take(rt, (i + 2) % 3), LVD_E_STATE); /* the last one */
     lvd_worker_counters before, after;
     CHECK_EQ(lvd_worker_counters_read(rt, a, &before), LVD_OK);
     CHECK(!before.given);

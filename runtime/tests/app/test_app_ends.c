@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How applications end: what the program holds of them, rest, and deadlocks that say why. */
+/* How applications end: external ends, quiescence, and deadlocks with their reports. */
 #include "../support/test.h"
 
-/* ---- ends of channels that the program holds ------------------------------------------------- */
+/* ---- external ends of channels --------------------------------------------------------------- */
 
-/* What it awaited before is nothing to anybody. */
+/* What it waited for before has no effect. */
 static lvd_verdict awaits_and_ends_run(lvd_actor *self) {
   lvd_await_room(self, 0, 1);
   return LVD_DONE;
@@ -56,8 +56,8 @@ void test_app_why_leaves_out_who_has_left(void) {
   builder_connect(&b, LVD_OUTSIDE, 0, never, 0, 64);
   builder_connect(&b, never, 0, here, 1, 64);
   lvd_app *app = app_begun(rt, &b);
-  /* The source may wait for room for a moment before `here` has taken all of its elements, too, and before the other
-   * has left. */
+  /* The source may also wait for room for a moment before `here` has taken all of its elements, or
+   * the other has left. */
   const char *full = "the channel source.X -> here.A is full (64 of 64); here has to empty it";
   char why[1000];
   do {
@@ -115,7 +115,7 @@ void test_app_outside_ends(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* What the program puts, and ends, before the start is there after it. */
+/* What the program puts before the start, and the end of it, arrives after the start. */
 void test_app_end_before_start(void) {
   for (uint32_t workers = 1; workers <= 2; workers++) {
     lvd_runtime *rt = runtime_of(workers);
@@ -136,8 +136,8 @@ void test_app_end_before_start(void) {
   }
 }
 
-/* The program ends its end just as the application comes to rest: what it pushed arrives, and every
- * actor learns of the end. */
+/* The program closes its end just as the application becomes quiescent: what it pushed arrives, and
+ * each actor learns of the end. */
 void test_app_end_at_rest(void) {
   lvd_runtime *rt = runtime_of(2);
   uint64_t seed = 31;
@@ -162,10 +162,10 @@ void test_app_end_at_rest(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- deadlock --------------------------------------------------------------------------------- */
+/* ---- deadlock -------------------------------------------------------------------------------- */
 
 void test_app_deadlock_says_why(void) {
-  /* The sum waits for its second input, which comes by way of an adder that never gets room: the
+  /* The sum waits for its second input, which comes through an adder that never gets room: the
    * source blocks on the sum's first input, of 3, before the other branch has its 5. */
   lvd_runtime *rt = runtime_of(2);
   uint32_t count = 100;
@@ -196,7 +196,7 @@ void test_app_deadlock_says_why(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- ends that are deadlocks, and ends that are not, where nobody waits for room --------------- */
+/* ---- ends with and without deadlock, where no actor waits for room --------------------------- */
 
 static lvd_status end_of(builder *b, const char *words) {
   lvd_status status = LVD_OK;
@@ -218,7 +218,7 @@ static lvd_status end_of(builder *b, const char *words) {
 
 void test_app_circle_without_a_first_element(void) {
   builder b;
-  /* Beside a pipeline that does its work: two that wait for each other from the start. */
+  /* A pipeline that works, and two actors that wait for each other from the start. */
   uint32_t count = 100;
   sink s = {0};
   builder_init(&b, "circle");
@@ -234,7 +234,7 @@ void test_app_circle_without_a_first_element(void) {
 }
 
 void test_app_circle_with_elements_waiting(void) {
-  /* As above with so few elements that nobody waits for room: they lie before the sum. */
+  /* As above with so few elements that no actor waits for room: they stay before the sum. */
   uint32_t count = 3;
   builder b;
   builder_init(&b, "waiting");

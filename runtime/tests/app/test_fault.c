@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Faults stop the application they happen in, say where, and leave the others alone. */
+/* Faults stop the application they happen in, report the place, and do not affect other
+ * applications. */
 #include "../support/test.h"
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 
 static const lvd_action_class actions[] = {{"begin", NULL, 10}, {"index.bad", "other.cal", 20}};
 
-/* Fires on the first element: what it does then is up to params. */
+/* Fires on the first element; `params` decides what it does then. */
 static lvd_verdict bad_run(lvd_actor *self) {
   if (!lvd_elements(&self->in[0], 1)) {
     if (lvd_ended(&self->in[0]) != LVD_OK) return LVD_DONE;
@@ -26,7 +27,7 @@ static lvd_verdict bad_run(lvd_actor *self) {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
     zero = 5 / zero;
 #else
-    lvd_check_divisor(self, zero != 0, 0); /* it does not trap here, or is reported */
+    lvd_check_divisor(self, zero != 0, 0); /* does not trap here, or is reported */
 #endif
   }
   if (strcmp(what, "endless") == 0)
@@ -80,7 +81,7 @@ static void fault(lvd_runtime *rt, const char *what, lvd_fault_kind kind, uint32
     for (int i = 0; i < 20; i++) fault(rt, #name, kind, line, words);                              \
     lvd_runtime_destroy(rt);                                                                       \
   }
-/* What a sanitizer takes for itself. */
+/* Memory that a sanitizer uses itself. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SKIP_MEMORY() SKIP("the address sanitizer reports the bad access itself")
 #define SKIP_SIGNALS()
@@ -106,7 +107,7 @@ void test_fault_endless_action(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Who comes where one lay that did not end has all of his time. */
+/* An application at the address of one that did not end gets the full time limit. */
 void test_fault_time_anew(void) {
   SKIP_SIGNALS();
   lvd_runtime *rt;
@@ -162,7 +163,7 @@ void test_fault_others_go_on(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- natives -------------------------------------------------------------------------------- */
+/* ---- natives --------------------------------------------------------------------------------- */
 
 static int key;
 static int ended;
@@ -230,7 +231,8 @@ static lvd_verdict counter_run(lvd_actor *self) {
   return LVD_DONE;
 }
 
-/* What a worker remembers of one application's blocks is nothing to the next, which may lie where that one lay. */
+/* A worker caches the blocks of one application; the next one may have the same address, and must
+ * not get them. */
 void test_native_blocks(void) {
   static const lvd_actor_class cls = {.name = "counter", .run = counter_run};
   lvd_runtime *rt = runtime_of(1);
@@ -260,7 +262,7 @@ static lvd_verdict leaving_run(lvd_actor *self) {
   return lvd_load_acquire_u32(&may_finish) ? LVD_DONE : LVD_YIELD;
 }
 
-/* Who is to have what another leaves is unloaded before that ends: nothing is left to it any more. */
+/* The data successor of an application is unloaded before that ends: its data is not passed on. */
 void test_native_heir_goes(void) {
   static const lvd_actor_class cls = {.name = "leaving", .run = leaving_run};
   lvd_runtime *rt = runtime_of(1);
@@ -273,7 +275,7 @@ void test_native_heir_goes(void) {
   CHECK_EQ(lvd_app_load(rt, &net, NULL, &heir, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_inherit(heir, old), LVD_OK);
   lvd_app_unload(heir);
-  CHECK_EQ(lvd_app_load(rt, &net, NULL, &next, NULL, 0), LVD_OK); /* perhaps where that was */
+  CHECK_EQ(lvd_app_load(rt, &net, NULL, &next, NULL, 0), LVD_OK); /* possibly at the same address */
   lvd_store_release_u32(&may_finish, 1);
   CHECK_EQ(lvd_app_wait(old, -1), LVD_OK);
   CHECK_EQ(lvd_load_relaxed_u32(&heirloom_ended), 1);
@@ -361,7 +363,7 @@ void test_native_ends_its_actor(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- abort ------------------------------------------------------------------------------------------ */
+/* ---- abort ----------------------------------------------------------------------------------- */
 
 static lvd_verdict asserts_run(lvd_actor *self) {
   self->action = 0;
@@ -374,7 +376,7 @@ static void on_abort(int number) {
   _exit(7);
 }
 
-/* A process of its own, whose words come back. */
+/* Runs in a process of its own; returns what it wrote. */
 static int aborts(bool handled, char *text, size_t size) {
   static const lvd_action_class action = {"tests", NULL, 1};
   static const lvd_actor_class asserts = {
@@ -403,7 +405,8 @@ static int aborts(bool handled, char *text, size_t size) {
   return status;
 }
 
-/* It ends the process, and it is known whose code that was; who handles the signal has it as before. */
+/* abort() ends the process, and it is reported what called it; a handler of the signal is called as
+ * before. */
 void test_fault_abort_is_told(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   SKIP("the sanitizers have something to say of their own when a process ends by a signal");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* C programs as applications beside others (levada/program.h), by a program that is loaded several
- * times (program.c). */
+/* C programs as applications (levada/program.h): one program loaded several times (program.c). */
 #include <levada/call.h>
 #include <levada/levada.h>
 #include <levada/native.h>
@@ -43,9 +42,10 @@ static void unload(loaded l) {
   lvd_program_close(l.program);
 }
 
-/* ---- what they do ----------------------------------------------------------------------------- */
+/* ---- what they do ---------------------------------------------------------------------------- */
 
-/* Each has variables, procedures and numbers of its own, also beside the process's program. */
+/* Each has its own variables, procedures and stream numbers, separate from the process's program,
+ * too. */
 void test_hosted_side_by_side(void) {
   enum { PROGRAMS = 12 };
   static const char *const what[] = {"forks", "calls", "leaves"}, *const most[] = {"0", "1",
@@ -67,7 +67,7 @@ void test_hosted_side_by_side(void) {
   }
 }
 
-/* Nothing is left of those that were there before, and they are named after their files. */
+/* Nothing is left of earlier ones; they are named after their files. */
 void test_hosted_again(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 50; i++) {
@@ -80,7 +80,7 @@ void test_hosted_again(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- how they end ------------------------------------------------------------------------------- */
+/* ---- how they end ---------------------------------------------------------------------------- */
 
 static void fails(lvd_runtime *rt, const char *what, lvd_fault_kind kind, const char *words) {
   loaded l = load(rt, what, "0");
@@ -146,8 +146,9 @@ static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
   return app;
 }
 
-/* A program that computes was suspended, and what its worker runs now does not end: it can go on nowhere else, but ends when
- * it is told to; also where all other workers are held up so, and nobody has taken what it has forked. */
+/* A program was suspended while it computed, and what its worker runs now does not end: it can
+ * continue nowhere else, but ends when it is told to. It also does when all other workers are
+ * delayed in the same way, and its forks have not been stolen. */
 void test_hosted_held_up(void) {
 #if defined __SANITIZE_THREAD__
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
@@ -181,7 +182,7 @@ void test_hosted_held_up(void) {
   }
 }
 
-/* It is left while another fiber of it goes on elsewhere, and yields to whoever comes. */
+/* It is abandoned while another fiber of it runs elsewhere, and yields. */
 void test_hosted_held_up_beside(void) {
 #if defined __SANITIZE_THREAD__
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
@@ -199,9 +200,10 @@ void test_hosted_held_up_beside(void) {
     CHECK_EQ(lvd_app_start(l.app), LVD_OK);
     until_it_runs(l, 1);
     lvd_app *endless = endless_at(rt, 0);
-    usleep(1300000); /* so it is left as soon as it is to end, and before the others are */
+    /* so it is abandoned as soon as it is told to end, and before the others are */
+    usleep(1300000);
     CHECK_EQ(lvd_app_stop_within(l.app, LIMIT_MS), LVD_OK);
-    CHECK(!lvd_app_fault(l.app, NULL)); /* it has gone on on no other thread */
+    CHECK(!lvd_app_fault(l.app, NULL)); /* it has not continued on another thread */
     unload(l);
     lvd_store_release_u32(&may_go, 1);
     app_ended(endless, LVD_OK);
@@ -209,7 +211,8 @@ void test_hosted_held_up_beside(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* What main has registered goes with the program, as what its constructors have. */
+/* What main has registered is removed with the program, like what its constructors have
+ * registered. */
 void test_hosted_registers(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 3; i++) {
@@ -221,7 +224,7 @@ void test_hosted_registers(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Each has what the one before it leaves, and it begins when that has ended. */
+/* Each gets the data of its predecessor, and starts when that has ended. */
 void test_hosted_versions(void) {
   enum { VERSIONS = 30 };
   lvd_runtime *rt = runtime(2);
@@ -246,7 +249,8 @@ void test_hosted_versions(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Who listens hears of it, whether he waits already or not; who does not goes on, and it is taken back. */
+/* A program that listens is told, whether it waits already or not; one that does not listen
+ * continues, and the request is withdrawn. */
 void test_hosted_drains(void) {
   int ends[2];
   char fd[12];
@@ -262,7 +266,7 @@ void test_hosted_drains(void) {
     CHECK_EQ(lvd_app_drain(l.app), LVD_E_STATE);
     unload(l);
   }
-  /* There is something, which is not for it. */
+  /* There is input, but not for it. */
   CHECK_EQ(write(ends[1], "x", 1), 1);
   loaded leaves = load(rt, "leaves input", fd);
   CHECK_EQ(lvd_app_drain(leaves.app), LVD_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A thread that ends has closed its ends of streams, as a procedure has that returns. */
+/* A thread that ends has closed its ends of streams, as a procedure that returns has. */
 #include "../support/test.h"
 
 #include <levada/srpc.h>
@@ -20,7 +20,7 @@ static lvd_stream *stream_of(lvd_app *app) {
   return s;
 }
 
-/* Pushes three, puts a fourth, and goes. */
+/* Pushes three, puts a fourth, and ends. */
 static void *sends(void *s) {
   for (uint32_t i = 0; i < 4; i++) {
     CHECK_EQ(lvd_stream_put(s, &i, 4), LVD_OK);
@@ -71,7 +71,7 @@ static void other_side(void *(*thread)(void *), void (*fiber)(void *)) {
     lvd_stream_counters c;
     CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
     CHECK(!c.sender[0] || !c.receiver[0]);
-    /* A thread that has the same place in memory has not that end. */
+    /* A thread at the same address does not have that end. */
     if (fiber == gets_all) {
       uint32_t x = 1;
       CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_STATE);
@@ -86,7 +86,7 @@ static void other_side(void *(*thread)(void *), void (*fiber)(void *)) {
 void test_thread_ends_sender(void) { other_side(sends, gets_all); }
 void test_thread_ends_receiver(void) { other_side(takes_one, puts_until_refused); }
 
-/* ---- the application goes ----------------------------------------------------------------------- */
+/* ---- the application is unloaded ------------------------------------------------------------- */
 
 typedef struct guest {
   lvd_stream *s;
@@ -111,7 +111,7 @@ static void *waits_for_ever(void *argument) {
   return NULL;
 }
 
-/* main has the other ends, and unloads it all: who waits is let out first. */
+/* main has the other ends, and unloads the application: threads that wait are released first. */
 void test_thread_is_let_out(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int round = 0; round < SCALED(30) + 2; round++) {
@@ -129,8 +129,7 @@ void test_thread_is_let_out(void) {
     }
     for (int i = 0; i < (int)COUNT(g); i++)
       while (!lvd_load_acquire_u32(&g[i].is_in)) lvd_fiber_sleep(100000);
-    lvd_fiber_sleep(round % 2 ? 5000000
-                              : 20000000); /* all are in their waits, asleep or about to be */
+    lvd_fiber_sleep(round % 2 ? 5000000 : 20000000); /* all wait, asleep or about to sleep */
     lvd_app_unload(app);
     for (int i = 0; i < (int)COUNT(g); i++) {
       CHECK_EQ(pthread_join(id[i], NULL), 0);
@@ -140,7 +139,7 @@ void test_thread_is_let_out(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- by number ---------------------------------------------------------------------------------- */
+/* ---- by number ------------------------------------------------------------------------------- */
 
 static void *sends_by_number(void *unused) {
   u32 x = 5;
@@ -164,7 +163,7 @@ void test_thread_ends_number(void) {
   pb_finish();
 }
 
-/* ---- and whoever gives the stream back ---------------------------------------------------------- */
+/* ---- destroying the stream meanwhile --------------------------------------------------------- */
 
 void test_thread_ends_while_unloaded(void) {
   lvd_runtime *rt = runtime_of(2);
@@ -176,7 +175,7 @@ void test_thread_ends_while_unloaded(void) {
     for (int i = 0; i < 4; i++) id[i] = begun(sends, stream_of(app));
     lvd_stream_counters c[4];
     uint32_t n = 4, sent = 0;
-    while (sent < 4) { /* the threads have nothing to do any more but to end */
+    while (sent < 4) { /* the threads only have to end */
       sent = 0;
       CHECK_EQ(lvd_app_streams(app, c, &n), LVD_OK);
       for (int i = 0; i < 4; i++) sent += c[i].put >= 3 && next_random(&seed) % 4 < 3;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fibers of two processes and more that wait for each other alone are told so, and nobody else. */
+/* Fibers of two and more processes that wait only for each other get LVD_E_DEADLOCK, and no others
+ * do. */
 #include "../support/bench.h"
 
 #include <signal.h>
@@ -35,7 +36,7 @@ static void start(bench *b, waiting *w, const char *name) {
   CHECK_EQ(lvd_fiber_start(b->app, waits, w, &(lvd_fiber_options){.name = name}, NULL), LVD_OK);
 }
 
-/* One here, one there; whoever comes to rest last. */
+/* One here, one there; either may park last. */
 void test_knot_of_two_processes(void) {
   static const uint64_t late[][2] = {{0, 0}, {80000000, 0}, {0, 80000000}, {80000000, 80000000}};
   for (size_t i = 0; i < COUNT(late); i++)
@@ -58,12 +59,12 @@ void test_knot_of_two_processes(void) {
                "  %s waits for 1 of the stream there (0 of 2048); here has to fill it\n", there);
       CHECK(strstr(why, "in a circle, each waits for the next:\n") == why);
       CHECK(strstr(why, line[0]) && strstr(why, line[1]));
-      CHECK_EQ(result(c), LVD_E_DEADLOCK); /* the other process goes on */
+      CHECK_EQ(result(c), LVD_E_DEADLOCK); /* the other process continues */
       bench_free(&b);
     }
 }
 
-/* Round through two children: none of the three sees more than its part. */
+/* A cycle through two children: none of the three processes sees more than its part. */
 void test_knot_of_three_processes(void) {
   bench b = bench_of(2);
   lvd_unit *u[2] = {load(&b, "serve"), load(&b, "serve")};
@@ -92,11 +93,11 @@ void test_knot_of_three_processes(void) {
   bench_free(&b);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static lvd_stream *kept;
 
-/* Waits for a stream whose other end is the caller's caller's. */
+/* Waits for a stream whose other end belongs to the caller's caller. */
 static lvd_status parent_gets(lvd_frame *f) {
   uint64_t x;
   (void)f;
@@ -133,9 +134,9 @@ void test_knot_of_calls(void) {
   bench_free(&b);
 }
 
-/* ---- no knot ----------------------------------------------------------------------------------- */
+/* ---- no deadlock ----------------------------------------------------------------------------- */
 
-/* All fibers of both rest, for long, and a thread of the program lets them go on. */
+/* All fibers of both processes wait, for long, and a program thread resumes them. */
 void test_knot_with_hope(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
@@ -159,7 +160,8 @@ void test_knot_with_hope(void) {
     CHECK_EQ(w.status, LVD_OK);
     lvd_stream_destroy(there);
   }
-  /* The child waits for us, we for a call to it, and it for a thread of ours, through us. */
+  /* The child waits for this process, which waits for a call to it, which waits through it for a
+   * thread. */
   CHECK_EQ(lvd_stream_create(b.app, &so, &local), LVD_OK);
   kept = local;
   CHECK_EQ(lvd_stream_wait_room(local, 1, 0), LVD_OK);

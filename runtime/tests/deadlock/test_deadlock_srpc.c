@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Rings of numbered streams through two processes and three, before any element has moved and after: each
- * that waits is told LVD_E_DEADLOCK, in whatever process, and the report has the ring in one piece. */
+/* Cycles of numbered streams through two and three processes, before any element has moved and
+ * after: each waiter gets LVD_E_DEADLOCK, in whatever process, and the report has the cycle in one
+ * piece. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -8,7 +9,7 @@
 static page *shown;
 static lvd_status told_here[2];
 
-/* From now on children say on a page of ours how their waits ended. */
+/* From now on children report how their waits ended, in a shared page. */
 static void show_children(char path[32]) {
   can_start();
   shown = make_page(path);
@@ -28,8 +29,8 @@ static void wants(STREAM_ID in, STREAM_ID out, int i) {
 static void here_wants(void) { wants(1, 0, 0); }
 PB_PROCEDURE(here_wants)
 
-/* Wants an answer before it has asked, or a second one before it has asked again. At first nobody has
- * taken a sending end, and each stream is known to one side only. */
+/* Waits for an answer before it has asked, or for a second one before it has asked again. At first
+ * no sending end has an owner, and each stream is known to one side only. */
 static bool asks;
 static void wants_answer(void) {
   u32 a = 41;
@@ -45,10 +46,10 @@ static void wants_answer(void) {
 }
 PB_PROCEDURE(wants_answer)
 
-/* The report has this line: `who` waits for number `id`, and `other` has to fill it. */
-static bool tells(const char *who, STREAM_ID id, const char *other) {
+/* The report has the line: `waiter` waits for number `id`, and `other` has to fill it. */
+static bool tells(const char *waiter, STREAM_ID id, const char *other) {
   char line[200], after[100];
-  snprintf(line, sizeof line, "  %s waits for 1 of the stream number %d (0 of 4096)", who, id);
+  snprintf(line, sizeof line, "  %s waits for 1 of the stream number %d (0 of 4096)", waiter, id);
   snprintf(after, sizeof after, "; %s has to fill it\n", other);
   const char *at = strstr(pb_why(), line), *end = at ? strstr(at, after) : NULL;
   return end && end < strchr(at, '\n');
@@ -59,7 +60,7 @@ static bool tells_circle(void) {
   return strncmp(pb_why(), circle, strlen(circle)) == 0;
 }
 
-/* As children are named in reports. */
+/* The name of a child's task in reports. */
 static void name_there(char name[80], const char *task, int process) {
   const char *base = strrchr(LEVADA_CHILD, '/') + 1;
   snprintf(name, 80, "%s in process %d (%.20s)", task, process, base);
@@ -74,7 +75,7 @@ void test_knot_of_srpc(void) {
     char name[80];
     name_there(name, "remote_pipe", pb_process());
     CHECK_EQ(pb_rpc(there), LVD_OK);
-    if (round < 3) lvd_fiber_sleep(50000000); /* who comes to rest first */
+    if (round < 3) lvd_fiber_sleep(50000000); /* which one parks first */
     CHECK_EQ(pb_rpc(here), LVD_OK);
     CHECK_EQ(pb_wait(here), LVD_OK);
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
@@ -84,11 +85,11 @@ void test_knot_of_srpc(void) {
   }
 }
 
-/* One here and one there, each a fiber or a thread; whoever comes first. */
+/* One here and one there, each a fiber or a thread, in either order. */
 void test_knot_of_srpc_ring(void) {
   static const struct {
     const char *here, *there; /* null: the thread main */
-    bool first;               /* it is there before the other one has begun */
+    bool first;               /* it exists before the other one has begun */
   } way[] = {{"here_wants", "remote_wants", true},  {"here_wants", "remote_wants", false},
              {NULL, "remote_wants", true},          {NULL, "remote_wants", false},
              {"here_wants", "remote_thread", true}, {NULL, "remote_thread", false}};
@@ -122,7 +123,7 @@ void test_knot_of_srpc_ring(void) {
   show_no_more(path);
 }
 
-/* main has said that it will send, and waits for the task instead. */
+/* main has announced that it will send, and waits for the task instead. */
 void test_knot_of_srpc_task(void) {
   char path[32], name[80], line[200];
   show_children(path);
@@ -185,9 +186,10 @@ void test_knot_of_srpc_three(void) {
   show_no_more(path);
 }
 
-/* Two here wait for each other, and one there, which is not asked, for one of them: in vain as well. */
+/* Two here wait for each other, and one there, which is not probed, for one of them: deadlocked as
+ * well. */
 static void here_ring(void) {
-  stream_create(0); /* what is wanted there */
+  stream_create(0); /* what the other one waits for */
   wants(2, 3, 0);
 }
 static void here_ring_too(void) { wants(3, 2, 1); }
@@ -201,7 +203,7 @@ void test_knot_of_srpc_outside(void) {
     CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
     CHECK_EQ(pb_rpc(pb_create("remote_wants", 0)), LVD_OK);
     while (lvd_load_acquire_u32(&shown->told[0]) != UINT32_MAX) lvd_fiber_sleep(1000000);
-    lvd_fiber_sleep(100000000); /* it waits: who comes later finds that all has ended */
+    lvd_fiber_sleep(100000000); /* it waits: a later one finds that all has ended */
     CHECK_EQ(pb_rpc(pb_create("here_ring", 0)), LVD_OK);
     CHECK_EQ(pb_rpc(pb_create("here_ring_too", 0)), LVD_OK);
     CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);

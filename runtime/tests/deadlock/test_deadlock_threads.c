@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threads of the program that wait for fibers which wait for them, or for each other, are told so,
- * and nobody else is. */
+/* Program threads that wait for fibers which wait for them, or for each other, get LVD_E_DEADLOCK,
+ * and no others do. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -13,7 +13,7 @@ typedef struct relay {
   lvd_os_thread *thread;
 } relay;
 
-/* Has the sending end of one stream, and waits for the other, for ever. */
+/* Has the sending end of one stream, and waits for the other without a timeout. */
 static void relays(void *argument) {
   relay *r = argument;
   uint64_t x;
@@ -51,7 +51,7 @@ static void push(lvd_stream *s, uint64_t x) {
   lvd_stream_push(s);
 }
 
-/* The first answer comes; for a second one nothing was asked. */
+/* The first answer comes; a second one was not asked for. */
 void test_knot_of_thread(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int way = 0; way < 4; way++) {
@@ -63,7 +63,7 @@ void test_knot_of_thread(void) {
     CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_OK);
     CHECK_EQ(x, 7);
     if (way & 1) lvd_app_close(app);
-    if (way & 2) lvd_fiber_sleep(50000000); /* who comes to rest first */
+    if (way & 2) lvd_fiber_sleep(50000000); /* which one parks first */
     CHECK_EQ(lvd_stream_get(r.out, &x, 8), LVD_E_DEADLOCK);
     CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
     CHECK_EQ(r.status, LVD_E_DEADLOCK);
@@ -114,7 +114,8 @@ void test_knot_of_threads(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- a thread that waits for an end or a return: it has that when the fibers are told ----------- */
+/* ---- a thread that waits for an end or a return: it gets that when the fibers are told
+ * ------------ */
 
 static lvd_stream *kept;
 
@@ -131,7 +132,7 @@ void test_knot_of_join(void) {
   for (int way = 0; way < 3; way++) {
     lvd_app *app = open_app(rt);
     kept = make(app, "kept");
-    CHECK_EQ(lvd_stream_wait_room(kept, 1, 0), LVD_OK); /* ours */
+    CHECK_EQ(lvd_stream_wait_room(kept, 1, 0), LVD_OK); /* owned here */
     char why[1000];
     lvd_status status = LVD_OK;
     if (way == 0) {
@@ -162,7 +163,8 @@ void test_knot_of_join(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* By the paper's names: the program has promised to send, and waits for the task instead. */
+/* By the paper's API: the program has announced that it will send, and waits for the task
+ * instead. */
 static void wants_more(void *unused) {
   u32 a = 0;
   (void)unused;
@@ -187,7 +189,7 @@ void test_knot_of_program(void) {
                          "to fill it"));
 }
 
-/* Across processes, and no fiber here: the call that main waits for waits for main. */
+/* Across processes, without a fiber here: the call that main waits for waits for main. */
 void test_knot_of_thread_and_process(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
@@ -223,7 +225,7 @@ void test_knot_of_thread_and_process(void) {
     CHECK(strcmp(k.sender, "a thread") == 0 && strcmp(k.receiver, "another process") == 0);
     if (way) break;
     CHECK(lvd_stream_close(there));
-    CHECK_EQ(result(c), LVD_E_DEADLOCK); /* the child goes on */
+    CHECK_EQ(result(c), LVD_E_DEADLOCK); /* the child continues */
     bench_free(&b);
     b = bench_of(2);
     u = load(&b, "serve");
@@ -231,15 +233,15 @@ void test_knot_of_thread_and_process(void) {
   bench_free(&b);
 }
 
-/* ---- no knot ----------------------------------------------------------------------------------- */
+/* ---- no deadlock ----------------------------------------------------------------------------- */
 
 typedef struct saviour {
   lvd_stream *to, *never;
   uint32_t rounds;
 } saviour;
 
-/* A thread that rests outside of our calls, or in a wait with a time limit, about as long as it takes
- * the keeper to look, and then lets one go on. */
+/* A thread that is outside of the library, or in a wait with a timeout, for about the time until
+ * the reaper checks, and then resumes a fiber. */
 static void saves(void *argument) {
   saviour *v = argument;
   uint64_t seed = 77;
@@ -255,8 +257,8 @@ static void saves(void *argument) {
   CHECK(lvd_stream_close(v->to));
 }
 
-/* main waits for a fiber, the fiber for a thread: each goes on at some moment, perhaps just when it
- * is judged. */
+/* main waits for a fiber, the fiber for a thread: each continues at some moment, perhaps just while
+ * it is analysed. */
 void test_knot_of_nobody(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = open_app(rt);

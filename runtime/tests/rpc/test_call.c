@@ -26,7 +26,7 @@ void test_call_results(void) {
   lvd_call *c;
   call_twice_of_many(u, 2, SCALED(100) / 5 + 1);
   call_backwards(u[1], 100000, 100000, 1);
-  unsigned char *from = calloc(1, 100000); /* more than there is room for without a word */
+  unsigned char *from = calloc(1, 100000); /* more than fits without an explicit room */
   CHECK_EQ(lvd_call_start(u[1], "backwards", from, 100000, NULL, &c), LVD_OK);
   CHECK_EQ(lvd_call_wait(c, NULL, NULL, -1, NULL), LVD_E_LIMIT);
   free(from);
@@ -47,7 +47,8 @@ void test_call_statuses(void) {
   CHECK_EQ(lvd_call_start(u, "twice", NULL, LVD_CALL_MOST + 1, NULL, &c[0]), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_procedure_register("twice", backwards), LVD_E_STATE);
   CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_ARGUMENT); /* the procedure's own */
+  /* the procedure's own status */
+  CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_ARGUMENT);
 
   int64_t ns[3] = {300000000000, 300000000000, 1000000};
   for (int i = 0; i < 3; i++)
@@ -64,7 +65,8 @@ void test_call_statuses(void) {
 
   CHECK_EQ(lvd_call_start(u, "crashes", NULL, 0, NULL, &c[0]), LVD_OK);
   CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, NULL), LVD_E_FAULT);
-  CHECK_EQ(lvd_call_wait(c[1], NULL, NULL, -1, NULL), LVD_E_STOPPED); /* its application ended */
+  /* its application has ended */
+  CHECK_EQ(lvd_call_wait(c[1], NULL, NULL, -1, NULL), LVD_E_STOPPED);
   lvd_fault fault;
   CHECK(lvd_app_fault(app, &fault));
   CHECK(strcmp(fault.actor, "crashes") == 0);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Hostile memory: the other side of a channel writes whatever it likes, whenever it likes. Ours may
- * be told that the channel is corrupt; it never leaves the ring, and never takes more than there can
- * be.
+/* Hostile memory: the other side of a channel writes arbitrary values at arbitrary times. This side
+ * may report that the channel is corrupt; it never leaves the ring, and never takes more than there
+ * can be.
  *
- * Header and ring lie in mappings of their own with forbidden pages around each, so that a step
- * outside ends the test. */
+ * Header and ring lie in mappings of their own with inaccessible pages around each, so that an
+ * access outside ends the test. */
 #include "../support/test.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CONSUMERS = 3, PAGE = 65536 }; /* as large as pages are anywhere */
+enum { CONSUMERS = 3, PAGE = 65536 }; /* at least as large as pages are anywhere */
 
-/* [forbidden][header][forbidden][ring, twice if mirrored][forbidden] */
+/* [inaccessible][header][inaccessible][ring, twice if mirrored][inaccessible] */
 typedef struct victim {
   unsigned char *base;
-  size_t mapped, header_size, ring_size, size; /* `size`: what an end is told it may touch */
+  size_t mapped, header_size, ring_size, size; /* `size`: what an end is told it may access */
   lvd_channel *ch;
   unsigned char *ring;
   uint32_t elem_size, slots, capacity;
@@ -75,7 +75,7 @@ static void attach(victim *v) {
   }
 }
 
-/* ---- what is noticed ------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------- */
 
 #define REFUSES(expected, statement)                                                               \
   do {                                                                                             \
@@ -107,7 +107,7 @@ void test_hostile_header(void) {
   REFUSES(LVD_E_CORRUPT, v.ch->capacity = v.slots + 1);
   REFUSES(LVD_E_CORRUPT, v.ch->consumers = 0);
   REFUSES(LVD_E_CORRUPT, v.ch->consumers = UINT32_MAX);
-  REFUSES(LVD_E_CORRUPT, v.ch->consumers = 4096); /* they would reach into the ring */
+  REFUSES(LVD_E_CORRUPT, v.ch->consumers = 4096); /* they would extend into the ring */
   REFUSES(LVD_E_CORRUPT, v.ch->flags = LVD_CHANNEL_MIRRORED);
   REFUSES(LVD_E_CORRUPT, v.ch->flags = 2);
   REFUSES(LVD_E_CORRUPT, v.ch->data = -v.ch->data);
@@ -136,11 +136,11 @@ static void consumer_is_done(victim *v) {
   CHECK_EQ(lvd_wait_elements(&v->c[0], 1, -1), LVD_E_CORRUPT);
 }
 
-/* The first nonsense counts, whatever comes after it; who waits is told, once. */
+/* The first invalid value counts, whatever follows; a waiter is told, once. */
 void test_hostile_cursors(void) {
   victim v;
   victim_map(&v, 4, PAGE / 4, false);
-  static const uint32_t jumps[] = {101, 1000, 1u << 31, UINT32_MAX}; /* of 0 to 100 */
+  static const uint32_t jumps[] = {101, 1000, 1u << 31, UINT32_MAX}; /* from 0 to 100 */
   for (size_t i = 0; i < COUNT(jumps); i++) {
     lay_out(&v, 100);
     attach(&v);
@@ -169,7 +169,7 @@ void test_hostile_cursors(void) {
   lvd_get_done(&v.c[0], 20);
   lvd_pop(&v.c[0]);
   lvd_store_relaxed_u32(&v.ch->tail, 40);
-  CHECK_EQ(lvd_elements(&v.c[0], 1), 30); /* as was seen before */
+  CHECK_EQ(lvd_elements(&v.c[0], 1), 30); /* as seen before */
   CHECK_EQ(lvd_elements(&v.c[0], 31), 0);
   consumer_is_done(&v);
   lvd_store_relaxed_u32(&v.ch->consumer[1].head, 20);
@@ -179,7 +179,7 @@ void test_hostile_cursors(void) {
   CHECK_EQ(lvd_room(&v.p, 71), 0);
   producer_is_done(&v);
 
-  /* One that has left may fall behind as far as it likes. */
+  /* An end that has left may fall behind without limit. */
   lay_out(&v, 100);
   attach(&v);
   lvd_leave(&v.c[1]);
@@ -194,7 +194,7 @@ void test_hostile_cursors(void) {
     }
   }
 
-  /* An end that there is not. */
+  /* A state that does not exist. */
   static const uint32_t states[] = {LVD_CLOSED + LVD_STATUS_COUNT, LVD_CLOSED + LVD_E_TIME,
                                     1u << 31, UINT32_MAX};
   for (size_t i = 0; i < COUNT(states); i++) {
@@ -208,10 +208,11 @@ void test_hostile_cursors(void) {
   victim_unmap(&v);
 }
 
-/* ---- anything, at any time ------------------------------------------------------------------- */
+/* ---- arbitrary values at arbitrary times
+ * --------------------------------------------------------- */
 
 static lvd_a32 *header_word(const victim *v, uint64_t *seed) {
-  /* The words that somebody reads, four times of five; else any. */
+  /* Four times of five a word that this side reads; else any. */
   lvd_consumer_lines *c = &v->ch->consumer[next_random(seed) % CONSUMERS];
   lvd_a32 *const words[] = {&v->ch->tail,  &v->ch->state,   &v->ch->flushed,   &c->head,
                             &c->state,     &c->released,    &c->room.armed,    &c->room.at,
@@ -240,7 +241,7 @@ static void inside(const victim *v, const void *span, uint32_t n, uint32_t edge)
   CHECK(from >= ring && from + (uintptr_t)most * v->elem_size <= end);
 }
 
-/* One legitimate call of the producer, whatever it has been told. */
+/* One legitimate call of the producer, whatever its status was. */
 static void produce(victim *v, uint64_t *seed) {
   lvd_producer *p = &v->p;
   uint64_t r = next_random(seed);
@@ -343,7 +344,7 @@ static const struct {
   bool mirrored;
 } shapes[] = {{1, PAGE, false}, {4, PAGE / 4, true}, {4096, 16, false}, {12 * 1024, 64, true}};
 
-/* In turn with our calls: each run is the same. */
+/* Interleaved with this side's calls: each run is the same. */
 void test_hostile_turns(void) {
   uint64_t seed = 0x9e3779b97f4a7c15u, corrupt = 0, served = 0;
   for (size_t i = 0; i < COUNT(shapes); i++) {
@@ -373,7 +374,7 @@ void test_hostile_turns(void) {
   CHECK(corrupt > 100 && served > 100);
 }
 
-/* A header that is scribbled on, then attached to: refused, or right for what is mapped. */
+/* A header is overwritten, then attached to: refused, or consistent with what is mapped. */
 void test_hostile_attach(void) {
   uint64_t seed = 0x2545f4914f6cdd1du, taken = 0, refused = 0;
   for (size_t i = 0; i < COUNT(shapes); i++) {
@@ -434,7 +435,7 @@ void test_hostile_threads(void) {
       CHECK_EQ(pthread_create(&t, NULL, rage, &a), 0);
       for (uint32_t step = 0; step < SCALED(20000); step++) {
         use(&v, &seed);
-        /* An end that has been told begins anew, at cursors that are anything. */
+        /* An end that has reported corruption is attached again, at arbitrary cursors. */
         for (int k = 0; k < CONSUMERS; k++)
           if (v.c[k].corrupt) {
             corrupt++;

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <time.h>
 
-/* ---- calls ----------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 void test_process_calls(void) {
   bench b = bench_of(2);
@@ -22,8 +22,8 @@ void test_process_calls(void) {
   bench_free(&b);
 }
 
-/* Who tells workers what comes from a process goes before them, or they might keep him away. The process itself is
- * of the usual class. */
+/* The notifier has a higher real-time priority than the workers that it wakes. The child's process
+ * has the default class. */
 void test_process_realtime(void) {
   can_start();
   bench b = {.rt = realtime_runtime()};
@@ -50,7 +50,7 @@ void test_process_statuses(void) {
   CHECK_EQ(lvd_call_start(u, "nobody_knows_it", NULL, 0, NULL, &c[0]), LVD_OK);
   CHECK_EQ(result(c[0]), LVD_E_UNKNOWN);
   CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);
-  CHECK_EQ(result(c[0]), LVD_E_ARGUMENT); /* the procedure's own */
+  CHECK_EQ(result(c[0]), LVD_E_ARGUMENT); /* the procedure's own status */
   int64_t ns[3] = {300000000000, 300000000000, 1000000};
   for (int i = 0; i < 3; i++)
     CHECK_EQ(lvd_call_start(u, "child_sleeps", &ns[i], sizeof ns[i], NULL, &c[i]), LVD_OK);
@@ -65,7 +65,7 @@ void test_process_statuses(void) {
   CHECK_EQ(lvd_call_wait(c[0], NULL, NULL, -1, &returned), LVD_E_CANCELLED);
   CHECK(returned);
 
-  /* A procedure that fails takes its process with it, and no more. */
+  /* A procedure that crashes ends its process, and nothing else. */
   CHECK_EQ(lvd_call_start(u, "child_crashes", NULL, 0, NULL, &c[0]), LVD_OK);
   CHECK_EQ(result(c[0]), LVD_E_FAULT);
   CHECK_EQ(result(c[1]), LVD_E_STOPPED);
@@ -76,7 +76,7 @@ void test_process_statuses(void) {
   CHECK_EQ(open_stream(u, "s", 0, 0, &s), LVD_E_PEER);
   CHECK_EQ(lvd_unit_unload(u), LVD_OK);
 
-  /* What cannot be loaded. */
+  /* Programs that cannot be loaded. */
   CHECK_EQ(lvd_unit_load(b.app, "/nowhere/nothing", NULL, &none), LVD_E_UNKNOWN);
   CHECK_EQ(lvd_unit_load(b.app, "no-such-program-anywhere", NULL, &none), LVD_E_UNKNOWN);
   CHECK_EQ(lvd_unit_load(b.app, "/", NULL, &none), LVD_E_SYSTEM);
@@ -99,17 +99,17 @@ void test_process_statuses(void) {
   CHECK_EQ(lvd_fiber_start(b.app, loads_in_a_fiber, b.app, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK);
 
-  /* A procedure that never returns: its process is ended. */
+  /* A procedure that never returns: its process is killed. */
   u = load(&b, "serve");
   CHECK_EQ(lvd_call_start(u, "child_spins", NULL, 0, NULL, &c[0]), LVD_OK);
   lvd_unit *core;
   CHECK_EQ(lvd_unit_core(b.app, 0, &core), LVD_OK);
   CHECK_EQ(open_stream(core, "s", 0, 0, &s), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_unit_unload(core), LVD_E_ARGUMENT);
-  bench_free(&b); /* with a call and a process that are left */
+  bench_free(&b); /* while a call and a process are left */
 }
 
-/* ---- streams --------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 void test_process_streams(void) {
   bench b = bench_of(2);
@@ -124,7 +124,7 @@ void test_process_streams(void) {
     lvd_stream *s;
     uint64_t count = 0, got = 0;
     size_t size = sizeof got;
-    bool late = round & 1; /* who comes first */
+    bool late = round & 1; /* which side comes first */
     lvd_call *c = late ? call(u, "child_sends", &o) : NULL;
     CHECK_EQ(open_stream(u, "back", o.capacity, o.threshold, &s), LVD_OK);
     if (!c) c = call(u, "child_sends", &o);
@@ -142,7 +142,7 @@ void test_process_streams(void) {
     CHECK_EQ(got, o.count);
     lvd_stream_destroy(s);
   }
-  CHECK_EQ(lvd_unit_unload(u), LVD_OK); /* nothing is left open */
+  CHECK_EQ(lvd_unit_unload(u), LVD_OK); /* no stream is left open */
   bench_free(&b);
 }
 
@@ -191,13 +191,13 @@ void test_process_fibers(void) {
     snprintf(t[i].o.back, sizeof t[i].o.back, "back %u", i);
     CHECK_EQ(lvd_fiber_start(b.app, calls, &t[i], NULL, NULL), LVD_OK);
   }
-  /* At rest here, while the other process works: no deadlock. */
+  /* Quiescent here, while the other process works: no deadlock. */
   lvd_app_close(b.app);
   CHECK_EQ(lvd_app_wait(b.app, -1), LVD_OK);
   bench_free(&b);
 }
 
-/* Procedures fork as everything does, on the other process's workers. */
+/* Procedures can fork, on the other process's workers. */
 void test_process_forks(void) {
   if (usable_cores() < 2) SKIP("one core");
   bench b = bench_of(2);
@@ -219,17 +219,17 @@ void test_process_stream_statuses(void) {
   lvd_unit *u = load(&b, "serve");
   order o = {.name = "sized", .count = 4};
   lvd_stream *s, *t;
-  /* A name that would have to be cut might be another's then. */
+  /* A truncated name could be equal to another one. */
   CHECK_EQ(open_stream(u, "thirty-two bytes are one too many", 4, 0, &s), LVD_E_ARGUMENT);
   CHECK_EQ(open_stream(u, "12345678901234567890123456789012", 4, 0, &s), LVD_E_ARGUMENT);
-  /* Another size of element, whoever comes first. */
+  /* Different element sizes, in either order. */
   CHECK_EQ(open_stream(u, "sized", 0, 0, &s), LVD_OK);
   CHECK_EQ(result(call(u, "child_opens", &o)), LVD_E_ARGUMENT);
   lvd_stream_destroy(s);
   snprintf(o.name, sizeof o.name, "first");
   CHECK_EQ(result(call(u, "child_opens", &o)), LVD_OK);
   CHECK_EQ(open_stream(u, "first", 0, 0, &s), LVD_E_ARGUMENT);
-  /* The child has opened it and gone, and had no end of it: both are ended for us. */
+  /* The child has opened it and gone without taking an end: both are closed for this side. */
   o.count = 8;
   snprintf(o.name, sizeof o.name, "unused");
   for (int i = 0; i < 2; i++) {
@@ -240,23 +240,23 @@ void test_process_stream_statuses(void) {
     if (i == 1) CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_E_PEER);
     lvd_stream_destroy(s);
   }
-  /* Both want to send: the second is refused. */
+  /* Both sides want to send: the second is refused. */
   uint64_t x = 0, count = 0;
   o = (order){.back = "both", .count = 10};
   CHECK_EQ(open_stream(u, "both", 0, 0, &s), LVD_OK);
   CHECK_EQ(lvd_stream_put(s, &x, 8), LVD_OK);
   CHECK_EQ(result(call(u, "child_sends", &o)), LVD_E_STATE);
   lvd_stream_destroy(s);
-  /* A time limit; the memory's limit; no name. */
+  /* A timeout; the limit of the memory; no name. */
   CHECK_EQ(open_stream(u, "silent", 4, 0, &s), LVD_OK);
   CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
   CHECK_EQ(open_stream(u, "huge", 1 << 26, 0, &t), LVD_E_LIMIT);
   CHECK_EQ(open_stream(u, NULL, 0, 0, &t), LVD_E_ARGUMENT);
   CHECK_EQ(open_stream(u, "absurd", UINT32_MAX, 0, &t), LVD_E_ARGUMENT);
   CHECK_EQ(open_stream(u, "absurd", 0, UINT32_MAX, &t), LVD_E_ARGUMENT);
-  o.count = UINT32_MAX; /* the size of an element */
+  o.count = UINT32_MAX; /* element size */
   CHECK_EQ(result(call(u, "child_opens", &o)), LVD_E_ARGUMENT);
-  /* Both ends here, as any stream. */
+  /* Both ends here, as for any stream. */
   CHECK_EQ(lvd_unit_unload(u), LVD_E_STATE);
   lvd_stream_destroy(s);
   CHECK_EQ(open_stream(u, "own", 64, 0, &s), LVD_OK);
@@ -268,7 +268,7 @@ void test_process_stream_statuses(void) {
   bench_free(&b);
 }
 
-/* What a child says when it fails is told with the call. */
+/* The fault of a child is reported with the call. */
 void test_process_fault(void) {
   static const struct {
     const char *procedure, *words;
@@ -306,7 +306,7 @@ void test_process_fault(void) {
   bench_free(&b);
 }
 
-/* What ends the process of a procedure is told by the process that has loaded it. */
+/* The parent reports why the process of a procedure ended. */
 void test_process_ends_itself(void) {
   static const struct {
     const char *procedure, *words;
@@ -358,7 +358,7 @@ void test_process_fault_untrusted(void) {
   CHECK_EQ(lvd_call_start(u, "child_lies", NULL, 0, NULL, &c), LVD_OK);
   CHECK_EQ(result(c), LVD_OK);
   size_t n = lvd_unit_why(u, text, sizeof text);
-  CHECK_EQ(n, 63 + 2 + 256 - 32); /* all but what spoils a terminal, and a newline is none */
+  CHECK_EQ(n, 63 + 2 + 256 - 32); /* all except control characters; a newline is none */
   CHECK_EQ(strlen(text), n);
   for (size_t i = 0; i < n; i++) CHECK((unsigned char)text[i] >= ' ' || text[i] == '\n');
   CHECK(!strstr(text, "again"));
@@ -373,7 +373,7 @@ static void stop(pid_t id) {
   CHECK_EQ(waitid(P_PID, (id_t)id, &how, WSTOPPED | WNOWAIT), 0);
 }
 
-/* A process that stands still answers nothing: all that waits for it has a limit. */
+/* A stopped process does not answer: all waits for it have timeouts. */
 void test_process_time_limits(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
@@ -395,13 +395,13 @@ void test_process_time_limits(void) {
   CHECK_EQ(x, 42);
   CHECK_EQ(lvd_stream_close(s), true);
   lvd_stream_destroy(s);
-  /* It cannot even end; and then it can. */
+  /* It cannot even end; once continued it can. */
   stop(id);
   CHECK_EQ(lvd_unit_unload_for(u, 1000000), LVD_E_TIME);
   CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_TIME);
   CHECK_EQ(kill(id, SIGCONT), 0);
   CHECK_EQ(lvd_unit_unload_for(u, 300000000000), LVD_OK);
-  /* Unless it is killed after the two seconds that it has. */
+  /* Otherwise it is killed after its 2 s. */
   u = load(&b, "serve");
   stop((pid_t)lvd_unit_process(u));
   CHECK_EQ(lvd_unit_unload_for(u, 3000000), LVD_E_TIME);
@@ -409,7 +409,7 @@ void test_process_time_limits(void) {
   bench_free(&b);
 }
 
-/* The child has called what does not return before it is told to. */
+/* The child has made a call that does not return until it is told to. */
 static lvd_a32 takes_its_time, may_return, killed;
 
 static lvd_status parent_takes_its_time(lvd_frame *f) {
@@ -420,7 +420,7 @@ static lvd_status parent_takes_its_time(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_takes_its_time)
 
-/* Until the caller is dead, and a while longer. */
+/* Longer than the caller lives. */
 static void outlive(void) {
   while (!lvd_load_acquire_u32(&killed)) lvd_fiber_yield();
   for (uint64_t end = now_ns() + 20000000; now_ns() < end;) lvd_fiber_yield();
@@ -459,7 +459,7 @@ void test_process_unload_in_time(void) {
     lvd_call *c[4];
     for (int i = 0; i < 4; i++) c[i] = call(u, "child_calls_back", &o);
     while (!lvd_load_acquire_u32(&takes_its_time)) lvd_fiber_sleep(100000);
-    CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_STATE); /* calls */
+    CHECK_EQ(lvd_unit_unload_for(u, 0), LVD_E_STATE); /* calls are open */
     CHECK_EQ(kill((pid_t)lvd_unit_process(u), SIGKILL), 0);
     lvd_store_release_u32(&killed, 1);
     for (int i = 0; i < 4; i++) CHECK_EQ(result(c[i]), LVD_E_PEER);
@@ -481,7 +481,7 @@ void test_process_unload_in_time(void) {
   bench_free(&b);
 }
 
-/* ---- death ----------------------------------------------------------------------------------------- */
+/* ---- death ----------------------------------------------------------------------------------- */
 
 static uint32_t kills(void) {
   const char *value = getenv("LVD_KILLS");
@@ -501,7 +501,7 @@ static void kill_later(void *argument) {
   CHECK_EQ(kill((pid_t)k->process, SIGKILL), 0);
 }
 
-/* How long readers and senders took to know that the other side was dead. */
+/* Time until readers and senders found that the other side was dead. */
 enum { MEASURED = 4096 };
 static uint64_t took_ns[MEASURED];
 static uint32_t measured;
@@ -515,8 +515,8 @@ static int by_length(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* It is promised within 100 ms, as far as a killed process gets a core to die on. Threads of a real-time
- * class can keep all from it, for 950 ms of each second: so a few may be late. */
+/* At most 100 ms, provided that a killed process gets a core. Real-time threads can keep it from
+ * all cores for 950 ms of each second: so a few may take longer. */
 static void tell_how_soon(void) {
   qsort(took_ns, measured, sizeof *took_ns, by_length);
   uint32_t late = 0;
@@ -529,7 +529,7 @@ static void tell_how_soon(void) {
   if (getenv("LVD_KILLS")) CHECK(late <= measured / 20);
 }
 
-/* Who is left: a thread, or a fiber. */
+/* The survivor: a thread, or a fiber. */
 typedef struct survivor {
   bench *b;
   lvd_stream *s;
@@ -572,7 +572,7 @@ void test_process_kills(void) {
     }
     uint64_t pushed = lvd_load_acquire_u64(&b.page->pushed);
     if (to_us)
-      CHECK(v.count >= pushed); /* nothing that it said is lost */
+      CHECK(v.count >= pushed); /* nothing that it reported is lost */
     else
       CHECK(lvd_load_acquire_u64(&b.page->got) <= pushed + 40);
     CHECK_EQ(result(c), LVD_E_PEER);
@@ -593,7 +593,8 @@ void test_process_kills(void) {
   bench_free(&b);
 }
 
-/* A process whose parent is killed ends, even if it computes for ever, or is in a call to it. */
+/* A process whose parent is killed ends, even if it computes without end, or is in a call to the
+ * parent. */
 void test_process_orphans(void) {
   if (usable_cores() < 2) SKIP("one core: what computes for ever keeps the only worker");
   static const char *const what[] = {"parent", "called"};
@@ -610,7 +611,7 @@ void test_process_orphans(void) {
     }
     CHECK_EQ(kill(id, SIGKILL), 0);
     CHECK_EQ(waitpid(id, NULL, 0), id);
-    /* It is nobody's child now, or somebody's who may not look after it: a zombie is as dead. */
+    /* It may have been adopted by a process that does not reap it: a zombie counts as dead. */
     char path[64], state = 'R';
     snprintf(path, sizeof path, "/proc/%u/stat", grandchild);
     for (int ms = 0; ms < 20000 && state != 'Z' && state != 'X'; ms++) {
@@ -625,7 +626,8 @@ void test_process_orphans(void) {
   }
 }
 
-/* ---- a process that has run wild ------------------------------------------------------------------- */
+/* ---- a process that writes arbitrary values
+ * ------------------------------------------------------- */
 
 static void wild_streams(lvd_unit *u, uint64_t *random, uint32_t round) {
   for (int i = 0; i < 20; i++) {
@@ -662,7 +664,7 @@ static void wild_streams(lvd_unit *u, uint64_t *random, uint32_t round) {
 }
 
 void test_process_wild(void) {
-  /* Such a child may bring itself down. That is its own affair, and no sanitizer's report. */
+  /* Such a child may crash, which is not to be reported by a sanitizer. */
   setenv("ASAN_OPTIONS", "log_path=stderr", 1);
   setenv("UBSAN_OPTIONS", "log_path=stderr", 1);
   setenv("TSAN_OPTIONS", "log_path=stderr", 1);
@@ -676,7 +678,7 @@ void test_process_wild(void) {
     const lvd_unit_options o = {.argument = argument, .time_limit_ns = 2000000000};
     lvd_unit *u;
     lvd_status status = lvd_unit_load(b.app, LEVADA_CHILD, &o, &u);
-    if (status != LVD_OK) continue; /* it was too wild */
+    if (status != LVD_OK) continue; /* it was corrupted too far */
     wild_streams(u, &random, round);
     if (lvd_unit_state(u) == LVD_OK) kill((pid_t)lvd_unit_process(u), SIGKILL);
     CHECK_EQ(lvd_unit_unload(u), LVD_OK);
@@ -684,7 +686,7 @@ void test_process_wild(void) {
   bench_free(&b);
 }
 
-/* ---- by the paper's names -------------------------------------------------------------------------- */
+/* ---- by the paper's API ---------------------------------------------------------------------- */
 
 enum { ELEMENTS = 3000 };
 
@@ -724,14 +726,14 @@ void test_process_srpc(void) {
     CHECK(stream_rpc(pipe, pb_transmitter) == pipe);
     CHECK_EQ(pb_rpc(pipe), LVD_E_STATE);
     if (round & 1) {
-      receive_from_pipe(); /* a thread */
+      receive_from_pipe(); /* in a thread */
     } else {
       CHECK_EQ(pb_rpc(here), LVD_OK);
       CHECK_EQ(pb_wait(here), LVD_OK);
     }
     CHECK_EQ(pb_wait(pipe), LVD_OK);
   }
-  /* Signals: one at a time; before it runs, too. */
+  /* Signals: one at a time; also before it runs. */
   TASKID s = pb_create("remote_signal", 0);
   CHECK_EQ(pb_signal(s, 43), LVD_OK);
   CHECK_EQ(pb_signal(s, 44), LVD_E_STATE);
@@ -757,7 +759,7 @@ void test_process_srpc(void) {
   CHECK_EQ(stream_get(3, a), LVD_E_ENDED);
   CHECK_EQ(pb_wait(nothing), LVD_OK);
   CHECK_EQ(stream_close(3), LVD_OK);
-  /* And the other way round. */
+  /* And in the other direction. */
   CHECK_EQ(stream_create(0), LVD_OK);
   CHECK_EQ(stream_close(0), LVD_OK);
   CHECK_EQ(pb_rpc(pipe), LVD_OK);
@@ -796,7 +798,7 @@ void test_process_srpc_dies(void) {
   TASKID waits = pb_create("remote_waits", 0);
   CHECK_EQ(pb_rpc(waits), LVD_OK);
   CHECK_EQ(pb_signal(waits, 1), LVD_OK);
-  CHECK_EQ(pb_finish(), LVD_OK); /* with a task that is not waited for */
+  CHECK_EQ(pb_finish(), LVD_OK); /* with a task that was not waited for */
 }
 
 void test_process_srpc_fault(void) {
@@ -834,7 +836,7 @@ void test_process_srpc_time_limits(void) {
   CHECK_EQ(pb_status(), LVD_E_TIME);
   CHECK(pb_create_in(pb_process(), "remote_pipe", 0) == NULL);
   CHECK_EQ(pb_status(), LVD_E_TIME);
-  CHECK_EQ(pb_signal(waits, 1), LVD_E_TIME); /* though it will come */
+  CHECK_EQ(pb_signal(waits, 1), LVD_E_TIME); /* although it will come */
   CHECK_EQ(pb_wait(waits), LVD_E_TIME);
   CHECK_EQ(pb_wait_for(waits, 1000), LVD_E_TIME);
   CHECK_EQ(stream_create(0), LVD_OK);
@@ -852,7 +854,7 @@ void test_process_srpc_time_limits(void) {
 static void crashes_here(void) { lvd_actor_fail(NULL, LVD_FAULT_CHECK, 0, "on purpose"); }
 PB_PROCEDURE(crashes_here)
 
-/* Nothing can be started here any more; so nothing is there. */
+/* Nothing can be started here any more, so nothing is. */
 void test_process_srpc_starts_both(void) {
   pb_set_diagnostics(false);
   can_start();

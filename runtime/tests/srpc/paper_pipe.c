@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The listings of "Streaming RPC" (SiPS 2008), sections 2.3 and 3.1 to 3.3, as printed but for slips of the scan, as a
- * program: a source, a sink, and between them a procedure whose name is also that of a system call. */
+/* The listings of "Streaming RPC" (SiPS 2008), sections 2.3 and 3.1 to 3.3, as printed except for
+ * errors of the scan, as a program: a source, a sink, and between them a procedure that has the
+ * name of a system call. */
 #define SRPC_AS_PRINTED
 #include <levada/srpc.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The paper's names, by programs that look at their statuses: lists element by element and gathered
- * ("Streaming RPC", SiPS 2008, section 2.3), and what goes wrong. Its patterns are in
+/* The paper's API, by programs that check the statuses: lists element by element and gathered
+ * ("Streaming RPC", SiPS 2008, section 2.3), and errors. The patterns are in
  * test_srpc_printed.c. */
 #include <levada/srpc.h>
 
@@ -11,7 +11,7 @@
 
 enum { M = 1000 };
 
-/* ---- section 2.3: one by one, and gathered ------------------------------------------------------ */
+/* ---- section 2.3: one by one, and gathered --------------------------------------------------- */
 
 static bool gathered;
 static u32 list[M], there[M];
@@ -55,7 +55,7 @@ void test_srpc_lists(void) {
       }
 }
 
-/* ---- what goes wrong ----------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void twice_by_one_side(void) {
   u32 a = 0;
@@ -104,7 +104,7 @@ void test_srpc_statuses(void) {
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_rpc(s), LVD_OK);
-  CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE); /* no procedure */
+  CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE); /* the caller is no procedure */
   while (!lvd_load_acquire_u32(&waited_in_vain)) lvd_fiber_sleep(100000);
   CHECK_EQ(pb_signal(s, 42), LVD_OK);
   CHECK_EQ(pb_wait(s), LVD_OK);
@@ -120,7 +120,7 @@ void test_srpc_deadlock(void) {
   CHECK(strstr(pb_why(), "second_of_two waits for 1 of the stream 21"));
 }
 
-/* The two have created the streams, and taken no sending end; and the program waits for one. */
+/* The two have created the streams, and taken no sending end; the program waits for one of them. */
 void test_srpc_deadlock_while_waiting(void) {
   TASKID t[2] = {pb_create("first_of_two", 0), pb_create("second_of_two", 0)};
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(t[i]), LVD_OK);
@@ -130,7 +130,7 @@ void test_srpc_deadlock_while_waiting(void) {
   CHECK(strstr(pb_why(), "whose other end nobody has taken; first_of_two has to fill it"));
 }
 
-/* The transmitter first wants an answer. */
+/* The transmitter waits for an answer first. */
 static void asks_first(void *unused) {
   (void)unused;
   one_of_two(21, 20);
@@ -148,7 +148,7 @@ static void does_nothing(void) {}
 PB_PROCEDURE(does_nothing)
 static void sends_nothing(void *unused) { (void)unused; }
 
-/* Who goes on speaking of a task that was given back is told. */
+/* Use of a task after its release is reported. */
 void test_srpc_released(void) {
   pb_set_diagnostics(false);
   TASKID t = pb_create("does_nothing", 0);
@@ -169,7 +169,7 @@ void test_srpc_released(void) {
   CHECK_EQ(pb_wait(u), LVD_OK);
   CHECK_EQ(pb_release(u), LVD_OK);
   CHECK_EQ(pb_release(u), LVD_E_STATE);
-  /* Their memory is used again, not all that was ever had. */
+  /* The memory of released tasks is reused. */
   for (int i = 0; i < 5000; i++) {
     CHECK_EQ(pb_rpc(t = pb_create("does_nothing", 0)), LVD_OK);
     CHECK_EQ(pb_release(t), LVD_OK);
@@ -177,7 +177,7 @@ void test_srpc_released(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- who goes first -------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 enum { RANKS = 8, EACH = 4 };
 static lvd_a32 gates, may_go;
@@ -210,7 +210,8 @@ RANK(rank5, 1)
 RANK(rank6, 2)
 RANK(rank7, 3)
 
-/* Each core is held by a gate, which also shows that the cores take tasks in turn, while the tasks come, the least urgent first. */
+/* A gate occupies each core while the tasks arrive, lowest priority first; it also shows that the
+ * cores get tasks in turn. */
 void test_srpc_priorities(void) {
   if (lvd_os_usable_cpus((int[64]){0}, 64) > 64) SKIP("more cores than this test has places for");
   CHECK_EQ(pb_boot(), LVD_OK);
@@ -224,7 +225,7 @@ void test_srpc_priorities(void) {
       snprintf(name, sizeof name, "rank%d", rank);
       CHECK_EQ(pb_rpc(pb_create(name, rank - 4)), LVD_OK);
     }
-  lvd_fiber_sleep(200000000); /* those that were just started reach their cores */
+  lvd_fiber_sleep(200000000); /* the tasks just started reach their cores */
   lvd_store_release_u32(&may_go, 1);
   CHECK_EQ(pb_finish(), LVD_OK);
   for (int core = 0; core < 64; core++) {
@@ -235,13 +236,13 @@ void test_srpc_priorities(void) {
   CHECK_EQ(all, RANKS * EACH);
 }
 
-/* ---- who has closed, and who has returned ------------------------------------------------------- */
+/* ---- closing and returning ------------------------------------------------------------------- */
 
 enum { PLAIN = 3, LATE = 5 };
 
 static u32 received;
 
-/* Closes before it returns, which is leaving once. */
+/* Closes before it returns: it leaves once. */
 static void sends_and_closes(void *unused) {
   (void)unused;
   CHECK_EQ(stream_create(PLAIN), LVD_OK);
@@ -278,7 +279,7 @@ void test_srpc_close(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* Has closed, and the other side is still to come: the number is not free. */
+/* It has closed, and the other side is still to come: the number is not free. */
 static void closes_and_creates(void) {
   u32 a = 17;
   CHECK_EQ(stream_create(LATE), LVD_OK);
@@ -307,7 +308,7 @@ void test_srpc_close_and_create(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* The receiver begins after the sender has returned, and may have its fiber. */
+/* The receiver starts after the sender has returned, and may reuse its fiber. */
 static void sends_to_late(void) {
   CHECK_EQ(stream_create(LATE), LVD_OK);
   for (u32 i = 0; i < 10; i++) stream_put(LATE, i);
@@ -325,7 +326,7 @@ PB_PROCEDURE(sends_to_late)
 PB_PROCEDURE(comes_late)
 
 void test_srpc_receiver_after_sender(void) {
-  /* The cores take tasks in turn: all pairs of them. */
+  /* The cores get tasks in turn: covers all pairs of them. */
   TASKID to[4], from[4];
   CHECK_EQ(pb_boot(), LVD_OK);
   for (int i = 0; i < 4; i++) to[i] = pb_create("sends_to_late", 0);
@@ -339,7 +340,7 @@ void test_srpc_receiver_after_sender(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- waits that end before what they wait for --------------------------------------------------- */
+/* ---- waits that end before what they wait for ------------------------------------------------ */
 
 static TASKID awaited;
 static lvd_a32 waiting, may_end;
@@ -349,7 +350,7 @@ static void ends_when_told(void) {
   while (!lvd_load_acquire_u32(&may_end)) lvd_fiber_sleep(1000000);
 }
 
-/* Is cancelled while it waits. */
+/* It is cancelled while it waits. */
 static void waits_for_another(void) {
   lvd_store_release_u32(&waiting, 1);
   CHECK_EQ(releases ? pb_release(awaited) : pb_wait(awaited), LVD_E_CANCELLED);
@@ -370,7 +371,7 @@ void test_srpc_cancelled_wait(void) {
     CHECK_EQ(pb_rpc(t), LVD_OK);
     while (!lvd_load_acquire_u32(&waiting)) lvd_fiber_sleep(100000);
     lvd_fiber_sleep(5000000);
-    if (!releases) CHECK_EQ(pb_wait(awaited), LVD_E_STATE); /* one waits already */
+    if (!releases) CHECK_EQ(pb_wait(awaited), LVD_E_STATE); /* another waits already */
     CHECK_EQ(pb_cancel(t), LVD_OK);
     CHECK_EQ(pb_wait(t), LVD_OK);
     lvd_store_release_u32(&may_end, 1);
@@ -393,7 +394,7 @@ static void cancels_always(void *unused) {
   }
 }
 
-/* ---- time limits -------------------------------------------------------------------------------- */
+/* ---- timeouts -------------------------------------------------------------------------------- */
 
 void test_srpc_time_limits(void) {
   pb_set_diagnostics(false);
@@ -415,7 +416,7 @@ void test_srpc_time_limits(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- both start, or neither ---------------------------------------------------------------------- */
+/* ---- both start, or neither ------------------------------------------------------------------ */
 
 static lvd_a32 transmitted;
 
@@ -435,7 +436,7 @@ void test_srpc_starts_both(void) {
   CHECK(pb_create_in(1, "ends_when_told", 0) == NULL);
   CHECK_EQ(pb_status(), LVD_E_PEER);
   CHECK(stream_rpc(t, counts) == t);
-  /* It runs already: so its second transmitter must not. */
+  /* It runs already: so its second transmitter must not start. */
   for (int i = 0; i < 100; i++) {
     CHECK(stream_rpc(t, counts) == NULL);
     CHECK_EQ(pb_status(), LVD_E_STATE);
@@ -449,7 +450,8 @@ void test_srpc_starts_both(void) {
   CHECK_EQ(lvd_load_relaxed_u32(&transmitted), 2);
 }
 
-/* ---- a side that leaves without having put or got, and who is no side ----------------------------- */
+/* ---- sides that leave without an element, and callers that are no side
+ * --------------------------- */
 
 static void comes_and_goes(void) { CHECK_EQ(stream_create(LATE), LVD_OK); }
 PB_PROCEDURE(comes_and_goes)
@@ -522,14 +524,14 @@ void test_srpc_third_party(void) {
   CHECK_EQ(stream_push(PLAIN), LVD_OK);
   CHECK_EQ(stream_pop(PLAIN), LVD_E_STATE);
   CHECK_EQ(pb_rpc(t), LVD_OK);
-  lvd_fiber_sleep(20000000); /* no matter how long */
+  lvd_fiber_sleep(20000000); /* no end comes, however long it waits */
   CHECK_EQ(stream_flush(PLAIN), LVD_OK);
   CHECK_EQ(stream_close(PLAIN), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- what no stream can be ----------------------------------------------------------------------- */
+/* ---- invalid streams ------------------------------------------------------------------------- */
 
 void test_srpc_refuses(void) {
   pb_set_diagnostics(false);

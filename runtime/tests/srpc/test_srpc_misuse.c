@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What programs that look at no status are told when they misuse the paper's names: the lines that a
- * user sees, and the status with which the program ends. */
+/* The lines that misuse of the paper's API causes in programs that check no status, and the exit
+ * status of the program. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -11,12 +11,12 @@
 
 #include "platform/platform.h"
 
-/* ---- what a program has told -------------------------------------------------------------------- */
+/* ---- the lines of a program ------------------------------------------------------------------ */
 
-static int told_in = -1; /* takes the place of the error output */
+static int told_in = -1; /* file in place of the error output */
 static char told[1 << 16];
 
-/* All that was told so far. */
+/* All lines so far. */
 static const char *lines(void) {
   ssize_t n = pread(told_in, told, sizeof told - 1, 0);
   CHECK(n >= 0);
@@ -30,7 +30,7 @@ static int count_of(const char *text, const char *part) {
   return n;
 }
 
-/* Runs a program that returns 0 from its main; returns what the process exits with. */
+/* Runs a program that returns 0 from its main; returns the exit status of the process. */
 static int exit_of(void (*program)(void)) {
   int how = -1;
   told_in = memfd_create("told", MFD_CLOEXEC);
@@ -59,7 +59,7 @@ static void expect_count(int count) {
   CHECK_EQ(count_of(lines(), "levada: "), count);
 }
 
-/* ---- a misspelt name ------------------------------------------------------------------------------ */
+/* ---- a misspelt name ------------------------------------------------------------------------- */
 
 static void square(void) {}
 PB_PROCEDURE(square)
@@ -70,7 +70,7 @@ static void misspells(void) {
   TASKID t = pb_create("Sqaure", 0);
   CHECK(t == NULL);
   CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
-  /* Calls on no task return at once. */
+  /* Calls with no task return at once. */
   CHECK_EQ(pb_rpc(t), LVD_E_ARGUMENT);
   CHECK_EQ(pb_status(), LVD_E_ARGUMENT);
   CHECK_EQ(pb_wait(t), LVD_E_ARGUMENT);
@@ -84,7 +84,7 @@ static void misspells_and_finishes(void) {
   misspells();
   CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
   CHECK(strstr(pb_why(), "did you mean \"square\"?"));
-  /* The next run of the same process is told again. */
+  /* The next run in the same process reports again. */
   misspells();
   CHECK_EQ(pb_finish(), LVD_E_UNKNOWN);
   pb_create("square", 0);
@@ -126,7 +126,7 @@ void test_srpc_misuse_names(void) {
   expect_count(7);
 }
 
-/* ---- a stream that was not created ---------------------------------------------------------------- */
+/* ---- a stream that was not created ----------------------------------------------------------- */
 
 static void sends_ten(void *unused) {
   (void)unused;
@@ -160,7 +160,7 @@ static void forgets_and_finishes(void) {
   CHECK(strstr(pb_why(), "stream_create(2) comes first"));
 }
 
-/* Nothing receives what is put. */
+/* No side receives what is put. */
 static void receives_nowhere(void) {
   CHECK(stream_rpc(square, sends_ten) != NULL);
   CHECK_EQ(pb_finish(), LVD_E_PEER);
@@ -178,7 +178,7 @@ void test_srpc_misuse_not_created(void) {
   expect_count(1);
 }
 
-/* ---- elements of two sizes -------------------------------------------------------------------------- */
+/* ---- elements of two sizes ------------------------------------------------------------------- */
 
 static lvd_status first_get;
 
@@ -209,7 +209,7 @@ void test_srpc_misuse_sizes(void) {
   expect_count(1);
 }
 
-/* ---- a side that never comes ------------------------------------------------------------------------ */
+/* ---- a side that never comes ----------------------------------------------------------------- */
 
 static void gets_for_ever(void) {
   u32 a;
@@ -225,7 +225,7 @@ static void puts_for_ever(void) {
 PB_PROCEDURE(gets_for_ever)
 PB_PROCEDURE(puts_for_ever)
 
-/* Something is told at some time: so many waits of 10 ms are more than a loaded machine needs. */
+/* Limit for a line to appear, in waits of 10 ms: more than a loaded machine needs. */
 enum { WAITS_MAX = 25000 };
 
 static bool all_are_named(void) {
@@ -237,13 +237,13 @@ static void waits_at_all_ends(void) {
   TASKID wait[] = {pb_create("gets_for_ever", 0), pb_create("puts_for_ever", 0)};
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_rpc(wait[i]), LVD_OK);
   u32 a = 0;
-  /* A thread, again and again with a limit. */
+  /* A thread that waits repeatedly, with a timeout. */
   stream_create(12);
   stream_time_limit(12, 10000000);
   for (int i = 0; i < WAITS_MAX && !all_are_named(); i++) CHECK_EQ(stream_get(12, a), LVD_E_TIME);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_cancel(wait[i]), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(pb_wait(wait[i]), LVD_OK);
-  /* It was a hint: what lies in stream 11 is the misuse. */
+  /* It was a hint: the elements left in stream 11 are the misuse. */
   CHECK_EQ(pb_finish(), LVD_E_PEER);
 }
 
@@ -258,7 +258,7 @@ void test_srpc_misuse_unclaimed(void) {
   expect_count(4);
 }
 
-/* Another side comes while one waits: that is not told, unless it has taken so long. */
+/* Another side comes during the wait: no line, unless it took too long. */
 static void sends_soon(void) {
   stream_create(13);
   u32 a = 17;
@@ -287,7 +287,7 @@ static void waits_for_little(void) {
 
 void test_srpc_misuse_claimed(void) { CHECK_EQ(exit_of(waits_for_little), 0); }
 
-/* ---- every call ------------------------------------------------------------------------------------- */
+/* ---- every call ------------------------------------------------------------------------------ */
 
 static TASKID itself;
 static void is_wrong_inside(void) {
@@ -308,11 +308,11 @@ PB_PROCEDURE(is_wrong_inside)
 static void waits_for_signal_here(void) { pb_wait_signal(NULL, -1); }
 PB_PROCEDURE(waits_for_signal_here)
 
-/* In this order, since what follows from a misuse is not told. */
+/* In this order, since consequences of a misuse are not reported. */
 static void is_wrong_everywhere(void) {
   u32 a = 0;
   CHECK_EQ(pb_rpc(NULL), LVD_E_ARGUMENT);
-  CHECK_EQ(stream_push(5), LVD_E_STATE); /* follows, as far as is known */
+  CHECK_EQ(stream_push(5), LVD_E_STATE); /* counts as a consequence */
   CHECK_EQ(pb_load("no such program"), LVD_E_UNKNOWN);
   CHECK_EQ(pb_register(NULL, NULL), LVD_E_ARGUMENT);
   CHECK_EQ(pb_register("square", (void *)sends_ten), LVD_E_STATE);
@@ -378,11 +378,11 @@ void test_srpc_misuse_each(void) {
       "stream_put(3) in is_wrong_inside: the caller has closed it"};
   CHECK_EQ(exit_of(is_wrong_everywhere), 1);
   for (size_t i = 0; i < COUNT(said); i++) expect(said[i]);
-  /* What was put into streams 3 and 4, which were never received, besides. */
+  /* and the elements put into streams 3 and 4, which were never received */
   expect_count((int)COUNT(said) + 2);
 }
 
-/* Whoever misuses without end is told of a few dozen times. */
+/* Repeated misuse is reported a few dozen times at most. */
 static void misuses_without_end(void) {
   for (int i = 0; i < 1000; i++) CHECK_EQ(stream_create(PB_STREAMS + i), LVD_E_ARGUMENT);
 }
@@ -392,7 +392,7 @@ void test_srpc_misuse_bounded(void) {
   expect("levada: further lines like these are left out\n");
 }
 
-/* A status of its own stays. */
+/* The program's own exit status is kept. */
 static void exits_with_three(void) {
   pb_create("nothing like it", 0);
   exit(3);
@@ -414,7 +414,7 @@ void test_srpc_misuse_exit(void) {
   expect("in order\n");
 }
 
-/* ---- in a loaded process --------------------------------------------------------------------------- */
+/* ---- in a loaded process --------------------------------------------------------------------- */
 
 static void sends_wide(void *unused) {
   (void)unused;
@@ -436,7 +436,7 @@ static void misuses_elsewhere(void) {
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK(stream_rpc(pipes, sends_wide) == pipes);
   CHECK_EQ(pb_wait(pipes), LVD_OK); /* it gets an element of another size, and returns */
-  /* A stream that a procedure there waits at, and that nothing here creates. */
+  /* A stream at which a procedure there waits, and that nothing here creates. */
   CHECK_EQ(pb_rpc(pipes), LVD_OK);
   await_line("stream 0: process");
   CHECK_EQ(pb_cancel(pipes), LVD_OK);
@@ -451,13 +451,13 @@ void test_process_srpc_misuse(void) {
          "\"remote_pipe\"?\n");
   expect("(levada_child): stream_put(77) in remote_misuses: the caller has not created stream 77; "
          "stream_create(77) comes first (it has created 78)\n");
-  /* Whoever came second. */
+  /* The side that came second. */
   CHECK(strstr(lines(), "(levada_child): stream_get(0) in remote_pipe: an element of 4 bytes; ") ||
         strstr(lines(), "levada: stream_put(0) in transmitter: an element of 8 bytes; "));
   expect("(levada_child) has used it for 2 s, and nothing here has created the stream; ");
 }
 
-/* A side that stays from one use of a number hides the next use, and no longer when it has left. */
+/* A side that stays from one use of a number hides the next use, until it has left. */
 static void uses_again(void) {
   u32 a = 0;
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
@@ -471,7 +471,7 @@ static void uses_again(void) {
   CHECK_EQ(pb_cancel(pipes), LVD_OK);
   CHECK_EQ(pb_wait(pipes), LVD_OK);
   CHECK_EQ(pb_rpc(pipes), LVD_OK);
-  /* That was looked at before this is told. */
+  /* That was looked at before this line. */
   CHECK_EQ(pb_rpc(gets), LVD_OK);
   await_line("stream 9: process");
   CHECK(!strstr(lines(), "stream 0: process"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The paper's three patterns ("Streaming RPC", SiPS 2008, section 3) as printed, but for slips of the
- * scan and for what the listings leave out ("for (i)", "Computation"). None of them looks at a status;
- * the pipe goes on for ever, and ends as its source does. (It puts to rID, where the listing, which has
- * made that stream for it, says sID.) */
+/* The paper's three patterns ("Streaming RPC", SiPS 2008, section 3) as printed, except for errors
+ * of the scan and for what the listings omit ("for (i)", "Computation"). None of them checks a
+ * status; the pipe runs without end, and ends when its source does. (It puts to rID, where the
+ * listing, which has created that stream for it, says sID.) */
 #define SRPC_AS_PRINTED
 #include <levada/fork.h>
 #include <levada/srpc.h>
@@ -17,7 +17,7 @@ static u32 io[M];
 static u32 ios;
 static void iowrite32(u32 a, u32 *io_addr) { io_addr[ios++] = a; }
 
-/* ---- section 3.1, the source; section 3.2, the sink ------------------------------------------- */
+/* ---- section 3.1, the source; section 3.2, the sink ------------------------------------------ */
 
 static void transmitter(void *p) {
   (void)p;
@@ -60,7 +60,7 @@ void test_srpc_source_and_sink(void) {
   }
 }
 
-/* ---- section 3.3, the pipe --------------------------------------------------------------------- */
+/* ---- section 3.3, the pipe ------------------------------------------------------------------- */
 
 static void pipe(void) {
   STREAM_ID sID = 0;
@@ -135,7 +135,7 @@ void test_srpc_pipe_without_end(void) {
   for (u32 i = 0; i < 100; i++) CHECK_EQ(io[i], 3 * i + 1);
 }
 
-/* ---- leaving ------------------------------------------------------------------------------------ */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 static int deep;
 
@@ -154,7 +154,7 @@ PB_PROCEDURE(leaves_from_below)
 static int one(int x) { return x; }
 LVD_FORKABLE(int, one, int)
 
-/* The forked call lies on the frame that would be left. */
+/* The forked call refers to the frame that would be left. */
 static void has_a_fork_open(void) {
   LVD_FORK(first, one, 7);
   CHECK_EQ(pb_return(), LVD_E_STATE);
@@ -165,7 +165,7 @@ PB_PROCEDURE(has_a_fork_open)
 
 void test_srpc_return(void) {
   pb_set_diagnostics(false);
-  CHECK_EQ(pb_return(), LVD_E_STATE); /* no procedure */
+  CHECK_EQ(pb_return(), LVD_E_STATE); /* the caller is no procedure */
   TASKID t = pb_create("leaves_from_below", 0);
   for (int i = 0; i < 3; i++) {
     deep = -3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Making tasks in processes that come and go. LEVADA_CHILD is child.c. */
+/* Creating tasks in processes that come and go. LEVADA_CHILD is child.c. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* A name that no procedure can have is no other's, here or there. */
+/* A name that no procedure can have matches no other, here or there. */
 void test_process_task_names(void) {
   pb_set_diagnostics(false);
   char name[100];
@@ -26,7 +26,8 @@ void test_process_task_names(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- one that goes while it is asked ------------------------------------------------------------ */
+/* ---- a process that exits while it is asked
+ * ------------------------------------------------------- */
 
 static void *kills(void *unused) {
   sleep_ms(30);
@@ -55,7 +56,8 @@ void test_process_task_asked_in_vain(void) {
   CHECK_EQ(pb_finish(), LVD_OK);
 }
 
-/* ---- tasks are made while processes die and are loaded ------------------------------------------ */
+/* ---- tasks are created while processes die and are loaded
+ * ------------------------------------------ */
 
 static lvd_a32 over;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Taking over: variables, strings, schedules, elements and heirlooms of a running application go to one that
- * is loaded; what cannot go is told, and the old one goes on. Tried: versions in a row of which none has
- * begun, channels that are too small or of other elements, a schedule's state that is not there any more,
- * consumers that are at different elements, and a source that rests. */
+/* State transfer: variables, strings, schedules, elements and persistent data of a running
+ * application are transferred to a loaded one; what cannot be transferred is reported, and the old
+ * one continues. Covered: versions in a row of which none has begun, channels that are too small or
+ * of other elements, a state of a schedule that is removed, consumers at different elements, and a
+ * source that is held. */
 #include "../support/test.h"
 
 #include <levada/native.h>
@@ -20,17 +21,18 @@ typedef struct sum_state {
   const char *text;
 } sum_state;
 
-/* Of all tests here: the sums, and until when they take nothing. */
+/* Shared by all tests here: the sums, and the element at which they wait. */
 static lvd_a32 open_at, counts[2];
 static uint64_t sums[2];
 static char texts[2][32];
 static uint32_t heirlooms_made, heirlooms_ended;
 static const char key;
 
-/* What all that was passed on should say of itself, whoever passes it on. */
+/* Number of elements passed on, in whatever actor: expected in the state of all that passed
+ * some. */
 static uint32_t passed_in_all;
 
-/* `passed` counts what whoever it is joined with passes on; null: it is alone. */
+/* `passed` counts what the actor that it is fused with passes on; null: it is alone. */
 static lvd_verdict give_all(lvd_actor *self, uint32_t *next, uint32_t *passed) {
   lvd_producer *p = &self->out[0];
   while (*next < COUNT_OF_ALL) {
@@ -57,7 +59,7 @@ static void heirloom_end(void *data, lvd_status outcome) {
   heirlooms_ended++;
 }
 
-/* It waits at the element that `open_at` says. */
+/* It waits at the element `open_at`. */
 static lvd_verdict take(lvd_actor *self) {
   sum_state *s = self->state;
   const uint32_t *which = self->params;
@@ -150,7 +152,7 @@ static const lvd_actor_class giving_class = {.name = "source",
 static const uint32_t first = 0, second = 1;
 static const lvd_port_ref both[] = {{1, 0}, {2, 0}};
 
-/* A source, and two that sum up, the second of which is ahead. */
+/* A source and two sums, the second of which is ahead. */
 typedef struct version {
   lvd_actor_desc actor[3];
   lvd_channel_desc channel;
@@ -172,7 +174,7 @@ static lvd_app *loaded(lvd_runtime *rt, version *v) {
   return app;
 }
 
-/* `old`, which is paused, ends, and what has taken over from it is there. */
+/* Ends the paused `old`, and returns its successor, which has started. */
 static lvd_app *over(lvd_app *old, lvd_app *app) {
   char why[200] = "";
   lvd_status status = lvd_app_take_over(app, old, why, sizeof why);
@@ -210,7 +212,7 @@ void test_takeover_goes_on(void) {
     CHECK_EQ(lvd_app_pause(app), LVD_OK);
     app = over(app, loaded(rt, i % 2 ? &numbered : &plain));
     CHECK(lvd_app_heirlooms_left(app));
-    /* And another, before this one has begun. */
+    /* And another one, before this one has begun. */
     if (i % 3 == 0) app = over(app, loaded(rt, &plain));
     lvd_store_relaxed_u32(&open_at, (i + 1) * 55);
     CHECK_EQ(lvd_app_start(app), LVD_OK);
@@ -224,7 +226,7 @@ void test_takeover_goes_on(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- actors that are joined -------------------------------------------------------------------- */
+/* ---- fused actors ---------------------------------------------------------------------------- */
 
 typedef struct joined_state {
   uint32_t schedule, next, passed;
@@ -282,7 +284,7 @@ static const lvd_actor_class pass_class = {.name = "pass__3",
                                              .run = give_and_pass,
                                              .memory = &joined_memory};
 
-/* The same alone, in which `pass` is of this class, and joined. One test is a process. */
+/* The same network unfused, with `pass` of this class, and fused. One test is one process. */
 static void make_both(lvd_network net[2], const lvd_actor_class *passes) {
   static const lvd_port_ref to_pass[] = {{1, 0}}, to_last[] = {{2, 0}}, to_second[] = {{1, 0}};
   static lvd_actor_desc alone[3], joined[2];
@@ -297,7 +299,7 @@ static void make_both(lvd_network net[2], const lvd_actor_class *passes) {
   net[1] = (lvd_network){LVD_LAYOUT, "joined", 2, 1, joined, &one};
 }
 
-/* Actors that were alone are joined, and again alone: each of them has what it had, and nothing is lost between. */
+/* Actors are fused, and unfused again: each keeps its state, and no element in between is lost. */
 void test_takeover_joined(void) {
   lvd_network net[2];
   make_both(net, &pass_class);
@@ -313,7 +315,7 @@ void test_takeover_joined(void) {
     CHECK_EQ(lvd_app_load(rt, &net[i % 2], NULL, &new, NULL, 0), LVD_OK);
     CHECK_EQ(lvd_app_anew(new, app, text, sizeof text), 0);
     lvd_status status;
-    /* Between the two there may be elements: the first rests until they have gone on. */
+    /* There may be elements between the two: the first waits until they have been passed on. */
     for (uint32_t tries = 0;; tries++) {
       CHECK_EQ(lvd_app_pause(app), LVD_OK);
       if ((status = lvd_app_take_over(new, app, why, sizeof why)) != LVD_E_STATE) break;
@@ -340,7 +342,7 @@ void test_takeover_joined(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* What of those that are joined otherwise begins anew is told. */
+/* State that is reset since parts are fused in another way is reported. */
 void test_takeover_says_who_is_joined(void) {
   lvd_network net[2];
   lvd_actor_class other = pass_class;
@@ -369,7 +371,7 @@ static void says(lvd_runtime *rt, version *is, version *was, const char *words) 
   lvd_app_unload(old);
 }
 
-/* Of a class it makes no difference which values its parameters have; what begins anew is told. */
+/* The values of a class's parameters make no difference; state that is reset is reported. */
 void test_takeover_says_what_begins_anew(void) {
   static const char *const same[] = {"sum",          "sum__12", "sum__10_0",     "sum__m3_true_x",
                                      "sum__10_0__2", "sum__x",  "sum__false__17"};
@@ -432,7 +434,7 @@ void test_takeover_is_refused(void) {
   refused(rt, app, &plain, "not paused");
   CHECK_EQ(lvd_app_rest(app, true), LVD_OK);
   while (lvd_app_pause(app) == LVD_OK) {
-    /* Until the source has filled the channel, or rests. */
+    /* Until the source has filled the channel, or is held. */
     lvd_channel_counters c[2];
     uint32_t n = 2;
     CHECK_EQ(lvd_app_counters(app, NULL, &(uint32_t){0}, c, &n), LVD_OK);
@@ -451,7 +453,7 @@ void test_takeover_is_refused(void) {
   CHECK_EQ(lvd_app_take_over(other, app, NULL, 0), LVD_E_STATE);
   CHECK_EQ(lvd_app_stop(other), LVD_OK);
   lvd_app_unload(other);
-  /* As if nothing had been. */
+  /* Resets the counts. */
   for (int i = 0; i < 2; i++) lvd_store_relaxed_u32(&counts[i], 0);
   lvd_store_relaxed_u32(&open_at, COUNT_OF_ALL + 1);
   CHECK_EQ(lvd_app_rest(app, false), LVD_OK);
@@ -462,7 +464,7 @@ void test_takeover_is_refused(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A source that rests gives no more, and goes on. */
+/* A held source produces no more, and continues afterwards. */
 void test_takeover_rests(void) {
   lvd_runtime *rt = runtime_of(2);
   version plain;
