@@ -21,5 +21,5 @@ pub fn compiler() -> Command {
 
 pub const STANDARD: &str = "-std=c++17";
 
-/// The network is linked by the C compiler, which knows nothing of it.
+/// The network is linked by the C compiler, which does not add this library.
 pub const LIBRARY: &str = "-lstdc++";

@@ -2,7 +2,7 @@
 //! Character encodings of source files: UTF-8; Latin-1 in old files; UTF-16 with a byte order mark, as some editors
 //! write it.
 
-/// How the characters of a file are stored.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
@@ -11,7 +11,7 @@ pub enum Encoding {
     Utf16Be,
 }
 
-/// The text of a file, and how it was stored. A byte order mark stays in the text.
+/// The text of a file, and its encoding. A byte order mark stays in the text.
 pub fn decode(bytes: &[u8]) -> (String, Encoding) {
     let wide = |of: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));
@@ -33,7 +33,7 @@ pub fn decode(bytes: &[u8]) -> (String, Encoding) {
     }
 }
 
-/// The bytes of a text that [`decode`] gave, perhaps changed without new characters.
+/// The bytes of a text from [`decode`], which may have been changed without new characters.
 pub fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Utf8 => text.as_bytes().to_vec(),
@@ -43,7 +43,7 @@ pub fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
     }
 }
 
-/// The same text with a line feed for each carriage return that ends a line alone. No character moves.
+/// Replaces each carriage return that ends a line alone by a line feed. Positions do not change.
 pub fn line_feeds(text: String) -> String {
     let bytes = text.as_bytes();
     let alone = |i: usize| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');
@@ -61,7 +61,7 @@ pub fn line_feeds(text: String) -> String {
     }
 }
 
-/// What most lines of a text end with: `"\n"`, `"\r\n"` or `"\r"`.
+/// The most frequent line ending of a text: `"\n"`, `"\r\n"` or `"\r"`.
 pub fn line_end(text: &str) -> &'static str {
     let both = text.matches("\r\n").count();
     let feeds = text.matches('\n').count() - both;

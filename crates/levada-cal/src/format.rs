@@ -15,11 +15,11 @@ use std::collections::BTreeSet;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// `text`, formatted; what is wrong with it where it cannot be read (as source file number `file`).
+/// The formatted text, or the errors if it cannot be parsed (as source file number `file`).
 pub fn format(file: u32, text: &str) -> Result<String, Vec<Diagnostic>> {
     let end = encoding::line_end(text);
     let mark = text.starts_with(BYTE_ORDER_MARK);
-    // Errors are shown in the text as it is, with line feeds for lone carriage returns.
+    // Errors refer to the original text, with line feeds for lone carriage returns.
     let text = encoding::line_feeds(text.to_owned());
     let parsed = parse::parse(file, &text);
     if !parsed.errors.is_empty() {
@@ -34,7 +34,7 @@ pub fn format(file: u32, text: &str) -> Result<String, Vec<Diagnostic>> {
         }
     };
     let mut formatted = Formatter::new(&text).all(&parsed.syntax());
-    // The tokens decide what a program means: nothing is given back that has others.
+    // The meaning of a program depends on its tokens: a result with other tokens is never returned.
     match words(&text) == words(&formatted) {
         true => {
             if end != "\n" {
@@ -65,14 +65,14 @@ pub fn words(text: &str) -> Vec<(K, String)> {
         .collect()
 }
 
-/// What a part of a construct is to its indentation.
+/// The role of a part of a construct for its indentation.
 #[derive(PartialEq, Eq)]
 enum Role {
-    /// Within it, and so deeper.
+    /// Inside, indented deeper.
     In,
-    /// As deep as the line that the construct began on.
+    /// At the edge, indented like the line on which the construct began.
     Edge,
-    /// The construct has no say.
+    /// Not affected by the construct.
     None,
 }
 
@@ -83,7 +83,7 @@ fn role(node: &SyntaxNode, child: &SyntaxElement) -> Role {
         K::File | K::Block | K::Ports | K::Error => return Role::None,
         _ => {}
     }
-    // What stands behind annotations stands as they do.
+    // What follows annotations is indented like them.
     let mut before = node.children_with_tokens().take_while(|e| e != child);
     if before.all(|e| e.kind() == K::Annotation || e.kind().is_trivia()) {
         return Role::Edge;
@@ -107,7 +107,7 @@ fn role(node: &SyntaxNode, child: &SyntaxElement) -> Role {
 }
 
 struct Formatter<'t> {
-    /// Where each line of the text begins.
+    /// The start of each line.
     starts: Vec<usize>,
     text: &'t str,
     out: String,
@@ -130,7 +130,7 @@ impl<'t> Formatter<'t> {
         self.starts.partition_point(|&s| s <= at)
     }
 
-    /// How deep a line is indented that begins with this token.
+    /// The indentation of a line that begins with this token.
     fn depth(&self, token: &SyntaxToken) -> usize {
         let line = self.line(token.text_range());
         let mut lines = BTreeSet::new();
@@ -149,7 +149,7 @@ impl<'t> Formatter<'t> {
             }
             child = SyntaxElement::Node(node);
         }
-        // However much began on that line, what ends there is as deep as the line.
+        // Closing tokens are indented like the line on which their construct began, however many began there.
         closes.map(|line| lines.remove(&line));
         lines.len()
     }
@@ -196,7 +196,7 @@ impl<'t> Formatter<'t> {
                     Some(before)
                         if all[i - 1].kind() == K::Space || !all[i - 1].kind().is_trivia() =>
                     {
-                        // A comment in between wants its space.
+                        // A comment in between needs its space.
                         let comment = all[..i].iter().rev().find(|t| t.kind() != K::Space);
                         comment.is_some_and(|t| t.kind().is_trivia()) || spaced(before, token)
                     }
@@ -229,7 +229,7 @@ impl<'t> Formatter<'t> {
         if !begins {
             let here = width(&self.out[self.out.rfind('\n').map_or(0, |i| i + 1)..]);
             let start = self.starts[self.line(token.text_range()) - 1];
-            // One at the end of a line stays in its column, as those around it do.
+            // A comment at the end of a line stays in its column, as do those around it.
             let column = if ends {
                 width(&self.text[start..at])
             } else {
@@ -242,7 +242,7 @@ impl<'t> Formatter<'t> {
         let mut lines = token.text().lines().map(str::trim_end);
         self.out.push_str(lines.next().unwrap_or_default());
         let rest: Vec<&str> = lines.collect();
-        // A row of stars stands below the first one.
+        // Stars at the beginnings of lines are aligned below the first one.
         let stars = begins && rest.iter().all(|l| l.trim_start().starts_with('*'));
         for line in rest {
             self.out.push('\n');
@@ -255,7 +255,7 @@ impl<'t> Formatter<'t> {
     }
 }
 
-/// How many columns a piece of a line takes; a tab goes on to the next fourth.
+/// The width of a piece of a line in columns; tab stops are every four columns.
 fn width(text: &str) -> usize {
     text.chars().fold(0, |n, c| match c {
         '\t' => n / 4 * 4 + 4,
@@ -263,7 +263,7 @@ fn width(text: &str) -> usize {
     })
 }
 
-/// Whether a space stands between two tokens of one line.
+/// Whether there is a space between two tokens of one line.
 fn spaced(before: &SyntaxToken, token: &SyntaxToken) -> bool {
     let parent = |t: &SyntaxToken| t.parent().map_or(K::Error, |p| p.kind());
     let (left, right) = (parent(before), parent(token));
@@ -302,7 +302,7 @@ fn spaced(before: &SyntaxToken, token: &SyntaxToken) -> bool {
 mod tests {
     use super::*;
 
-    /// The same text, the spaces and empty lines of which were lost or doubled.
+    /// The same text with spaces and empty lines removed or doubled.
     fn mangled(text: &str, wide: bool) -> String {
         let mut out = String::new();
         for (kind, piece) in lex::tokens(text) {
@@ -419,7 +419,7 @@ end
             let marked = format!("{BYTE_ORDER_MARK}{text}");
             assert_eq!(format(0, &marked).unwrap(), marked);
         }
-        // As most lines end.
+        // The most frequent line ending.
         let mixed = formatted.replacen('\n', "\r\n", 3);
         assert_eq!(format(0, &mixed).unwrap(), formatted);
     }

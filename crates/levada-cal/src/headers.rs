@@ -5,10 +5,10 @@
 use std::io;
 use std::path::Path;
 
-/// Paths as they are included, and texts.
+/// Paths as in `#include`, and contents.
 pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
-/// Writes them below `folder`.
+/// Writes the headers below `folder`.
 pub fn write(folder: &Path) -> io::Result<()> {
     for (name, text) in FILES {
         let path = folder.join(name);

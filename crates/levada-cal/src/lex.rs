@@ -3,7 +3,7 @@
 
 use logos::Logos;
 
-/// What a piece of the syntax tree is: first the tokens, then the nodes made of them.
+/// The kinds of tokens, and of the nodes of the syntax tree.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum SyntaxKind {
@@ -188,7 +188,7 @@ pub enum SyntaxKind {
     #[token("List")]
     KwList,
 
-    /// A character that CAL has no use for.
+    /// A character that is not part of the language.
     Unknown,
     /// What the parser sees past the last token.
     Eof,
@@ -199,7 +199,7 @@ pub enum SyntaxKind {
     Import,
     /// Names joined by dots, perhaps with `.*` behind them.
     Path,
-    /// The name that a declaration gives.
+    /// The name of a declaration.
     Name,
     Annotation,
     AnnotationArg,
@@ -252,7 +252,7 @@ pub enum SyntaxKind {
     ListExpr,
     Generator,
     ParenExpr,
-    /// Tokens that fit nowhere.
+    /// Unexpected tokens.
     Error,
 }
 
@@ -277,7 +277,7 @@ impl SyntaxKind {
         self < SyntaxKind::Eof
     }
 
-    /// For messages: what the user has to type, or what the thing is called.
+    /// The text for messages: what the user has to type, or the name of the kind.
     pub fn describe(self) -> &'static str {
         use SyntaxKind::*;
         match self {
@@ -312,7 +312,7 @@ impl SyntaxKind {
     }
 }
 
-/// Cuts `text` into tokens; their texts in a row are `text`.
+/// Splits `text` into tokens; the concatenation of their texts is `text`.
 pub fn tokens(text: &str) -> Vec<(SyntaxKind, &str)> {
     let mut out: Vec<(SyntaxKind, &str)> = Vec::with_capacity(text.len() / 4);
     let mut at = 0;
@@ -330,12 +330,12 @@ pub fn tokens(text: &str) -> Vec<(SyntaxKind, &str)> {
             }
             Ok(kind) => out.push((kind, piece)),
             Err(()) if piece == "/*" => {
-                // Everything after it is comment; say so once and stop.
+                // Everything after it is a comment: one token for the rest.
                 out.push((SyntaxKind::OpenComment, &text[span.start..]));
                 return out;
             }
             Err(()) => match out.last_mut() {
-                // One complaint for a run of such characters.
+                // One error for a run of such characters.
                 Some((SyntaxKind::Unknown, last)) => {
                     let start = span.start - last.len();
                     *last = &text[start..span.end];

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Class names and texts.
+/// Class names and source texts.
 const FILES: &[(&str, &str)] = &[
     ("levada.io", include_str!("../lib/levada/io.cal")),
-    // What applications for Orcc import.
+    // Units that applications for Orcc import.
     ("std.stdio.Exit", include_str!("../lib/std/stdio/Exit.cal")),
     (
         "std.stdio.Source",
@@ -26,7 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What stands before the path of a built-in file.
+/// The prefix of paths of built-in files.
 const PREFIX: &str = "<levada>";
 
 pub fn find(class: &str) -> Option<PathBuf> {

@@ -20,7 +20,7 @@ pub enum Ty {
         elem: Box<Ty>,
         len: Option<u32>,
     },
-    /// Of what has been complained about already. Goes with everything.
+    /// The type of erroneous expressions, compatible with every type.
     Unknown,
 }
 
@@ -97,7 +97,7 @@ impl Ty {
         }
     }
 
-    /// What the list's lists' ... elements are.
+    /// The type of the innermost elements.
     pub fn innermost(&self) -> &Ty {
         match self {
             Ty::List { elem, .. } => elem.innermost(),
@@ -105,7 +105,7 @@ impl Ty {
         }
     }
 
-    /// How many scalars it holds, if that is known.
+    /// The number of scalars in it, if known.
     pub fn scalars(&self) -> Option<u64> {
         match self {
             Ty::List { elem, len } => Some(u64::from((*len)?).saturating_mul(elem.scalars()?)),
@@ -113,7 +113,7 @@ impl Ty {
         }
     }
 
-    /// Whether nothing in it is unknown.
+    /// Whether it is completely known.
     pub fn is_known(&self) -> bool {
         match self {
             Ty::List { elem, len } => len.is_some() && elem.is_known(),
@@ -122,8 +122,8 @@ impl Ty {
         }
     }
 
-    /// As the representation has it. What is not known becomes something small; such actors are
-    /// never lowered.
+    /// The type in the intermediate representation. Unknown types become a placeholder; such actors are never
+    /// lowered.
     pub fn to_ir(&self) -> ir::Type {
         match self {
             Ty::Bool | Ty::Unknown => ir::Type::Bool,

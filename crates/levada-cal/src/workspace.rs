@@ -415,13 +415,13 @@ fn too_large() -> io::Error {
     ))
 }
 
-/// The bytes of a source file; one that is too large is not read at all.
+/// The bytes of a source file; files that are too large are not read.
 pub fn read_source(path: &Path) -> io::Result<Vec<u8>> {
     fs_deps::content(path);
     let file = fs::File::open(path)?;
     match file.metadata()?.len() > SOURCE_BYTES_MAX {
         true => Err(too_large()),
-        // It may grow meanwhile.
+        // The file may grow meanwhile.
         false => read_all(file),
     }
 }
@@ -474,7 +474,7 @@ pub(crate) fn rivals_of(path: &Path) -> Option<Diagnostic> {
     Some(Diagnostic::error("ambiguous-class", message).help(help))
 }
 
-/// The folder from which `path` lies where its package says, if it does.
+/// The root for which the folder of `path` matches its package, if there is one.
 fn root_of(path: &Path, package: &str) -> Option<PathBuf> {
     let mut folder = path.parent()?;
     for part in package.split('.').rev().filter(|part| !part.is_empty()) {
@@ -486,7 +486,7 @@ fn root_of(path: &Path, package: &str) -> Option<PathBuf> {
     Some(folder.to_owned())
 }
 
-/// A class is found by its name: the file and its folder must bear it. Whether the folder does.
+/// A class is found by its name, so the file and its folder must match it. Checks the folder.
 fn check_place(
     path: &Path,
     file: &ast::File,

@@ -7,8 +7,8 @@ use crate::ir;
 use crate::lex::SyntaxKind as K;
 use crate::syntax::{SyntaxNode, SyntaxToken};
 
-/// Builds the plain tree of source file number `file`. `diags` holds the syntax errors; what is wrong
-/// with single tokens (a number too large, a string's escapes) is added.
+/// Builds the syntax tree of source file number `file`. `diags` has the syntax errors; errors in single tokens (a
+/// number that is too large, escapes in a string) are added.
 pub fn build(file: u32, root: &SyntaxNode, diags: &mut Vec<Diagnostic>) -> File {
     let broken = !diags.is_empty();
     let mut builder = Builder { file, diags };
@@ -48,7 +48,7 @@ fn is_expr(node: &SyntaxNode) -> bool {
     )
 }
 
-/// The tokens directly below `node` that are neither space nor comment.
+/// The direct tokens of `node`, without spaces and comments.
 fn tokens(node: &SyntaxNode) -> impl Iterator<Item = SyntaxToken> {
     node.children_with_tokens()
         .filter_map(|e| e.into_token())
@@ -68,7 +68,7 @@ impl Builder<'_> {
         self.range(node.text_range())
     }
 
-    /// The names, dots and stars directly below `node`, as they are written.
+    /// The direct names, dots and stars of `node`, as written.
     fn ident(&self, node: &SyntaxNode) -> Ident {
         let mut text = String::new();
         for token in tokens(node).filter(|t| t.kind() != K::Caret) {
@@ -490,7 +490,7 @@ impl Builder<'_> {
             .collect()
     }
 
-    /// The first expression directly below `node`.
+    /// The first direct expression of `node`.
     fn expr_of(&mut self, node: &SyntaxNode) -> Expr {
         match node.children().find(is_expr) {
             Some(n) => self.expr(&n),

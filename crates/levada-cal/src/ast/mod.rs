@@ -15,19 +15,19 @@ pub struct Ident {
     pub span: Span,
 }
 
-/// `a.b.c`, dots in.
+/// `a.b.c`, including the dots.
 pub type Path = Ident;
 
 #[derive(Debug, Default)]
 pub struct File {
     pub package: Option<Path>,
     pub imports: Vec<Import>,
-    /// All names with dots in expressions and statements: of units, perhaps.
+    /// All qualified names in expressions and statements, which may refer to units.
     pub qualified: Vec<String>,
     pub entity: Option<Entity>,
-    /// It has syntax errors: what else seems to be wrong with it may follow from them.
+    /// Whether it has syntax errors, of which other errors may be consequences.
     pub broken: bool,
-    /// It has these, or wrong numbers or strings.
+    /// Whether it has syntax errors, or invalid numbers or strings.
     pub flawed: bool,
 }
 
@@ -104,7 +104,7 @@ pub enum TypeKind {
 pub struct VarDecl {
     pub ty: Type,
     pub name: Ident,
-    /// `[3][4]` behind the name, outermost first.
+    /// The dimensions `[3][4]` after the name, outermost first.
     pub dims: Vec<Expr>,
     pub init: Option<Init>,
     pub span: Span,
@@ -263,7 +263,7 @@ pub enum ExprKind {
         args: Vec<Expr>,
     },
     Unary(UnOp, Box<Expr>),
-    /// Operators that bind equally tightly, from left to right.
+    /// Operators of equal precedence, from left to right.
     Chain {
         first: Box<Expr>,
         rest: Vec<(BinOp, Span, Expr)>,
@@ -291,7 +291,7 @@ pub enum UnOp {
     Neg,
     Not,
     BitNot,
-    /// `#list`: how many elements.
+    /// `#list`: the number of elements.
     Count,
 }
 

@@ -8,7 +8,7 @@ use crate::hir::{self, Var};
 use crate::ir::Span;
 use std::collections::HashSet;
 
-/// What was mentioned so far, as it is written: constants that are folded count.
+/// The names that were used so far in the source text, including those in folded constants.
 #[derive(Default)]
 pub(super) struct Mentioned {
     pub read: HashSet<Var>,
@@ -28,7 +28,7 @@ fn never_read(name: &str, span: Span) -> Diagnostic {
 }
 
 impl Checker<'_> {
-    /// The variables of a body that are only written; its other mentions count for the actor.
+    /// Reports variables of a body that are only written; other uses count for the actor.
     pub(super) fn unused_locals(&mut self, body: &Body, from: usize) {
         for (id, local) in body.locals.iter().enumerate().skip(from) {
             if body.mentioned.lost(Var::Local(id)) {

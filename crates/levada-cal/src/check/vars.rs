@@ -11,11 +11,11 @@ use crate::operators::{self, types::given};
 use crate::types::{self, Ty};
 use crate::{eval, natives};
 
-/// A list longer than this is not made at compile time.
+/// Longer lists are not computed at compile time.
 const MAX_CONSTANT_SCALARS: u64 = 1 << 20;
-/// No list is longer than this.
+/// Maximum length of a list.
 const MAX_LEN: i64 = 1 << 30;
-/// How deep one body's check may lead to another's at once.
+/// Maximum depth of immediate checks of one body from another.
 const MAX_DEPTH: u32 = 24;
 
 impl<'a> Checker<'a> {
@@ -90,8 +90,8 @@ impl<'a> Checker<'a> {
         ty
     }
 
-    /// A number from 1 to `max` that must be known at compile time. `None` after a complaint, and
-    /// where it depends on a parameter without a value.
+    /// A number from 1 to `max` that must be known at compile time. `None` after an error, or if it depends on a
+    /// parameter without a value.
     pub(super) fn size(
         &mut self,
         body: &mut Body<'a>,
@@ -168,7 +168,7 @@ impl<'a> Checker<'a> {
                     true => diag,
                     false => diag.label(at, "needed here"),
                 };
-                // A warning of the same takes its place.
+                // A warning about the same replaces it.
                 let within = |d: &&mut Diagnostic| {
                     let place = d.labels[0].span;
                     d.code == "zero"
@@ -188,7 +188,7 @@ impl<'a> Checker<'a> {
 
     // Variables of actors and units.
 
-    /// The variable or parameter number so-and-so of an actor or unit; `None` after a complaint.
+    /// The variable or parameter `item` of an actor or unit; `None` after an error.
     pub(super) fn global(&mut self, entity: EntityId, item: Item) -> Option<GlobalId> {
         if let Some(found) = self.scopes[entity].globals.get(&item) {
             if found.is_none() {
@@ -275,7 +275,7 @@ impl<'a> Checker<'a> {
                             Some(eval::fit(eval::convert(got, &value.machine, &ty), &ty));
                     }
                     Ok(None) => {}
-                    // It is computed when an instance is made instead, and may fail there.
+                    // It is computed when an instance is created instead, and may fail there.
                     Err(stop @ Stop::TooMuchWork(_)) => global.no_value = Some(stop),
                     Err(stop) => {
                         self.stopped(stop, init.value.span, "this value");
@@ -350,7 +350,7 @@ impl<'a> Checker<'a> {
         body.declare(&decl.name.text, local)
     }
 
-    /// The variables at `var`: each sees those before it.
+    /// Local variables; each sees those before it.
     pub(super) fn locals(
         &mut self,
         body: &mut Body<'a>,
@@ -374,7 +374,7 @@ impl<'a> Checker<'a> {
                 false => Ok(None),
             };
             if wrong || value.ty == Ty::Unknown || matches!(known, Err(Stop::Reported)) {
-                // What depends on its value is not reported again.
+                // Consequences are not reported.
                 body.locals[id].ty = Ty::Unknown;
             } else if let Ok(Some(got)) = known {
                 let got = eval::fit(eval::convert(got, &value.machine, &ty), &ty);
@@ -385,8 +385,8 @@ impl<'a> Checker<'a> {
         inits
     }
 
-    /// The function or procedure number so-and-so. Its body is checked at once where that does not
-    /// lead too deep, so that sizes can be computed with it.
+    /// The function or procedure `item`. Its body is checked immediately if that is not too deep, so that sizes can
+    /// depend on it.
     pub(super) fn proc(&mut self, entity: EntityId, item: Item) -> ProcId {
         if let Some(&id) = self.scopes[entity].procs.get(&item) {
             return id;
@@ -407,7 +407,7 @@ impl<'a> Checker<'a> {
         let id = self.procs.len();
         self.scopes[entity].procs.insert(item, id);
         self.calls.push(Vec::new());
-        // A place is kept: its own types may call other functions.
+        // Reserves its index first: its own types may call other functions.
         let unit = self.scopes[entity].class;
         self.procs.push(hir::Proc {
             name: name.text.clone(),
@@ -510,7 +510,7 @@ impl<'a> Checker<'a> {
 
     // Conversions.
 
-    /// Whether the value may be given where `ty` is wanted; if not, it is reported.
+    /// Checks whether the value may be used where `ty` is expected.
     pub(super) fn wants(&mut self, value: &hir::Expr, ty: &Ty, what: &str) -> bool {
         if operators::converts(&given(&value.ty, &value.machine), ty) {
             self.note_given(value, ty, what);
@@ -534,7 +534,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A parameter's value as one of its type; `None` if it is of another kind.
+/// Converts a parameter's value to its type; `None` if it is of another kind.
 fn given_value(value: Value, ty: &Ty) -> Option<Value> {
     Some(match (value, ty) {
         (value, Ty::Unknown) => value,

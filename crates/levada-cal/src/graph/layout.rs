@@ -29,13 +29,13 @@ pub struct Box {
     pub height: f64,
 }
 
-/// The way of a channel to one of its consumers.
+/// The route of a channel to one of its consumers.
 #[derive(Clone, Debug)]
 pub struct Wire {
     pub net: usize,
     pub to: (usize, usize),
     pub feedback: bool,
-    /// From port to port. Each pair of points after the first is a level stretch through a layer.
+    /// From port to port. Each pair of points after the first is a horizontal segment through a layer.
     pub points: Vec<Point>,
 }
 
@@ -58,7 +58,7 @@ pub fn feedback(graph: &Graph) -> HashSet<(usize, usize)> {
             fed[to.0] |= to.0 != net.from.0;
         }
     }
-    // Depth first from the sources: a channel to an actor that is still open closes a circle.
+    // Depth-first search from the sources: a channel to an actor on the current path closes a cycle.
     let roots = (0..count)
         .filter(|&n| !fed[n])
         .chain((0..count).filter(|&n| fed[n]));
@@ -92,8 +92,7 @@ pub fn feedback(graph: &Graph) -> HashSet<(usize, usize)> {
     back
 }
 
-/// The layer of each actor: one more than the deepest that feeds it. Sources move up to their first
-/// consumer.
+/// The layer of each actor: one more than its deepest producer. Sources move up to their first consumer.
 pub fn layers(graph: &Graph) -> Vec<usize> {
     let back = feedback(graph);
     let count = graph.nodes.len();
@@ -129,7 +128,7 @@ pub fn layers(graph: &Graph) -> Vec<usize> {
     layer
 }
 
-/// An actor, or the place where a wire passes a layer.
+/// An actor, or a dummy where a wire crosses a layer.
 struct Item {
     layer: usize,
     height: f64,
@@ -151,7 +150,7 @@ type Chain = (usize, (usize, usize), bool, Vec<usize>);
 struct Sugiyama {
     items: Vec<Item>,
     segments: Vec<Segment>,
-    /// For each layer its items, top to bottom.
+    /// For each layer, its items from top to bottom.
     order: Vec<Vec<usize>>,
 }
 
@@ -176,7 +175,7 @@ pub fn layout(graph: &Graph, widths: &[f64], stubs: &[f64], title_height: f64) -
     // The dummies of each wire, in the direction of the stream.
     let mut chains: Vec<Chain> = Vec::new();
     for (n, net) in graph.nets.iter().enumerate() {
-        // Forward lines of one channel share their way as far as they go.
+        // Forward wires of one channel share their route as far as possible.
         let mut trunk: Vec<usize> = Vec::new();
         let mut forward: Vec<(usize, usize)> = net.to.clone();
         forward.sort_by_key(|t| layer[t.0]);
@@ -190,7 +189,7 @@ pub fn layout(graph: &Graph, widths: &[f64], stubs: &[f64], title_height: f64) -
                 for pair in chain.windows(2) {
                     s.segment(pair[0], LANE / 2.0, pair[1], LANE / 2.0);
                 }
-                // Near its ends, which lie in its own layers.
+                // Near its ends, which are in its own layers.
                 s.segment(chain[0], LANE / 2.0, to.0, port_dy(to.1));
                 let last = chain[chain.len() - 1];
                 s.segment(net.from.0, port_dy(net.from.1), last, LANE / 2.0);
@@ -216,7 +215,7 @@ pub fn layout(graph: &Graph, widths: &[f64], stubs: &[f64], title_height: f64) -
     s.sort();
     s.level();
 
-    // Columns: as wide as their widest actor; gaps wide enough for the lines that turn in them.
+    // Columns are as wide as their widest actor; gaps have room for the wires that turn in them.
     let mut column = vec![0.0f64; depth];
     let mut level = vec![0.0f64; depth];
     for (node, l) in layer.iter().enumerate() {
@@ -338,7 +337,7 @@ impl Sugiyama {
         position
     }
 
-    /// Orders the layers by barycentres, sweeping to and fro, and keeps the order that crosses least.
+    /// Orders the layers by barycentres in alternating sweeps, and keeps the order with the fewest crossings.
     fn sort(&mut self) {
         let mut best = (self.crossings(), self.order.clone());
         for round in 0..24 {
@@ -352,7 +351,7 @@ impl Sugiyama {
                 let mut sum = vec![(0.0f64, 0usize); self.items.len()];
                 for s in &self.segments {
                     let (a, b) = (self.items[s.left].layer, self.items[s.right].layer);
-                    // A port lower on its actor pulls lower.
+                    // The position of a port on its actor counts as well.
                     let fine = |item: usize, dy: f64| {
                         position[item] as f64 + 0.9 * dy / self.items[item].height
                     };
@@ -378,8 +377,8 @@ impl Sugiyama {
         self.order = best.1;
     }
 
-    /// How many pairs of lines between neighbouring layers cross. Lines within a layer (the ends of
-    /// feedback) count by how far they reach.
+    /// The number of crossings between neighbouring layers. Wires within a layer (the ends of feedback) count by
+    /// their length.
     fn crossings(&self) -> usize {
         let position = self.positions();
         let mut by_layer: Vec<Vec<(f64, f64)>> = vec![Vec::new(); self.order.len()];
@@ -405,7 +404,7 @@ impl Sugiyama {
         count * 2 + reach
     }
 
-    /// Moves items up and down, within the order, towards the ends of their lines.
+    /// Moves items vertically, in order, towards the ends of their wires.
     fn level(&mut self) {
         for l in 0..self.order.len() {
             let mut y = 0.0;
@@ -417,7 +416,7 @@ impl Sugiyama {
         let mut near: Vec<Vec<(usize, f64, f64)>> = vec![Vec::new(); self.items.len()];
         for s in &self.segments {
             let offset = s.left_dy - s.right_dy;
-            // Long lines should be straight.
+            // Long wires should be straight.
             let both = self.items[s.left].node.is_none() && self.items[s.right].node.is_none();
             let weight = if both { 4.0 } else { 1.0 };
             near[s.right].push((s.left, offset, weight));
@@ -448,8 +447,8 @@ impl Sugiyama {
         }
     }
 
-    /// The places nearest to the wishes that keep order and distance: neighbours that want to
-    /// overlap are joined and share the mean of what they want.
+    /// The positions nearest to the desired ones that keep order and distance: overlapping neighbours are merged to
+    /// blocks at the mean of their desired positions (pool adjacent violators).
     fn settle(&mut self, layer: usize, wish: &[f64]) {
         struct Block {
             sum: f64,
@@ -457,7 +456,7 @@ impl Sugiyama {
             first: usize,
         }
         let order = &self.order[layer];
-        // Where each would be if all before it were as tight as can be.
+        // The offset of each item if all items before it are packed tightly.
         let mut offset = vec![0.0; order.len()];
         for i in 1..order.len() {
             let (above, here) = (&self.items[order[i - 1]], &self.items[order[i]]);

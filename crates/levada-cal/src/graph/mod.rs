@@ -14,7 +14,7 @@ use crate::ir::type_name;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// What of a network a picture needs.
+/// The parts of a network that a drawing needs.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     pub name: String,
@@ -28,15 +28,15 @@ pub struct Node {
     pub class: String,
     pub inputs: Vec<String>,
     pub outputs: Vec<String>,
-    /// In a picture of a run.
+    /// Measurements, in the drawing of a run.
     pub measured: Option<Measured>,
 }
 
-/// What an actor did in a run.
+/// Measurements of an actor in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub worker: u32,
-    /// Of the run's time on one core, 0 to 1.
+    /// Fraction of the run's time on one core, 0 to 1.
     pub share: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct Net {
     pub to: Vec<(usize, usize)>,
     pub capacity: Option<u32>,
     pub ty: String,
-    /// Carried in a run.
+    /// Elements carried in a run.
     pub elements: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Graph {
         }
     }
 
-    /// The graph as Graphviz reads it.
+    /// The graph in Graphviz's language.
     pub fn dot(&self) -> String {
         let feedback = layout::feedback(self);
         let mut out = format!(

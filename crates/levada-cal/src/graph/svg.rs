@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 const TITLE: f64 = 38.0;
 
-/// Soft fills by outermost network, so that what belongs together is seen.
+/// Fill colours by outermost network, so that related actors can be recognised.
 const FILLS: [(&str, &str); 8] = [
     ("#eaf2fb", "#4a7fb5"),
     ("#eaf7ee", "#4b9a66"),
@@ -134,17 +134,17 @@ fn draw_wire(out: &mut String, graph: &Graph, wire: &Wire, stub: f64) {
     );
 }
 
-/// Wires leave an actor level for as long as its longest label, so that none crosses one.
+/// Wires leave an actor horizontally for the length of its longest label, so that no wire crosses a label.
 fn stub(graph: &Graph, node: usize) -> f64 {
     let nets = graph.nets.iter().filter(|n| n.from.0 == node);
     let widths = nets.filter_map(|n| Some(LABEL_DX + text_width(&label(n)?, 9.0) + 4.0));
     widths.fold(0.0, f64::max)
 }
 
-/// Where a label begins, from the port.
+/// Distance of a label from its port.
 const LABEL_DX: f64 = 6.0;
 
-/// What a channel carried, or its capacity.
+/// The elements that a channel carried, or its capacity.
 fn label(net: &Net) -> Option<String> {
     match (net.elements, net.capacity) {
         (Some(elements), _) => Some(short(elements)),
@@ -152,8 +152,8 @@ fn label(net: &Net) -> Option<String> {
     }
 }
 
-/// Level along the label at its start, and at every point: straight through layers, S-shaped between
-/// them, and in a loop where it turns round.
+/// Horizontal along the label and at every point: straight through layers, S-shaped between them, and a loop where it
+/// reverses.
 fn path(points: &[Point], stub: f64) -> String {
     let mut d = format!("M{:.1} {:.1}h{stub}", points[0].x, points[0].y);
     let mut heading = 1.0;
@@ -162,7 +162,7 @@ fn path(points: &[Point], stub: f64) -> String {
         if i == 0 {
             a.x += stub;
         }
-        // Points 1-2, 3-4, ... are level stretches; the others turn in the gaps.
+        // Points 1-2, 3-4, ... are horizontal segments; the others turn in the gaps.
         let level = i % 2 == 1;
         if level {
             heading = if b.x >= a.x { 1.0 } else { -1.0 };
@@ -170,7 +170,7 @@ fn path(points: &[Point], stub: f64) -> String {
             continue;
         }
         let leave = heading;
-        // The direction in which the next stretch, or the port, is entered.
+        // The direction in which the next segment, or the port, is entered.
         let enter = match points.get(i + 2) {
             Some(next) if next.x < b.x => -1.0,
             _ => 1.0,
@@ -295,7 +295,7 @@ fn short(n: u64) -> String {
     }
 }
 
-/// How wide a text is, nearly: enough to draw boxes round it.
+/// The approximate width of a text, for drawing boxes around it.
 fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()

@@ -39,7 +39,7 @@ pub(super) fn int(value: i64, span: Span) -> Expr {
     }
 }
 
-/// Whether values of both types lie in memory alike.
+/// Whether values of both types have the same representation in memory.
 pub(super) fn same_storage(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Int { signed: s, .. }, Type::Int { signed: t, .. }) => {
@@ -123,7 +123,7 @@ impl<'a> Lowerer<'a> {
                 let right = self.scalar(build, b);
                 self.length = length + 1;
                 let (left, right) = match &ty {
-                    // Constants are rounded to what is computed in.
+                    // Constants are rounded to the machine type.
                     Type::Float { .. } => (constant_as(left, &ty), constant_as(right, &ty)),
                     Type::String => (printable(left, a), printable(right, b)),
                     _ if is_comparison(*op) => compared(left, a, right, b),
@@ -139,10 +139,10 @@ impl<'a> Lowerer<'a> {
                 if !self.effects[*id].effects {
                     return call;
                 }
-                // It runs exactly here, before what is written after it.
+                // It runs exactly here, before later code.
                 return self.kept(build, "value", call);
             }
-            // Checked before: such an actor is never lowered.
+            // Errors were reported before, and such an actor is never lowered.
             ExprKind::List { .. } | ExprKind::Error => ir::ExprKind::Const(Value::Int(0)),
         };
         Expr { kind, ty, span }
@@ -162,7 +162,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The same value, computed now and kept in a variable.
+    /// The same value, computed now and stored in a variable.
     pub(super) fn kept(&mut self, build: &mut Build<'a>, name: &str, value: Expr) -> Expr {
         let made = build.temporary(name, value.ty.clone(), value.span);
         let place = Place {

@@ -72,8 +72,8 @@ fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
 }
 
 impl<'a> Lowerer<'a> {
-    /// A list's place: its own, if it is a variable, or else that of a variable made for it, whose
-    /// elements are `elem` if that is given.
+    /// The place of a list: its own if it is a variable, else that of a new variable, with elements of type `elem` if
+    /// given.
     pub(super) fn list_place(
         &mut self,
         build: &mut Build<'a>,
@@ -101,7 +101,7 @@ impl<'a> Lowerer<'a> {
         place
     }
 
-    /// The value of a list that is the same each time.
+    /// The value of a list that is constant.
     fn constant_list(&self, expr: &hir::Expr) -> Option<Value> {
         match &expr.kind {
             ExprKind::Const(value) => Some(value.clone()),
@@ -141,7 +141,7 @@ impl<'a> Lowerer<'a> {
             return;
         }
         if self.reads(build, value, to.var) && !matches!(value.kind, ExprKind::Load(_)) {
-            // What is read must not change half way.
+            // The source must not change during the copy.
             let made = build.temporary("list", held(&value.machine).to_ir(), span);
             let kept = whole(VarRef::Local(made), held(&value.machine).to_ir(), span);
             self.fill(build, kept.clone(), value);
@@ -229,8 +229,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The loops of the generators, outermost first, then the elements; `at` is how many elements
-    /// lie before those of this turn, in turns.
+    /// The loops of the generators, outermost first, then the elements; `at` is the number of preceding iterations.
     fn generate(
         &mut self,
         build: &mut Build<'a>,
@@ -289,7 +288,7 @@ impl<'a> Lowerer<'a> {
         build.push(kind, span);
     }
 
-    /// Puts the list `value` behind the first `before` elements of `to`.
+    /// Stores the list `value` after the first `before` elements of `to`.
     fn fill_behind(
         &mut self,
         build: &mut Build<'a>,
@@ -371,8 +370,8 @@ impl<'a> Lowerer<'a> {
         build.push(StmtKind::Copy { to, from }, span);
     }
 
-    /// The arguments of a call, and what is to be done after it: lists that had to be handed over
-    /// as copies are brought back if the callee changes them.
+    /// The arguments of a call, and the code after it: lists that were passed as copies are copied back if the callee
+    /// changes them.
     pub(super) fn args(
         &mut self,
         build: &mut Build<'a>,
@@ -391,7 +390,7 @@ impl<'a> Lowerer<'a> {
             }
             let elem = proc.locals[i].ty.innermost().clone();
             let place = self.list_place(build, arg, Some(&elem));
-            // A native is told where the list begins, and cannot tell how much of it there is.
+            // A native gets a pointer to the list, and does not know its length.
             let as_it_is = proc.native && same_storage(innermost(&place.ty), innermost(&wanted));
             if as_it_is || same_storage(&place.ty, &wanted) {
                 out.push(Arg::List(place));
@@ -417,7 +416,7 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Element by element, as many as `to` has; `from` may have more.
+/// Copies element by element, as many as `to` has; `from` may have more.
 fn copy_first(build: &mut Build, to: &Place, from: &Place, span: Span) {
     if !matches!(to.ty, Type::List { .. }) {
         build.push(StmtKind::Assign(to.clone(), load(from.clone())), span);
@@ -439,7 +438,7 @@ fn copy_first(build: &mut Build, to: &Place, from: &Place, span: Span) {
     });
 }
 
-/// A loop whose statements `body` makes, with the counter, which goes from 0 to `count` - 1.
+/// A loop from 0 to `count` - 1 with the statements that `body` makes.
 pub(super) fn for_each_index<'a>(
     build: &mut Build<'a>,
     count: u32,
@@ -465,7 +464,7 @@ pub(super) fn for_each_index<'a>(
     build.push(kind, span);
 }
 
-/// What the list's lists' ... elements are.
+/// The type of the innermost elements.
 fn innermost(ty: &Type) -> &Type {
     match ty {
         Type::List { elem, .. } => innermost(elem),
@@ -489,7 +488,7 @@ fn fill_constant(build: &mut Build, to: Place, value: &Value, ty: &Ty, span: Spa
     }
 }
 
-/// How many variables the generators within `expr` reach up to.
+/// The number of variables up to those of the generators within `expr`.
 fn nested_locals(expr: &hir::Expr) -> usize {
     match &expr.kind {
         ExprKind::List { items, generators } => {

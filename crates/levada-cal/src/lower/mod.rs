@@ -16,7 +16,7 @@ use crate::ir::{self, Span, Value};
 use crate::types::Ty;
 use std::collections::{HashMap, HashSet};
 
-/// Lowers an actor that was checked without errors; `name` is what it is to be called.
+/// Lowers an actor that was checked without errors; `name` is its new name.
 pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
     let effects = effects::of_all(&actor.procs, &actor.globals, true);
     let mut lowerer = Lowerer {
@@ -56,23 +56,23 @@ pub fn lower(actor: &hir::Actor, name: String, sources: &Sources) -> ir::Actor {
 struct Lowerer<'a> {
     actor: &'a hir::Actor,
     effects: Vec<Effects>,
-    /// Which variables anything writes.
+    /// The variables that are written anywhere.
     changed: HashSet<hir::GlobalId>,
     globals: Vec<ir::Var>,
     global_ids: HashMap<hir::GlobalId, usize>,
     proc_ids: HashMap<hir::ProcId, usize>,
     procs: Vec<ir::Proc>,
     global_names: Unique,
-    /// Of how many operations in a row the expression that was made last is the result.
+    /// The number of chained operations in the last expression.
     length: u32,
 }
 
-/// A body being made: its variables, and where the next statement goes.
+/// A body under construction: its variables, and its statements so far.
 struct Build<'a> {
     source: &'a [hir::Local],
     locals: Vec<ir::Local>,
     names: Unique,
-    /// Where a variable of the source is by now.
+    /// The current variable for each variable of the source.
     places: HashMap<hir::LocalId, ir::VarRef>,
     out: Vec<ir::Stmt>,
 }
@@ -117,11 +117,11 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Names that differ from each other.
+/// Allocates unique names.
 #[derive(Default)]
 struct Unique {
     taken: HashSet<String>,
-    /// How many times a name was wanted that was taken already.
+    /// How often a name was requested again.
     again: HashMap<String, u32>,
 }
 
@@ -217,7 +217,7 @@ impl<'a> Lowerer<'a> {
             (vars, procs) = (more_vars, more_procs);
         }
 
-        // Natives keep their names; the others make way.
+        // Natives keep their names; others are renamed.
         let mut names = Unique::default();
         let mut ids: Vec<hir::ProcId> = used.procs.into_iter().collect();
         ids.sort_unstable();
@@ -264,7 +264,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The value of a variable that holds one scalar for good.
+    /// The value of a scalar variable that never changes.
     fn constant_scalar(&self, id: hir::GlobalId) -> Option<&'a Value> {
         let global = &self.actor.globals[id];
         let value = global.value.as_ref()?;
@@ -402,8 +402,8 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The input variables may be the channel's own memory, which others read too: what the body
-    /// changes is copied first.
+    /// Input variables may be in the channel's buffer, which other consumers read too, so those that the body changes
+    /// are copied first.
     fn copy_changed_tokens(&mut self, body: &mut Build<'a>, action: &'a hir::Action) {
         for token in 0..action.tokens {
             if !effects::changes(&self.effects, &action.body, Var::Local(token)) {
@@ -453,7 +453,7 @@ impl<'a> Lowerer<'a> {
         out
     }
 
-    /// A whole list variable with the value: the one it is in already, or one made for it.
+    /// A list variable with the value: an existing one, or a new one.
     fn output_list(&mut self, body: &mut Build<'a>, value: &'a hir::Expr, elem: &Ty) -> ir::VarRef {
         let wanted = elem.to_ir();
         let place = self.list_place(body, value, Some(elem));

@@ -14,7 +14,7 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// The first value of a variable at `var`.
+    /// The initial value of a variable.
     pub(super) fn init_local(
         &mut self,
         build: &mut Build<'a>,
@@ -23,7 +23,7 @@ impl<'a> Lowerer<'a> {
     ) {
         let local = &build.source[id];
         if local.constant && local.value.is_some() {
-            // It is known wherever it is read.
+            // Its value is known wherever it is read.
             return;
         }
         let place = Place {
@@ -131,8 +131,8 @@ impl<'a> Lowerer<'a> {
             return;
         };
         let ty = build.locals[made].ty.clone();
-        // The counter begins with what it can hold of the first value: 65535 in an int(size=16) is
-        // -1. The last one is only compared with.
+        // The counter starts with the first value converted to its type: 65535 in an int(size=16) is -1. The last
+        // value is only compared.
         let from = coerce(self.scalar(build, from), &ty);
         let to = self.scalar(build, to);
         let ((), mut inner) = self.aside(build, |me, build| me.stmts(build, body));
@@ -148,8 +148,8 @@ impl<'a> Lowerer<'a> {
             );
             return;
         }
-        // The body changes what it counts with: it is a `while` in disguise. It counts in 64 bits,
-        // so that the last value of a narrow type is no trap.
+        // The body changes the counter, so it becomes a `while` loop. It counts in 64 bits, so that the last value of
+        // a narrow type does not wrap.
         let wide = Type::Int {
             bits: 64,
             signed: true,

@@ -4,11 +4,10 @@
 use super::{K, Parser};
 use crate::diag::Diagnostic;
 
-/// How many tokens are looked at to see what begins here: no more, so that files of nothing but
-/// beginnings are read in linear time.
+/// Maximum lookahead in tokens, so that pathological files are parsed in linear time.
 const FAR: usize = 64;
 
-/// The words that begin a declaration and cannot begin a statement or an expression.
+/// Keywords that begin a declaration and cannot begin a statement or an expression.
 fn begins_declaration(kind: K) -> bool {
     matches!(
         kind,
@@ -36,8 +35,7 @@ fn begins_type(kind: K) -> bool {
 }
 
 impl Parser<'_> {
-    /// Where token number `n` would begin a tag of an action, the number of the token behind the
-    /// tag's colon.
+    /// If token `n` begins the tag of an action, the index of the token after the tag's colon.
     fn after_tag(&self, mut n: usize) -> Option<usize> {
         while n < FAR && self.nth(n) == K::Ident && self.nth(n + 1) == K::Dot {
             n += 2;
@@ -45,7 +43,7 @@ impl Parser<'_> {
         (self.nth(n) == K::Ident && self.nth(n + 1) == K::Colon).then_some(n + 2)
     }
 
-    /// Where token number `n` is an annotation, the number of the token behind it and its like.
+    /// If token `n` is an annotation, the index of the token after it and further annotations.
     fn after_annotations(&self, mut n: usize) -> usize {
         while n < FAR && self.nth(n) == K::At && self.nth(n + 1) == K::Ident {
             n += 2;
@@ -59,7 +57,7 @@ impl Parser<'_> {
         n
     }
 
-    /// Whether an action, a function or the like begins here: never part of a statement.
+    /// Whether an action, function or similar begins here, which is never part of a statement.
     pub(super) fn at_declaration(&self) -> bool {
         let n = match self.current() {
             K::At => self.after_annotations(0),
@@ -73,7 +71,7 @@ impl Parser<'_> {
             || (self.at_word("local") && self.nth(1) == K::Ident && self.nth(2) == K::Ident)
     }
 
-    /// The same, or a variable: what stands in an actor.
+    /// Whether a member of an actor begins here: a declaration or a variable.
     fn at_member(&self) -> bool {
         self.at_declaration()
             || begins_type(self.current())
@@ -115,11 +113,11 @@ impl Parser<'_> {
                 Diagnostic::error("syntax", "nothing may follow the end of the actor or unit")
                     .label(self.current_span(), "this is behind its `end`")
                     .help("there may be one `end` too many before it");
-            // An error before it may be the reason.
+            // An earlier error may be the cause.
             if self.errors.is_empty() {
                 self.report(diag);
             }
-            // What follows is still looked at for errors of its own.
+            // What follows is still checked for errors of its own.
             self.start(K::Error);
             self.members();
             while !self.at(K::Eof) {
@@ -217,7 +215,7 @@ impl Parser<'_> {
         self.ports();
         if !self.eat(K::Colon) {
             self.expect(K::Colon);
-            // That of `type:` is another one.
+            // The colon of `type:` is another one.
             let in_type = |p: &Self| p.previous_text() == "type";
             self.skip_until(|p| (p.at(K::Colon) && !in_type(p)) || p.at_declaration());
             self.eat(K::Colon);
@@ -232,7 +230,7 @@ impl Parser<'_> {
 
     fn ports(&mut self) {
         self.start(K::Ports);
-        // `foo x` was meant as a port; the type is complained about.
+        // `foo x` is taken as a port, with an error about the type.
         let begins = |p: &Self| {
             let named = p.at(K::Ident) && matches!(p.nth(1), K::Ident);
             begins_type(p.current()) || p.at(K::At) || named
@@ -253,7 +251,7 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// What stands in an actor or a unit, up to its `end`.
+    /// The members of an actor or a unit, up to its `end`.
     fn members(&mut self) {
         while !matches!(self.current(), K::KwEnd | K::Eof) {
             let before = self.at;
@@ -269,7 +267,7 @@ impl Parser<'_> {
     }
 
     fn misplaced_member(&mut self) {
-        // It may be what is left of a declaration with an error.
+        // It may be the rest of a declaration with an error.
         self.quiet |= !self.errors.is_empty();
         self.unexpected(
             "an action, a function, a procedure or a variable",
@@ -297,7 +295,7 @@ impl Parser<'_> {
             K::KwPriority => self.priority(),
             K::Ident if self.at_word("local") && self.nth(1) == K::Ident => self.local_fsm(),
             K::KwAction | K::KwInitialize => self.action(mark),
-            // `foo x;` was meant to declare something; the type is complained about.
+            // `foo x;` is taken as a declaration, with an error about the type.
             kind if begins_type(kind) || (kind == K::Ident && self.nth(1) == K::Ident) => {
                 self.start_at(mark, K::StateVar);
                 self.valued_var_decl();
@@ -375,7 +373,7 @@ impl Parser<'_> {
                     .label(self.current_span(), "expected a type")
                     .help(help);
                 self.report(diag);
-                // `foo x` was probably meant as a type and a name; `x` alone as a name.
+                // `foo x` is taken as a type and a name; `x` alone as a name.
                 if matches!(self.nth(1), K::Ident | K::LParen) {
                     self.bump();
                 }
@@ -415,7 +413,7 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// The same, with `= value` or `:= value` behind it.
+    /// The same, followed by `= value` or `:= value`.
     fn valued_var_decl(&mut self) {
         let mark = self.mark();
         self.annotations();
@@ -509,13 +507,13 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// The `end` of something; when it is not there, the next declaration or an `end` is found. `errors` is
-    /// how many there were when it began.
+    /// The `end` of a construct; if it is missing, skips to the next declaration or an `end`. `errors`: the number of
+    /// errors at the start of the construct.
     fn end_of(&mut self, what: &str, errors: usize) {
         if self.eat(K::KwEnd) {
             return;
         }
-        // An error since it began may be the reason.
+        // An error within the construct may be the cause.
         self.quiet |= self.errors.len() > errors;
         let help = format!("the {what} goes on until its `end`");
         self.expect_for(K::KwEnd, Some(&help));
@@ -633,7 +631,7 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// The word `fsm`, which is a name elsewhere.
+    /// The word `fsm`, which is an ordinary name elsewhere.
     fn expect_fsm(&mut self) {
         if self.at_word("fsm") {
             self.bump();

@@ -4,7 +4,7 @@
 use super::{K, Parser};
 use crate::diag::Diagnostic;
 
-/// How tightly a binary operator binds; the loosest is 1. All are left-associative.
+/// The precedence of a binary operator; the lowest is 1. All are left-associative.
 fn precedence(kind: K) -> Option<u8> {
     Some(match kind {
         K::Or => 1,
@@ -29,8 +29,8 @@ impl Parser<'_> {
         self.peak = beside.max(self.height);
     }
 
-    /// Operators that bind at least as tightly as `min`. A row of equally tight ones is one flat
-    /// node: operand, operator, operand, operator, operand...
+    /// Operators with a precedence of at least `min`. A sequence of equal precedence is one flat node: operand,
+    /// operator, operand, operator, operand...
     fn binary(&mut self, min: u8) {
         let mark = self.mark();
         self.unary();
@@ -127,7 +127,7 @@ impl Parser<'_> {
             }
             _ => {
                 self.unexpected("an expression", None);
-                // Leave what may end or follow the expression to the caller.
+                // Tokens that may end or follow the expression are left to the caller.
                 if matches!(
                     self.current(),
                     K::Unknown | K::Question | K::Power | K::Star | K::Slash

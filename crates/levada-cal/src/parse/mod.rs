@@ -17,10 +17,10 @@ use SyntaxKind as K;
 use rowan::{Checkpoint, GreenNode, GreenNodeBuilder, Language};
 use std::collections::HashSet;
 
-/// How deeply expressions and statements may nest.
+/// Maximum nesting of expressions and statements.
 pub const MAX_NESTING: u32 = 128;
-/// How many operators may apply to one another's results, as in a sum, and how many branches an `if` may
-/// have. What is generated has long ones; the stack of [`crate::on_large_stack`] holds them.
+/// Maximum number of chained operators, as in a sum, and of branches of an `if`. Generated code has long chains; the
+/// stack of [`crate::on_large_stack`] is sufficient for them.
 pub const MAX_CHAIN: u32 = 4096;
 
 pub struct Parse {
@@ -79,27 +79,27 @@ pub fn parse(file: u32, text: &str) -> Parse {
 struct Parser<'t> {
     file: u32,
     tokens: Vec<(K, &'t str)>,
-    /// Where each token starts; one more for the end of the file.
+    /// The start of each token, and the end of the file.
     starts: Vec<u32>,
-    /// The tokens that are neither space nor comment.
+    /// The tokens without spaces and comments.
     solid: Vec<usize>,
-    /// The next one of `solid`.
+    /// The index of the next token in `solid`.
     at: usize,
-    /// Tokens that are in the tree already.
+    /// The number of tokens that are in the tree.
     emitted: usize,
     builder: GreenNodeBuilder<'static>,
     errors: Vec<Diagnostic>,
     depth: u32,
-    /// An error was reported, and what is found now may follow from it.
+    /// Panic mode: an error was reported, and further errors may be consequences.
     quiet: bool,
-    /// The nesting went too deep to be followed: nothing that comes is in its place.
+    /// The nesting was too deep, so the rest of the file is out of context.
     hopeless: bool,
     ends_in_comment: bool,
-    /// How many operators of the expression read last apply to one another's results, and the most of
-    /// those expressions that stand in the same list, call or the like.
+    /// The height of the operator chain of the last expression, and the maximum over the expressions in the same
+    /// list, call or similar.
     height: u32,
     peak: u32,
-    /// Words with letters that no name can have, which were reported.
+    /// Words with letters that names cannot have, which were reported.
     foreign: HashSet<&'t str>,
 }
 
@@ -109,7 +109,7 @@ impl<'t> Parser<'t> {
     fn nth(&self, n: usize) -> K {
         match self.solid.get(self.at + n).map(|&i| self.tokens[i].0) {
             None => K::Eof,
-            // It stands where a name does.
+            // It is in the place of a name.
             Some(K::ForeignIdent) => K::Ident,
             Some(kind) => kind,
         }
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         self.solid.get(self.at).map_or("", |&i| self.tokens[i].1)
     }
 
-    /// Whether a word is next that means something here and is a name elsewhere.
+    /// Whether the next token is this contextual keyword.
     fn at_word(&self, word: &str) -> bool {
         self.at(K::Ident) && self.current_text() == word
     }
@@ -139,7 +139,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The place just behind the last token that was used.
+    /// The position right after the last consumed token.
     fn after_previous(&self) -> Span {
         let end = match self.at.checked_sub(1).and_then(|i| self.solid.get(i)) {
             Some(&i) => self.starts[i + 1],
@@ -215,8 +215,8 @@ impl<'t> Parser<'t> {
 
     // Complaining.
 
-    /// Reports an error unless it may follow from one that was reported: until [`Parser::settle`] all
-    /// others do. If the next token is wrong by itself, that is the error.
+    /// Reports an error, unless it may be a consequence of a reported one (until [`Parser::settle`]). If the next
+    /// token is invalid by itself, that is reported instead.
     fn report(&mut self, diag: Diagnostic) {
         let open_comment = self.at(K::Eof) && self.ends_in_comment;
         if self.quiet || self.hopeless || open_comment {
@@ -239,8 +239,8 @@ impl<'t> Parser<'t> {
         before.map_or("", |&i| self.tokens[i].1)
     }
 
-    /// Takes note that a statement or the like begins here. Behind the end of the one before it, an error
-    /// does not follow from those before.
+    /// Leaves panic mode at the start of a statement or similar: after the end of the previous one, an error is not a
+    /// consequence of earlier ones.
     fn settle(&mut self) {
         let clean = matches!(
             self.previous(),
@@ -251,8 +251,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Skips what belongs to nothing: up to the next declaration, or to an `end`, `else` or `elsif` of what
-    /// is around it, or to a place where `stop` holds.
+    /// Skips tokens up to the next declaration, to an `end`, `else` or `elsif` of an enclosing construct, or until
+    /// `stop` holds.
     fn skip_to_declaration(&mut self, stop: impl Fn(&Parser<'t>) -> bool) {
         self.start(K::Error);
         let mut open = 0;
@@ -268,7 +268,7 @@ impl<'t> Parser<'t> {
         self.finish();
     }
 
-    /// How the next token reads in a message.
+    /// The text of the next token in messages.
     fn found(&self) -> String {
         let kind = self.current();
         match kind {
@@ -281,7 +281,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Complains about the next token.
+    /// Reports the next token as unexpected.
     fn unexpected(&mut self, expected: &str, help: Option<&str>) {
         let mut diag = Diagnostic::error(
             "syntax",
@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
         self.report(diag);
     }
 
-    /// `kind`, or a complaint just behind the token before.
+    /// Consumes `kind`, or reports an error right after the previous token.
     fn expect(&mut self, kind: K) -> bool {
         self.expect_for(kind, None)
     }
@@ -310,8 +310,8 @@ impl<'t> Parser<'t> {
         false
     }
 
-    /// Puts tokens into an error node until `stop` says so. Takes at least one token unless `stop`
-    /// holds at once or the file ends.
+    /// Puts tokens into an error node until `stop` holds. Consumes at least one token, unless `stop` holds at once or
+    /// the file ends.
     fn skip_until(&mut self, stop: impl Fn(&Parser<'t>) -> bool) {
         if self.at(K::Eof) || stop(self) {
             return;
@@ -323,7 +323,7 @@ impl<'t> Parser<'t> {
         self.finish();
     }
 
-    /// Runs `inner` one level deeper, or skips to the end of the statement when it is too deep.
+    /// Runs `inner` one level deeper, or skips to the end of the statement if the nesting is too deep.
     fn nested(&mut self, inner: impl FnOnce(&mut Self)) {
         if self.depth >= MAX_NESTING {
             if !self.hopeless {
@@ -344,8 +344,8 @@ impl<'t> Parser<'t> {
         self.depth -= 1;
     }
 
-    /// Whether a chain of operators or branches is too long: then the rest of it is skipped, since the
-    /// stages behind this one could not hold it.
+    /// Whether a chain of operators or branches is too long. If so, the rest is skipped, since later stages could not
+    /// process it.
     fn too_long(&mut self, length: u32, what: &str) -> bool {
         if length <= MAX_CHAIN {
             return false;
@@ -361,7 +361,7 @@ impl<'t> Parser<'t> {
         true
     }
 
-    /// What is wrong with token number `i` by itself.
+    /// The error of token `i` by itself, if any.
     fn bad_token(&self, i: usize) -> Option<Diagnostic> {
         let (kind, text) = self.tokens[i];
         let span = self.span(self.starts[i], self.starts[i + 1]);
@@ -386,8 +386,8 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Reports what is wrong with the next token by itself. A word with foreign letters is a name for all
-    /// that follows, and is reported once.
+    /// Reports an error of the next token by itself. A word with foreign letters is then treated as a name, and is
+    /// reported once.
     fn check_token(&mut self, i: usize) {
         let foreign = self.tokens[i].0 == K::ForeignIdent;
         let known = foreign && !self.foreign.insert(self.tokens[i].1);
@@ -421,7 +421,7 @@ impl<'t> Parser<'t> {
                 str::to_owned,
             ));
             self.report(diag);
-            // It was meant as a name if it stands where one would.
+            // It is taken as a name if it is in the place of one.
             let like_a_name = matches!(
                 self.nth(1),
                 K::Assign | K::Eq | K::Semi | K::Comma | K::LBracket | K::RBracket | K::RParen
@@ -435,7 +435,7 @@ impl<'t> Parser<'t> {
         false
     }
 
-    /// A name that is being declared, in a node of its own.
+    /// The name of a declaration, in a node of its own.
     fn name(&mut self) -> bool {
         self.start(K::Name);
         let ok = self.ident(None);

@@ -13,7 +13,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What ends a row of statements.
+    /// Whether the next token ends a sequence of statements.
     fn at_block_end(&self) -> bool {
         matches!(self.current(), K::KwEnd | K::KwElse | K::KwElsif | K::Eof)
             || self.at_declaration()
@@ -42,7 +42,7 @@ impl Parser<'_> {
         };
         self.unexpected("a statement", help);
         if self.current().is_keyword() {
-            // A declaration, most likely: none of it is a statement.
+            // Probably a declaration, no part of which is a statement.
             self.skip_until(|p| p.at(K::Semi) || p.at_block_end());
             self.eat(K::Semi);
             return;
@@ -103,7 +103,7 @@ impl Parser<'_> {
         self.finish();
     }
 
-    /// The `;` behind a statement; when it is not there, the next statement is found.
+    /// The `;` after a statement; if it is missing, skips to the next statement.
     fn end_statement(&mut self) {
         if self.eat(K::Semi) {
             return;
