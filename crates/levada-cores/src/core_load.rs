@@ -158,7 +158,7 @@ impl Load {
                 let work: f64 = group.iter().map(|c| self.busy_of(c)).sum();
                 // In steps of 5 %; smaller differences are noise.
                 let cost = (work / group.len() as f64 * 20.0).round();
-                // Prefers a core whose siblings are chosen already.
+                // Prefers a core with siblings that are chosen already.
                 let torn = topology.other_threads(&group).without(&chosen).len();
                 let cost = cost + 0.5 * torn as f64;
                 if best.as_ref().is_none_or(|(least, _)| cost <= *least) {

@@ -145,7 +145,7 @@ impl Stat {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// A kernel thread whose affinity cannot be changed.
+    /// A kernel thread with a fixed affinity.
     pub fn is_bound(&self) -> bool {
         self.flags & NO_SET_AFFINITY != 0
     }

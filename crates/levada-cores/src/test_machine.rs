@@ -51,7 +51,7 @@ pub struct TestKernel {
     cores: CoreSet,
     tasks: RefCell<BTreeMap<i32, TestTask>>,
     forks: RefCell<BTreeMap<i32, i32>>,
-    /// Files whose writes fail, with the error number.
+    /// Files that fail to be written, with the error number.
     refuses: RefCell<BTreeMap<PathBuf, i32>>,
     /// Threads that cannot be moved.
     frozen: RefCell<BTreeSet<i32>>,
@@ -451,9 +451,10 @@ impl TestMachine {
         let mut files = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                match entry.path().is_dir() {
-                    true => folders.push(entry.path()),
-                    false => files.push(entry.path()),
+                if entry.path().is_dir() {
+                    folders.push(entry.path())
+                } else {
+                    files.push(entry.path())
                 }
             }
         }

@@ -262,8 +262,8 @@ pub fn move_processes_out<K: Kernel>(
                 swept.stay(PROTECTED, format!("{} ({id})", stat.name));
                 continue;
             }
-            // New processes are moved as a whole: the kernel then excludes concurrent forks, whose
-            // children would be added to the root group after the last check.
+            // New processes are moved as a whole: the kernel then excludes concurrent forks, which
+            // would add children to the root group after the last check.
             let whole = round == 0 || machine.process_of(id) == id;
             let threads = if whole { machine.threads(id) } else { vec![id] };
             for tid in &threads {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The guard: a separate process per shield, started before any change. It waits on a socket whose
-//! other end only the tool holds, and restores the state when that end closes for whatever reason.
-//! With methods that are not enforced by the kernel it also sweeps the cores periodically.
+//! The guard: a separate process per shield, started before any change. It waits on one end of a
+//! socket pair, of which only the tool holds the other, and restores the state when that end closes
+//! for whatever reason. With methods that are not enforced by the kernel it also sweeps the cores
+//! periodically.
 //!
 //! Messages to the guard: "watch METHOD PROGRAM" starts sweeping; "stop" ends it and is answered by
 //! "stopped". Messages from the guard: "released" after a signal asked it to end the shield; "full"

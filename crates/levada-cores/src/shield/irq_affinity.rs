@@ -25,9 +25,10 @@ fn is_mask(path: &Path) -> bool {
 }
 
 fn parse(path: &Path, text: &str) -> Option<CoreSet> {
-    match is_mask(path) {
-        true => CoreSet::from_mask(text),
-        false => text.parse().ok(),
+    if is_mask(path) {
+        CoreSet::from_mask(text)
+    } else {
+        text.parse().ok()
     }
 }
 
@@ -36,9 +37,10 @@ fn read_set<K: Kernel>(machine: &Machine<K>, path: &Path) -> Option<CoreSet> {
 }
 
 fn show(path: &Path, set: &CoreSet) -> String {
-    match is_mask(path) {
-        true => set.to_mask(),
-        false => set.to_string(),
+    if is_mask(path) {
+        set.to_mask()
+    } else {
+        set.to_string()
     }
 }
 
@@ -165,9 +167,10 @@ pub fn is_kernel_path<K: Kernel>(machine: &Machine<K>, path: &Path) -> bool {
 /// A set without the shielded cores; if nothing remains, all other cores.
 pub fn without(original_set: &CoreSet, shields: &CoreSet, online: &CoreSet) -> CoreSet {
     let rest = original_set.without(shields);
-    match rest.is_empty() && !shields.is_empty() {
-        true => online.without(shields),
-        false => rest,
+    if rest.is_empty() && !shields.is_empty() {
+        online.without(shields)
+    } else {
+        rest
     }
 }
 
@@ -190,9 +193,10 @@ pub fn restore_file<K: Kernel>(
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     }
     if is_switch(path) {
-        return match shields.is_empty() {
-            true => machine.kernel.write(path, &last.old),
-            false => note(KernelFile::clone(last)),
+        return if shields.is_empty() {
+            machine.kernel.write(path, &last.old)
+        } else {
+            note(KernelFile::clone(last))
         };
     }
     let now = read_set(machine, path).filter(|now| !now.is_empty());
@@ -207,9 +211,10 @@ pub fn restore_file<K: Kernel>(
             ..KernelFile::clone(last)
         })?;
     }
-    match now == back {
-        true => Ok(()),
-        false => machine.kernel.write(path, &show(path, &back)),
+    if now == back {
+        Ok(())
+    } else {
+        machine.kernel.write(path, &show(path, &back))
     }
 }
 

@@ -49,9 +49,10 @@ pub fn check(
             1 => format!("{} is the only one", cores(wanted)),
             _ => format!("{} would leave no core for everything else", cores(wanted)),
         };
-        let what = match shielded_cores.is_empty() {
-            true => what,
-            false => format!("{what}: {} shielded already", are(shielded_cores)),
+        let what = if shielded_cores.is_empty() {
+            what
+        } else {
+            format!("{what}: {} shielded already", are(shielded_cores))
         };
         return Err(Error::new(what, "one core must remain"));
     }

@@ -11,7 +11,7 @@ use crate::undo_log::{LockedLog, UndoLog, own_log_path};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Lowers this user's shields whose holder has died.
+/// Lowers this user's shields without a living holder.
 pub fn restore_abandoned<K: Kernel>(machine: &Machine<K>) -> io::Result<Vec<Restored>> {
     let mut restored = Vec::new();
     let Ok(own) = own_log_path() else {

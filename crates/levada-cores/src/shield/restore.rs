@@ -18,7 +18,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
     pub cores: CoreSet,
-    /// Threads whose original mask was restored.
+    /// Threads that got their original mask back.
     pub threads: u64,
     /// Threads created meanwhile with an inherited granted mask.
     pub widened: u64,

@@ -29,7 +29,7 @@ pub struct Sweeper {
     /// The process that holds the shield for a process that started it: a descendant of the program
     /// that is moved.
     pub holder: i32,
-    /// Threads on the cores whose processes are not.
+    /// Threads that belong to the program without the rest of their processes.
     pub threads: Vec<i32>,
     /// Processes known to belong to the program, even if their parents have ended.
     pub known: HashSet<(i32, u64)>,
@@ -114,7 +114,7 @@ impl Sweeper {
         }
     }
 
-    /// Forgets ended threads and processes, whose ids may be reused.
+    /// Forgets ended threads and processes: their ids may be reused.
     fn forget<K: Kernel>(&mut self, machine: &Machine<K>, there: &HashSet<i32>) {
         self.tried.retain(|tid, _| there.contains(tid));
         let lives = |pid: i32, start: u64| machine.process(pid).is_some_and(|s| s.start == start);

@@ -103,15 +103,17 @@ fn a_thread_is_alone_without_the_rest_of_its_process() {
     };
     for version_1 in [true, false] {
         let fake = machine();
-        match version_1 {
-            true => fake.with_cpusets(),
-            false => fake.with_version_2("cpu cpuset memory"),
+        if version_1 {
+            fake.with_cpusets()
+        } else {
+            fake.with_version_2("cpu cpuset memory")
         }
         let up = raise(&fake, &of_101).unwrap();
         // A partition cannot hold a single thread, so the next method is used.
-        let method = match version_1 {
-            true => Method::Cpusets,
-            false => Method::Affinity,
+        let method = if version_1 {
+            Method::Cpusets
+        } else {
+            Method::Affinity
         };
         assert_eq!(up.raised.method, method, "{:?}", up.raised.reasons);
         admit_thread(&fake, &up, 100, 101);
@@ -401,11 +403,11 @@ fn invalid_requests_are_refused() {
         set("0,2")
     );
     // With other cores shielded already.
-    let beside = |cores: &str, shielded_cores: &str| {
+    let with_shielded = |cores: &str, shielded_cores: &str| {
         check(&set(cores), &topology("0-3", "0-1"), &set(shielded_cores))
     };
-    assert_eq!(beside("1", "2-3").unwrap(), set("0"));
-    let refused = beside("0-1", "2-3").unwrap_err();
+    assert_eq!(with_shielded("1", "2-3").unwrap(), set("0"));
+    let refused = with_shielded("0-1", "2-3").unwrap_err();
     let said = "cores 0-1 would leave no core for everything else: cores 2-3 are shielded already";
     assert_eq!(refused.what, said);
 }

@@ -91,12 +91,13 @@ impl AvailableCapacity {
     pub fn current(&self) -> impl Iterator<Item = f64> {
         let known = self.known.iter().copied().chain(std::iter::repeat(1.0));
         let both = self.observed.iter().zip(known).zip(0..);
-        both.map(
-            |((observed, known), core)| match self.unavailable.contains(&core) {
-                true => UNAVAILABLE,
-                false => observed.min(known),
-            },
-        )
+        both.map(|((observed, known), core)| {
+            if self.unavailable.contains(&core) {
+                UNAVAILABLE
+            } else {
+                observed.min(known)
+            }
+        })
     }
 
     /// Demand per actor: busy time divided by the fraction of the core that its worker had.

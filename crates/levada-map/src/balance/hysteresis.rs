@@ -65,9 +65,10 @@ impl MoveHysteresis {
     /// Returns whether the worthwhile move has been so for its hold time.
     pub fn is_due(&mut self, seats: &[u32], better: &[u32]) -> bool {
         let worth_since = *self.worth_since.get_or_insert(self.now);
-        let return_hold = match self.reverses(seats, better) {
-            true => self.next_return_hold(),
-            false => MOVE_HOLD,
+        let return_hold = if self.reverses(seats, better) {
+            self.next_return_hold()
+        } else {
+            MOVE_HOLD
         };
         self.now - worth_since >= return_hold
     }

@@ -167,13 +167,12 @@ impl Balancer {
     /// (`wished`) or for reasons of its own.
     pub fn replacing(self, before: &Balancer, wished: bool) -> Balancer {
         let mut new = self.continuing(before);
-        match wished {
-            true => new
-                .hysteresis
-                .record_move(&before.placement, &new.placement),
-            false => new
-                .hysteresis
-                .record_forced_move(&before.placement, &new.placement),
+        if wished {
+            new.hysteresis
+                .record_move(&before.placement, &new.placement)
+        } else {
+            new.hysteresis
+                .record_forced_move(&before.placement, &new.placement)
         }
         new
     }
@@ -257,9 +256,10 @@ impl Balancer {
             let even = mean.busy.iter().sum::<f64>() / machine.capacity();
             let kept =
                 now <= even.max(f64::MIN_POSITIVE) * (1.0 + GAIN_MIN) || now < promised * 1.2;
-            self.wait = match kept {
-                true => self.usual_wait(),
-                false => self.longer_wait(),
+            self.wait = if kept {
+                self.usual_wait()
+            } else {
+                self.longer_wait()
             };
             if !kept {
                 self.since_move = Duration::ZERO;

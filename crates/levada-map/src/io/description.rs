@@ -140,12 +140,15 @@ pub fn read_description(text: &str) -> Result<Description, Problem> {
     };
     let mut recorded: Vec<Option<u32>> = Vec::new();
     let mut names = HashSet::new();
-    let mut named_apart = |name: &str| match names.insert(name.to_string()) {
-        true => Ok(()),
-        false => Err(Problem::new(
-            format!("there are two applications {name}"),
-            "name them apart",
-        )),
+    let mut named_apart = |name: &str| {
+        if names.insert(name.to_string()) {
+            Ok(())
+        } else {
+            Err(Problem::new(
+                format!("there are two applications {name}"),
+                "name them apart",
+            ))
+        }
     };
     for app in &file.app {
         // Checked before the instances are multiplied: without actors the loop would have no limit.
@@ -304,12 +307,13 @@ impl AppSpec {
         let Some(units) = self.course_units else {
             let varies = self.actor.iter().any(|a| !a.course.is_empty());
             let more = self.course_begin.or(self.course_scatter).is_some();
-            return match varies || more {
-                true => wrong(
+            return if varies || more {
+                wrong(
                     format!("{} has a course without a number of units", self.name),
                     "write course_units",
-                ),
-                false => Ok(None),
+                )
+            } else {
+                Ok(None)
             };
         };
         let begin = self.course_begin.unwrap_or(0.0);
@@ -431,9 +435,9 @@ pub fn description_text(described: &Description) -> String {
     }
     let reserved = mix.exclusive.iter().filter(|e| e.1.is_none());
     let reserved: Vec<u32> = reserved.map(|e| e.0).collect();
-    match reserved.is_empty() {
-        true => out,
-        // Before the first table header: a key after it would belong to that table.
-        false => format!("reserved = {reserved:?}\n\n{out}"),
+    if reserved.is_empty() {
+        return out;
     }
+    // Before the first table header: a key after it would belong to that table.
+    format!("reserved = {reserved:?}\n\n{out}")
 }

@@ -31,7 +31,7 @@ pub fn read_placement(text: &str) -> Result<NamedPlacement, Problem> {
     let file: BTreeMap<String, BTreeMap<String, u32>> = toml::from_str(text).map_err(|e| {
         Problem::new(
             e.to_string().trim_end().to_string(),
-            "a placement holds a table for each application, and in it lines ACTOR = CORE; or is a mapping of Orcc's (XML)",
+            "a placement has a table per application with lines ACTOR = CORE, or is a mapping of Orcc's (XML)",
         )
     })?;
     let lines = file.into_iter().flat_map(|(app, actors)| {
@@ -151,9 +151,12 @@ impl Mix {
             }
         }
         let alone = self.apps.len() == 1;
-        let groups = groups.iter().map(|(apps, actors)| match alone {
-            true => listed(actors, ", "),
-            false => format!("{}: {}", listed(apps, ", "), listed(actors, ", ")),
+        let groups = groups.iter().map(|(apps, actors)| {
+            if alone {
+                listed(actors, ", ")
+            } else {
+                format!("{}: {}", listed(apps, ", "), listed(actors, ", "))
+            }
         });
         listed(&groups.collect::<Vec<_>>(), "; ")
     }

@@ -4,9 +4,10 @@
 /// Formats a number briefly: in exponent notation if it is very small or very large.
 pub fn format_number(number: f64) -> String {
     let size = number.abs();
-    match size > 0.0 && size.is_finite() && !(1e-6..1e16).contains(&size) {
-        true => format!("{number:e}"),
-        false => number.to_string(),
+    if size > 0.0 && size.is_finite() && !(1e-6..1e16).contains(&size) {
+        format!("{number:e}")
+    } else {
+        number.to_string()
     }
 }
 

@@ -29,7 +29,7 @@ pub type Placement = Vec<u32>;
 /// Lower limit of an actor's own work as a fraction of its busy time, whatever cost is attributed
 /// to its traffic.
 const OWN_SHARE_MIN: f64 = 0.3;
-/// An actor whose traffic cost is below this fraction of all work says nothing about the cost of a
+/// An actor with a traffic cost below this fraction of all work says nothing about the cost of a
 /// byte.
 const TRAFFIC_SHARE_MIN: f64 = 0.01;
 
@@ -49,9 +49,9 @@ impl Graph {
         self
     }
 
-    /// A machine whose byte costs are consistent with the measurement: traffic between cores costs
-    /// no actor more than the part of its busy time that can be traffic. The cost of a byte depends
-    /// on which side waits, so a cost measured in isolation does not hold for every run.
+    /// A machine with byte costs that are consistent with the measurement: traffic between cores
+    /// costs no actor more than the part of its busy time that can be traffic. The cost of a byte
+    /// depends on which side waits, so a cost measured in isolation does not hold for every run.
     pub fn credible(&self, machine: &Machine, placement: &[u32]) -> Machine {
         let traffic = self.traffic(machine, placement);
         let little = TRAFFIC_SHARE_MIN * self.busy.iter().sum::<f64>();

@@ -107,9 +107,10 @@ impl Machine {
 
     /// The cost of a byte between two cores, for each of them.
     pub fn byte(&self, a: u32, b: u32) -> f64 {
-        match a == b {
-            true => 0.0,
-            false => self.costs.byte[self.distance(a, b)],
+        if a == b {
+            0.0
+        } else {
+            self.costs.byte[self.distance(a, b)]
         }
     }
 

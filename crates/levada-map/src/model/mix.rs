@@ -33,9 +33,10 @@ impl Actor {
     /// Firings per unit in the simulation.
     pub(crate) fn steps(&self) -> f64 {
         let each = self.time / self.firings;
-        match (LONG_FIRING_NS..FIRING_MAX_NS).contains(&each) {
-            true => self.firings,
-            false => self.firings.max(1.0),
+        if (LONG_FIRING_NS..FIRING_MAX_NS).contains(&each) {
+            self.firings
+        } else {
+            self.firings.max(1.0)
         }
     }
 
@@ -284,9 +285,10 @@ impl Mix {
                 };
                 if !allowed {
                     return Err(Problem::new(
-                        match has {
-                            true => format!("{pinned}, and {} has other exclusive cores", app.name),
-                            false => format!("{pinned}, which is exclusive or reserved"),
+                        if has {
+                            format!("{pinned}, and {} has other exclusive cores", app.name)
+                        } else {
+                            format!("{pinned}, which is exclusive or reserved")
                         },
                         "remove the pin or the exclusive core",
                     ));

@@ -116,9 +116,10 @@ fn shortfall(mix: &Mix, machine: &Machine, demand: &[CoreDemand]) -> Vec<f64> {
 /// Lower bound on the total shortfall (fractions of reserved rates, summed), if `promised` lists
 /// what the reserved rates require of each core.
 ///
-/// The dual problem again: given core prices, an application whose reservation costs more than 1 is
-/// dropped (shortfall 1), the others pay. Prices follow a subgradient with diminishing steps: they
-/// rise where the load exceeds the core and fall otherwise. The best bound of all rounds counts.
+/// The dual problem again: given core prices, an application with a reservation that costs more
+/// than 1 is dropped (shortfall 1), the others pay. Prices follow a subgradient with diminishing
+/// steps: they rise where the load exceeds the core and fall otherwise. The best bound of all
+/// rounds counts.
 fn shortfall_bound(promised: &[CoreDemand], cores: usize) -> f64 {
     let mut prices = vec![0.0; cores];
     let mut mean_log_rate_bound: f64 = 0.0;

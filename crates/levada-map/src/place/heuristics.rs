@@ -31,10 +31,11 @@ pub fn place(graph: &Graph, machine: &Machine) -> Placement {
     }
     let starts = [
         cut_pipeline(graph, machine, false),
-        match is_small(graph, machine) {
-            true => heaviest_first(graph, machine, &(0..actors).collect::<Vec<_>>()),
+        if is_small(graph, machine) {
+            heaviest_first(graph, machine, &(0..actors).collect::<Vec<_>>())
+        } else {
             // Placing actor by actor would separate all neighbors.
-            false => cut_pipeline(graph, machine, true),
+            cut_pipeline(graph, machine, true)
         },
         heaviest_first(graph, machine, &clusters(graph, machine)),
     ];
@@ -61,9 +62,10 @@ pub fn improve(graph: &Graph, machine: &Machine, current: &[u32]) -> Placement {
         machine,
         relabel_workers(graph, machine, fresh, current),
     );
-    match replaced.cost().max < loads.cost().max * 0.97 {
-        true => replaced.into_placement(),
-        false => loads.into_placement(),
+    if replaced.cost().max < loads.cost().max * 0.97 {
+        replaced.into_placement()
+    } else {
+        loads.into_placement()
     }
 }
 
@@ -123,9 +125,12 @@ fn cut_pipeline(graph: &Graph, machine: &Machine, traffic_counts: bool) -> Place
         while begin < actors {
             let speed = machine.cores.get(worker)?.speed;
             // Traffic that is cut is assumed to go to the adjacent worker.
-            let byte = |a: usize, b: usize| match b < machine.workers() {
-                true => machine.byte(a as u32, b as u32),
-                false => 0.0,
+            let byte = |a: usize, b: usize| {
+                if b < machine.workers() {
+                    machine.byte(a as u32, b as u32)
+                } else {
+                    0.0
+                }
             };
             let back = worker
                 .checked_sub(1)

@@ -154,9 +154,10 @@ impl<'g> Loads<'g> {
     pub fn refine(&mut self) {
         let (actors, workers) = (self.placement.len(), self.machine.workers());
         let round = (actors * workers + actors * actors / 4).saturating_mul(workers);
-        let mut left = match is_small(self.graph, self.machine) {
-            true => TRIALS_MAX,
-            false => 0,
+        let mut left = if is_small(self.graph, self.machine) {
+            TRIALS_MAX
+        } else {
+            0
         };
         while left >= round {
             if !(self.best_move() || self.best_swap()) {

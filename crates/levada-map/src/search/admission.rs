@@ -102,9 +102,10 @@ pub fn admit(
 ) -> Result<Admission, Problem> {
     let mix = after.mix;
     let (placement, rates) = predict(after, machine, steps)?;
-    let had = match before.mix.apps.iter().any(|a| a.promise.is_some()) {
-        true => predict(before, machine, steps)?.1,
-        false => Vec::new(),
+    let had = if before.mix.apps.iter().any(|a| a.promise.is_some()) {
+        predict(before, machine, steps)?.1
+    } else {
+        Vec::new()
     };
     // A new version that reserves more than the old one has a new reservation.
     let has = |name: &str, promised: f64| {
@@ -158,9 +159,10 @@ fn predict(
     let mut apps = mix.apps.iter().zip(&stays.1);
     let all_kept =
         apps.all(|(app, rate)| app.promise.is_none_or(|promised| keeps(promised, *rate)));
-    match all_kept {
-        true => Ok(stays),
-        false => Ok(with(remap(mix, machine, current)?)),
+    if all_kept {
+        Ok(stays)
+    } else {
+        Ok(with(remap(mix, machine, current)?))
     }
 }
 
@@ -201,9 +203,12 @@ fn simulate_long_enough(
 
 fn describe(mix: &Mix, promise: &Promise) -> String {
     let of = &mix.apps[promise.app];
-    let rate = |rate: f64| match rate < 1.0 {
-        true => format!("{rate:.3} {}/s", of.unit),
-        false => format!("{rate:.1} {}/s", of.unit),
+    let rate = |rate: f64| {
+        if rate < 1.0 {
+            format!("{rate:.3} {}/s", of.unit)
+        } else {
+            format!("{rate:.1} {}/s", of.unit)
+        }
     };
     let (name, promised, then) = (&of.name, rate(promise.promised), rate(promise.expected));
     match promise.before {
@@ -232,7 +237,8 @@ fn actor_too_heavy(mix: &Mix, machine: &Machine, promise: &Promise) -> Option<St
 /// Longer firings can delay other actors noticeably.
 const SHORT_FIRING_NS: f64 = 1e6;
 
-/// Finds applications whose long firings break a reservation: with shorter firings it would be met.
+/// Finds applications with long firings that break a reservation: with shorter firings it would be
+/// met.
 struct Bottlenecks<'a> {
     mix: &'a Mix,
     machine: &'a Machine,

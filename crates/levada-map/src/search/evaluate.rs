@@ -38,7 +38,7 @@ const EVALUATION_STEPS_MAX: usize = 400_000;
 pub(crate) const LARGE_MIX_STEPS: usize = 1_000_000;
 /// Before actors of a large mix are moved, it is simulated for this multiple of the quick steps.
 const STEADY_STEPS_FACTOR: usize = 4;
-/// A settled candidate whose mean log rate is lower by this much is eliminated.
+/// A settled candidate with a mean log rate that is lower by this much is eliminated.
 const ELIMINATION_GAP: f64 = 0.3;
 
 /// An application that should have completed this number of units and completed none is starved.
@@ -178,9 +178,10 @@ impl<'a> Evaluation<'a> {
             machine,
             targets,
             outranked: outranked(mix, machine, placement),
-            simulated: match WarmStart::fill_steps(mix) <= warm {
-                true => WarmStart::empty(mix, machine, placement),
-                false => WarmStart::begin(mix, machine, placement),
+            simulated: if WarmStart::fill_steps(mix) <= warm {
+                WarmStart::empty(mix, machine, placement)
+            } else {
+                WarmStart::begin(mix, machine, placement)
             },
             steps: 0,
         }

@@ -12,9 +12,10 @@ pub(crate) fn map_each<T: Send, R: Send>(
     at_once: bool,
     look: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    match at_once {
-        true => parallel_map(all, look),
-        false => all.into_iter().map(look).collect(),
+    if at_once {
+        parallel_map(all, look)
+    } else {
+        all.into_iter().map(look).collect()
     }
 }
 

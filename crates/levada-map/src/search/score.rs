@@ -93,10 +93,7 @@ impl Score {
 
     /// The better score; the first if they are equal.
     pub(crate) fn or_better(self, other: Score) -> Score {
-        match other.beats(&self, 0.0) {
-            true => other,
-            false => self,
-        }
+        if other.beats(&self, 0.0) { other } else { self }
     }
 
     /// Whether `other` is better, and by more than `by` in the mean log rate.
@@ -111,9 +108,12 @@ const SHORTFALL_TOLERANCE: f64 = RATE_TOLERANCE;
 /// In descending order; equal scores keep their order.
 pub(crate) fn sorted_best_first<T>(mut all: Vec<(Score, T)>) -> Vec<T> {
     let taken = (0..all.len()).map(|_| {
-        let or_better = |best: usize, next: usize| match all[next].0.beats(&all[best].0, 0.0) {
-            true => next,
-            false => best,
+        let or_better = |best: usize, next: usize| {
+            if all[next].0.beats(&all[best].0, 0.0) {
+                next
+            } else {
+                best
+            }
         };
         let best = (0..all.len()).reduce(or_better).unwrap_or_default();
         all.remove(best).1

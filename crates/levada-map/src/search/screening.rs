@@ -2,9 +2,9 @@
 //! Selection among placements of many actors, with a limited number of long simulations.
 //!
 //! Upper bounds ([`crate::place::bounds`]) need no simulation: candidates are simulated in the
-//! order of their bounds, and those whose bound does not exceed the best score are skipped. With
-//! reserved rates the bounds say little, since shortfalls depend on how actors wait for each other;
-//! then all candidates are simulated briefly, and at most the better half for long.
+//! order of their bounds, and those with a bound that does not exceed the best score are skipped.
+//! With reserved rates the bounds say little, since shortfalls depend on how actors wait for each
+//! other; then all candidates are simulated briefly, and at most the better half for long.
 
 use super::parallel::parallel_map;
 use super::score::{Score, sorted_best_first};

@@ -348,12 +348,13 @@ fn candidates(
         found.insert(1, place_per_app(mix, machine, &core_counts, at_once, place));
     }
     if very_many {
-        let uneven = match apart {
-            true => vec![
+        let uneven = if apart {
+            vec![
                 found[1].clone(),
                 paper_strategy(mix, machine, Strategy::Partition),
-            ],
-            false => vec![found[0].clone()],
+            ]
+        } else {
+            vec![found[0].clone()]
         };
         let evened = uneven.into_iter().map(|placement| -> Generator {
             Box::new(move || {
@@ -422,9 +423,10 @@ fn best_change(mix: &Mix, machine: &Machine, current: &[Option<u32>]) -> Placeme
     }
     // Confirmed in the steady state before anything is moved.
     let lasts = |placement: &[u32]| steady_score(mix, machine, placement);
-    match lasts(&found).beats(&lasts(&kept), GAIN_MIN + MOVE_PENALTY * moved) {
-        true => found,
-        false => kept,
+    if lasts(&found).beats(&lasts(&kept), GAIN_MIN + MOVE_PENALTY * moved) {
+        found
+    } else {
+        kept
     }
 }
 

@@ -116,7 +116,7 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// Adds the channels of the application whose first actor has the number `first`. Each end pays
+    /// Adds the channels of an application; `first` is the number of its first actor. Each end pays
     /// the cost of traffic with its firings.
     fn add_channels(&mut self, app: &App, first: usize) {
         let order = pipeline_order(

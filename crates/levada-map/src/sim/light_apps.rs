@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Priority of light applications, as in the runtime (runtime/src/sched/ready_queue.h): the actors
-//! of an application that recently used less than 1/16 of a worker precede others there. Their extra
-//! time relative to others is limited to `WAKE_CREDIT_NS`. A light actor that another worker wakes
-//! preempts the running one, so turns are much shorter on cores with many small applications.
+//! of an application that recently used less than 1/16 of a worker precede others there. Their
+//! extra time relative to others is limited to `WAKE_CREDIT_NS`. A light actor that another worker
+//! wakes preempts the running one, so turns are much shorter on cores with many small applications.
 
 use super::ready_queue::{First, PLACE_PLAIN};
 use super::{Entity, OTHERS_DIVISOR, QueueClass, Simulator, WAKE_CREDIT_NS};
@@ -81,9 +81,10 @@ impl Simulator<'_> {
         }
         let promise =
             usual.is_some_and(|one| level(one) == own && self.is_reserved_and_behind(one.actor));
-        let others_wait = match promise {
-            true => of.ready.has_unreserved(own),
-            false => others().any(|other| other == own),
+        let others_wait = if promise {
+            of.ready.has_unreserved(own)
+        } else {
+            others().any(|other| other == own)
         };
         let may = (!promise || of.has_wake_credit())
             && (!others_wait || of.light_excess_ns < WAKE_CREDIT_NS);

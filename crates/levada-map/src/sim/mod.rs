@@ -130,7 +130,7 @@ struct Entity<'a> {
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Worker {
-    /// The actor whose step ends next, and the number of firings; none: about to select.
+    /// The actor of the current step, and the number of its firings; none: about to select.
     step: Option<(u32, u32)>,
     awake: bool,
     /// An actor woken by another worker is to preempt the running one.
@@ -215,9 +215,10 @@ impl Ring {
 
     /// Firings until the producer pushes, or the consumer pops, after `done` firings; 0: now.
     fn firings_until_published(&self, done: u64, output: bool) -> u64 {
-        let (seen, all) = match output {
-            true => (self.pushed, self.pushes),
-            false => (self.popped, self.pops),
+        let (seen, all) = if output {
+            (self.pushed, self.pushes)
+        } else {
+            (self.popped, self.pops)
         };
         u64::from(all).saturating_sub(done - seen)
     }
@@ -225,15 +226,17 @@ impl Ring {
     /// The number of firings, up to `most`, that the visible state permits the producer or the
     /// consumer after `done` firings.
     fn firings_possible(&self, done: u64, output: bool, most: u64) -> u64 {
-        let (there, each) = match output {
-            true => (self.room_visible(done), self.put),
-            false => (self.elements_visible(done), self.pop),
+        let (there, each) = if output {
+            (self.room_visible(done), self.put)
+        } else {
+            (self.elements_visible(done), self.pop)
         };
         // Tolerates rounding, which must not block an actor forever. Multiplication is much faster
         // than division.
-        match there + 1e-6 * each >= to_f64(most) * each {
-            true => most,
-            false => most.min((there / each + 1e-6).max(0.0) as i64 as u64),
+        if there + 1e-6 * each >= to_f64(most) * each {
+            most
+        } else {
+            most.min((there / each + 1e-6).max(0.0) as i64 as u64)
         }
     }
 }
@@ -408,15 +411,12 @@ impl Simulator<'_> {
             if !over && ring.firings_until_published(done, output) > 0 {
                 continue;
             }
-            let peer = match output {
-                true => {
-                    ring.pushed = done;
-                    ring.to
-                }
-                false => {
-                    ring.popped = done;
-                    ring.from
-                }
+            let peer = if output {
+                ring.pushed = done;
+                ring.to
+            } else {
+                ring.popped = done;
+                ring.from
             };
             self.wake(peer as usize, worker);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The ready queue of a worker: by priority, then by age, except that the order of actors with
-//! reserved rates changes with time. Selection looks only at actors whose order can have changed.
+//! reserved rates changes with time. Selection looks only at actors that can have changed their
+//! order.
 
 use std::collections::VecDeque;
 
@@ -60,9 +61,10 @@ impl ReadyQueue {
             self.levels.resize_with(class.level + 1, Level::default);
         }
         let level = &mut self.levels[class.level];
-        let queue = match class.promised {
-            true => &mut level.promised,
-            false => &mut level.plain,
+        let queue = if class.promised {
+            &mut level.promised
+        } else {
+            &mut level.plain
         };
         queue.push_back(One {
             number: self.count,

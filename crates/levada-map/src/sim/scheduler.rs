@@ -61,9 +61,10 @@ impl Simulator<'_> {
 
     pub(super) fn make_ready(&mut self, actor: usize, core: usize) {
         let class = self.entities[actor].class();
-        match self.is_light(actor, core) {
-            true => self.workers[core].light.add(actor, class),
-            false => self.workers[core].ready.add(actor, class),
+        if self.is_light(actor, core) {
+            self.workers[core].light.add(actor, class)
+        } else {
+            self.workers[core].ready.add(actor, class)
         }
     }
 
@@ -231,9 +232,10 @@ impl Simulator<'_> {
         }
         // Split into halves if there are both newly ready and yielded actors.
         let yielded = of.ran_as == QueueClass::Yielded;
-        let both = match yielded {
-            true => of.ready.has_unreserved(level) || of.light.has_unreserved(level),
-            false => of.yielded.has_unreserved(level),
+        let both = if yielded {
+            of.ready.has_unreserved(level) || of.light.has_unreserved(level)
+        } else {
+            of.yielded.has_unreserved(level)
         };
         let took = time * OTHERS_DIVISOR * if both { 2.0 } else { 1.0 };
         let after_others = |had: f64| match waited {
@@ -241,15 +243,16 @@ impl Simulator<'_> {
             false => (had - took).max(0.0),
             true => (had - took).max(-RESERVED_BURST_NS),
         };
-        let (own, other) = match yielded {
-            false => (
-                &mut of.reserved_excess_ready,
-                &mut of.reserved_excess_yielded,
-            ),
-            true => (
+        let (own, other) = if yielded {
+            (
                 &mut of.reserved_excess_yielded,
                 &mut of.reserved_excess_ready,
-            ),
+            )
+        } else {
+            (
+                &mut of.reserved_excess_ready,
+                &mut of.reserved_excess_yielded,
+            )
         };
         *own = after_others(*own);
         // If there is only one kind, it gets the part of both.

@@ -35,7 +35,7 @@ fn row(capacities: &[f64]) -> Mix {
     }
 }
 
-/// Two cores whose workers never sleep.
+/// Two cores with workers that never sleep.
 fn awake() -> Machine {
     let mut machine = Machine::with_topology(2, 1, 2, 2);
     machine.costs.spin = 1e9;

@@ -11,7 +11,7 @@ const CORES: usize = 2;
 /// The number of pipelines of a source, a computing stage and a sink.
 const CHAINS: usize = 6;
 /// The work of the source and the sink, relative to the stage.
-const LITTLE: f64 = 1e-4;
+const END_WORK: f64 = 1e-4;
 
 struct Random(u64);
 
@@ -70,9 +70,9 @@ fn promised(wants: f64) -> Mix {
         priority: 0,
         promise: Some(RATE),
         actors: vec![
-            actor("source", LITTLE),
+            actor("source", END_WORK),
             actor("stage", 1.0),
-            actor("sink", LITTLE),
+            actor("sink", END_WORK),
         ],
         channels: vec![channel(0, 1), channel(1, 2)],
         share: None,
@@ -188,7 +188,7 @@ impl Scenario {
             had.push((wants > 0.0).then_some(left));
         }
         for chain in 0..CHAINS {
-            let little = graph.busy[chain * 3 + 1] * LITTLE;
+            let little = graph.busy[chain * 3 + 1] * END_WORK;
             (graph.busy[chain * 3], graph.busy[chain * 3 + 2]) = (little, little);
         }
         let sample = Sample {

@@ -215,49 +215,108 @@ fn mappings_of_orcc_are_read() {
     assert_eq!(pins, [Some(0), Some(1)]);
 }
 
+/// A description is refused with this message and with help.
+fn assert_refused(text: &str, said: &str) {
+    let problem = read_description(text).unwrap_err();
+    assert!(problem.what.contains(said), "{problem} has no {said}");
+    assert!(!problem.help.is_empty());
+}
+
 #[test]
-fn errors_have_messages() {
+fn invalid_values_are_refused() {
     let with = |from: &str, to: &str| TWO.replace(from, to);
     for (text, said) in [
         ("".to_string(), "machine"),
         (with("cores = 4", "cores = 0"), "no cores"),
-        (with("cores = 4", "cores = 1000000"), "more than 65536 cores"),
+        (
+            with("cores = 4", "cores = 1000000"),
+            "more than 65536 cores",
+        ),
         (with("time_ns = 1e6", "time_ns = nan"), ".in: time is NaN"),
         (with("time_ns = 1e6", "time_ns = -1.0"), "time is -1"),
         (with("time_ns = 1e6", "time_ns = 1e300"), "time is 1e300"),
         (with("time_ns = 1e6", "time = 3"), "unknown field"),
-        (with("elements = 1000", "elements = inf"), "elements of channel 0 is inf"),
+        (
+            with("elements = 1000", "elements = inf"),
+            "elements of channel 0 is inf",
+        ),
         (with("to = \"out\"", "to = \"ouch\""), "ends at ouch"),
         (with("name = \"in\"", "name = \"out\""), "two actors out"),
         (with("promise = 10", "promise = 0"), "promised 0"),
-        (with("pin = 1", "pin = 4"), "pinned to core 4, and the cores are 0 to 3"),
-        (with("promise = 10", "exclusive = [2]"), "has other exclusive cores"),
-        (format!("reserved = [1]\n{TWO}"), "which is exclusive or reserved"),
-        ("reserved = [0]\n[machine]\ncores = 1\n[[app]]\nname = \"a\"\nactor = [{ name = \"b\", time_ns = 1 }]".into(), ""),
-        ("[machine]\ncores = 2\n".to_string(), "nothing to map"),
-        ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\n".to_string(), "a has no actors"),
-        // Refused before memory is allocated for the instances.
-        ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = []".to_string(), "a has no actors"),
-        ("[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = [{ name = \"b\", time_ns = 1 }]".to_string(), "more than 1048576 actors"),
-        ("[machine]\ncores = 2\n[[app]]\nname = \"app0\"\nactor = [{ name = \"b\", time_ns = 1 }]\n[random]\napps = 2\nactors = 4".to_string(), "two applications app0"),
-        ("[machine]\ncores = 2\n[random]\napps = 5\nactors = 2".to_string(), "5 applications with 2"),
-        ("[machine]\ncores = 2\n[random]\napps = 0\nactors = 0".to_string(), "0 applications with 0"),
-        (with("time_ns = 1e6", "time_ns = 0").replace("2e6", "0"), "no time at all"),
-        (format!("{TWO}\n[[app]]\nname = \"radio-1\"\nactor = [{{ name = \"b\", time_ns = 1 }}]"), "two applications radio-1"),
+        (
+            with("pin = 1", "pin = 4"),
+            "pinned to core 4, and the cores are 0 to 3",
+        ),
+        (
+            with("promise = 10", "exclusive = [2]"),
+            "has other exclusive cores",
+        ),
+        (
+            format!("reserved = [1]\n{TWO}"),
+            "which is exclusive or reserved",
+        ),
+        (
+            with("time_ns = 1e6", "time_ns = 0").replace("2e6", "0"),
+            "no time at all",
+        ),
+        (
+            format!(
+                "{TWO}\n[[app]]\nname = \"radio-1\"\nactor = [{{ name = \"b\", time_ns = 1 }}]"
+            ),
+            "two applications radio-1",
+        ),
     ] {
-        match read_description(&text) {
-            Err(problem) => {
-                assert!(problem.what.contains(said), "{problem} has no {said}");
-                assert!(!problem.help.is_empty());
-            }
-            // A valid description may still leave no core.
-            Ok(read) => {
-                let problem = map(&read.mix, &read.machine, Strategy::Levada).unwrap_err();
-                let said = "no core is left for a: all are reserved";
-                assert_eq!(problem.what, said);
-            }
-        }
+        assert_refused(&text, said);
     }
+}
+
+#[test]
+fn invalid_descriptions_are_refused() {
+    for (text, said) in [
+        ("[machine]\ncores = 2\n", "nothing to map"),
+        (
+            "[machine]\ncores = 2\n[[app]]\nname = \"a\"\n",
+            "a has no actors",
+        ),
+        // Refused before memory is allocated for the instances.
+        (
+            "[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\nactor = []",
+            "a has no actors",
+        ),
+        (
+            "[machine]\ncores = 2\n[[app]]\nname = \"a\"\ninstances = 10000000000\n\
+         actor = [{ name = \"b\", time_ns = 1 }]",
+            "more than 1048576 actors",
+        ),
+        (
+            "[machine]\ncores = 2\n[[app]]\nname = \"app0\"\n\
+         actor = [{ name = \"b\", time_ns = 1 }]\n[random]\napps = 2\nactors = 4",
+            "two applications app0",
+        ),
+        (
+            "[machine]\ncores = 2\n[random]\napps = 5\nactors = 2",
+            "5 applications with 2",
+        ),
+        (
+            "[machine]\ncores = 2\n[random]\napps = 0\nactors = 0",
+            "0 applications with 0",
+        ),
+    ] {
+        assert_refused(text, said);
+    }
+}
+
+#[test]
+fn a_valid_description_may_leave_no_core() {
+    let text = "reserved = [0]\n[machine]\ncores = 1\n[[app]]\nname = \"a\"\n\
+                actor = [{ name = \"b\", time_ns = 1 }]";
+    let read = read_description(text).unwrap();
+    let problem = map(&read.mix, &read.machine, Strategy::Levada).unwrap_err();
+    assert_eq!(problem.what, "no core is left for a: all are reserved");
+}
+
+#[test]
+fn invalid_placements_are_refused() {
     for (text, said) in [
         ("[a]\nb = -1", "invalid value"),
         ("b = 1", "invalid type"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mixes of applications: those of the paper, large ones, mixes whose rates can be computed by
+//! Mixes of applications: those of the paper, large ones, mixes with rates that can be computed by
 //! hand, and invalid ones.
 
 use super::random_mixes::scene;
@@ -247,7 +247,7 @@ fn a_light_actor_does_not_wait_for_a_full_turn() {
     assert!(rates[1] < 700.0, "{rates:?}");
 }
 
-/// A network whose channels hold less than its bursts gets larger ones, whatever else runs.
+/// A network with channels that hold less than its bursts gets larger ones, whatever else runs.
 #[test]
 fn a_deadlocked_network_gets_larger_channels() {
     let machine = Machine::with_topology(2, 1, 2, 2);

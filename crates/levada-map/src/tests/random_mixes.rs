@@ -20,9 +20,10 @@ const SHORT_FORM_MIXES: u64 = 4;
 
 /// Seeds that failed in the past: all of them in the long form, the first one in the short form.
 fn once_failed(seeds: &[u64]) -> impl Iterator<Item = u64> {
-    let tried = match mixes() > SHORT_FORM_MIXES {
-        true => seeds,
-        false => &seeds[..1],
+    let tried = if mixes() > SHORT_FORM_MIXES {
+        seeds
+    } else {
+        &seeds[..1]
     };
     tried.iter().copied()
 }
@@ -69,8 +70,8 @@ fn large_scene(seed: u64) -> (Machine, Mix) {
     (machine, random_mix(&mut random, apps, actors))
 }
 
-/// Pipelines whose actors take from 10 us to 5 ms, and whose channels carry 1 to 1000 elements per
-/// unit: as many as there are firings, or a number of their own.
+/// Pipelines with actors that take from 10 us to 5 ms, and channels that carry 1 to 1000 elements
+/// per unit: as many as there are firings, or a number of their own.
 fn odd_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x0dd);
     let machine = Machine::with_topology([2, 3, 4, 6, 8, 12, 16][random.below(7)], 1, 8, 8);
@@ -81,16 +82,18 @@ fn odd_scene(seed: u64) -> (Machine, Mix) {
         let actor = |random: &mut Random, name| Actor {
             name,
             time: random.between(1e4, 5e6),
-            firings: match same {
-                true => unit,
-                false => [1.0, 10.0, 100.0][random.below(3)],
+            firings: if same {
+                unit
+            } else {
+                [1.0, 10.0, 100.0][random.below(3)]
             },
             pin: None,
         };
         let channel = |random: &mut Random, to: usize| {
-            let elements = match same {
-                true => unit,
-                false => [1.0, 64.0, 1000.0][random.below(3)],
+            let elements = if same {
+                unit
+            } else {
+                [1.0, 64.0, 1000.0][random.below(3)]
             };
             Channel {
                 from: to - 1,
@@ -105,8 +108,8 @@ fn odd_scene(seed: u64) -> (Machine, Mix) {
     (machine, mix)
 }
 
-/// Trees whose actors take from 1 us to 10 ms, and whose channels hold part of a unit or hundreds
-/// of units.
+/// Trees with actors that take from 1 us to 10 ms, and channels that hold part of a unit or
+/// hundreds of units.
 fn narrow_scene(seed: u64) -> (Machine, Mix) {
     let mut random = Random::new(seed ^ 0x4a0);
     let machine = Machine::with_topology([2, 3, 4, 6, 8][random.below(5)], 1, 8, 8);
@@ -120,10 +123,7 @@ fn narrow_scene(seed: u64) -> (Machine, Mix) {
             pin: None,
         };
         let channel = |random: &mut Random, to: usize| Channel {
-            from: match tree {
-                true => random.below(to),
-                false => to - 1,
-            },
+            from: if tree { random.below(to) } else { to - 1 },
             to,
             elements: [1.0, 10.0, 100.0, 1000.0, 10000.0][random.below(5)],
             size: [1.0, 8.0, 64.0][random.below(3)],
@@ -259,8 +259,8 @@ fn nor_with_many_actors() {
     println!("of many actors at the least {least:.4} of the best");
 }
 
-/// The rate of the best other strategy relative to Levada's, in the steady state. Candidates whose
-/// upper bound is not better are not simulated.
+/// The rate of the best other strategy relative to Levada's, in the steady state. Candidates with
+/// an upper bound that is not better are not simulated.
 fn best_of_others(mix: &Mix, machine: &Machine) -> (&'static str, f64) {
     let mean = |placement: &[u32]| {
         let how = machine.scheduling;

@@ -145,9 +145,10 @@ fn reservations_are_met_by_priority() {
 fn admitted(mix: &Mix, machine: &Machine) -> Admission {
     let mut before = mix.clone();
     before.apps.pop();
-    let settled = match before.apps.is_empty() {
-        true => Vec::new(),
-        false => map(&before, machine, Strategy::Levada).unwrap(),
+    let settled = if before.apps.is_empty() {
+        Vec::new()
+    } else {
+        map(&before, machine, Strategy::Levada).unwrap()
     };
     let settled: Vec<Option<u32>> = settled.into_iter().map(Some).collect();
     let mut current = settled.clone();
