@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Blocking: a call that may block in the system runs on a helper, a thread that does nothing else,
- * while the fiber or the actor that made it waits. Helpers compute nothing: they are not pinned,
- * sleep when there is no call, and there are at most HELPERS of them; further calls wait for one.
- * Who waits for a descriptor needs none: one thread, the poller, waits for all of those.
+/* Blocking calls: a call that may block in the kernel runs on a helper thread while its fiber or
+ * actor waits. Helpers are not pinned, sleep when there is no call, and number at most HELPERS_MAX;
+ * further calls are queued. Waits for a descriptor need no helper: one thread, the poller, waits
+ * for all of them (epoll).
  *
- * Until the call is back the application counts as alive. One that ends interrupts its calls by a
- * signal. An actor whose call is OUT stays RUNNING and is in no queue; the call comes back as a
- * wake-up does, through the inbox of its worker. If the application has ended meanwhile, the actor is
- * never gone on with: it is left where it waits.
+ * Until the call returns, the application counts as live. An application that ends interrupts its
+ * calls by a signal. An actor with a pending call stays RUNNING and is in no queue; the call
+ * returns as a wake-up does, through the inbox of its worker. If the application has ended
+ * meanwhile, the actor is not resumed but abandoned where it waits.
  *
- * A QUESTION is a descriptor that an actor has found without data, and waits for while it waits for
- * other things too: the poller wakes it as somebody who pushes does, and it looks again. It is
- * withdrawn when the actor runs again, or has fired since it asked. Until then it keeps the
- * application alive, like a call.
+ * An fd watch is registered when an actor has polled a descriptor without data
+ * (lvd_ask_readable): the poller wakes the actor as a push would, and it checks again. The watch
+ * is withdrawn when the actor runs again, or has fired since it polled. Until then it keeps the
+ * application live, like a call.
  *
  * Pairs of orders
  *   begin: store_release work       -> helper: load_acquire work        the call
@@ -24,27 +24,28 @@
 
 #include <stdlib.h>
 
-enum { HELPERS = 512 };
+enum { HELPERS_MAX = 512 };
 
 typedef struct lvd_blocking_request {
   void (*call)(void *); /* null: it waits for a descriptor */
   void *argument;
-  lvd_entity *who;
+  lvd_entity *entity;
   int fd;
   bool to_write;
-  bool input;                        /* it ends when the application drains */
-  bool listed;                       /* among those that wait for a helper or for the poller: ... */
-  struct lvd_blocking_request *next; /* ... under pool_lock */
-  bool question;  /* of a memory of its own, which whoever unlists it frees: ... */
-  uint64_t fired; /* ... asked when its actor had fired so often */
-  struct lvd_blocking_request *other; /* ... among those of its actor; under pool_lock */
+  bool input; /* it ends when the application drains */
+  /* it is queued for a helper or watched by the poller; under pool_lock */
+  bool listed;
+  struct lvd_blocking_request *next; /* in that list; under pool_lock */
+  bool is_watch;  /* an fd watch: allocated, and freed by the thread that unlists it */
+  uint64_t fired; /* the actor's count of firings when it polled */
+  struct lvd_blocking_request *other; /* in the actor's list of fd watches; under pool_lock */
 } lvd_blocking_request;
 
 typedef struct lvd_helper {
   lvd_runtime *rt;
   lvd_os_thread *thread;
   struct lvd_helper *next;
-  lvd_a32 work; /* 1: `out` is to be made; 2: end */
+  lvd_a32 work; /* 1: run `out`; 2: end */
   lvd_blocking_request out;
   bool idle; /* under pool_lock */
 } lvd_helper;
@@ -58,12 +59,12 @@ static void give_back(lvd_entity *e) {
     lvd_call_complete(e);
 }
 
-/* What it waits for now, to be told (wait_report_fibers.c). */
-static void is_at(lvd_blocking_request *out, uint32_t blocked) {
-  if (out->who->is_fiber) lvd_store_relaxed_u32(&((lvd_fiber *)out->who)->blocked, blocked);
+/* Records what it waits for, for wait reports (wait_report_fibers.c). */
+static void set_blocked(lvd_blocking_request *out, uint32_t blocked) {
+  if (out->entity->is_fiber) lvd_store_relaxed_u32(&((lvd_fiber *)out->entity)->blocked, blocked);
 }
 
-/* The call of `h` has been made; true: it has another. */
+/* The call of `h` is done; true: it has got the next one. */
 static bool next_call(lvd_helper *h) {
   lvd_runtime *rt = h->rt;
   lvd_os_lock(&rt->pool_lock);
@@ -72,9 +73,9 @@ static bool next_call(lvd_helper *h) {
     rt->calls_first = next->next;
     next->listed = false;
     h->out = *next;
-    is_at(next, LVD_BLOCKED_IN_CALL);
+    set_blocked(next, LVD_BLOCKED_IN_CALL);
   } else {
-    h->out.who = NULL;
+    h->out.entity = NULL;
     h->idle = true;
   }
   lvd_os_unlock(&rt->pool_lock);
@@ -91,15 +92,15 @@ static void helper_main(void *argument) {
     if (work == 2) return;
     lvd_store_relaxed_u32(&h->work, 0);
     for (bool more = true; more;) {
-      lvd_entity *who = h->out.who;
+      lvd_entity *entity = h->out.entity;
       h->out.call(h->out.argument);
       more = next_call(h);
-      give_back(who);
+      give_back(entity);
     }
   }
 }
 
-static void put_last(lvd_runtime *rt, lvd_blocking_request *out) {
+static void enqueue(lvd_runtime *rt, lvd_blocking_request *out) {
   out->next = NULL;
   out->listed = true;
   if (rt->calls_first)
@@ -115,7 +116,7 @@ static lvd_blocking_request **watches_of(lvd_runtime *rt, int fd) {
   return &rt->watched[(uint32_t)fd % LVD_WATCHED];
 }
 
-/* The descriptor is watched for all that somebody waits for. */
+/* Watches the descriptor for all that is waited for at it. */
 static bool watch_again(lvd_runtime *rt, int fd) {
   bool read = false, write = false;
   for (const lvd_blocking_request *o = *watches_of(rt, fd); o; o = o->next) {
@@ -125,32 +126,32 @@ static bool watch_again(lvd_runtime *rt, int fd) {
   return (!read && !write) || lvd_os_poller_watch(rt->poller, fd, read, write);
 }
 
-static void leave_actor(const lvd_blocking_request *question) {
-  lvd_aptr *first = &question->who->fd_watches;
+static void leave_actor(const lvd_blocking_request *watch_request) {
+  lvd_aptr *first = &watch_request->entity->fd_watches;
   lvd_blocking_request *o = lvd_load_relaxed_ptr(first);
-  if (o == question) {
-    lvd_store_relaxed_ptr(first, question->other);
+  if (o == watch_request) {
+    lvd_store_relaxed_ptr(first, watch_request->other);
     return;
   }
-  while (o->other != question) o = o->other;
-  o->other = question->other;
+  while (o->other != watch_request) o = o->other;
+  o->other = watch_request->other;
 }
 
-/* Takes `*at` from its list, and puts it before `list`. */
+/* Moves `*at` from its list to the front of `list`. */
 static lvd_blocking_request *unlist(lvd_blocking_request **at, lvd_blocking_request *list) {
   lvd_blocking_request *o = *at;
-  if (o->question) leave_actor(o);
+  if (o->is_watch) leave_actor(o);
   *at = o->next;
   o->next = list;
   o->listed = false;
   return o;
 }
 
-/* There may be something for its actor, or its application ends. */
-static void answer(lvd_blocking_request *question) {
-  lvd_entity *e = question->who;
+/* Wakes the actor of an fd watch: there may be data, or its application ends. */
+static void wake_actor(lvd_blocking_request *watch_request) {
+  lvd_entity *e = watch_request->entity;
   lvd_app *app = e->app;
-  free(question);
+  free(watch_request);
   lvd_os_lock(&app->gate);
   if (lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) lvd_entity_wake_locked(e);
   bool last = lvd_add_relaxed_u32(&app->live, UINT32_MAX) == 1;
@@ -161,11 +162,11 @@ static void answer(lvd_blocking_request *question) {
 
 static void give_all_back(lvd_blocking_request *list) {
   for (lvd_blocking_request *next; list; list = next) {
-    next = list->next; /* it lies on the stack that goes on */
-    if (list->question)
-      answer(list);
+    next = list->next; /* it lies on the stack that is resumed */
+    if (list->is_watch)
+      wake_actor(list);
     else
-      give_back(list->who);
+      give_back(list->entity);
   }
 }
 
@@ -187,7 +188,7 @@ static void poller_main(void *argument) {
         else
           at = &(*at)->next;
       }
-      watch_again(rt, r->fd); /* for who waits for the other direction */
+      watch_again(rt, r->fd); /* for waits for the other direction */
       lvd_os_unlock(&rt->pool_lock);
       give_all_back(list);
     }
@@ -200,18 +201,19 @@ static lvd_status watch(lvd_runtime *rt, lvd_blocking_request *out) {
   if (!rt->poller) status = lvd_os_poller_open(&rt->poller);
   if (status == LVD_OK && !rt->poller_thread)
     status = lvd_os_thread_start(&rt->poller_thread, -1, "levada/poll", poller_main, rt);
-  /* Under the lock: whoever asks it to drain finds it in the list, or is found here. */
-  if (status == LVD_OK && out->input && lvd_app_drains(out->who->app)) status = LVD_E_ENDED;
+  /* Under the lock: a thread that requests draining finds it in the list, or the request is found
+   * here. */
+  if (status == LVD_OK && out->input && lvd_app_drains(out->entity->app)) status = LVD_E_ENDED;
   if (status == LVD_OK) {
     lvd_blocking_request **first = watches_of(rt, out->fd);
     out->next = *first;
     out->listed = true;
     *first = out;
-    if (out->question) {
-      out->other = lvd_load_relaxed_ptr(&out->who->fd_watches);
-      lvd_store_relaxed_ptr(&out->who->fd_watches, out);
+    if (out->is_watch) {
+      out->other = lvd_load_relaxed_ptr(&out->entity->fd_watches);
+      lvd_store_relaxed_ptr(&out->entity->fd_watches, out);
     }
-    is_at(out, LVD_BLOCKED_AT_DESCRIPTOR);
+    set_blocked(out, LVD_BLOCKED_AT_DESCRIPTOR);
     if (!watch_again(rt, out->fd)) {
       (void)unlist(first, NULL);
       status = lvd_limit("the system watches no more descriptors: fs.epoll.max_user_watches");
@@ -221,14 +223,14 @@ static lvd_status watch(lvd_runtime *rt, lvd_blocking_request *out) {
   return status;
 }
 
-/* Gives `out`, which lies on the stack that waits for it, to a helper. */
+/* Gives `out`, which lies on the stack of the waiter, to a helper or to the poller. */
 static lvd_status send_out(lvd_runtime *rt, lvd_blocking_request *out) {
   lvd_status status = LVD_OK;
   if (!out->call) return watch(rt, out);
   lvd_os_lock(&rt->pool_lock);
   lvd_helper *h = rt->helpers;
   while (h && !h->idle) h = h->next;
-  if (!h && rt->helper_count < HELPERS && (h = calloc(1, sizeof *h))) {
+  if (!h && rt->helper_count < HELPERS_MAX && (h = calloc(1, sizeof *h))) {
     h->rt = rt;
     if (lvd_os_thread_start(&h->thread, -1, "levada/blocking", helper_main, h) == LVD_OK) {
       h->next = rt->helpers;
@@ -242,10 +244,10 @@ static lvd_status send_out(lvd_runtime *rt, lvd_blocking_request *out) {
   if (h) {
     h->idle = false;
     h->out = *out;
-    is_at(out, LVD_BLOCKED_IN_CALL);
-  } else if (rt->helpers) { /* all have work: the first to be free takes it */
-    put_last(rt, out);
-    is_at(out, LVD_BLOCKED_IN_QUEUE);
+    set_blocked(out, LVD_BLOCKED_IN_CALL);
+  } else if (rt->helpers) { /* all are busy: the first free one takes it */
+    enqueue(rt, out);
+    set_blocked(out, LVD_BLOCKED_IN_QUEUE);
   } else {
     status = lvd_limit("the system gives no more threads: ulimit -u, kernel.threads-max");
   }
@@ -257,9 +259,9 @@ static lvd_status send_out(lvd_runtime *rt, lvd_blocking_request *out) {
   return status;
 }
 
-/* ---- who waits ---------------------------------------------------------------------------- */
+/* ---- waiters ---------------------------------------------------------------------------- */
 
-/* Nobody has begun it, and nobody will. */
+/* Withdraws a request that has not begun. False: it has begun. */
 static bool take_back(lvd_runtime *rt, lvd_blocking_request *out) {
   lvd_os_lock(&rt->pool_lock);
   bool listed = out->listed;
@@ -274,17 +276,17 @@ static bool take_back(lvd_runtime *rt, lvd_blocking_request *out) {
   return listed;
 }
 
-static void interrupt_call(lvd_runtime *rt, const lvd_entity *who) {
+static void interrupt_call(lvd_runtime *rt, const lvd_entity *entity) {
   lvd_os_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
-    if (h->out.who == who) lvd_os_thread_interrupt(h->thread);
+    if (h->out.entity == entity) lvd_os_thread_interrupt(h->thread);
   lvd_os_unlock(&rt->pool_lock);
 }
 
-/* What is out must come back before anything of ours may go: one that is cancelled interrupts its
- * call until it does, since an interruption may come just before the system call it is for. */
+/* A call must return before its stack may be freed. A cancelled one is interrupted repeatedly,
+ * since an interruption may arrive just before the system call. */
 static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
-  enum { AGAIN_NS = 10 * 1000000 };
+  enum { RETRY_NS = 10 * 1000000 };
   lvd_runtime *rt = f->entity.app->rt;
   const lvd_want want = {.event = &f->unblocked};
   uint32_t which;
@@ -293,7 +295,7 @@ static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
   f->deaf = true;
   while (!lvd_event_is_set(&f->unblocked)) {
     interrupt_call(rt, &f->entity);
-    lvd_fiber_wait(f, &want, 1, AGAIN_NS, &which);
+    lvd_fiber_wait(f, &want, 1, RETRY_NS, &which);
   }
   f->deaf = false;
   lvd_fiber_wait_uninterruptible(f, &f->unblocked);
@@ -302,7 +304,7 @@ static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
 
 static lvd_status fiber_calls(lvd_fiber *f, lvd_blocking_request *out) {
   lvd_app *app = f->entity.app;
-  /* Until then it counts as alive. */
+  /* The application counts as live until the call has returned. */
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1);
   lvd_status status = send_out(app->rt, out);
@@ -325,12 +327,12 @@ static lvd_status actor_calls(lvd_worker *w, lvd_entity *e, lvd_blocking_request
   return status;
 }
 
-/* LVD_E_STATE: the caller is none that can wait. */
+/* LVD_E_STATE: the caller cannot wait. */
 static lvd_status call_out(lvd_blocking_request *out) {
   LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  out->who = e;
+  out->entity = e;
   if (e && e->is_fiber) return fiber_calls((lvd_fiber *)e, out);
   if (e && e->stack) return actor_calls(w, e, out);
   return LVD_E_STATE;
@@ -375,7 +377,7 @@ lvd_status lvd_wait_input(int fd) {
 
 lvd_status lvd_wait_writable(int fd) { return wait_fd(fd, true, false); }
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- fd watches ---------------------------------------------------------------------------- */
 
 static uint64_t firings(const lvd_actor *a) {
   uint64_t sum = 0;
@@ -383,8 +385,9 @@ static uint64_t firings(const lvd_actor *a) {
   return sum;
 }
 
-/* True: it has been asked already. The descriptor may be another of the same number by now. */
-static bool asks_already(lvd_runtime *rt, const lvd_entity *e, int fd) {
+/* True: it is watched already. The number may denote another descriptor by now, so that is
+ * registered again. */
+static bool is_watched(lvd_runtime *rt, const lvd_entity *e, int fd) {
   if (!lvd_has_fd_watches(e)) return false;
   lvd_os_lock(&rt->pool_lock);
   lvd_blocking_request *o = lvd_load_relaxed_ptr(&e->fd_watches);
@@ -400,22 +403,22 @@ bool lvd_ask_readable(int fd) {
   if (lvd_os_poll(fd, false, 0)) return true;
   const lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  if (!e || e->is_fiber || asks_already(e->app->rt, e, fd)) return false;
+  if (!e || e->is_fiber || is_watched(e->app->rt, e, fd)) return false;
   lvd_app *app = e->app;
-  lvd_blocking_request *question = calloc(1, sizeof *question);
-  if (!question) return true; /* what it does then waits by itself */
-  *question =
-      (lvd_blocking_request){.who = e, .fd = fd, .question = true, .fired = firings(&e->actor)};
+  lvd_blocking_request *watch_request = calloc(1, sizeof *watch_request);
+  if (!watch_request) return true; /* the read that follows will block by itself */
+  *watch_request =
+      (lvd_blocking_request){.entity = e, .fd = fd, .is_watch = true, .fired = firings(&e->actor)};
   lvd_add_relaxed_u32(&app->calls_out, 1);
   lvd_add_relaxed_u32(&app->live, 1);
-  if (watch(app->rt, question) == LVD_OK) return false;
-  lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+  if (watch(app->rt, watch_request) == LVD_OK) return false;
+  lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it live */
   lvd_call_uncount(app);
-  free(question);
+  free(watch_request);
   return true;
 }
 
-/* Takes back those that were asked when it had not fired so often. */
+/* Withdraws the fd watches registered when the actor had fired less than `fired` times. */
 static void withdraw_before(lvd_entity *e, uint64_t fired) {
   lvd_app *app = e->app;
   lvd_runtime *rt = app->rt;
@@ -432,7 +435,7 @@ static void withdraw_before(lvd_entity *e, uint64_t fired) {
   for (; list; list = next) {
     next = list->next;
     free(list);
-    lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it alive */
+    lvd_add_relaxed_u32(&app->live, UINT32_MAX); /* its worker keeps it live */
     lvd_call_uncount(app);
   }
 }
@@ -446,18 +449,19 @@ static void interrupt_calls(lvd_app *app) {
   lvd_runtime *rt = app->rt;
   lvd_os_lock(&rt->pool_lock);
   for (lvd_helper *h = rt->helpers; h; h = h->next)
-    if (h->out.who && h->out.who->app == app) lvd_os_thread_interrupt(h->thread);
+    if (h->out.entity && h->out.entity->app == app) lvd_os_thread_interrupt(h->thread);
   lvd_blocking_request *out = rt->calls_first, *next, *list = NULL;
-  for (rt->calls_first = NULL; out; out = next) { /* an actor's that has not begun never will */
+  /* an actor's call that has not begun is withdrawn */
+  for (rt->calls_first = NULL; out; out = next) {
     next = out->next;
-    if (out->who->app == app && !out->who->is_fiber)
+    if (out->entity->app == app && !out->entity->is_fiber)
       list = unlist(&out, list);
     else
-      put_last(rt, out);
+      enqueue(rt, out);
   }
   for (uint32_t i = 0; i < LVD_WATCHED; i++)
     for (lvd_blocking_request **at = &rt->watched[i]; *at;) {
-      if ((*at)->who->app == app)
+      if ((*at)->entity->app == app)
         list = unlist(at, list);
       else
         at = &(*at)->next;
@@ -473,7 +477,7 @@ void lvd_inputs_end(lvd_app *app) {
   lvd_os_lock(&rt->pool_lock);
   for (uint32_t i = 0; i < LVD_WATCHED; i++)
     for (lvd_blocking_request **at = &rt->watched[i]; *at;) {
-      if ((*at)->input && (*at)->who->app == app)
+      if ((*at)->input && (*at)->entity->app == app)
         list = unlist(at, list);
       else
         at = &(*at)->next;
@@ -487,7 +491,7 @@ void lvd_calls_recall(lvd_app *app) {
   while ((out = lvd_load_acquire_u32(&app->calls_out)) != 0) {
     interrupt_calls(app);
     lvd_fibers_wake(app); /* calls that its actors have forked */
-    /* An interruption may come just before the system call that it is for. */
+    /* ns; an interruption may arrive just before the system call */
     lvd_os_wait(&app->calls_out, out, 10 * 1000000);
     if (lvd_load_relaxed_u32(&app->calls_out) == out) lvd_hooks.app.reaper_spawn_backup(app->rt);
   }

@@ -15,7 +15,7 @@ uint32_t lvd_ring_slots(uint32_t capacity, uint32_t elem_size) {
 typedef struct own_channel {
   lvd_os_rings rings;
   size_t size;
-  lvd_channel channel; /* aligned to a line, as all of this is */
+  lvd_channel channel; /* aligned to a cache line, like the whole structure */
 } own_channel;
 
 lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,

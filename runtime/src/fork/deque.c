@@ -1,57 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fork: the protocol of a deque's owner and its thieves; the fast half is in levada/fork.h.
+/* Fork deque: the protocol of a deque's owner and its thieves; the fast path is in levada/fork.h.
  *
  *        tail            split             head            end
  *   taken  |   public      |    private      |    free      |
  *
- * The owner pushes and joins at the head. What is private costs him nothing but a comparison; the
- * public part is changed by compare-and-swap of the one word `ends`, by thieves (tail + 1) and by
- * the owner (split), who makes half of what is private public when he is asked, and takes half of
- * what is public back when he needs one of it. A join of a slot below the tail was taken; since the
- * oldest is taken first, all below it were, too.
+ * The owner pushes and joins at the head. Private slots cost it only a comparison. The public
+ * part is changed by compare-and-swap of the single word `ends`: by thieves (tail + 1), and by
+ * the owner (split), which publishes half of its private slots when a thief requests work, and
+ * takes half of the public slots back when it needs one of them. A join of a slot below the tail
+ * finds it stolen; since the oldest slot is stolen first, so are all below it.
  *
- * A taken slot's `state`: 0, the deque of who runs it (added), that and WAITS when the owner waits in
- * the kernel or has suspended himself, and DONE. While he waits he LEAPS: he takes from who has
- * taken from him, so that what he does meanwhile is part of what he waits for, and his stack does
- * not grow beyond what the call itself would have needed (Wagner and Calder, 1993).
+ * The `state` of a stolen slot: 0; then the address of the deque of the thread that runs it
+ * (added); that and WAITS while the owner sleeps or is suspended; and DONE or FAILED. While it
+ * waits, the owner leapfrogs: it steals from the thief that has stolen from it, so that what it
+ * runs meanwhile is part of what it waits for, and its stack does not grow beyond what the call
+ * itself would have needed (Wagner and Calder, 1993).
  *
  * Guarantees
  *   D1  Each fork is run exactly once: by one thief, or by its owner.
- *   D2  Who runs it sees all that its owner did before the fork; the owner sees after the join all
- *       that was done in it.
- *   D3  Who asks is served: after an ask the owner's next fork, or his next join with something
- *       private left, makes something public. Nobody sleeps while something is public (steal.c).
+ *   D2  The thread that runs a fork sees all that its owner did before the fork; the owner sees after
+ *       the join all that was done in it.
+ *   D3  A request is served: after it the owner's next fork, or its next join with private slots
+ *       left, publishes a slot. No worker sleeps while a slot is public (steal.c).
  *
- * There are so many deques and no more. Who forks when there is none for his stack gets LVD_NO_SLOT,
- * and the join calls directly. His fiber may wait meanwhile, and come back where there is a deque, or
- * there may be one again: what he forks then has a slot of it, and is joined before the fork that had
- * none; so at that join the deque is empty, and is put away.
+ * The number of deques is limited. A fork on a stack without a deque returns LVD_NO_SLOT, and its
+ * join makes the call directly. The fiber may wait in between and find a deque when it resumes:
+ * what it forks then has a slot and is joined before the fork without one; so at that join the
+ * deque is empty, and is released.
  *
  * Pairs of orders
  *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
  *   run: exchange_release state DONE -> join: load_acquire state         the result (D2)
  *   run: add_release state           -> join: load_acquire state         the thief's deque
  *   serve: words, exchange_release asked 0 -> ask: exchange_acquire asked 1, words
- *                                       who finds asked 0 tells the thread after serve has set the
- *                                       words: so his telling stays (D3)
+ *                                       a thief that finds asked 0 writes the thread's words after
+ *                                       serve has: so its request is not overwritten (D3)
  *
  * Sources: lazy task creation (Mohr, Kranz and Halstead, 1990); "Lazy Remote Procedure Call in C"
- * (Latendresse and Feeley, 1997); the split deque with requests of Lace (van Dijk and van de Pol,
- * 2014). */
+ * (Latendresse and Feeley, 1997); the split deque with work requests of Lace (van Dijk and van de
+ * Pol, 2014). */
 #include "../sched/no_abandon.h"
 #include "../stream/stream.h"
 #include "fork.h"
 
 #include <string.h>
 
-enum { DONE = 1, FAILED = 3, WAITS = 2 }; /* deques are aligned: their low bits are free */
+/* deques are aligned, so the low bits of their addresses are free */
+enum { DONE = 1, FAILED = 3, WAITS = 2 };
 #define END_OF_MEMORY ((void *)UINTPTR_MAX)
 
 #ifndef LVD_FORK_THREAD
-#ifdef __x86_64__ /* src/fork/fork_x86_64.S */
+#ifdef __x86_64__ /* defined in src/fork/fork_x86_64.S */
 void lvd_keeping_seldom(void);
 void lvd_keeping_settle(void);
-#ifndef __clang__ /* which has it from the header */
+#ifndef __clang__ /* clang has it from the header */
 typedef struct lvd_fork_seldoms {
   void (*fork)(void);
   void (*settle)(void);
@@ -86,8 +88,8 @@ void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by) {
   lvd_os_unlock(&f->lock);
 }
 
-/* The clock may abandon an actor whenever it is not in here, where it would leave locks behind.
- * Returns whether it could. */
+/* Sets whether the clock may abandon the running actor. In this file it may not, where it would
+ * leave locks held. Returns the previous value. */
 static uint32_t set_abandon(lvd_fork_state *f, uint32_t may) {
   if (!f || !f->worker) return 0;
   lvd_fence_compiler();
@@ -97,8 +99,8 @@ static uint32_t set_abandon(lvd_fork_state *f, uint32_t may) {
   return could;
 }
 
-/* He wants the next one, too, before its owner goes on and forks it. */
-static void ask_again(lvd_deque *from) {
+/* Requests the next slot, too, before its owner continues and forks it. */
+static void request_next(lvd_deque *from) {
   lvd_fork_state *f = lvd_fork_state_self();
   if (!f || lvd_deque_has(from)) return;
   uint32_t abandonable = set_abandon(f, 0);
@@ -108,7 +110,7 @@ static void ask_again(lvd_deque *from) {
 
 static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
   uint64_t was = lvd_exchange_release_u64(&slot->state, how);
-  if (was & WAITS) lvd_fork_complete(from); /* not by the slot: it may be another's by now */
+  if (was & WAITS) lvd_fork_complete(from); /* not read from the slot: that may be reused by now */
 }
 
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
@@ -122,7 +124,7 @@ void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
     if (!lvd_cancelled()) slot->run(slot);
     lvd_cancel_end(&same);
   }
-  ask_again(from);
+  request_next(from);
   end_taken(slot, from, DONE);
 }
 
@@ -145,8 +147,8 @@ void lvd_fork_withdraw(lvd_fork *slot, const lvd_deque *here) {
 
 /* ---- the owner ---------------------------------------------------------------------------- */
 
-/* Whose forks these are, for who takes one. */
-static void say_whose(const lvd_fork_state *f, lvd_deque *d) {
+/* Records the application, actor and level of these forks, for thieves. */
+static void record_owner(const lvd_fork_state *f, lvd_deque *d) {
   lvd_entity *e = f->worker ? f->worker->current : NULL;
   bool own = e && e->app != lvd_load_relaxed_ptr(&f->forks->app);
   lvd_store_relaxed_ptr(&d->app, own ? e->app : NULL);
@@ -162,11 +164,11 @@ static void set_split(lvd_deque *d, uint32_t split) {
   d->split = split;
 }
 
-/* Makes half of what is private public, and of one that one. False: nothing is private. */
+/* Publishes half of the private slots, rounded up. False: there are none. */
 static bool share(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   uint32_t n = (uint32_t)(head - d->slot);
   if (n <= d->split || lvd_load_relaxed_u32(&f->gone)) return false;
-  say_whose(f, d);
+  record_owner(f, d);
   if (!f->worker) lvd_store_relaxed_u64(&f->shares, lvd_os_ticks());
   set_split(d, d->split + (n - d->split + 1) / 2);
   lvd_count(&f->shared, 1);
@@ -174,11 +176,12 @@ static bool share(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
 }
 
 void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_fork_state *f) {
-  say_whose(f, d);
+  record_owner(f, d);
   set_split(d, (uint32_t)(head - d->slot));
 }
 
-/* What is not public begins here; while a scope is cancelled, every join has to look. */
+/* Joins above this slot take the fast path; while a scope is cancelled, each join takes the slow
+ * one. */
 static void set_floor(const lvd_deque *d) {
   lvd_store_relaxed_ptr(&lvd_forks.floor, (void *)(uintptr_t)&d->slot[d->split]);
   if (LVD_LIKELY(!d->innermost)) return;
@@ -186,27 +189,28 @@ static void set_floor(const lvd_deque *d) {
   if (lvd_deque_cancelled(d)) lvd_store_relaxed_ptr(&lvd_forks.floor, END_OF_MEMORY);
 }
 
-/* Sets the words that the fast paths look at, and gives those who ask. */
+/* Sets the words that the fast paths read, and serves requests. */
 static void serve(lvd_fork_state *f, lvd_deque *d, const lvd_fork *head) {
   for (;;) {
     set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, &d->slot[LVD_DEQUE_SLOTS]);
     if (!lvd_exchange_release_u32(&d->asked, 0)) break;
     if (share(f, d, head) && !lvd_forks_wake(f)) continue;
-    /* Nothing to give, or more who could be given something: at the next fork. */
+    /* Nothing to publish, or more thieves to serve: at the next fork. */
     lvd_store_relaxed_u32(&d->asked, 1);
     set_floor(d);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
     return;
   }
-  /* Who has been woken asks when he is here, and the owner may be in a long call by then. */
+  /* A woken worker requests work when it runs, and the owner may be in a long call by then: so
+   * the request is made for it. */
   if (LVD_UNLIKELY(lvd_forks_coming(f)) && !lvd_deque_has(d)) {
     lvd_store_relaxed_u32(&d->asked, 1);
     lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   }
 }
 
-/* A recursion that forks ends here, if it is too deep, and not where nothing may be abandoned any more. */
+/* Ends a recursion that forks too deep, unless nothing may be abandoned here. */
 static void need_room(const lvd_fork_state *f) {
   lvd_worker *w = f ? f->worker : NULL;
   if (w && w->abandonable && LVD_UNLIKELY(!lvd_no_abandon_has_room(w))) lvd_no_abandon_overflow(w);
@@ -220,7 +224,8 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
   if (f->worker) lvd_exit_if_overdue(f->worker);
   uint32_t abandonable = set_abandon(f, 0);
   lvd_fork *slot = lvd_forks.head, *head = slot;
-  if (slot == &d->slot[LVD_DEQUE_SLOTS]) { /* full: the join finds it as it is, and calls */
+  /* full: the join finds the head unchanged, and makes the call */
+  if (slot == &d->slot[LVD_DEQUE_SLOTS]) {
     lvd_count(&f->full, 1);
   } else {
     slot->run = run;
@@ -232,7 +237,7 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
   return slot;
 }
 
-/* Takes slot `i` back, which is public. False: somebody has taken it. */
+/* Takes the public slot `i` back. False: it was stolen. */
 static bool take_back(lvd_deque *d, uint32_t i) {
   uint64_t ends = lvd_load_relaxed_u64(&d->ends);
   for (;;) {
@@ -246,21 +251,22 @@ static bool take_back(lvd_deque *d, uint32_t i) {
   }
 }
 
-/* The call of `slot` was taken: goes on when it is done. False: it has failed. In what is run here
- * meanwhile an actor may be abandoned again, if `may`. */
+/* Waits for the stolen call of `slot`. False: it has failed. In what is run here meanwhile an
+ * actor may be abandoned if `abandonable`. */
 static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t abandonable) {
   enum { SPIN_NS = 20000 };
   uint64_t start = 0, state;
   for (uint32_t looks = 0;;) {
     state = lvd_load_acquire_u64(&slot->state);
     if (state == DONE || state == FAILED) break;
-    lvd_deque *thief = thief_of(state); /* null: he is about to say so */
+    lvd_deque *thief = thief_of(state); /* null: it has yet to store its deque */
     bool may = thief && lvd_load_relaxed_ptr(&thief->app) == lvd_load_relaxed_ptr(&d->app) &&
                lvd_fork_may_leapfrog(f);
     lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
     if (leap) {
       looks = 0;
-      if (thief_of(lvd_load_relaxed_u64(&slot->state)) != thief) { /* no more: it is another's */
+      /* the slot belongs to another thief by now */
+      if (thief_of(lvd_load_relaxed_u64(&slot->state)) != thief) {
         lvd_fork_pass(f, leap, thief);
         continue;
       }
@@ -288,7 +294,7 @@ static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t aban
 
 bool lvd_fork_settle(lvd_fork *slot) {
   lvd_fork_state *f = lvd_fork_state_self();
-  if (slot == LVD_NO_SLOT) { /* the head is to be there, and no deque's slot may be */
+  if (slot == LVD_NO_SLOT) { /* the head must be set to it, and no slot of a deque can be */
     if (f) lvd_fork_state_drop_deque(f);
     lvd_forks.head = slot;
     return true;
@@ -299,13 +305,14 @@ bool lvd_fork_settle(lvd_fork *slot) {
   bool ours = i >= d->split || take_back(d, i), whole = true;
   if (!ours) {
     whole = await(f, d, slot, abandonable);
-    /* All up to here was taken: nobody but us touches `ends`. */
+    /* All slots up to here were stolen: no other thread changes `ends`. */
     lvd_store_relaxed_u64(&d->ends, lvd_ends(i, i));
     d->split = i;
   }
   lvd_forks.head = slot;
   serve(f, d, slot);
-  if (!whole) lvd_os_jump(f->worker->escape); /* its application ends, and we with it */
+  /* its application ends, so this call is abandoned too */
+  if (!whole) lvd_os_jump(f->worker->escape);
   set_abandon(f, abandonable);
   return ours && !lvd_deque_cancelled(d);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Deques: which stack has which.
+/* Pool of deques, and which stack uses which.
  *
- * Each stack that forks has a deque, and a thread that comes to a stack takes up that one's. Empty ones
- * lie ready: a few with each thread, the others with its runtime, or with none. A fiber that is suspended
- * with forks open keeps its deque, and its thread goes on with an empty one. What is abandoned with forks
- * open leaves its deque behind, for whoever is next, once nobody works for it any more.
+ * Each stack that forks has a deque, and a thread that switches to a stack attaches that stack's
+ * deque. Empty deques are pooled: a few per thread, the others per runtime or, without one, in
+ * the process. A fiber that is suspended with open forks keeps its deque, and its thread
+ * continues with an empty one. The deque of an abandoned stack returns to the pool once no thief
+ * works for it any more.
  *
  * Pairs of orders
  *   enlist: the deque, store_release deques -> look: load_acquire deques
@@ -15,12 +16,12 @@
 
 #include "../sched/fiber.h"
 
-enum { SPARE_MOST = 8 };
+enum { SPARE_MAX = 8 };
 
 lvd_os_mutex lvd_forks_lock;
 lvd_aptr lvd_spare_deques;
 
-/* ---- those that lie ready -------------------------------------------------------------------- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 static lvd_deque *new_deque(void) {
   lvd_deque *d = lvd_os_alloc(sizeof *d);
@@ -36,7 +37,7 @@ static bool enlist(lvd_fork_set *forks, lvd_deque *d) {
   return true;
 }
 
-/* Under the lock. */
+/* With lvd_forks_lock held. */
 lvd_deque *lvd_deque_take_from(lvd_aptr *list) {
   lvd_deque *d = lvd_load_relaxed_ptr(list);
   if (d) lvd_store_relaxed_ptr(list, d->next);
@@ -48,7 +49,8 @@ void lvd_deque_give_back(lvd_aptr *list, lvd_deque *d) {
   lvd_store_relaxed_ptr(list, d);
 }
 
-/* One that lies ready, or a new one; null: there are no more. Under the lock. */
+/* Returns a pooled or a new deque; null: the limit is reached, or there is no memory. With the
+ * lock held. */
 lvd_deque *lvd_deque_some(lvd_fork_set *forks) {
   lvd_deque *d = lvd_deque_take_from(&forks->spare);
   if (d) return d;
@@ -60,22 +62,24 @@ lvd_deque *lvd_deque_some(lvd_fork_set *forks) {
 }
 
 static lvd_deque *find_deque(lvd_fork_set *forks) {
+  /* checked without the lock, since each fork may get here */
   if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
-    return NULL; /* without the lock, since each fork may ask */
+    return NULL;
   lvd_os_lock(&lvd_forks_lock);
   lvd_deque *d = lvd_deque_some(forks);
   lvd_os_unlock(&lvd_forks_lock);
   return d;
 }
 
-/* Where the deques of a thread go that it has no use for. Under the lock. */
+/* The list to which a thread's unused deques return. With the lock held. */
 lvd_aptr *lvd_deques_spare(lvd_fork_state *f) {
   return lvd_load_relaxed_u32(&f->gone) ? &lvd_spare_deques : &f->forks->spare;
 }
 
-/* `d` is empty, and nobody's. A few stay here, the others are for whoever has none. */
+/* Returns the empty, unattached `d` to the thread's own list if that has room, else to the
+ * runtime's. */
 static void keep(lvd_fork_state *f, lvd_deque *d) {
-  if (f->spares == SPARE_MOST) {
+  if (f->spares == SPARE_MAX) {
     lvd_os_lock(&lvd_forks_lock);
     lvd_deque_give_back(lvd_deques_spare(f), d);
     lvd_os_unlock(&lvd_forks_lock);
@@ -87,13 +91,13 @@ static void keep(lvd_fork_state *f, lvd_deque *d) {
   f->spares++;
 }
 
-/* ---- the one of a thread ---------------------------------------------------------------------- */
+/* ---- attaching a deque to a thread ------------------------------------------------------------ */
 
-/* The thread goes on with deque `d`, whose head is `head`; null: with none. */
+/* Attaches deque `d` with head `head` to the thread; null: none. */
 static void take_up(lvd_fork_state *f, lvd_deque *d, lvd_fork *head) {
   lvd_store_relaxed_ptr(&f->deque, d);
   lvd_forks.head = d ? head : LVD_NO_SLOT;
-  /* The first fork is a seldom one: it looks around for who wants it. */
+  /* The first fork takes the slow path, where it serves requests. */
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
   lvd_store_relaxed_ptr(&lvd_forks.floor, d ? &d->slot[d->split] : NULL);
   if (!d) return;
@@ -136,8 +140,10 @@ void lvd_fork_state_drop_deque(lvd_fork_state *f) {
 void lvd_forks_suspend(lvd_worker *w, lvd_fiber *fiber) {
   lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  if (!d) return;                  /* without a deque it has none open, just counts as if */
-  if (lvd_forks.head == d->slot) { /* a taken call that leaves without one open: the deque stays */
+  /* without a deque it has no open forks, though the check in fiber.c says so */
+  if (!d) return;
+  /* a stolen call without open forks: the deque stays with the thread */
+  if (lvd_forks.head == d->slot) {
     w->fork_base = d->slot;
     if (!fiber->ended) lvd_fork_withdraw(fiber->taken, d);
     return;
@@ -162,7 +168,7 @@ bool lvd_forks_set_aside(lvd_worker *w, lvd_fiber *fiber) {
   return true;
 }
 
-/* It may have looked where its next fork goes, and found nowhere. */
+/* The fiber may have read where its next fork goes, and found no deque. */
 void lvd_forks_set_back_without(void) {
   if (lvd_fork_state_here) lvd_fork_state_drop_deque(lvd_fork_state_here);
 }
@@ -176,13 +182,13 @@ void lvd_forks_resume(lvd_worker *w, lvd_fiber *fiber) {
   w->fork_base = fiber->taken ? NULL : d->slot;
 }
 
-/* All that ran on this stack, one call on top of the other, was abandoned with it. */
+/* Fails all calls that ran on this stack, one on top of the other. */
 static void fail_all(const lvd_fork_set *forks, const lvd_deque *here) {
   uint32_t n = lvd_deques_of(forks);
   for (uint32_t i = 0; i < n; i++) lvd_deque_fail(lvd_deque_of(forks, i), here);
 }
 
-/* From the deque that `fiber` has left nobody takes anything any more. False: somebody has, and works for it still. */
+/* Ends stealing from the deque of the suspended `fiber`. False: a thief still works for it. */
 static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
   lvd_deque *d = fiber->forks;
   if (!lvd_deque_abandon(d)) return false;
@@ -193,11 +199,12 @@ static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
   return true;
 }
 
-/* It was suspended, and is not gone on with; on any worker, also one on which none has forked. */
+/* `fiber` was suspended and will not be resumed. Called on any worker, also one that has not
+ * forked. */
 void lvd_forks_drop(lvd_fiber *fiber) {
   lvd_deque *d = fiber->forks;
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&fiber->entity.app->rt->forks);
-  if (fiber->taken) { /* without a deque nobody finds it */
+  if (fiber->taken) { /* without a deque no owner can find it */
     if (d) lvd_fork_withdraw(fiber->taken, d);
     lvd_fork_fail(fiber->taken, fiber->taken_from);
   }
@@ -206,34 +213,36 @@ void lvd_forks_drop(lvd_fiber *fiber) {
   fiber->kept |= !abandon_left(forks, fiber);
 }
 
-/* Nobody knows any more who will come to its stack; nobody steals from it, and who has is told to
- * end, since his application does. */
+/* The worker that would resume it is not known any more. Ends stealing from it; its thieves are
+ * told to end, since their application does. */
 void lvd_forks_abandon_suspended(lvd_app *app, lvd_fiber *fiber) {
-  enum { AGAIN_NS = 1000000 };
+  enum { RETRY_NS = 1000000 };
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&app->rt->forks);
-  fail_all(forks, fiber->forks); /* it may have helped those whom it waits for */
+  fail_all(forks, fiber->forks); /* it may have leapfrogged for the calls that it waits for */
   while (!abandon_left(forks, fiber)) {
     lvd_fibers_wake(app);
     uint32_t fibers = lvd_load_relaxed_u32(&app->fibers);
-    lvd_os_wait(&app->fibers, fibers, AGAIN_NS);
+    lvd_os_wait(&app->fibers, fibers, RETRY_NS);
     lvd_reaper_spawn_backup(app->rt);
   }
 }
 
-/* Whoever works for `d` may still write to its stack, which is the worker's own: nothing is called meanwhile that
- * needs more of it than has been left. He is told to end (app_control.c); others give nothing to this worker. */
+/* Waits for the thieves of `d`. They may still write to its stack, which is the worker's own, so
+ * no function that needs more of that stack is called meanwhile. They are told to end
+ * (app_control.c); other workers migrate nothing to this one. */
 static void await_idle(lvd_worker *w, lvd_deque *d) {
   lvd_store_relaxed_u64(&w->stuck, lvd_load_relaxed_u64(&w->activations) + 1);
   while (!lvd_deque_abandon(d)) lvd_os_relax();
   lvd_store_relaxed_u64(&w->stuck, 0);
 }
 
-/* What `w` ran was abandoned, a fiber, or an actor on `fiber` (null: on the worker's own stack),
- * perhaps with forks open. */
+/* What `w` ran was abandoned, perhaps with open forks: a fiber, or an actor on `fiber` (null: on
+ * the worker's own stack). */
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
-  if (fiber && fiber->taken) { /* without a deque, or with one that it has left, nobody finds it */
+  /* without a deque, or with one that it has left, no owner can find it */
+  if (fiber && fiber->taken) {
     if (d) lvd_fork_withdraw(fiber->taken, d);
     lvd_fork_fail(fiber->taken, fiber->taken_from);
   }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fork place: a thread of the program that forks has the place of the worker whose core it is on.
+/* Fork proxy: a thread of the program that forks takes the place of the worker of its core.
  *
- * That worker abstains from stealing while the thread computes, or there would be more threads than cores.
- * While the thread waits, the worker has its core back.
+ * That worker does not steal while the thread computes, or there would be more running threads
+ * than cores. While the thread waits, the worker has its core back.
  *
  * Pairs of orders
  *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
@@ -14,7 +14,7 @@ enum { CHECK_NS = 1000000 };
 
 /* ---- the thread's side -------------------------------------------------------------------------- */
 
-/* A worker that abstains looks again whether it has to. */
+/* Wakes a worker in LVD_ABSTAINS, to check whether it may steal again. */
 bool lvd_fork_proxy_wake(lvd_worker *w) {
   uint32_t abstains = LVD_ABSTAINS;
   lvd_fence_seq_cst();
@@ -44,10 +44,10 @@ static bool take_place(lvd_fork_state *f, lvd_worker *w) {
   return true;
 }
 
-/* A thread of the program is somewhere else now, perhaps. */
+/* A thread of the program may have moved to another core. */
 void lvd_fork_proxy_poll(lvd_fork_state *f) {
   lvd_runtime *rt = f->forks->rt;
-  if (f->place != LVD_NOWHERE && f->leased.counted) return; /* the lease is that core's */
+  if (f->place != LVD_NOWHERE && f->leased.counted) return; /* it holds the lease of that core */
   int32_t cpu = lvd_os_current_cpu();
   if (f->place != LVD_NOWHERE && (rt->worker[f->place].cpu < 0 || rt->worker[f->place].cpu == cpu))
     return;
@@ -59,12 +59,12 @@ void lvd_fork_proxy_poll(lvd_fork_state *f) {
 
 /* ---- the worker's side -------------------------------------------------------------------------- */
 
-/* Has it just forked? Then it computes, however long it has rested before. */
+/* A thread that has just forked computes, however long it slept before. */
 static bool has_forked(const lvd_fork_state *f) {
   return lvd_os_ticks_to_ns(lvd_os_ticks() - lvd_load_relaxed_u64(&f->shares)) < CHECK_NS;
 }
 
-/* Does a thread of the program compute in the place of `w`? Measured now and then. */
+/* Does a thread of the program compute in the place of `w`? Measured each CHECK_NS. */
 bool lvd_fork_proxy_is_taken(lvd_worker *w) {
   lvd_fork_state *lender = lvd_load_acquire_ptr(&w->lender);
   if (!lender || lvd_load_relaxed_u32(&lender->sleeps)) {

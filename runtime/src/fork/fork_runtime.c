@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Own: the runtime of a program that only forks. The first fork makes it.
+/* Default runtime: the runtime of a program that only forks, created by the first fork.
  *
- * It ends with the program. At exit it is destroyed if nobody forks any more but the thread that
- * exits; else the program ends without ceremony, as exit ends threads that are in the middle of
- * something. And where the first thread ends by itself (pthread_exit), so that the program goes on
- * until its last one does, somebody watches: since the workers are threads, too, the system would
- * wait for them. */
+ * It ends with the program. At exit it is destroyed if no other thread forks; else it is left as
+ * it is, as exit(3) ends threads in the middle of their work. If the first thread ends by
+ * pthread_exit, the program continues until its last thread ends; since the kernel would count
+ * the workers too, a watcher thread then detects the end. */
 #include "fork.h"
 
 #include <stdlib.h>
@@ -14,20 +13,20 @@ enum { WATCH_NS = 10000000 };
 
 static struct {
   lvd_os_mutex lock;
-  lvd_runtime *runtime; /* null: there is none */
-  uint32_t workers;     /* lvd_fork_workers */
-  bool at_exit;         /* somebody has been told */
+  lvd_runtime *runtime; /* null: none */
+  uint32_t workers;     /* set by lvd_fork_workers */
+  bool at_exit;         /* the exit handler is registered */
   bool main_over;       /* the first thread has ended */
   bool watched;
 } own;
 
-/* False: others fork still. */
+/* False: other threads still fork. */
 static bool destroy(void) {
   lvd_os_lock(&own.lock);
   lvd_runtime *rt = own.runtime;
   bool ends = !rt || lvd_forks_close(rt);
   if (ends) own.runtime = NULL;
-  own.at_exit = false; /* what is made from here on ends then, too */
+  own.at_exit = false; /* a runtime created from here on needs a handler of its own */
   lvd_os_unlock(&own.lock);
   if (ends) lvd_runtime_destroy(rt);
   return ends;
@@ -39,23 +38,24 @@ static void at_exit(void) {
 
 /* ---- a program whose first thread has ended ------------------------------------------------ */
 
-/* Has the program no thread any more, and no runtime but this one? */
+/* Has the program no thread left, and no runtime but this one? */
 static bool is_over(void) {
-  for (int i = 0; i < 2; i++) { /* threads come and go while they are counted: so twice */
+  /* counted twice, since threads may start and end while they are counted */
+  for (int i = 0; i < 2; i++) {
     lvd_os_sleep(WATCH_NS);
     if (lvd_os_other_thread_count() || !lvd_forks_alone()) return false;
   }
   return true;
 }
 
-/* Ends as the last thread of the process, and that with it. */
+/* Ends the process when it is the last thread. */
 static void watch(void *unused) {
   (void)unused;
   while (!is_over() || !destroy()) {
   }
 }
 
-/* Under the lock. */
+/* With the lock held. */
 static void watch_from_now(void) {
   lvd_os_thread *thread;
   if (!own.main_over || !own.runtime || own.watched) return;
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void begin(void) {
   lvd_os_at_main_thread_exit(main_ends);
 }
 
-/* ---- making it ------------------------------------------------------------------------------ */
+/* ---- creating ------------------------------------------------------------------------------- */
 
 static uint32_t workers_wanted(void) {
   const char *from_outside = getenv("LEVADA_WORKERS");
@@ -104,12 +104,12 @@ lvd_status lvd_fork_workers(uint32_t workers) {
   return late ? LVD_E_STATE : LVD_OK;
 }
 
-/* ---- a second process ----------------------------------------------------------------------- */
+/* ---- after fork(2) -------------------------------------------------------------------------- */
 
 void lvd_fork_runtime_before_fork(void) { lvd_os_lock(&own.lock); }
 void lvd_fork_runtime_after_fork(void) { lvd_os_unlock(&own.lock); }
 
-/* The workers are the other's. The thread that has forked is the first one here. */
+/* The workers belong to the parent. The forking thread is the child's first. */
 void lvd_fork_runtime_child_begins(void) {
   own.runtime = NULL;
   own.main_over = own.watched = false;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Forker: a thread that forks, a worker or one of the program, from its first fork to its end; and the
- * runtime that it forks on, which ends before it or after it.
+/* Fork states of threads, workers and threads of the program, from their first fork to their end;
+ * and the runtime that they fork on, which may end earlier or later.
  *
  * Pairs of orders
  *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
- * Need none: other readers of rt->forks, who have begun; the application of a call, which was opened
- * before that was forked. */
+ * No order is needed for other readers of rt->forks, which have begun; nor for the application of
+ * a call, which was opened before the call was forked. */
 #include "../stream/stream.h"
 #include "fork.h"
 
@@ -14,9 +14,9 @@
 
 #include "../sched/fiber.h"
 
-/* Of the process; all under the lock. */
+/* Of the process; all under lvd_forks_lock. */
 static struct {
-  lvd_runtime *runtimes; /* all that live, the oldest first */
+  lvd_runtime *runtimes; /* all runtimes, the oldest first */
   lvd_fork_state *forkers;
   lvd_a32 at_fork;
 } all;
@@ -27,7 +27,7 @@ _Thread_local lvd_fork_state *lvd_fork_state_here;
 
 /* ---- threads that fork -------------------------------------------------------------------- */
 
-static lvd_fork_state *new_forker(void) {
+static lvd_fork_state *new_fork_state(void) {
   lvd_fork_state *f = all.forkers;
   while (f && f->taken) f = f->next;
   if (!f && (f = lvd_os_alloc(sizeof *f))) {
@@ -38,8 +38,8 @@ static lvd_fork_state *new_forker(void) {
   return f;
 }
 
-/* `f` is somebody else's from now on, and its spare deques are on `list`. Under the lock. */
-static void free_forker(lvd_fork_state *f, lvd_aptr *list) {
+/* Frees `f` for other threads; its spare deques go to `list`. With the lock held. */
+static void free_fork_state(lvd_fork_state *f, lvd_aptr *list) {
   for (lvd_deque *d; (d = f->spare);) {
     f->spare = d->next;
     lvd_deque_give_back(list, d);
@@ -50,8 +50,8 @@ static void free_forker(lvd_fork_state *f, lvd_aptr *list) {
   f->taken = false;
 }
 
-/* The thread ends: nobody tells it anything any more. */
-static void end_forker(void *argument) {
+/* The thread ends: no other thread can write to its words any more. */
+static void end_fork_state(void *argument) {
   lvd_fork_state *f = argument;
   lvd_os_lock(&lvd_forks_lock);
   lvd_os_lock(&f->lock);
@@ -63,7 +63,7 @@ static void end_forker(void *argument) {
   lvd_aptr *list = lvd_deques_spare(f);
   if (d) lvd_deque_give_back(list, d);
   lvd_store_relaxed_ptr(&f->deque, NULL);
-  free_forker(f, list);
+  free_fork_state(f, list);
   lvd_fork_state_here = NULL;
   lvd_forks.head = NULL;
   lvd_store_relaxed_ptr(&lvd_forks.limit, NULL);
@@ -71,7 +71,7 @@ static void end_forker(void *argument) {
   lvd_os_unlock(&lvd_forks_lock);
 }
 
-/* Who has taken one of its forks writes to a stack that is about to go. */
+/* A thread that ends with open forks: a thief would write to a stack that is being freed. */
 static void thread_ends(void *argument) {
   if (lvd_fork_state_is_open(argument)) {
     lvd_os_fatal_message(
@@ -79,15 +79,15 @@ static void thread_ends(void *argument) {
         "must be joined first; the process ends\n");
     abort();
   }
-  end_forker(argument);
+  end_fork_state(argument);
 }
 
 /* ---- the runtime -------------------------------------------------------------------------- */
 
-/* Under the lock. */
+/* With the lock held. */
 static lvd_runtime *some_runtime(void) {
   if (all.runtimes) return all.runtimes;
-  lvd_os_unlock(&lvd_forks_lock); /* it enlists itself */
+  lvd_os_unlock(&lvd_forks_lock); /* lvd_fork_runtime_start takes the lock */
   lvd_fork_runtime_start();
   lvd_os_lock(&lvd_forks_lock);
   return all.runtimes;
@@ -105,7 +105,7 @@ bool lvd_forks_alone(void) {
   return alone;
 }
 
-/* Under the lock: nobody who forks for the first time finds it. */
+/* Removes the runtime from the list, so that no thread begins to fork on it. With the lock held. */
 static void delist(lvd_runtime *rt) {
   lvd_runtime **at = &all.runtimes;
   while (*at && *at != rt) at = &(*at)->next_runtime;
@@ -130,7 +130,7 @@ void lvd_forks_runtime_begins(lvd_runtime *rt) {
   lvd_os_unlock(&lvd_forks_lock);
 }
 
-/* Its workers run still; no thread of the program is in a fork. */
+/* Its workers still run; no thread of the program is in a fork. */
 void lvd_forks_runtime_ends(lvd_runtime *rt) {
   if (lvd_fork_state_here && lvd_fork_state_here->forks->rt == rt)
     lvd_lease_end(&lvd_fork_state_here->leased);
@@ -151,15 +151,16 @@ void lvd_forks_free(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (!forks) return;
   lvd_os_lock(&lvd_forks_lock);
-  for (uint32_t i = 0; i < rt->workers; i++) /* which have not begun */
-    if (rt->worker[i].forker) free_forker(rt->worker[i].forker, &lvd_spare_deques);
+  for (uint32_t i = 0; i < rt->workers; i++) /* workers that never forked */
+    if (rt->worker[i].forker) free_fork_state(rt->worker[i].forker, &lvd_spare_deques);
   for (lvd_deque *d; (d = lvd_deque_take_from(&forks->spare));)
     lvd_deque_give_back(&lvd_spare_deques, d);
   lvd_os_unlock(&lvd_forks_lock);
   lvd_os_free(forks, sizeof *forks);
 }
 
-/* The application of calls that threads of the program have forked. Not on a worker: its locks may wait for one. */
+/* Opens the application of the calls that threads of the program fork. Not on a worker: the locks
+ * involved may wait for one. */
 static bool open_app(lvd_fork_set *forks) {
   static const lvd_app_options options = {.name = "forks"};
   lvd_app *app;
@@ -171,16 +172,18 @@ static bool open_app(lvd_fork_set *forks) {
   return opened;
 }
 
-/* What its thread could have called directly is to have room where it is taken. */
-static void expect_stack(lvd_fork_set *forks, size_t size) {
-  enum { GUARD_MOST = 64 * 1024 }; /* the system counts it or not */
+/* A call that fits on its thread's stack must fit where it is stolen: sets the stack size for
+ * stolen calls. */
+static void raise_stack_size(lvd_fork_set *forks, size_t size) {
+  enum { GUARD_MAX_BYTES = 64 * 1024 }; /* bytes; not all systems count the guard */
   uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
-  while (size_log2 < LVD_STACK_LARGEST && ((size_t)1 << size_log2) + GUARD_MOST < size) size_log2++;
+  while (size_log2 < LVD_STACK_LARGEST && ((size_t)1 << size_log2) + GUARD_MAX_BYTES < size)
+    size_log2++;
   lvd_store_relaxed_u32(&forks->stack_log2, size_log2);
 }
 
-/* Whose it is: `w`, or a thread of the program. Under the lock. */
-static void give_forker(lvd_fork_state *f, lvd_worker *w, lvd_fork_set *forks) {
+/* Assigns `f` to the worker `w` (null: a thread of the program). With the lock held. */
+static void give_fork_state(lvd_fork_state *f, lvd_worker *w, lvd_fork_set *forks) {
   f->worker = w;
   f->forks = forks;
   f->place = LVD_NOWHERE;
@@ -189,19 +192,19 @@ static void give_forker(lvd_fork_state *f, lvd_worker *w, lvd_fork_set *forks) {
   if (w) w->forker = f;
 }
 
-/* What a worker begins with, without the lock: it may begin on the core of a thread that computes, and
- * come no further for long, while others want the lock. Under it. */
+/* Prepares the fork state of a worker, so that the worker can begin without the lock: on the core
+ * of a computing thread it could be delayed with the lock held. With the lock held. */
 static void prepare(lvd_fork_set *forks, lvd_worker *w) {
-  lvd_fork_state *f = new_forker();
+  lvd_fork_state *f = new_fork_state();
   if (!f) return;
-  give_forker(f, w, forks);
+  give_fork_state(f, w, forks);
   if ((f->spare = lvd_deque_some(forks))) {
     f->spare->next = NULL;
     f->spares = 1;
   }
 }
 
-/* Under the lock. */
+/* With the lock held. */
 static lvd_fork_set *forks_of(lvd_runtime *rt) {
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&rt->forks);
   if (forks || !(forks = lvd_os_alloc(sizeof *forks))) return forks;
@@ -212,11 +215,11 @@ static lvd_fork_set *forks_of(lvd_runtime *rt) {
   return forks;
 }
 
-/* Of the thread that it is on. */
-static void start_forker(lvd_fork_state *f) {
+/* Called on the thread itself. */
+static void start_fork_state(lvd_fork_state *f) {
   size_t size = 0;
   f->low = lvd_os_stack_low(&size);
-  if (!f->worker) expect_stack(f->forks, size);
+  if (!f->worker) raise_stack_size(f->forks, size);
   lvd_store_relaxed_u32(&f->clock, (uint32_t)lvd_os_thread_cpu_clock());
   f->random = (uint64_t)(uintptr_t)f ^ lvd_os_ticks() ^ 1;
   lvd_os_lock(&f->lock);
@@ -225,7 +228,7 @@ static void start_forker(lvd_fork_state *f) {
   lvd_fork_state_here = f;
 }
 
-/* ---- a second process ---------------------------------------------------------------------- */
+/* ---- after fork(2) ------------------------------------------------------------------------- */
 
 static void before_fork(void) {
   lvd_fork_runtime_before_fork();
@@ -237,15 +240,17 @@ static void after_fork(void) {
   lvd_fork_runtime_after_fork();
 }
 
-/* It has no workers until it forks, and ends without those of the other. What is open here and was
- * taken there has been taken from it for good. */
+/* In the child after fork(2): it has no workers until it forks, and ends without those of the
+ * parent. Open forks that were stolen in the parent are lost. */
 static void child_begins(void) {
   lvd_leases_child_begins();
   all.runtimes = NULL;
-  all.forkers = NULL; /* their threads are gone, perhaps with their locks in hand */
+  all.forkers = NULL; /* their threads do not exist here, and may have held their locks */
   if (lvd_fork_state_here) {
     lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends,
-                          NULL); /* who told it something is gone, its lock in hand */
+                          /* a thread that wrote to it does not exist here, and may have held its
+                           * lock */
+                          NULL);
     if (!lvd_fork_state_is_open(lvd_fork_state_here)) {
       lvd_fork_state_here = NULL;
       lvd_forks.head = NULL;
@@ -262,15 +267,15 @@ static void child_begins(void) {
   lvd_fork_runtime_child_begins();
 }
 
-/* Who sleeps does not count as one who would steal yet. Only the worker whose place was taken sleeps on:
- * at real-time priority it would push the thread, if that may move, from its core onto that of a worker
- * that steals, whose call would then wait until the thread does. */
+/* Sleeping workers do not count as thieves yet: wakes them. The worker whose place was taken
+ * stays asleep: at real-time priority it would push the thread, if that is not pinned, to the
+ * core of a worker that steals, and a call stolen there would wait for the thread. */
 static void nudge_others(lvd_runtime *rt, uint32_t place) {
   for (uint32_t i = 0; i < rt->workers; i++)
     if (i != place) lvd_forks_notify(&rt->worker[i]);
 }
 
-/* A thread of the program; or a worker, if nobody has forked yet. */
+/* For a thread of the program, or for a worker before the first fork. */
 static lvd_fork_state *begin_unprepared(lvd_worker *w) {
   if (!lvd_load_relaxed_u32(&all.at_fork) && !lvd_exchange_relaxed_u32(&all.at_fork, 1))
     lvd_os_at_fork(before_fork, after_fork, child_begins);
@@ -279,31 +284,31 @@ static lvd_fork_state *begin_unprepared(lvd_worker *w) {
   bool first = rt && !lvd_load_relaxed_ptr(&rt->forks);
   lvd_fork_set *forks = rt ? forks_of(rt) : NULL;
   lvd_fork_state *f = w ? w->forker : NULL;
-  if (forks && !f && (f = new_forker())) give_forker(f, w, forks);
-  if (f) start_forker(f);
+  if (forks && !f && (f = new_fork_state())) give_fork_state(f, w, forks);
+  if (f) start_fork_state(f);
   lvd_os_unlock(&lvd_forks_lock);
   if (f && !w) lvd_fork_proxy_poll(f);
   if (first && forks) nudge_others(rt, f ? f->place : LVD_NOWHERE);
   return f;
 }
 
-/* The thread forks, or steals, for the first time, or its runtime is gone. */
+/* The thread forks or steals for the first time, or its runtime is gone. */
 static LVD_COLD lvd_fork_state *begin(void) {
   lvd_worker *w = lvd_this_worker();
-  if (lvd_fork_state_here) { /* gone: nobody steals from it, but what is open is to be joined */
+  if (lvd_fork_state_here) { /* gone: no thread steals from it, but its open forks must be joined */
     if (lvd_fork_state_is_open(lvd_fork_state_here)) return lvd_fork_state_here;
-    end_forker(lvd_fork_state_here);
+    end_fork_state(lvd_fork_state_here);
   } else if (lvd_forks.head) {
-    return NULL; /* there was no memory, and forks are open that were never made */
+    return NULL; /* there was no memory, and the open forks were made without a slot */
   }
   lvd_fork_state *f = w && lvd_load_acquire_ptr(&w->rt->forks) ? w->forker : NULL;
   if (f)
-    start_forker(f);
+    start_fork_state(f);
   else
     f = begin_unprepared(w);
   if (!f) return NULL;
-  if (!w && !open_app(f->forks)) { /* nobody could take a call */
-    end_forker(f);
+  if (!w && !open_app(f->forks)) { /* no worker could steal a call */
+    end_fork_state(f);
     return NULL;
   }
   lvd_fork_state_take_empty(f);
@@ -318,7 +323,7 @@ lvd_fork_state *lvd_fork_state_self(void) {
 
 /* The worker's thread ends. */
 void lvd_forks_worker_ends(void) {
-  if (lvd_fork_state_here) end_forker(lvd_fork_state_here);
+  if (lvd_fork_state_here) end_fork_state(lvd_fork_state_here);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
@@ -327,7 +332,7 @@ void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   lvd_fiber *fiber = lvd_fiber_self();
   if (fiber) {
     lvd_app *app = fiber->entity.app;
-    lvd_add_relaxed_u32(&app->live, 1); /* who has taken the call will end it */
+    lvd_add_relaxed_u32(&app->live, 1); /* the thief will complete the call */
     lvd_fiber_wait_uninterruptible(fiber, &d->joined);
     lvd_add_relaxed_u32(&app->live, UINT32_MAX);
     return;
@@ -347,7 +352,7 @@ void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   lvd_store_relaxed_u32(&f->sleeps, 0);
 }
 
-/* He cannot go on before he is told: so what `d` says of him is so. */
+/* The owner cannot continue before it is told, so the fields of `d` are valid. */
 void lvd_fork_complete(lvd_deque *d) {
   lvd_entity *actor = lvd_load_relaxed_ptr(&d->actor);
   if (actor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The seldom halves of a fork, called by clang's convention preserve_most: all registers but rax,
- * r11 and those of the floating-point unit are the caller's (levada/fork.h). */
+/* The slow paths of a fork, called by clang's convention preserve_most: all registers but rax,
+ * r11 and the floating-point registers are preserved (levada/fork.h). */
 #if defined(__x86_64__)
         .macro  keeping name
         .globl  lvd_keeping_\name

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Ranges and cancelling: what stands on top of forks.
+/* Parallel loops, reductions and cancellation, on top of forks.
  *
- * A range is gone through in pieces of some microseconds. Between two pieces its stack looks whether
- * somebody wants work, which is one comparison, and if so, and if what is left is worth it, forks
- * the farther half. So a range that nobody wants a part of is a loop.
+ * A range is processed in pieces of some microseconds. Between two pieces the loop checks, by one
+ * comparison, whether a thief requests work; if so, and if the rest is long enough, it forks the
+ * farther half. So a range of which no thief wants a part is a plain loop (lazy splitting:
+ * Tzannes, Caragea, Barua and Vishkin, 2010).
  *
- * A scope of cancelling is a mark: from slot `first` of the deque on. It holds a slot itself, which
- * anybody may take and run, for nothing, so that the deque stays with the stack as long as the scope
- * does. The deque has the mark of the outermost scope, and each scope, on its owner's stack, that of
- * the one inside it. To find the scope of slot i, a thief goes inwards: scopes with first <= i stay as
- * they are while the slot is not joined, and those further in have first > i, which he learns without
- * touching them.
+ * A cancellation scope is a mark: it covers slots of the deque from `first` on. It occupies a
+ * slot, whose call is empty and may be stolen, so that the deque stays with the stack as long as
+ * the scope is open. The deque has the mark of the outermost scope, and each scope, on its
+ * owner's stack, that of the next inner one. To find the scope of slot i a thief goes inwards:
+ * scopes with first <= i do not change while the slot is not joined, and a scope further in has
+ * first > i, which the thief reads without accessing the scope itself.
  *
  * Pairs of orders
  *   cancel: cancelled, [fence], floor <> serve: floor, [fence], load cancelled
@@ -56,7 +57,7 @@ static lvd_scope_mark *mark_of(lvd_deque *d, lvd_cancel_scope *scope) {
   return scope->below ? &scope->below->inner : &d->outermost;
 }
 
-/* `outer`: the scope that it is in, if that is not the innermost of this stack. */
+/* `outer`: the enclosing scope, if it is not the innermost of this stack. */
 lvd_status lvd_scope_enter(lvd_cancel_scope *scope, lvd_cancel_scope *outer) {
   lvd_fork_state *f = lvd_fork_state_self();
   lvd_deque *d = f ? lvd_fork_state_deque(f) : NULL;
@@ -96,8 +97,8 @@ bool lvd_cancelled(void) {
 /* ---- ranges ------------------------------------------------------------------------------- */
 
 enum {
-  PIECE_NS = 5000, /* a piece takes this long, up to four times */
-  WORTH_NS = 20000 /* what is left must take that long to be worth a fork */
+  PIECE_NS = 5000, /* minimum duration of a piece; at most four times that */
+  WORTH_NS = 20000 /* minimum duration of the rest for a fork */
 };
 
 typedef struct loop {
@@ -126,9 +127,9 @@ static void run_half(lvd_fork *slot) {
 
 static size_t lines_of(size_t size) { return (size + LVD_LINE - 1) / LVD_LINE * LVD_LINE; }
 
-/* Forks the farther half, goes through the nearer one. */
+/* Forks the farther half and processes the nearer one. False: out of memory. */
 static bool split(const loop *l, size_t from, size_t to, size_t size, void *result) {
-  LVD_ALIGNED(LVD_LINE) unsigned char room[256]; /* whatever vectors the result is of */
+  LVD_ALIGNED(LVD_LINE) unsigned char room[256]; /* for the partial result, aligned for vectors */
   const lvd_reduction *reduction = l->reduction;
   void *other = room, *more = NULL;
   if (reduction && reduction->size > sizeof room &&
@@ -139,7 +140,7 @@ static bool split(const loop *l, size_t from, size_t to, size_t size, void *resu
   lvd_fork *slot;
   LVD_FORK_PUSH(slot, half, r, run_half);
   go_through(l, from, middle, size, result);
-  if (lvd_fork_join(slot)) /* nobody has taken it: on with the same result */
+  if (lvd_fork_join(slot)) /* not stolen: continue with the same result */
     go_through(l, middle, to, size, result);
   else if (reduction && !lvd_cancelled())
     reduction->combine(reduction->context, result, other);
@@ -147,9 +148,9 @@ static bool split(const loop *l, size_t from, size_t to, size_t size, void *resu
   return true;
 }
 
-/* `size`: of a piece, as far as it is known. */
+/* `size`: the present estimate of a piece's size in items. */
 static void go_through(const loop *l, size_t from, size_t to, size_t size, void *result) {
-  uint64_t before = lvd_os_ticks(), item = 0; /* what one of the last piece took */
+  uint64_t before = lvd_os_ticks(), item = 0; /* ticks per item in the last piece */
   while (from < to && !lvd_cancelled()) {
     if (item && to - from > 1 && lvd_fork_wanted() && (to - from) * item >= l->worth_ticks &&
         split(l, from, to, size, result))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Steal: which workers steal, and how these sleep and are woken.
+/* Work stealing: which workers steal, and how they sleep and are woken.
  *
- * A worker that has nothing ready takes the oldest public fork of any deque and runs it on a fiber
- * of its own, so that it may wait. If nothing is public it asks, looks around for a while, and
- * sleeps. Before that it asks everybody once more, and counts as a sleeper: the next fork anywhere
- * is then a seldom one, becomes public, and wakes it. That costs the forks of a busy program
- * nothing.
+ * A worker without ready entities steals the oldest public fork of any deque and runs it on a
+ * fiber of its own, so that it may wait. If no slot is public it requests one, polls for a while,
+ * and sleeps. Before that it requests once more from all deques, and counts as a sleeper: the
+ * next fork of any thread then takes the slow path, becomes public, and wakes it. That costs the
+ * forks of a busy program nothing.
  *
  * Pairs of orders
  *   sleep: sleepers + 1, [fence], look at ends <> share: ends, [fence], load sleepers      (D3)
@@ -18,16 +18,17 @@
 
 enum { RECHECK_NS = 4000000 };
 
-/* ---- calls that are taken ------------------------------------------------------------------- */
+/* ---- stolen calls --------------------------------------------------------------------------- */
 
 static void taken_main(void *argument) {
   lvd_fiber *fiber = argument;
   lvd_fork_state *f = lvd_fork_state_self();
-  f->worker->fork_base = NULL; /* it does not leave without being noticed */
+  f->worker->fork_base = NULL; /* so that leaving its stack always calls lvd_forks_suspend */
   lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
 }
 
-/* Is a stack ready here, for a call to be taken? Without one it is not: its owner can make it as well. */
+/* Is a stack at hand for a stolen call? Without one it does not steal: the owner can make the
+ * call itself. */
 static bool has_stack(lvd_fork_state *f) {
   uint32_t size_log2 = lvd_load_relaxed_u32(&f->forks->stack_log2);
   if (LVD_LIKELY(f->reserve && f->reserve->size_log2 >= size_log2)) return true;
@@ -36,7 +37,7 @@ static bool has_stack(lvd_fork_state *f) {
   return lvd_fiber_take(f->forks->rt, size_log2, &f->reserve) == LVD_OK;
 }
 
-/* The call of `slot`, just taken from `d`, is ready here as a fiber. */
+/* Makes a ready fiber of the call of `slot`, just stolen from `d`. */
 static void make_fiber(lvd_fork_state *f, lvd_fork *slot, lvd_deque *d) {
   lvd_app *app = lvd_load_relaxed_ptr(&d->app);
   lvd_fiber *fiber = f->reserve;
@@ -49,7 +50,7 @@ static void make_fiber(lvd_fork_state *f, lvd_fork *slot, lvd_deque *d) {
   fiber->taken_from = d;
 }
 
-/* On this stack, for one more call. */
+/* Has the current stack room for one more call? */
 static bool has_room(const lvd_fork_state *f) {
   const unsigned char *here = __builtin_frame_address(0), *low = f->low;
   size_t least = 256 * 1024;
@@ -79,7 +80,7 @@ void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from) {
 
 static bool steal(lvd_worker *w, lvd_fork_state *f, lvd_deque *d) {
   if (!lvd_deque_has(d) || !has_stack(f)) return false;
-  /* Until there is a fiber, nothing else keeps the application from its end: the stack that has
+  /* Until the fiber exists, only this keeps the application from ending: the stack that has
    * forked may have been abandoned. */
   lvd_worker_set_current_app(w, LVD_ANY_APP(w));
   lvd_fork *slot = lvd_deque_take(d);
@@ -91,9 +92,9 @@ static bool steal(lvd_worker *w, lvd_fork_state *f, lvd_deque *d) {
   return slot != NULL;
 }
 
-/* ---- looking, sleeping, waking ---------------------------------------------------------------- */
+/* ---- polling, sleeping, waking ---------------------------------------------------------------- */
 
-/* Wakes `w` if it sleeps; what runs there goes on. */
+/* Wakes `w` if it sleeps; does not interrupt what runs there. */
 void lvd_forks_notify(lvd_worker *w) {
   uint32_t sleep;
   if (!lvd_inbox_asleep(&w->inbox, &sleep)) return;
@@ -121,7 +122,7 @@ static bool look(lvd_worker *w, lvd_fork_state *f) {
   return false;
 }
 
-/* It has looked, or will not. */
+/* A woken worker has looked for work, or will not. */
 static void is_there(lvd_worker *w) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == LVD_COMES))
     lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
@@ -144,7 +145,7 @@ bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most) {
   if (lvd_fork_proxy_is_taken(w)) {
     lvd_store_relaxed_u32(&w->fork_sleeps, LVD_ABSTAINS);
     lvd_fence_seq_cst();
-    if (!lvd_fork_proxy_is_taken(w)) { /* the thread has just gone, or waits */
+    if (!lvd_fork_proxy_is_taken(w)) { /* the thread has just left, or waits */
       lvd_store_relaxed_u32(&w->fork_sleeps, LVD_AWAKE);
       return look(w, f);
     }
@@ -171,7 +172,8 @@ void lvd_forks_after_sleep(lvd_worker *w) {
   lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
 }
 
-/* All that sleep abstain. Now and then one of them has to look whether its thread still computes. */
+/* All sleeping workers are in LVD_ABSTAINS: wakes one at intervals, to check whether its thread
+ * still computes. */
 static void stir_one(lvd_fork_set *forks) {
   uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
   if (lvd_os_ticks_to_ns(now - last) < RECHECK_NS) return;
@@ -180,7 +182,7 @@ static void stir_one(lvd_fork_set *forks) {
     if (lvd_fork_proxy_wake(&forks->rt->worker[i])) return;
 }
 
-/* If it sleeps, and would steal. `more` do, perhaps. */
+/* Wakes `w` if it sleeps and would steal. *more: others do so, too. */
 static bool wake(lvd_fork_set *forks, lvd_worker *w, bool *more) {
   uint32_t sleeps = LVD_SLEEPS;
   if (lvd_load_relaxed_u32(&w->fork_sleeps) != LVD_SLEEPS ||
@@ -198,7 +200,8 @@ bool lvd_forks_wake(lvd_fork_state *by) {
   lvd_runtime *rt = forks->rt;
   lvd_fence_seq_cst();
   if (!by->worker) lvd_fork_proxy_poll(by);
-  /* The worker that lent its place fell asleep as one who would steal; not while this thread computes. */
+  /* The worker that lent its place fell asleep as a thief; it may not steal while this thread
+   * computes. */
   if (by->place != LVD_NOWHERE &&
       lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == LVD_SLEEPS)
     lvd_sleeps_set(forks, &rt->worker[by->place], LVD_ABSTAINS);

@@ -18,10 +18,10 @@
 
 struct lvd_actor_timer {
   lvd_timer timer; /* first: a timer is an alarm */
-  lvd_entity *who;
+  lvd_entity *entity;
 };
 
-/* ---- of actors -------------------------------------------------------------------------------- */
+/* ---- actors ----------------------------------------------------------------------------------- */
 
 /* With the lock held. */
 static void note_next(lvd_worker *w) {
@@ -50,7 +50,7 @@ static lvd_actor_timer *take_due(lvd_worker *w, uint64_t now) {
 
 static void expire(lvd_worker *w, uint64_t now) {
   lvd_actor_timer *a;
-  while ((a = take_due(w, now))) lvd_call_complete(a->who);
+  while ((a = take_due(w, now))) lvd_call_complete(a->entity);
 }
 
 void lvd_actor_timer_follow(lvd_worker *w, lvd_entity *e) {
@@ -69,7 +69,7 @@ void lvd_actor_timers_recall(lvd_app *app) {
     lvd_timer *kept = NULL, *taken = NULL, *t;
     lvd_os_lock(&w->alarms_lock);
     while ((t = w->alarms)) {
-      bool of_it = ((lvd_actor_timer *)t)->who->app == app;
+      bool of_it = ((lvd_actor_timer *)t)->entity->app == app;
       lvd_timer_remove(&w->alarms, t);
       if (of_it) {
         t->next = taken;
@@ -83,7 +83,7 @@ void lvd_actor_timers_recall(lvd_app *app) {
     lvd_os_unlock(&w->alarms_lock);
     for (lvd_timer *next; taken; taken = next) {
       next = taken->next; /* it lies on the stack that is resumed */
-      lvd_call_complete(((lvd_actor_timer *)taken)->who);
+      lvd_call_complete(((lvd_actor_timer *)taken)->entity);
     }
   }
 }
@@ -108,7 +108,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
   }
 }
 
-/* ---- amid an activation ----------------------------------------------------------------------- */
+/* ---- within an activation --------------------------------------------------------------------- */
 
 /* Compiled CAL that calls no native and prints nothing. */
 static bool only_computes(const lvd_entity *e) {
@@ -141,13 +141,13 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   if (!lvd_load_relaxed_u64(&w->asks_at)) lvd_os_alarm(0);
 }
 
-/* ---- who waits -------------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------------------------------- */
 
 lvd_status lvd_wait_until(int64_t ns) {
   LVD_NO_ABANDON;
   lvd_worker *w = lvd_this_worker();
   lvd_entity *e = w ? w->current : NULL;
-  lvd_actor_timer alarm = {.who = e};
+  lvd_actor_timer alarm = {.entity = e};
   for (int64_t left; (left = ns - (int64_t)lvd_os_now_ns()) > 0;) {
     if (!e || e->is_fiber || !e->stack) { /* a thread sleeps */
       lvd_status status = lvd_fiber_sleep(left);

@@ -78,7 +78,7 @@ struct lvd_fiber {
   char name[LVD_FIBER_NAME];
 };
 
-/* ---- fiber_pool.c: stacks that lie ready -------------------------------------------------- */
+/* ---- fiber_pool.c: the pool --------------------------------------------------------------- */
 
 /* A fiber with a slot and a stack of 2^size_log2 bytes; on a worker usually without a lock. */
 lvd_status lvd_fiber_take(lvd_runtime *rt, uint32_t size_log2, lvd_fiber **out);

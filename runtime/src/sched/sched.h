@@ -103,7 +103,7 @@ typedef struct lvd_user {
 /* The kind of structure that contains a wait point. */
 enum { LVD_SLEEPS_ALONE, LVD_SLEEPS_AT_STREAM, LVD_SLEEPS_AT_END, LVD_SLEEPS_AT_CALL };
 
-void lvd_want_arm(const lvd_want *want, lvd_waiter *who);
+void lvd_want_arm(const lvd_want *want, lvd_waiter *waiter);
 void lvd_want_disarm(const lvd_want *want);
 lvd_sleeper *lvd_want_sleeper(const lvd_want *want); /* null: none */
 lvd_status lvd_want_look(const lvd_want *want);      /* for a waiter; LVD_E_TIME: not yet */

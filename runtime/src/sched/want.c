@@ -8,8 +8,8 @@
 
 static bool sleeper_wake(lvd_waiter *self) {
   lvd_sleeper *s = (lvd_sleeper *)self;
-  lvd_waiter *who = lvd_load_acquire_ptr(&s->who);
-  if (who) return who->wake(who);
+  lvd_waiter *waiter = lvd_load_acquire_ptr(&s->who);
+  if (waiter) return waiter->wake(waiter);
   if (!lvd_load_relaxed_u32(&s->asleep) || !lvd_exchange_relaxed_u32(&s->asleep, 0)) return false;
   lvd_os_wake(&s->asleep);
   return true;
@@ -24,7 +24,7 @@ void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us) {
   s->sleeps = 0;
 }
 
-/* ---- one want ----------------------------------------------------------------------------- */
+/* ---- one wait item ------------------------------------------------------------------------ */
 
 /* Whether `want` is met now; LVD_E_TIME: not yet. */
 lvd_status lvd_want_met(const lvd_want *want) {
@@ -62,8 +62,8 @@ lvd_sleeper *lvd_want_sleeper(const lvd_want *want) {
   return self && self->wake == sleeper_wake ? (lvd_sleeper *)self : NULL;
 }
 
-void lvd_want_arm(const lvd_want *want, lvd_waiter *who) {
-  lvd_store_release_ptr(&lvd_want_sleeper(want)->who, who);
+void lvd_want_arm(const lvd_want *want, lvd_waiter *waiter) {
+  lvd_store_release_ptr(&lvd_want_sleeper(want)->who, waiter);
   if (want->room)
     lvd_producer_arm(want->room, want->n);
   else if (want->elements)

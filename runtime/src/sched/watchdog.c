@@ -106,7 +106,7 @@ void lvd_watchdog_expect_pause(lvd_worker *w, lvd_app *app) {
     lvd_store_relaxed_ptr(&w->pausing_app, app);
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- sampling ------------------------------------------------------------------------------- */
 
 /* Has the worker received something that it could migrate, or is a timer due? All migratable
  * entities of its own queues were migrated before, unless no worker was available. */

@@ -36,7 +36,7 @@ static lvd_status refuse(lvd_status status, const char *text) {
   return status;
 }
 
-/* ---- what the command says ---------------------------------------------------------------- */
+/* ---- replies of the command --------------------------------------------------------------- */
 
 static const char *behind(const char *line, const char *name) {
   char quoted[32];
@@ -106,7 +106,7 @@ static void note(lvd_shield *s, const char *line) {
   }
 }
 
-/* ---- beginning ---------------------------------------------------------------------------- */
+/* ---- raising a shield --------------------------------------------------------------------- */
 
 /* Whether `text` is a comma-separated list of names or cores, and nothing that the command would
  * parse as an option. */
@@ -207,7 +207,7 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
   return ended == LVD_OK ? status : ended;
 }
 
-/* ---- afterwards --------------------------------------------------------------------------- */
+/* ---- status and lowering ------------------------------------------------------------------ */
 
 lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
   *why = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Streams: channels whose ends belong to procedures.
+/* Streams: channels whose ends belong to fibers or threads.
  *
- * Who uses an end first claims it with one compare-and-swap, on the way into its first wait (the
- * copies of the other's cursor begin at full and empty); after that only waits look at who owns it.
- * The ends of a fiber are on its list: when it waits, on whatever, what it has pushed is flushed,
- * and when it returns, its streams end; so they do when a thread ends. Those of a thread are on a list,
- * too, which others may share. */
+ * The first user of an end claims it by one compare-and-swap, on the way into its first wait (the
+ * cached cursors of the other side start as full and empty, so the first access waits);
+ * afterwards only waits check the owner. The ends of a fiber are on its list: when it waits,
+ * whatever for, what it has pushed is flushed, and when it returns, its streams end. The same
+ * holds for the ends of a thread; those are on a list that several threads may share. */
 #include "stream.h"
 #include "../channel/channel_ring.h"
 #include "../sched/no_abandon.h"
@@ -49,7 +49,7 @@ static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_option
   return s;
 }
 
-/* Its handles are attached. */
+/* Adds the stream to its application; its handles are attached. */
 static void enter(stream *s, const lvd_stream_options *o) {
   lvd_app *app = s->app;
   s->face.put.self = &s->sender.sleeper.waiter;
@@ -108,14 +108,15 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
   return LVD_OK;
 }
 
-/* Nothing goes through it any more; who has it lets go of it. */
+/* Closes an end: nothing passes through it any more, and its peer is told. */
 static void shut(stream_end *e, lvd_status why) {
   stream *s = e->stream;
   if (e->closed) return;
   e->closed = true;
   if (e->is_sender) {
     lvd_end(&s->face.put, why);
-    s->face.put.limit = s->face.put.put; /* the next put goes the long way, and is refused */
+    /* so that the next put takes the slow path and is refused */
+    s->face.put.limit = s->face.put.put;
   } else {
     s->face.get.limit = s->face.get.got;
     lvd_leave(&s->face.get);
@@ -129,7 +130,7 @@ static lvd_thread_list *list_of(const void *thread) {
   return &lvd_threads[spread >> (64 - LVD_THREAD_LISTS_LOG2)];
 }
 
-/* With the list's lock. */
+/* With the list's lock held. */
 static void unlist(stream_end *e, lvd_thread_list *l) {
   if (e->previous)
     e->previous->next = e->next;
@@ -138,14 +139,15 @@ static void unlist(stream_end *e, lvd_thread_list *l) {
   if (e->next) e->next->previous = e->previous;
 }
 
-/* A thread ends; nobody else is `who` as long as this is on the lists. Its ends are closed, as those of
- * a procedure that returns. Whoever frees one of the streams meanwhile waits for the list. */
-static void end_thread(void *who) {
-  lvd_thread_list *l = list_of(who);
+/* At a thread's end: closes its ends, as for a procedure that returns. The address `thread` is not
+ * reused while it is on the lists. A thread that frees one of the streams meanwhile waits for the
+ * list's lock. */
+static void end_thread(void *thread) {
+  lvd_thread_list *l = list_of(thread);
   lvd_os_lock(&l->lock);
   for (stream_end *e = lvd_load_relaxed_ptr(&l->first), *next; e; e = next) {
     next = e->next;
-    if (lvd_load_relaxed_ptr(&e->owner) != who) continue;
+    if (lvd_load_relaxed_ptr(&e->owner) != thread) continue;
     shut(e, LVD_OK);
     unlist(e, l);
     lvd_store_release_ptr(&e->owner, NULL);
@@ -164,7 +166,7 @@ static void enter_list(stream_end *e, void *thread) {
   lvd_os_unlock(&l->lock);
 }
 
-/* Unless it has ended meanwhile. */
+/* No effect if the thread has ended meanwhile. */
 static void leave_list(stream_end *e, const void *thread) {
   lvd_thread_list *l = list_of(thread);
   lvd_os_lock(&l->lock);
@@ -172,7 +174,7 @@ static void leave_list(stream_end *e, const void *thread) {
   lvd_os_unlock(&l->lock);
 }
 
-/* ---- giving it back ------------------------------------------------------------------------- */
+/* ---- freeing -------------------------------------------------------------------------------- */
 
 static void free_stream(stream *s) {
   stream_end *end[2] = {&s->sender, &s->receiver};
@@ -226,7 +228,7 @@ void lvd_stream_say_parties(lvd_stream *face, const lvd_user party[2], uint32_t 
 
 const char *lvd_stream_name(const lvd_stream *s) { return s ? ((const stream *)s)->name : ""; }
 
-/* ---- whose end it is ------------------------------------------------------------------------ */
+/* ---- claiming an end ------------------------------------------------------------------------ */
 
 bool lvd_stream_is_mine(const lvd_stream *s, bool sender) {
   return s && lvd_stream_has(s, lvd_caller(), sender);
@@ -236,7 +238,7 @@ static lvd_status claim_end(stream_end *e) {
   void *me = lvd_caller(), *owner = lvd_load_relaxed_ptr(&e->owner);
   if (owner == me) return LVD_OK;
   if (owner || !lvd_cas_acquire_ptr(&e->owner, &owner, me)) return LVD_E_STATE;
-  /* Whether it is closed is seen for certain only by who has it. */
+  /* Only the owner can read reliably whether it is closed. */
   lvd_shared_stream *shared = e->stream->shared;
   if (e->closed || (shared && !lvd_hooks.shared.claim(shared, e->is_sender))) {
     lvd_store_release_ptr(&e->owner, NULL);
@@ -257,8 +259,8 @@ static lvd_status claim_end(stream_end *e) {
 
 static void close_end(stream_end *e, lvd_status why);
 
-/* With the lock of the streams, of an application that has ended: nobody will come to the other end of
- * `e`, which somebody has. */
+/* Called with the lock of the streams of an application that has ended: closes the other end of
+ * `e`, if `e` has an owner and the other end has none. */
 static void end_other(stream_end *e, lvd_status outcome) {
   stream *s = e->stream;
   stream_end *other = e->is_sender ? &s->receiver : &s->sender;
@@ -297,7 +299,7 @@ static void unclaim(stream_end *e) {
   lvd_store_release_ptr(&e->owner, NULL);
 }
 
-/* Closed for good; the owner's own doing, or its worker's after it. */
+/* Closes an end for good; called by its owner, or by its worker afterwards. */
 static void close_end(stream_end *e, lvd_status why) {
   shut(e, why);
   unclaim(e);
@@ -319,14 +321,14 @@ lvd_status lvd_stream_leave(lvd_stream *face) {
   return status;
 }
 
-/* All its fibers have ended, and so have their ends: those that somebody has are threads'. What such a
- * one waits for will not come any more from an end that nobody has. Where nobody has either, somebody
- * may still come for what a fiber has left there. Ends of streams with another process are not ours
- * alone to end. */
+/* All fibers have ended and released their ends: the owned ends belong to threads. A thread waits
+ * without result for an end that has no owner, so such ends are closed. If neither end is owned,
+ * a thread may still claim one for what a fiber has left in the stream. An end shared with
+ * another process is not closed here. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome) {
   lvd_os_lock(&app->blocks_lock);
   for (stream *s = app->streams; s; s = s->next) {
-    s->over = true; /* who comes later finds it so */
+    s->over = true; /* for threads that claim an end later */
     s->outcome = outcome;
     end_other(&s->sender, outcome);
     end_other(&s->receiver, outcome);
@@ -354,7 +356,8 @@ lvd_status lvd_stream_give_up(lvd_stream *face) {
   void *me = lvd_caller();
   bool sender = lvd_load_relaxed_ptr(&s->sender.owner) == me,
        receiver = lvd_load_relaxed_ptr(&s->receiver.owner) == me;
-  /* The next owner claims on the way into its first wait: there must be one. */
+  /* The limits are reset so that the next owner has to wait at its first access, where it claims
+   * the end. */
   if (sender) {
     lvd_flush(&face->put);
     face->put.limit = face->put.put;
@@ -370,7 +373,7 @@ lvd_status lvd_stream_give_up(lvd_stream *face) {
 
 static void flush_end(stream_end *e) {
   if (e->is_sender) {
-    /* What is put and not pushed stays unseen. */
+    /* What was put and not pushed stays unpublished. */
     lvd_producer *p = &e->stream->face.put;
     if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) return;
     lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
@@ -389,7 +392,7 @@ void lvd_stream_ends_flush(lvd_fiber *f) {
   for (stream_end *e = f->ends; e; e = e->next) flush_end(e);
 }
 
-/* Its own ends it has put there itself, so it sees whether there are any. */
+/* A thread has listed its own ends itself, so it reads reliably whether the list is empty. */
 void lvd_stream_thread_flush(void) {
   LVD_NO_ABANDON;
   const void *me = lvd_caller();
@@ -438,7 +441,7 @@ lvd_status lvd_stream_wait_elements(lvd_stream *face, uint32_t n, int64_t timeou
   return status;
 }
 
-/* Those behind the one that was selected last come first, so that each has its turn. */
+/* Streams after the last selected one come first, so that each gets its turn. */
 lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t timeout_ns,
                              uint32_t *which) {
   LVD_NO_ABANDON;
@@ -446,7 +449,7 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
   lvd_want want[LVD_WANTS];
   uint32_t first = 0, at = count;
   uint64_t last = 0;
-  lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* of all; else null */
+  lvd_app *app = face[0] ? stream_of(face[0])->app : NULL; /* the common application; else null */
   for (uint32_t i = 0; i < count; i++) {
     if (!face[i]) return LVD_E_ARGUMENT;
     if (stream_of(face[i])->app != app) app = NULL;
@@ -460,7 +463,7 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
     want[i] = (lvd_want){.elements = &face[(first + i) % count]->get, .n = 1};
   if (app) lvd_thread_waiters_inside(app);
   lvd_status status = lvd_threshold_wait(want, count, timeout_ns, &at);
-  if (at < count) { /* else none of them */
+  if (at < count) { /* else no stream was selected */
     *which = (first + at) % count;
     stream_of(face[*which])->selected = last + 1;
   }
@@ -470,7 +473,7 @@ lvd_status lvd_stream_select(lvd_stream *const *face, uint32_t count, int64_t ti
 
 /* ---- counters ------------------------------------------------------------------------------- */
 
-/* A fiber that leaves the end meanwhile stays where it is, and so does its name's place. */
+/* Callable while a fiber releases the end: its memory stays mapped, including the name. */
 LVD_RACY_READ static void read_owner(const stream_end *e, char name[LVD_FIBER_NAME]) {
   const lvd_shared_stream *shared = e->stream->shared;
   const lvd_fiber *f = e->fiber;
@@ -482,7 +485,7 @@ LVD_RACY_READ static void read_owner(const stream_end *e, char name[LVD_FIBER_NA
     copy_name(name, "another process");
 }
 
-/* What another process has put and got it counts itself: from here it is what has come and gone. */
+/* The other process counts its own puts and gets; here they follow from the fill. */
 LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out) {
   const lvd_producer *p = &s->face.put;
   const lvd_consumer *c = &s->face.get;
@@ -494,7 +497,7 @@ LVD_RACY_READ static void read_stream(const stream *s, lvd_stream_counters *out)
   out->capacity = p->capacity;
   out->fill =
       lvd_load_relaxed_u32(&s->channel->tail) - lvd_load_relaxed_u32(&s->channel->consumer[0].head);
-  if (out->fill > p->capacity) out->fill = 0; /* read at two moments */
+  if (out->fill > p->capacity) out->fill = 0; /* the two were read at different times */
   out->threshold = c->threshold;
   out->automatic = s->automatic.on;
   out->put = p->pushed;

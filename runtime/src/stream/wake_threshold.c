@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Threshold: how many elements a receiver waits for, where the stream finds that out by itself.
+/* Automatic wake threshold: how many elements a sleeping receiver waits for, derived from
+ * measured costs.
  *
- * A wake-up costs three things: the sender's call, the time until the receiver runs if its core has
- * slept, and what that core did to go to sleep. At a threshold of (what it costs / the time of one
- * element) a wake-up takes as long as the elements that it brings, so half of the time is lost; at
- * SHARE times that, one part of SHARE. This is what a stream chooses, but never above half of
- * its capacity, so that the sender goes on while the receiver wakes.
+ * A wake-up costs the sender's call, the delay until the receiver runs if its core has slept, and
+ * that core's work to fall asleep. With a threshold of (cost of a wake-up / time per element) the
+ * wake-up takes as long as producing the elements, so half of the time is overhead; with SHARE
+ * times that, one part in SHARE. The stream chooses the latter, but at most half of its capacity,
+ * so that the sender continues while the receiver wakes.
  *
- * The clock is read around sleeps and wake-ups only, each time by the side that it is about. The
- * time of one element is that of the slower side: from waking to waking, without the sender's call,
- * over what was got.
+ * The clock is only read around sleeps and wake-ups, each time by the side concerned. The time
+ * per element is that of the slower side: from one wake-up to the next, without the sender's
+ * call, divided by the elements got.
  *
- * A sender that becomes slow must not hide what it has pushed: no receiver waits for its threshold
- * longer than PATIENCE times what it should take. Then it takes what there is, or waits for the
- * next single element, and the stream counts as slow until it is seen not to be. A receiver that
- * looks around before it sleeps, and meets the elements so, needs no wake-ups, and no threshold. */
+ * A slow sender must not delay what it has pushed: a receiver waits for its threshold at most
+ * PATIENCE times as long as expected. Then it takes the elements there are, or waits for a single
+ * one, and the stream counts as slow until measured otherwise. A receiver that finds elements
+ * while it polls before it sleeps needs no wake-ups and no threshold. */
 #include <stddef.h>
 
 #include "stream.h"
@@ -22,14 +23,14 @@
 enum {
   SHARE = 8,
   PATIENCE = 2,
-  SAMPLES = 8,   /* averages are over so many wake-ups or so ... */
-  OUTLIER = 4,   /* ... none of which counts for more than so many times the average */
-  FRACTION = 256 /* parts of a tick: elements may come faster than the clock goes */
+  SAMPLES = 8,   /* length of the moving averages, in wake-ups ... */
+  OUTLIER = 4,   /* ... none of which counts for more than this many times the average */
+  FRACTION = 256 /* parts of a tick: elements may be faster than the clock */
 };
 
 /* ---- the waker's ---------------------------------------------------------------------------- */
 
-/* Of a sleep the first call counts: later ones find the receiver on its way. */
+/* Only the first wake-up of a sleep is measured: later ones find the receiver awake. */
 static bool wake_measured(lvd_waiter *self) {
   stream *s = (stream *)((char *)self - offsetof(stream, automatic.waker));
   lvd_waiter *sleeper = &s->receiver.sleeper.waiter;
@@ -54,7 +55,7 @@ static void average(lvd_average *a, uint64_t x) {
 }
 
 static void choose(stream *s) {
-  lvd_automatic *a = &s->automatic;
+  lvd_auto_threshold *a = &s->automatic;
   lvd_consumer *c = &s->face.get;
   uint64_t looks = lvd_os_ns_to_ticks((uint64_t)s->receiver.sleeper.spin_us * 1000);
   uint64_t most = c->capacity / 2, worth = SHARE * a->cost.mean, k = 1;
@@ -65,8 +66,8 @@ static void choose(stream *s) {
   a->patience = k > 1 ? PATIENCE * worth : 0;
 }
 
-/* What the end of the last sleep cost; who woke us has said so by now. */
-static void count_cost(lvd_automatic *a) {
+/* Adds the cost of the last wake-up, which its waker has stored by now. */
+static void count_cost(lvd_auto_threshold *a) {
   if (a->counted) return;
   a->counted = true;
   uint64_t woken = lvd_load_relaxed_u64(&a->woken_at);
@@ -76,9 +77,9 @@ static void count_cost(lvd_automatic *a) {
   average(&a->cost, a->took + late + a->retired);
 }
 
-/* `s` has slept since `before`, and runs since `now`. */
+/* `s` has slept since `before`, and runs since `now` (ticks). */
 static void count_each(stream *s, uint64_t before, uint64_t now) {
-  lvd_automatic *a = &s->automatic;
+  lvd_auto_threshold *a = &s->automatic;
   const lvd_worker *w = lvd_this_worker();
   uint64_t got = s->face.get.got - a->got, span = now - a->ran_at;
   uint64_t each = (span - (a->took < span ? a->took : span)) * FRACTION / (got ? got : 1);
@@ -92,7 +93,7 @@ static void count_each(stream *s, uint64_t before, uint64_t now) {
   choose(s);
 }
 
-/* So long have fewer elements than the threshold been coming. */
+/* For `waited` ticks fewer elements than the threshold have arrived. */
 static void count_slow(stream *s, uint64_t waited) {
   uint32_t n = lvd_elements(&s->face.get, 1);
   if (n >= s->face.get.threshold) return;
@@ -110,7 +111,8 @@ static stream *automatic_of(const lvd_want *want) {
 lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
   uint64_t before = lvd_os_ticks(), patience = 0;
-  const lvd_sleeper *sleeper = lvd_want_sleeper(&want[0]); /* who sleeps, sleeps at all of them */
+  /* the sleep count is the same at all of them */
+  const lvd_sleeper *sleeper = lvd_want_sleeper(&want[0]);
   uint64_t sleeps = sleeper->sleeps;
   for (uint32_t i = 0; i < count; i++) {
     stream *s = automatic_of(&want[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Joining a fiber: waiting for its end, by a fiber or a thread. */
+/* Joining a fiber: waiting for its end, in a fiber or a thread. */
 #include "../sched/fiber.h"
 #include "../sched/no_abandon.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The list of the threads that wait, and what somebody waits for. */
+/* The list of the threads that wait, and of what they wait for. */
 #include "thread_waiters.h"
 
 #include "../sched/fiber.h"
@@ -14,7 +14,7 @@ static struct {
 static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   w->app = app;
   w->timed = timed;
-  w->who = lvd_caller();
+  w->user = lvd_caller();
   w->thread = lvd_os_thread_id();
   w->is_deadlocked = false;
   lvd_store_relaxed_u32(&w->told, LVD_E_TIME);
@@ -28,8 +28,8 @@ static void enter(lvd_thread_waiter *w, lvd_app *app, bool timed) {
   lvd_os_unlock(&list.lock);
 }
 
-/* One that waits for things of several applications, or for what only the program knows, may always
- * go on as far as one of them can tell: it stays away. */
+/* A thread that waits for items of several applications, or for an item that only the program can
+ * meet, cannot be found deadlocked by one of them: it is not listed. */
 void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
                              lvd_sleeper *sleeper, bool timed) {
   lvd_app *app = lvd_hooks.deadlock.app_awaited(&want[0]);
@@ -75,7 +75,7 @@ lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w) {
   return w->app ? (lvd_status)lvd_load_relaxed_u32(&w->told) : LVD_E_TIME;
 }
 
-/* ---- who judges ----------------------------------------------------------------------------- */
+/* ---- deadlock detection --------------------------------------------------------------------- */
 
 void lvd_thread_waiters_lock(void) {
   lvd_os_lock(&list.lock);
@@ -91,18 +91,18 @@ static void wake(lvd_thread_waiter *w) {
 
 void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status) {
   if (lvd_load_relaxed_u32(&app->outcome) && lvd_app_exit_status(app) != status) return;
-  /* All before the first one wakes, and ends what the next one waits for. */
+  /* All are told before the first one wakes and ends what the next one waits for. */
   lvd_thread_waiters_lock();
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
     if (w->app == app && w->is_deadlocked) lvd_store_relaxed_u32(&w->told, status);
   lvd_fence_seq_cst();
-  /* Each sleeps there, or looks before it does. */
+  /* Each sleeps on this, or checks before it does. */
   for (lvd_thread_waiter *w = list.first; w; w = w->next)
     if (w->app == app && w->is_deadlocked) wake(w);
   lvd_thread_waiters_unlock();
 }
 
-/* ---- what threads wait at goes -------------------------------------------------------------- */
+/* ---- before the streams of an application are freed ----------------------------------------- */
 
 void lvd_thread_waiters_inside(lvd_app *app) {
   if (!lvd_fiber_self()) lvd_add_acq_rel_u32(&app->inside, 1);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Waiting: the threads of the program that are in a wait of ours.
+/* Thread waiters: the list of the program's threads that are blocked in a wait of the library,
+ * for deadlock detection.
  *
- * Such a thread does nothing else, and may go on only through what it waits for, as a fiber may. It
- * is on a list meanwhile, and leaves it before it goes on: so whoever has the list's lock keeps all
- * who are on it where they are, and what they wait for on their stacks as it is. Of a thread that
- * is not on it nothing is known: it may do anything.
+ * Such a thread executes nothing else, and like a fiber it can only continue by what it waits
+ * for. It is on the list while it sleeps, and leaves the list before it continues: so the holder
+ * of the list's lock keeps all listed threads in place, and the wait items on their stacks
+ * unchanged. A thread that is not listed may be doing anything.
  *
- * Those with a time limit are on it, too, but go on by themselves: nobody judges them. They and all
- * others are let out of an application's streams before it gives them up.
+ * Threads with a timeout are listed, too, but continue by themselves, so they are never
+ * deadlocked. All listed threads are released from an application's streams before it frees them.
  *
- * A list of a lock for the slow path alone: a thread enters when it has looked around in vain and is
- * about to sleep. When it sleeps it lets its application be judged, if that is at rest: perhaps it
- * was the last one that could have done something.
+ * Only the slow path takes the lock: a thread enters the list when polling has failed and it is
+ * about to sleep. When it sleeps while its application is quiescent, it requests a deadlock
+ * check: it may have been the last thread that could do something.
  *
  * Pairs of orders
  *   sleep: entered (lock), armed, [heavy], load suspect <> keeper: suspect = 0, [fence], list, armed
@@ -23,44 +24,45 @@
 #include "../sched/sched.h"
 
 typedef struct lvd_thread_waiter {
-  lvd_app *app;         /* that all it waits for is of; null: it is not on the list */
-  const void *who;      /* lvd_user, of the thread */
-  uint32_t thread;      /* its name for the system */
-  const lvd_want *want; /* none: it waits for the end of the application */
+  lvd_app *app;         /* the application of all its wait items; null: it is not on the list */
+  const void *user;     /* identifies the thread, as in lvd_user */
+  uint32_t thread;      /* the kernel's thread id */
+  const lvd_want *want; /* null: it waits for the end of the application */
   uint32_t wants;
-  lvd_sleeper *sleeper; /* it sleeps there */
-  uint64_t serial;      /* no other wait has had it */
-  bool timed;           /* it goes on by itself after a while */
-  bool is_deadlocked;   /* it was judged so, and is to be told */
-  lvd_a32 told;         /* LVD_E_TIME: nothing yet; else what its wait returns */
+  lvd_sleeper *sleeper; /* the wait point on which it sleeps */
+  uint64_t serial;      /* unique among all waits */
+  bool timed;           /* it has a timeout */
+  bool is_deadlocked;   /* it was found deadlocked and is to be told */
+  lvd_a32 told;         /* LVD_E_TIME: nothing yet; else the status that its wait returns */
   struct lvd_thread_waiter *next, *previous;
 } lvd_thread_waiter;
 
-/* The calling thread is about to sleep for these, if need be for ever; or with a time limit. */
+/* The calling thread is about to sleep for these items; `timed`: with a timeout. */
 void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,
                              lvd_sleeper *sleeper, bool timed);
-/* ... for the end of the application. */
+/* The same, for the end of the application. */
 void lvd_thread_waiter_enter_for_end(lvd_thread_waiter *w, lvd_app *app);
-/* All is armed, and there was nothing. */
+/* All items are armed, and none is met. */
 void lvd_thread_waiter_sleeps(const lvd_thread_waiter *w);
 void lvd_thread_waiter_leave(lvd_thread_waiter *w);
 /* LVD_E_TIME: it was told nothing. */
 lvd_status lvd_thread_waiter_status(const lvd_thread_waiter *w);
 
-/* The calling thread, or a fiber, for which it does nothing, uses what its wait leads to, on its way
- * in and out of it. */
+/* The calling thread is about to use a stream of `app` in a wait, and has done so. No effect in a
+ * fiber. */
 void lvd_thread_waiters_inside(lvd_app *app);
 void lvd_thread_waiters_outside(lvd_app *app);
-/* `app` has ended, and is about to give up its streams: all waits of threads for something of it return,
- * with LVD_E_STOPPED if for nothing else, and no such thread is inside any more. */
+/* `app` has ended and is about to free its streams: all waits of threads for its items return,
+ * with LVD_E_STOPPED if for no other reason, and no thread is inside any more. */
 void lvd_thread_waiters_release(lvd_app *app);
 
-/* Who judges: with the lock the list keeps still. */
+/* For deadlock detection: with the lock held the list does not change. */
 void lvd_thread_waiters_lock(void);
 void lvd_thread_waiters_unlock(void);
-lvd_thread_waiter *lvd_thread_waiters_first(void); /* with the lock */
-bool lvd_thread_waiters_any(void);                 /* without; a guess */
-/* Those of `app` that were judged to wait in vain return with `status`, unless it ends otherwise. */
+lvd_thread_waiter *lvd_thread_waiters_first(void); /* with the lock held */
+bool lvd_thread_waiters_any(void);                 /* without the lock: may be outdated */
+/* The waits of `app` that were found deadlocked return `status`, unless it ends for another
+ * reason. */
 void lvd_thread_waiters_tell(const lvd_app *app, lvd_status status);
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wait: the one place where what waits is armed, suspended or put to sleep, and looks again.
+/* Wait: the one function that arms wait items, suspends the caller or puts it to sleep, and
+ * checks again.
  *
  * Pairs of orders
  *   sleep: who, asleep = 1, arm, [heavy], look <> push: tail, [light], armed; wake: who, asleep
  *   event: who, armed, [heavy], load word      <> set, tell: word, [light], load armed          C3
  *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
- * A waker that comes late takes away the 1 of a newer sleep, but then it also wakes that sleep; or
- * it wakes a fiber that waited here before. Whoever is woken looks again, and sleeps again. So
- * fibers and beds stay where they are in memory for as long as the process may wake them. The
- * [heavy] barrier of a fiber is its worker's (park_barrier.c). */
+ * A late waker may clear `asleep` of a newer sleep, but then it also wakes that sleep; or it may
+ * wake a fiber that waited here before. A woken waiter checks its items and sleeps again. So
+ * fibers and pooled wait points stay mapped as long as the process may wake them. The [heavy] barrier of a
+ * fiber is its worker's (park_barrier.c). */
 #include <stdlib.h>
 
 #include "../sched/fiber.h"
 #include "../sched/no_abandon.h"
 #include "thread_waiters.h"
 
-/* What was put and got becomes visible before its owner waits. */
+/* What was put and got is published before its owner waits. */
 static void publish(const lvd_want *want) {
   if (want->room) lvd_flush(want->room);
   if (want->elements) lvd_release(want->elements);
@@ -23,45 +24,46 @@ static void publish(const lvd_want *want) {
 
 /* ---- a thread ----------------------------------------------------------------------------- */
 
-/* Where a thread sleeps that waits for several things at once. Beds are never freed: a late waker
- * may knock at one that somebody else sleeps in by now. */
+/* The wait points of threads that wait for several items at once. They are never
+ * freed: a late waker may wake one that another thread uses by now. */
 static struct {
   lvd_os_mutex lock;
-  struct bed *free;
-} beds;
-typedef struct bed {
+  struct pooled_point *free;
+} point_pool;
+typedef struct pooled_point {
   lvd_sleeper sleeper;
-  struct bed *next;
-} bed;
+  struct pooled_point *next;
+} pooled_point;
 
-static bed *take_bed(void) {
-  lvd_os_lock(&beds.lock);
-  bed *b = beds.free;
-  if (b) beds.free = b->next;
-  lvd_os_unlock(&beds.lock);
+static pooled_point *acquire_point(void) {
+  lvd_os_lock(&point_pool.lock);
+  pooled_point *b = point_pool.free;
+  if (b) point_pool.free = b->next;
+  lvd_os_unlock(&point_pool.lock);
   if (!b && (b = calloc(1, sizeof *b))) lvd_sleeper_init(&b->sleeper, 0);
   return b;
 }
 
-static void leave_bed(bed *b) {
-  lvd_os_lock(&beds.lock);
-  b->next = beds.free;
-  beds.free = b;
-  lvd_os_unlock(&beds.lock);
+static void release_point(pooled_point *b) {
+  lvd_os_lock(&point_pool.lock);
+  b->next = point_pool.free;
+  point_pool.free = b;
+  lvd_os_unlock(&point_pool.lock);
 }
 
 static int64_t left_of(int64_t timeout_ns, uint64_t start) {
   return timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(lvd_os_now_ns() - start);
 }
 
-/* The same, of a thread that sleeps; LVD_E_TIME: not yet, and it was not told to return either. */
-static lvd_status look_or_heed(const lvd_thread_waiter *self, const lvd_want *want, uint32_t count,
-                               bool waiting, uint32_t *which) {
+/* Checks the items for a sleeping thread; LVD_E_TIME: none is met, and the thread was not told to
+ * return. */
+static lvd_status check_or_told(const lvd_thread_waiter *self, const lvd_want *want, uint32_t count,
+                                bool waiting, uint32_t *which) {
   lvd_status told = lvd_thread_waiter_status(self);
   return told == LVD_E_TIME ? lvd_wants_look(want, count, waiting, which) : told;
 }
 
-static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *want,
+static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *waiter, const lvd_want *want,
                                uint32_t count, int64_t timeout_ns, uint64_t start,
                                uint32_t *which) {
   lvd_thread_waiter self = {.app = NULL};
@@ -70,13 +72,13 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
   while (status == LVD_E_TIME) {
     int64_t left = left_of(timeout_ns, start);
     if (timeout_ns >= 0 && left <= 0) {
-      status = look_or_heed(&self, want, count, false, which);
+      status = check_or_told(&self, want, count, false, which);
       break;
     }
     lvd_store_relaxed_u32(&s->asleep, 1);
     bool fenced = false;
     for (uint32_t i = 0; i < count; i++) {
-      lvd_want_arm(&want[i], who);
+      lvd_want_arm(&want[i], waiter);
       fenced |= want[i].room       ? want[i].room->fenced
                 : want[i].elements ? want[i].elements->fenced
                                    : want[i].event->fenced;
@@ -85,7 +87,7 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
       lvd_fence_seq_cst();
     else
       lvd_os_barrier();
-    status = look_or_heed(&self, want, count, true, which);
+    status = check_or_told(&self, want, count, true, which);
     if (status == LVD_E_TIME) {
       s->sleeps++;
       lvd_thread_waiter_sleeps(&self);
@@ -96,13 +98,14 @@ static lvd_status thread_sleep(lvd_sleeper *s, lvd_waiter *who, const lvd_want *
     }
     for (uint32_t i = 0; i < count; i++) lvd_want_disarm(&want[i]);
     lvd_store_relaxed_u32(&s->asleep, 0);
-    if (status == LVD_E_TIME) status = look_or_heed(&self, want, count, false, which);
+    if (status == LVD_E_TIME) status = check_or_told(&self, want, count, false, which);
   }
   lvd_thread_waiter_leave(&self);
   return status;
 }
 
-/* Nothing of this thread's is woken: it sleeps on the bell, which was rung, or has changed. */
+/* Waits for a wait source: the thread sleeps on the source's eventfd, which is signalled or has
+ * changed. */
 static lvd_status watch_sleep(const lvd_want *want, int64_t timeout_ns, uint64_t start) {
   lvd_watch *w = want->watch;
   for (;;) {
@@ -125,9 +128,9 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
   uint64_t start = lvd_os_now_ns();
   uint32_t spin_us = lvd_want_sleeper(want)->spin_us;
   if (spin_us && timeout_ns != 0) {
-    /* Each look takes a cache line away from the side that works: look less and less often. The first is soon,
-     * since an answer may be there by then; but room that is found soon is little. What is watched comes
-     * seldom, and whole. */
+    /* Each poll takes a cache line from the working side, so polls become rarer. The first is
+     * soon, since a reply may be there by then; but room that is found soon is little. Items of a
+     * wait source come rarely, and complete. */
     int pauses = want->room ? 16 : 4, most = 64;
     if (want->watch) pauses = most = 2;
     uint64_t until = start + (uint64_t)spin_us * 1000;
@@ -144,11 +147,11 @@ static lvd_status thread_wait(const lvd_want *want, uint32_t count, int64_t time
   }
   if (count == 1)
     return thread_sleep(lvd_want_sleeper(want), NULL, want, count, timeout_ns, start, which);
-  bed *b = take_bed();
+  pooled_point *b = acquire_point();
   if (!b) return LVD_E_MEMORY;
   lvd_status status =
       thread_sleep(&b->sleeper, &b->sleeper.waiter, want, count, timeout_ns, start, which);
-  leave_bed(b);
+  release_point(b);
   return status;
 }
 

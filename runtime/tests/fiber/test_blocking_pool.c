@@ -402,7 +402,7 @@ void test_blocking_queue(void) {
 }
 #endif
 
-/* ---- questions ---------------------------------------------------------------------------- */
+/* ---- fd watches --------------------------------------------------------------------------- */
 
 /* Takes what comes from a pipe, until that ends, or on its input, whichever comes first. A 0 on the
  * input makes it look at the other pipe from then on. */

@@ -106,7 +106,7 @@ void test_fiber_limit(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- who goes first; who is there ------------------------------------------------------------- */
+/* ---- priorities; available workers ------------------------------------------------------------ */
 
 static int32_t gone[32];
 static uint32_t gone_count;
@@ -297,7 +297,7 @@ void test_fiber_time_limits(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- cancel, stop ------------------------------------------------------------------------- */
+/* ---- cancelling, stopping ----------------------------------------------------------------- */
 
 static void until_cancelled(void *argument) {
   lvd_event *e = argument;
@@ -471,7 +471,7 @@ void test_fiber_mappings(void) {
 #endif
 }
 
-/* ---- a core that is taken; calls that block; what is urgent --------------------------------- */
+/* ---- reserved cores, blocking calls, urgent fibers ------------------------------------------ */
 
 static void wander(void *argument) {
   lvd_a32 *stop = argument;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- deeper and deeper -------------------------------------------------------------------------- */
+/* ---- recursion ---------------------------------------------------------------------------------- */
 
 /* What is done at each level. Frames are of another size in each round, so that the stack ends at
  * another instruction. */
@@ -177,7 +177,7 @@ void test_overflow_setting_events(void) { overflow(sets_event); }
 void test_overflow_putting(void) { overflow(puts_and_flushes); }
 void test_overflow_calling_out(void) { overflow(calls_out); }
 
-/* ---- by the paper's names ----------------------------------------------------------------------- */
+/* ---- srpc interface ----------------------------------------------------------------------------- */
 
 static digging here;
 static void leaf_task(void) {}

@@ -107,7 +107,7 @@ void test_fork_types(void) {
   CHECK(counters().stolen + counters().leapt >= stolen);
 }
 
-/* ---- deep --------------------------------------------------------------------------------- */
+/* ---- recursion ---------------------------------------------------------------------------- */
 
 static long one(long n) { return n; }
 LVD_FORKABLE(long, one, long)
@@ -202,7 +202,7 @@ void test_fork_random_trees(void) {
   CHECK(counters().stolen > 100 && counters().leapt > 0);
 }
 
-/* ---- from several threads, which come and go ------------------------------------------------ */
+/* ---- from several short-lived threads ------------------------------------------------------- */
 
 static void *forking_thread(void *argument) {
   uint64_t first = (uint64_t)(uintptr_t)argument;
@@ -253,7 +253,7 @@ void test_fork_fibers(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- waiting with forks open, and in taken calls -------------------------------------------- */
+/* ---- waiting with open forks, and in stolen calls ------------------------------------------- */
 
 static int answer(lvd_event *question, lvd_event *reply, int n) {
   uint32_t data;
@@ -407,7 +407,7 @@ void test_fork_actors(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- runtimes that come and go ------------------------------------------------------------- */
+/* ---- short-lived runtimes ------------------------------------------------------------------ */
 
 void test_fork_runtimes(void) {
   for (int i = 0; i < 10; i++) {
@@ -501,7 +501,7 @@ void test_fork_place(void) {
   CHECK(stolen < ROUNDS / 2);
 }
 
-/* ---- cancelling and ranges ------------------------------------------------------------------ */
+/* ---- cancellation and ranges ---------------------------------------------------------------- */
 
 static lvd_a32 made;
 static int count_made(int n) {

@@ -24,7 +24,7 @@ static lvd_app *load(const lvd_actor_class *cls, const void *params, uint32_t ac
   return app;
 }
 
-/* ---- its worker goes on -------------------------------------------------------------------- */
+/* ---- its worker continues ------------------------------------------------------------------ */
 
 /* The call ends when somebody on the worker of who forked it has said so. */
 static lvd_event question, reply;

@@ -140,7 +140,7 @@ void test_held_up_failing(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- being judged ------------------------------------------------------------------------------ */
+/* ---- quiescence checks ------------------------------------------------------------------------- */
 
 static lvd_verdict allocating_run(lvd_actor *self) {
   enum { PIECES = 64, BYTES = 3000 };

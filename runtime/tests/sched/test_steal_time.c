@@ -105,7 +105,7 @@ static void costs_what_it_uses(lvd_runtime *rt, uint32_t us) {
 
 static const uint32_t lengths_us[] = {30, 1100, 25000};
 
-/* ---- beside threads on its core -------------------------------------------------------------- */
+/* ---- next to threads on its core ------------------------------------------------------------- */
 
 static lvd_a32 others_end;
 
@@ -246,7 +246,7 @@ void test_lost_before_a_sleep(void) {
   ends(rt, other[0]);
 }
 
-/* ---- beside a program that takes its turns ---------------------------------------------------- */
+/* ---- next to a program that takes its turns --------------------------------------------------- */
 
 static void always(void *unused) {
   (void)unused;

@@ -127,7 +127,7 @@ void test_process_dies_in_a_call(void) {
   CHECK_EQ(lvd_load_acquire_u32(&running), 0);
 }
 
-/* ---- by the paper's names ---------------------------------------------------------------------- */
+/* ---- srpc interface ---------------------------------------------------------------------------- */
 
 static void here_adds(void) {
   u32 a, sum = 0, more = 0;

@@ -59,7 +59,7 @@ static void is_done(victim *v) {
   CHECK_EQ(lvd_receiver_reap(&v->r, 1), 0);
 }
 
-/* ---- what is noticed ------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------- */
 
 #define SPOILS(statement)                                                                          \
   do {                                                                                             \

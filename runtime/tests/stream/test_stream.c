@@ -346,7 +346,7 @@ void test_stream_deadlock_is_named(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- ends that nobody takes --------------------------------------------------------------------- */
+/* ---- unclaimed ends ----------------------------------------------------------------------------- */
 
 static void does_nothing(void *argument) { (void)argument; }
 
@@ -421,7 +421,7 @@ void test_stream_end_not_taken(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* ---- several others, any of whom would do ------------------------------------------------------- */
+/* ---- waits for any of several ------------------------------------------------------------------- */
 
 typedef struct knotted {
   lvd_stream *from[2], *to[2];

@@ -227,7 +227,7 @@ static lvd_status child_calls_largely(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_calls_largely)
 
-/* ---- by the paper's names ------------------------------------------------------------------------ */
+/* ---- srpc interface ------------------------------------------------------------------------------ */
 
 static void pipe_between(STREAM_ID in, STREAM_ID out) {
   u32 a;

@@ -81,7 +81,7 @@ __attribute__((no_sanitize("undefined"))) static void fault(void) {
   *(volatile int *)(uintptr_t)most = 1;
 }
 
-/* ---- versions that follow one another ---------------------------------------------------------- */
+/* ---- successive versions ----------------------------------------------------------------------- */
 
 /* Counts its versions, and goes on until it is to end. */
 static int follows(void) {
