@@ -56,6 +56,8 @@ void lvd_os_process_close(lvd_os_process *p);
 /* `call` is called with the exit status when the process exits, and may exit with another one. If
  * the C library does not tell the status, it is not called. */
 void lvd_os_at_exit(void (*call)(int status));
+/* The same for quick_exit; the C library does not tell its status. */
+void lvd_os_at_quick_exit(void (*call)(void));
 
 /* ---- waking another process, or a thread of this one ----------------------------------------- */
 

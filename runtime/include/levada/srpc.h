@@ -64,12 +64,13 @@ LVD_API lvd_status pb_boot(void);
  * again. */
 LVD_API lvd_status pb_finish(void);
 LVD_API const char *pb_why(void);
-/* On, as it is at first: a call that cannot have been meant as it is (of an unknown name, on no task, on
- * a stream that the caller has not created, with an element of another size, ...) prints one line on the
- * error output that says what is wrong: each line once, and at most 32. pb_finish then returns the
- * status of the first of them, unless the program has failed otherwise; a process that would exit with 0
- * exits with 1; a program in a host fails. The lines of a loaded process, and of a processor behind a
- * window, are printed by the process that has loaded it, and count there.
+/* On, as it is at first: a call that cannot have been meant as it is (of an unknown name, on no task,
+ * on a stream that the caller has not created, with an element of another size, ...), or that ends in
+ * a deadlock, prints one line on the error output that says what is wrong: each line once, and at most
+ * 32. pb_finish then returns the status of the first of them, unless the program has failed otherwise;
+ * a process that would exit with 0 exits with 1, and so does one that calls quick_exit; a program in a
+ * host fails. The lines of a loaded process, and of a processor behind a window, are printed by the
+ * process that has loaded it, and count there.
  * A stream that no other side has created, and at which a side has waited for two seconds, is named,
  * too. This is a hint: it changes no status.
  * Off: for a program that looks at all statuses. Nothing is printed, and no status is changed. */

@@ -27,3 +27,5 @@ void lvd_os_at_exit(void (*call)(int status)) {
 /* No library function tells the status. */
 void lvd_os_at_exit(void (*call)(int status)) { (void)call; }
 #endif
+
+void lvd_os_at_quick_exit(void (*call)(void)) { at_quick_exit(call); }

@@ -56,6 +56,11 @@ static void exits(int status) {
   lvd_process_falls(w->current->name, what);
 }
 
+static void exits_quickly(void) {
+  const lvd_worker *w = lvd_this_worker();
+  if (w && w->current) lvd_process_falls(w->current->name, "quick_exit was called");
+}
+
 bool lvd_unit_is_loaded(void) { return getenv(LVD_UNIT_VARIABLE) != NULL; }
 
 lvd_unit *lvd_unit_parent(void) { return lvd_load_acquire_ptr(&parent_unit); }
@@ -80,6 +85,7 @@ static lvd_status serve(lvd_app *app, int memory, int bell) {
   lvd_unit_enter(&p->unit);
   lvd_store_release_ptr(&parent_unit, &p->unit);
   lvd_os_at_exit(exits); /* once: a process is loaded once */
+  lvd_os_at_quick_exit(exits_quickly);
   status = lvd_link_begin(&p->link, "levada/bell");
   if (status != LVD_OK) return status;
   status = lvd_app_wait(app, -1);

@@ -20,10 +20,17 @@ static void at_exit(int status) {
   if (status == 0 && lvd_load_relaxed_u32(&counted)) exit(EXIT_FAILURE);
 }
 
+/* Of an unknown status: one of failure stays none of success. */
+static void at_quick_exit_call(void) {
+  if (lvd_load_relaxed_u32(&counted)) quick_exit(EXIT_FAILURE);
+}
+
 static void count(const lvd_program_state *p) {
   if (p != &lvd_program_of_process) return; /* the host fails the application */
   lvd_store_relaxed_u32(&counted, 1);
-  if (!lvd_exchange_relaxed_u32(&armed, 1)) lvd_os_at_exit(at_exit);
+  if (lvd_exchange_relaxed_u32(&armed, 1)) return;
+  lvd_os_at_exit(at_exit);
+  lvd_os_at_quick_exit(at_quick_exit_call);
 }
 
 /* ---- one line -------------------------------------------------------------------------------- */

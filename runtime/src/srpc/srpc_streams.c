@@ -225,6 +225,24 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
   return status;
 }
 
+/* Nothing can come from the other side, since it waits for what waits for the caller. */
+static lvd_status deadlocked(const char *call, STREAM_ID sID, bool sender) {
+  entry *e = entry_of(sID);
+  char in[LVD_MISUSE_IN];
+  lvd_misuse_in(in);
+  lvd_os_lock(&lvd_program_here()->lock);
+  const lvd_stream *s = sender || !e ? NULL : lvd_load_relaxed_ptr(&e->stream);
+  uint32_t unpushed = s ? lvd_stream_unpushed(s) : 0;
+  lvd_os_unlock(&lvd_program_here()->lock);
+  if (unpushed)
+    return lvd_misuse(LVD_E_DEADLOCK,
+                      "%s(%d)%s: %u element%s put and not pushed, and the sender waits; "
+                      "stream_push comes after stream_put",
+                      call, sID, in, unpushed, unpushed == 1 ? " was" : "s were");
+  return lvd_misuse(LVD_E_DEADLOCK, "%s(%d)%s: a deadlock, in which each waits for another", call,
+                    sID, in);
+}
+
 /* Reports the status of put and get if it is a misuse. The end of the other side, a timeout and the
  * like are not. */
 static lvd_status report(const char *call, STREAM_ID sID, size_t size, bool sender,
@@ -232,6 +250,7 @@ static lvd_status report(const char *call, STREAM_ID sID, size_t size, bool send
   char in[LVD_MISUSE_IN];
   if (status == LVD_E_STATE) return not_its_own(call, sID, sender);
   if (status == LVD_E_ARGUMENT) return no_such_element(call, sID, size);
+  if (status == LVD_E_DEADLOCK) return deadlocked(call, sID, sender);
   if (status == LVD_E_LIMIT)
     return lvd_misuse(status, "%s(%d)%s: %.150s", call, sID, lvd_misuse_in(in),
                       lvd_status_text(status));

@@ -387,7 +387,18 @@ static lvd_status misused_task(const char *call, const TASKID t, const char *why
   return lvd_misuse(LVD_E_STATE, "%s of the task %s%s: %s", call, t->name, lvd_misuse_in(in), why);
 }
 
+/* What it waited for could come from nothing but what waits for it in turn. */
+static lvd_status deadlocked(const char *call, const TASKID t, lvd_status status) {
+  char in[LVD_MISUSE_IN];
+  if (status != LVD_E_DEADLOCK) return status;
+  return lvd_misuse(status, "%s of the task %s%s: a deadlock, in which each waits for another",
+                    call, t->name, lvd_misuse_in(in));
+}
+
 static const char was_released[] = "it was released before",
+                  was_waited_for[] =
+                      "it was waited for before; pb_rpc or stream_rpc starts it again",
+                  was_not_started[] = "it was not started: pb_rpc or stream_rpc comes first",
                   runs_already[] = "it runs already; pb_wait waits for its end";
 
 lvd_status pb_rpc(TASKID t) {
@@ -409,7 +420,7 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
   lvd_fiber *fiber = t->fiber;
   lvd_call *call = t->call;
   const char *why = t->released       ? was_released
-                    : !call && !fiber ? "it was not started: pb_rpc or stream_rpc comes first"
+                    : !call && !fiber ? (t->waited ? was_waited_for : was_not_started)
                     : fiber && fiber == lvd_fiber_self() ? "it would wait for itself"
                     : t->awaited                         ? "another one waits for it already"
                                                          : NULL;
@@ -430,9 +441,10 @@ static lvd_status wait_for(const char *name, TASKID t, int64_t timeout_ns) {
     status = call ? lvd_call_wait(call, NULL, NULL, 0, NULL) : lvd_fiber_join(fiber, 0);
     t->fiber = NULL;
     t->call = NULL;
+    t->waited = true;
   }
   lvd_os_unlock(&lvd_program_here()->lock);
-  return status;
+  return deadlocked(name, t, status);
 }
 
 lvd_status pb_wait_for(TASKID t, int64_t timeout_ns) {
@@ -515,7 +527,7 @@ lvd_status pb_wait_signal(u32 *data, int64_t timeout_ns) {
   LVD_NO_ABANDON;
   TASKID t = task_of_caller();
   if (!t) return lvd_misuse(LVD_E_STATE, "pb_wait_signal: only a procedure has signals");
-  return lvd_event_wait(&t->signal, data, timeout_ns);
+  return deadlocked("pb_wait_signal", t, lvd_event_wait(&t->signal, data, timeout_ns));
 }
 
 /* ---- transmitter and remote task ------------------------------------------------------------- */

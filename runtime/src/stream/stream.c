@@ -375,6 +375,9 @@ static void flush_end(stream_end *e) {
   if (e->is_sender) {
     /* What was put and not pushed stays unpublished. */
     lvd_producer *p = &e->stream->face.put;
+    uint32_t unpushed = (uint32_t)(p->put - p->pushed);
+    if (LVD_UNLIKELY(unpushed != lvd_load_relaxed_u32(&e->stream->unpushed)))
+      lvd_store_relaxed_u32(&e->stream->unpushed, unpushed);
     if (lvd_load_relaxed_u32(&p->channel->flushed) == (uint32_t)p->pushed) return;
     lvd_store_relaxed_u32(&p->channel->flushed, (uint32_t)p->pushed);
     lvd_barrier_light(p->fenced);

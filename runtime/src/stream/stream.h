@@ -51,6 +51,7 @@ typedef struct stream {
   lvd_shared_stream *shared;
   lvd_waiter *peer;
   stream_end sender, receiver;
+  lvd_a32 unpushed;  /* elements put and not pushed when the sender last waited */
   uint64_t selected; /* order of the receiver's last select; 0: never selected */
   uint32_t serial;   /* unique among streams */
   lvd_user party[2]; /* the announced users of its ends */
@@ -93,6 +94,11 @@ lvd_status lvd_stream_over(lvd_app *app, lvd_shared_stream *shared, lvd_channel 
 static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
   if (sender) return &s->sender.sleeper.waiter;
   return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
+}
+
+/* How many elements the sender has put and not pushed, and has gone to wait then, in this process. */
+static inline uint32_t lvd_stream_unpushed(const lvd_stream *s) {
+  return lvd_load_relaxed_u32(&((const stream *)s)->unpushed);
 }
 
 /* Whether `user` (lvd_caller) owns that end. */

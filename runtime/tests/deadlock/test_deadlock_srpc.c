@@ -67,6 +67,7 @@ static void name_there(char name[80], const char *task, int process) {
 }
 
 void test_knot_of_srpc(void) {
+  pb_set_diagnostics(false);
   can_start();
   for (int round = 0; round < 6; round++) {
     asks = round & 1;
@@ -87,6 +88,7 @@ void test_knot_of_srpc(void) {
 
 /* One here and one there, each a fiber or a thread, in either order. */
 void test_knot_of_srpc_ring(void) {
+  pb_set_diagnostics(false);
   static const struct {
     const char *here, *there; /* null: the thread main */
     bool first;               /* it exists before the other one has begun */
@@ -125,6 +127,7 @@ void test_knot_of_srpc_ring(void) {
 
 /* main has announced that it will send, and waits for the task instead. */
 void test_knot_of_srpc_task(void) {
+  pb_set_diagnostics(false);
   char path[32], name[80], line[200];
   show_children(path);
   CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
@@ -152,6 +155,7 @@ PB_PROCEDURE(here_right)
 
 /* left -> one child -> right -> another -> left. */
 void test_knot_of_srpc_three(void) {
+  pb_set_diagnostics(false);
   char path[32], name[2][80];
   int process[2];
   show_children(path);
@@ -197,6 +201,7 @@ PB_PROCEDURE(here_ring)
 PB_PROCEDURE(here_ring_too)
 
 void test_knot_of_srpc_outside(void) {
+  pb_set_diagnostics(false);
   char path[32];
   show_children(path);
   for (int round = 0; round < 3; round++) {

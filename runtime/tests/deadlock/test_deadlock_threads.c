@@ -176,6 +176,7 @@ static void wants_more(void *unused) {
 
 void test_knot_of_program(void) {
   u32 a = 5;
+  pb_set_diagnostics(false);
   CHECK_EQ(pb_register("wants_more", (void *)(uintptr_t)wants_more), LVD_OK);
   TASKID t = pb_create("wants_more", 0);
   CHECK_EQ(stream_create(3), LVD_OK);

@@ -287,6 +287,70 @@ static void waits_for_little(void) {
 
 void test_srpc_misuse_claimed(void) { CHECK_EQ(exit_of(waits_for_little), 0); }
 
+/* ---- a deadlock ------------------------------------------------------------------------------ */
+
+static lvd_status told_get;
+
+/* Until its end: it may be told of a deadlock a moment later than the caller is. */
+static void await_end(TASKID t) {
+  while (pb_wait(t) == LVD_E_DEADLOCK) continue;
+}
+
+static void gets_one(void) {
+  u32 a = 0;
+  stream_create(3);
+  told_get = stream_get(3, a);
+  stream_pop(3);
+}
+PB_PROCEDURE(gets_one)
+
+/* The element becomes visible when it is pushed, and its sender waits for the receiver's end. */
+static void forgets_to_push(void) {
+  u32 a = 5;
+  TASKID t = pb_create("gets_one", 0);
+  CHECK_EQ(stream_create(3), LVD_OK);
+  CHECK_EQ(pb_rpc(t), LVD_OK);
+  CHECK_EQ(stream_put(3, a), LVD_OK);
+  await_end(t);
+  CHECK_EQ(told_get, LVD_E_DEADLOCK);
+}
+static void forgets_to_push_and_finishes(void) {
+  forgets_to_push();
+  CHECK(pb_finish() != LVD_OK);
+}
+static void forgets_to_push_in_silence(void) {
+  pb_set_diagnostics(false);
+  forgets_to_push();
+}
+
+static TASKID other;
+static void waits_for_other(void) { pb_wait(other); }
+PB_PROCEDURE(waits_for_other)
+
+/* A procedure waits for another, that for an element of the program, and the program for the first. */
+static void waits_in_a_circle(void) {
+  TASKID one = pb_create("waits_for_other", 0), starts = pb_create("gets_for_ever", 0);
+  other = starts;
+  CHECK_EQ(pb_rpc(one), LVD_OK);
+  CHECK_EQ(pb_rpc(starts), LVD_OK);
+  stream_create(10);
+  await_end(one);
+  await_end(starts);
+}
+
+void test_srpc_misuse_deadlock(void) {
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ(exit_of(i ? forgets_to_push_and_finishes : forgets_to_push), 1);
+    expect("levada: stream_get(3) in gets_one: 1 element was put and not pushed, and the sender "
+           "waits; stream_push comes after stream_put\n");
+  }
+  CHECK_EQ(exit_of(forgets_to_push_in_silence), 0);
+  expect_count(0);
+  CHECK_EQ(exit_of(waits_in_a_circle), 1);
+  /* Of all that wait, the one that is told first lets the others go on. */
+  expect(": a deadlock, in which each waits for another\n");
+}
+
 /* ---- every call ------------------------------------------------------------------------------ */
 
 static TASKID itself;
@@ -342,6 +406,7 @@ static void is_wrong_everywhere(void) {
   CHECK_EQ(stream_put(4, a), LVD_OK);
   CHECK_EQ(pb_rpc(itself = pb_create("is_wrong_inside", 0)), LVD_OK);
   CHECK_EQ(pb_wait(itself), LVD_OK);
+  CHECK_EQ(pb_wait(itself), LVD_E_STATE);
   CHECK_EQ(pb_finish(), LVD_E_ARGUMENT);
 }
 
@@ -373,6 +438,8 @@ void test_srpc_misuse_each(void) {
       "pb_load(\"anything\"): threads load programs, procedures do not",
       "pb_finish() in is_wrong_inside: a procedure would wait for its own end",
       "pb_wait of the task is_wrong_inside in is_wrong_inside: it would wait for itself",
+      "pb_wait of the task is_wrong_inside: it was waited for before; pb_rpc or stream_rpc starts "
+      "it again",
       "stream_create(3) in is_wrong_inside: the caller has created it already",
       "stream_configure(3) in is_wrong_inside: this comes before the first element is put or got",
       "stream_put(3) in is_wrong_inside: the caller has closed it"};
@@ -397,6 +464,10 @@ static void exits_with_three(void) {
   pb_create("nothing like it", 0);
   exit(3);
 }
+static void exits_quickly(void) {
+  pb_create("nothing like it", 0);
+  quick_exit(0);
+}
 static int begun;
 static void runs_last(void) {
   CHECK_EQ(begun, 1);
@@ -410,6 +481,7 @@ static void exits_with_handlers(void) {
 }
 void test_srpc_misuse_exit(void) {
   CHECK_EQ(exit_of(exits_with_three), 3);
+  CHECK_EQ(exit_of(exits_quickly), 1);
   CHECK_EQ(exit_of(exits_with_handlers), 1);
   expect("in order\n");
 }
