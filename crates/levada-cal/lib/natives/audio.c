@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The natives of std.audio.Audio: what is played becomes a .wav file, which the option "out" names;
- * without one it goes nowhere. How long it will be is not known when it begins, and a pipe cannot be
- * gone back in, so its header says what such headers say of streams: the longest there can be.
+/* The natives of std.audio.Audio: the samples are written to a .wav file, which the option "out" names;
+ * without it they are dropped. The length is not known at the start, and a pipe cannot be rewound, so
+ * the header contains the maximum length, as is usual for streams.
  *
- * All of them are weak: a function of the user's own takes the place of any. */
+ * All of them are weak, so that the user's own functions override them. */
 #include "files.h"
 
 #define STD __attribute__((weak))

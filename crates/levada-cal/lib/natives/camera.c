@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The natives that CAL applications for Orcc know from std.stdio.SourceCamera and from the displays
- * in std.image. No camera is opened here: the option "in" gives its pictures, the samples of each
- * pixel (red, green, blue) one behind the other, as every program writes them that reads cameras:
+/* The natives of std.stdio.SourceCamera and of the displays in std.image, for CAL applications for
+ * Orcc. No camera is opened: the option "in" names the input with its pictures, as packed RGB samples
+ * (red, green, blue for each pixel), the format that programs which read cameras write:
  *
  *   ffmpeg -f v4l2 -s 640x480 -i /dev/video0 -f rawvideo -pix_fmt rgb24 - | levada run ... --in -
  *
- * What is displayed goes to the option "out" as video (BT.601), and nobody clicks on it.
+ * Displayed pictures are written to the file of the option "out" as video (BT.601). There are no
+ * mouse clicks.
  *
- * All of them are weak: a function of the user's own takes the place of any. */
+ * All of them are weak, so that the user's own functions override them. */
 #include "video.h"
 
 #define STD __attribute__((weak))
@@ -16,8 +17,8 @@
 
 typedef struct camera {
   size_t pixels;
-  /* What has come of the next picture. It is kept here while the rest is waited for, so that nothing is taken by who
-   * waits, and a new version has it. */
+  /* The part of the next picture that has arrived. It is kept here while the rest is awaited, so that a waiting
+   * call owns nothing, and a new version continues with it. */
   uint8_t *bytes;
   size_t has, room;
 } camera;
@@ -50,7 +51,7 @@ static bool more_bytes(input *in) {
   return true;
 }
 
-/* The next whole picture; with what is left at the end of the input there is none. */
+/* The next complete picture; an incomplete one at the end of the input is dropped. */
 STD void readCameraFrame(uint8_t *red, uint8_t *green, uint8_t *blue) {
   camera *c = camera_of_app();
   input *in = input_of_app();
@@ -80,13 +81,13 @@ STD void readCameraFrame(uint8_t *red, uint8_t *green, uint8_t *blue) {
     green[i] = c->bytes[3 * i + 1];
     blue[i] = c->bytes[3 * i + 2];
   }
-  c->has -= size; /* more where its pictures were larger before */
+  c->has -= size; /* more, if its pictures were larger before */
   memmove(c->bytes, c->bytes + size, c->has);
 }
 
 /* ---- The displays ------------------------------------------------------------------------------ */
 
-/* A picture whose three planes, or only the first, are of this size begins; null: it goes nowhere. */
+/* Begins a picture with three planes, or only the first, of this size; null: it is dropped. */
 static video *display(uint32_t width, uint32_t height, int planes, int32_t *clicked) {
   const char *name = option("out");
   int32_t w[3] = {0}, h[3] = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The natives that CAL applications for Orcc know from the units intf.net.Tcp, system.io.AccessFile
- * and system.io.Console. Their functions have names such as `open`, so each begins with its unit's.
+/* The natives of the units intf.net.Tcp, system.io.AccessFile and system.io.Console, for CAL
+ * applications for Orcc. Their functions have names such as `open`, so the C names begin with the unit.
  *
- * A descriptor is the system's; those that are open when the application ends are closed. */
+ * Descriptors are the system's; those that are open at the end of the application are closed. */
 #include "files.h"
 
 #include <netdb.h>
@@ -12,11 +12,11 @@
 typedef struct descriptors {
   int *fd;
   size_t count;
-  char **line; /* those that were read: strings go through channels, and nobody says how long */
+  char **line; /* lines that were read; strings pass through channels, so they are kept */
   size_t lines;
-  /* Of a call that waits, and may never come back: */
+  /* Of a call that waits and may not return: */
   const char *address, *port;
-  int called; /* 1 + the descriptor that it has made */
+  int called; /* 1 + the descriptor that it has created */
   const char *error;
 } descriptors;
 
@@ -31,7 +31,7 @@ static void descriptors_end(void *data, lvd_status outcome) {
   free(d->line);
 }
 
-/* Each actor has its own, since several may be at it. */
+/* One for each actor, since several may call at the same time. */
 static descriptors *descriptors_of_actor(void) {
   return block(lvd_current_actor(), sizeof(descriptors), descriptors_end);
 }
@@ -58,7 +58,7 @@ static void give_up(int32_t fd) {
     }
 }
 
-/* False at the end. `wait` waits for it. */
+/* False at the end of the file. `wait` waits for data. */
 static bool read_byte(int32_t fd, uint8_t *byte, lvd_status (*wait)(int)) {
   for (;;) {
     wait(fd);
@@ -69,7 +69,7 @@ static bool read_byte(int32_t fd, uint8_t *byte, lvd_status (*wait)(int)) {
   }
 }
 
-/* Of this actor, which ends where there is none. */
+/* Of this actor, which ends if there is none. */
 static uint8_t next_byte(int32_t fd, lvd_status (*wait)(int)) {
   uint8_t byte;
   if (!read_byte(fd, &byte, wait)) lvd_native_end();
@@ -89,7 +89,7 @@ static void write_bytes(int32_t fd, const void *bytes, size_t count) {
 
 /* ---- intf.net.Tcp ------------------------------------------------------------------------------ */
 
-/* True: there is nobody there yet. */
+/* True: there is no peer yet. */
 static bool try_port(descriptors *d, const struct addrinfo *found) {
   const bool serves = !*d->address;
   bool refused = false;
@@ -123,8 +123,8 @@ static void call_port(void *argument) {
   if (found) freeaddrinfo(found);
 }
 
-/* Connects to the port as soon as somebody listens there, or, without an address, listens until
- * somebody connects. */
+/* Connects to the port as soon as a peer listens there, or, without an address, listens until a
+ * peer connects. */
 STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   descriptors *d = descriptors_of_actor();
   d->address = address;
@@ -140,7 +140,7 @@ STD int32_t intf_net_Tcp_open(const char *address, const char *port) {
   return connected;
 }
 
-/* Applications begin with 0 where none is open yet, which is no socket of theirs. */
+/* Applications use 0 as long as no socket is open; it is not a socket of theirs. */
 STD bool intf_net_Tcp_exists(int32_t fd) {
   descriptors *d = descriptors_of_actor();
   for (size_t i = 0; i < d->count; i++)
@@ -150,7 +150,7 @@ STD bool intf_net_Tcp_exists(int32_t fd) {
 
 STD void intf_net_Tcp_close(int32_t fd) { give_up(fd); }
 
-/* Also true as long as nothing has come. */
+/* Also true as long as nothing has arrived. */
 STD bool intf_net_Tcp_isInputShutdown(int32_t fd) {
   char byte;
   return fd < 0 || !lvd_ask_readable(fd) || lvd_sys_recv(fd, &byte, 1, MSG_PEEK) <= 0;
@@ -224,7 +224,7 @@ STD int32_t system_io_Console_closeConsole(int32_t fd) {
   return 0;
 }
 
-/* A line, without its end; the actor ends where there is none. */
+/* A line without its terminator; the actor ends if there is none. */
 STD const char *system_io_Console_read(int32_t fd) {
   descriptors *d = descriptors_of_actor();
   char **list = realloc(d->line, (d->lines + 1) * sizeof *list);
@@ -254,7 +254,7 @@ STD int32_t system_io_Console_readInteger(int32_t fd) {
   return (int32_t)number;
 }
 
-/* Behind what has been printed, and seen at once. */
+/* After earlier output, and visible at once. */
 STD void system_io_Console_write(int32_t fd, const char *text) {
   (void)fd;
   for (size_t left = strlen(text), n; left; text += n, left -= n) {

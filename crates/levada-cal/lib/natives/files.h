@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Files: what a network reads (the option "in") and a file that it writes, for natives.
  *
- * What a network reads or writes belongs to its application: it lies in blocks of the application,
- * and nothing else here outlives a call but their keys.
+ * What a network reads or writes belongs to its application: it is in persistent blocks of the
+ * application, and only their keys outlive a call here.
  *
- * What may wait (for a pipe, a terminal) waits through lvd_wait_* and lvd_blocking, which let the
- * worker go on and do not return if the application ends meanwhile. So nothing is owned by a call
- * that waits: all that is open lies in a block, and is closed at the end.
+ * Calls that may wait (for a pipe, a terminal) use lvd_wait_* and lvd_blocking, which release the
+ * worker and do not return if the application ends meanwhile. So a waiting call owns nothing: all
+ * open files are in a block, and are closed at the end.
  *
- * A file gets its name when it is complete, by rename; until then it is NAME.part-PROCESS-N beside
- * it; the next that writes NAME removes what a killed process has left. A link is followed: it stays,
- * and the file that it leads to is the one that gets its name.
+ * A file gets its name by a rename when it is complete; until then it is NAME.part-PROCESS-N in the
+ * same folder. The next process that writes NAME removes what a killed process has left. A symbolic
+ * link is followed: it stays, and its target is replaced.
  *
  * System calls are made as the runtime makes them (syscall.h), and no function of the C library is called that ISO C
  * does not have: a native of the user's may have the name `read` or `open`. */
@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 
-/* Stops the application because of what it was given to read or write: no fault of the actor's. */
+/* Stops the application because of its input or output, which is not a fault of the actor. */
 LVD_NORETURN static void refuse(const char *format, ...) LVD_PRINTF(1, 2);
 static void refuse(const char *format, ...) {
   char text[512];
@@ -44,8 +44,7 @@ static void refuse(const char *format, ...) {
 
 static const char *option(const char *name) { return lvd_app_option(lvd_current_app(), name); }
 
-/* Of the keys that several files of natives name, a network has one: what lies there is the same
- * for all of them. */
+/* A key that several native files define is one in a network, so that they share the data. */
 #define SHARED __attribute__((weak, visibility("hidden")))
 
 static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)) {
@@ -54,7 +53,7 @@ static void *block(const void *key, size_t size, void (*end)(void *, lvd_status)
   return data;
 }
 
-/* The same; the version before this one may have begun it. */
+/* The same; the previous version may have created it. */
 static void *heirloom(const char *name, const void *key, size_t size,
                       void (*end)(void *, lvd_status)) {
   void *data = lvd_app_heirloom(lvd_current_app(), name, key, size, end);
@@ -70,7 +69,7 @@ static char *copy_text(const char *text, size_t length) {
   return copy;
 }
 
-/* What an option was is kept, since a new version may be told something else. */
+/* The value of an option is kept, since a new version may have another one. */
 static char *copy_option(const char *name) {
   const char *given = option(name);
   return copy_text(given ? given : "", given ? strlen(given) : 0);
@@ -88,12 +87,12 @@ static bool ends_with(const char *text, const char *end) {
 
 /* ---- Descriptors ------------------------------------------------------------------------------- */
 
-/* What makes a descriptor gives one of at least 3, as all of syscall.h. Negative, with errno: there is none. */
+/* Returns a descriptor of at least 3, like all of syscall.h; negative with errno on errors. */
 static int open_at_name(const char *name, int flags) {
   return lvd_sys_openat(AT_FDCWD, name, flags | O_CLOEXEC, 0666);
 }
 
-/* Of the file itself where the name is a link. */
+/* Of the target, if the name is a link. */
 static bool name_stat(const char *name, struct lvd_sys_statx *out) {
   return *name && lvd_sys_stat(AT_FDCWD, name, out) == 0;
 }
@@ -112,13 +111,13 @@ typedef struct input {
   int count;
   int at; /* the file being read */
   int fd;
-  bool waits; /* for what it reads: it is no file */
+  bool waits; /* a read may wait: it is not a regular file */
   int line;   /* of text, from 1 */
   bool ended;
-  bool comment;                     /* it is amid one, of text */
-  char *given;                      /* what --in was */
-  bool reports;                     /* as progress, how much of it was taken */
-  uint64_t read_bytes, total_bytes; /* of all files; the total is 0 where it is unknown */
+  bool comment;                     /* inside a comment, of text */
+  char *given;                      /* the value of --in */
+  bool reports;                     /* reports the consumed bytes as progress */
+  uint64_t read_bytes, total_bytes; /* of all files; the total is 0 if unknown */
   size_t next, limit;
   uint8_t buffer[INPUT_BUFFER];
 } input;
@@ -172,7 +171,7 @@ static void input_add_folder(input *in, const char *folder) {
   qsort(in->name, (size_t)in->count, sizeof *in->name, by_name);
 }
 
-/* A name with a comma in it is one file if there is such a file, or else a list. */
+/* A name with a comma is one file if such a file exists, else a list. */
 static void input_name_files(input *in) {
   const char *given = option("in");
   struct lvd_sys_statx st;
@@ -198,7 +197,7 @@ static void input_name_files(input *in) {
   }
 }
 
-/* Opens what may make us wait: a named pipe, until somebody opens its other end. */
+/* Opens a file for which open may block: a named pipe, until its other end is opened. */
 static void open_file(const char *name, void (*open_now)(void *), void *file) {
   struct lvd_sys_statx st;
   if (name_stat(name, &st) && S_ISFIFO(st.stx_mode))
@@ -207,7 +206,7 @@ static void open_file(const char *name, void (*open_now)(void *), void *file) {
     open_now(file);
 }
 
-/* The length of all files; 0 if one of them is none, such as a pipe. */
+/* The total length of all files; 0 if one of them is not a regular file, such as a pipe. */
 static uint64_t input_total_bytes(const input *in) {
   uint64_t total = 0;
   struct lvd_sys_statx st;
@@ -223,9 +222,9 @@ static uint64_t input_total_bytes(const input *in) {
 static void input_open_file(input *in) {
   const char *name = in->name[in->at];
   struct lvd_sys_statx st;
-  /* Not blocking: a named pipe that nobody writes to yet is waited for when it is read; and what has come may be
-   * somebody else's when we read, which must not keep the worker. What was handed down to us (-) is not only
-   * ours to change. */
+  /* Nonblocking: a named pipe without a writer is waited for when it is read; and another process may consume data
+   * before we read, which must not block the worker. The flags of an inherited descriptor (-) are shared with other
+   * processes and are not changed. */
   do
     in->fd = strcmp(name, "-")
                  ? open_at_name(name, O_RDONLY | O_NONBLOCK)
@@ -255,8 +254,8 @@ static input *input_of_app(void) {
   return in;
 }
 
-/* Reads until there are more than `ahead` bytes in the buffer that are not used; false: the file ends
- * before. `wait` waits for some of them. */
+/* Reads until the buffer has more than `ahead` unused bytes; false: the file ends before. `wait` waits
+ * for data. */
 static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
   while (!in->ended && in->limit - in->next <= ahead) {
     if (in->waits) wait(in->fd);
@@ -269,7 +268,7 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
     in->ended = got == 0;
     in->read_bytes += (size_t)got;
     in->limit += (size_t)got;
-    if (in->reports) /* what is in the buffer is not taken yet */
+    if (in->reports) /* bytes in the buffer are not consumed yet */
       lvd_app_input_progress(lvd_current_app(), in->read_bytes - in->limit, in->total_bytes);
   }
   return in->limit - in->next > ahead;
@@ -279,11 +278,11 @@ static bool input_ahead(input *in, size_t ahead, lvd_status (*wait)(int)) {
 
 typedef struct output {
   bool open;
-  bool told, waits; /* is it known whether a write may wait; may it? */
+  bool told, waits; /* whether it is known that a write may wait; whether it may */
   int fd, error;
-  char *name; /* its final one; null: there is nothing to rename (standard output, a device) */
+  char *name; /* the final name; null: nothing to rename (standard output, a device) */
   char *temporary;
-  uint64_t length; /* of all that was put */
+  uint64_t length; /* of all output */
   size_t used;     /* of the buffer */
   uint8_t *buffer;
 } output;
@@ -302,7 +301,7 @@ static bool is_special(const char *name) {
   return name_stat(name, &st) && !S_ISREG(st.stx_mode) && !S_ISDIR(st.stx_mode);
 }
 
-/* Is there no such process any more, or nothing of it but that it is dead, which nobody has asked for yet? */
+/* Whether a process has ended, even if it has not been reaped. */
 static bool has_ended(long process) {
   if (lvd_sys_kill((pid_t)process, 0)) return errno == ESRCH;
   char path[64], line[512];
@@ -332,15 +331,15 @@ static void remove_if_abandoned(void *argument, const char *name) {
       name[a->length + (size_t)end] || process < 1 || process > INT_MAX || !has_ended(process) ||
       snprintf(path, sizeof path, "%.*s%s", folder, a->name, name) >= (int)sizeof path)
     return;
-  /* One of another container has a number of its own there; but it holds the file's lock. */
+  /* A process of another container has another id here, but it holds the lock of the file. */
   int fd = open_at_name(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
   if (LVD_SYS(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0) lvd_sys_unlinkat(AT_FDCWD, path, 0);
   lvd_sys_close(fd);
 }
 
-/* Removes what a process that was killed has left of `name`: NAME.part-PROCESS-N, if there is no such
- * process any more. A host does the same for who does not write again (its halves.rs). */
+/* Removes what a killed process has left of `name`: NAME.part-PROCESS-N, if the process has ended. A host does the
+ * same for applications that do not write again (partial_outputs.rs). */
 static void remove_abandoned(const char *name) {
   const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
   abandoned a = {name, last, strlen(last)};
@@ -354,9 +353,9 @@ static void remove_abandoned(const char *name) {
   lvd_sys_close(fd);
 }
 
-/* The file that a link leads to, in memory of its own; null: it is no link, or leads nowhere yet. */
+/* The target of a symbolic link, in allocated memory; null: it is not a link, or its target does not exist. */
 static char *link_target(const char *name) {
-  enum { LINKS_MAX = 40 }; /* as the kernel follows */
+  enum { LINKS_MAX = 40 }; /* the kernel's limit */
   char *path = NULL, part[PATH_MAX];
   for (int links = 0; links <= LINKS_MAX; links++) {
     const char *from = path ? path : name, *slash = strrchr(from, '/');
@@ -427,7 +426,7 @@ static void output_open(output *out, const char *name) {
 
 static const char *output_name(const output *out) { return out->name ? out->name : "the output"; }
 
-/* May a write wait for somebody who reads? Into a file it does not, nor where all is dropped. */
+/* Whether a write may wait for a reader. Regular files and /dev/null do not. */
 static bool output_waits(output *out) {
   struct lvd_sys_statx st;
   if (!out->told) {
@@ -474,8 +473,8 @@ static void output_put(output *out, const void *bytes, size_t count) {
   if (!good) refuse("cannot write %s: %s", output_name(out), strerror(errno));
 }
 
-/* Whoever reads along, at a terminal or through a pipe, sees what there is; and what is not kept back
- * need not be waited for at the end. */
+/* Makes the output visible to a terminal or the reader of a pipe; the end then need not wait for
+ * buffered data. */
 static void output_show(output *out) {
   if (!out->name && !output_flush(out))
     refuse("cannot write %s: %s", output_name(out), strerror(errno));
@@ -504,7 +503,7 @@ static bool output_close(output *out, bool keep) {
   return good;
 }
 
-/* The same at the application's end, when no actor is there to fail: `app` does. */
+/* The same at the end of the application, when no actor can fail: `app` fails. */
 static void output_end(output *out, bool keep, lvd_app *app) {
   char *name = out->name ? malloc(strlen(out->name) + 1) : NULL;
   if (name) strcpy(name, out->name);
@@ -527,7 +526,7 @@ static void output_complete(output *out) {
 
 typedef struct app_output {
   lvd_app *app;
-  char *given; /* what --out was */
+  char *given; /* the value of --out */
   output out;
 } app_output;
 

@@ -28,7 +28,7 @@ void io_read(uint8_t *bytes, int32_t *got) {
 
 /* ---- Numbers as text --------------------------------------------------------------------------- */
 
-/* Leads to the next number; false if there is none in any file. */
+/* Moves to the next number; false if there is none in any file. */
 static bool input_ends_number(uint8_t c) { return c && strchr(" \t\r\n,#", c); }
 
 static bool input_seek_number(input *in) {
@@ -56,7 +56,7 @@ int64_t io_read_number(void) {
   char word[32], *end;
   size_t length = 0;
   if (!input_seek_number(in)) lvd_native_fail("io_read_number: there are no more numbers");
-  /* Nothing is taken before all of it is there. */
+  /* Nothing is consumed before all of it has arrived. */
   while (length < sizeof word - 1 && input_ahead(in, length, lvd_wait_input) &&
          !input_ends_number(in->buffer[in->next + length])) {
     word[length] = (char)in->buffer[in->next + length];
@@ -66,9 +66,9 @@ int64_t io_read_number(void) {
   word[length] = 0;
   errno = 0;
   long long number = strtoll(word, &end, 10);
-  bool good = end == word + length, fits = errno != ERANGE; /* a zero byte ends no word */
+  bool good = end == word + length, fits = errno != ERANGE; /* a zero byte does not end a word */
   for (char *c = word; c < word + length; c++)
-    if (*c < ' ' || *c > '~') *c = '?'; /* what is no text is not put on a terminal */
+    if (*c < ' ' || *c > '~') *c = '?'; /* escaped for terminals */
   if (!good) refuse("%s, line %d: \"%s\" is not a whole number", in->name[in->at], in->line, word);
   if (!fits) refuse("%s, line %d: %s does not fit into 64 bits", in->name[in->at], in->line, word);
   if (length == sizeof word - 1 && input_ahead(in, 0, lvd_wait_readable) &&
@@ -106,10 +106,10 @@ void io_write_line(const char *line) {
 /* ---- Pictures ---------------------------------------------------------------------------------- */
 
 typedef struct pictures {
-  char *given; /* what --out was */
+  char *given; /* the value of --out */
   output out;
   uint64_t complete;
-  size_t left; /* samples of the present picture */
+  size_t left; /* remaining samples of the current picture */
   bool widen;  /* grey into a .ppm: each sample three times */
 } pictures;
 
@@ -132,7 +132,7 @@ static pictures *pictures_of_app(void) {
   return p;
 }
 
-/* The number's place in a name, %d or %0Nd: its length and N; 0 if there is none. */
+/* The placeholder for the number in a name, %d or %0Nd: its length and N; 0 if there is none. */
 static size_t number_place(const char *at, int *digits) {
   size_t length = 1;
   *digits = 0;
@@ -144,7 +144,7 @@ static size_t number_place(const char *at, int *digits) {
   return at[length] == 'd' ? length + 1 : 0;
 }
 
-/* The name of picture `number`, from what --out says. */
+/* The name of picture `number`, derived from --out. */
 static void picture_name(char *name, size_t room, const char *given, uint64_t number, bool colour) {
   struct lvd_sys_statx st;
   bool folder = ends_with(given, "/") || (name_stat(given, &st) && S_ISDIR(st.stx_mode));

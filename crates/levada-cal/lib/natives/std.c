@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The natives that CAL applications know from Orcc's units std.*: a source of bytes (the option
- * "in"), displays and a writer (the option "out"), a comparison with known output ("compare").
+/* The natives of Orcc's units std.*: a source of bytes (the option "in"), displays and a writer (the
+ * option "out"), a comparison with known output ("compare").
  *
- * Orcc's applications end by source_exit, which ends the process, or never; there are others in this
- * one. So
- *   - the input is given once, or as often as the option "loops" says, as if it were one file; then
- *     its source has nothing more to give, and the network comes to rest when all that is in flight
- *     has come out. Behind a video stream comes a part of its beginning (see tail.h);
- *   - source_isMaxLoopsReached is true for the actor that reads alone. Displays ask, too, so as to
- *     end the application; they would cut off what is in flight;
- *   - an actor that reads on behind the end, begins anew once too often, or calls source_exit, ends;
+ * Orcc's applications end by source_exit, which ends the process, or never. This process has other
+ * applications, so
+ *   - the input is delivered once, or as often as the option "loops" says, as if it were one file; then
+ *     its source ends, and the network becomes quiescent when all elements in flight have been consumed.
+ *     A video stream is followed by a part of its beginning (see tail.h);
+ *   - source_isMaxLoopsReached is true for the reading actor only. Displays call it, too, to end the
+ *     application; they would cut off elements in flight;
+ *   - an actor that reads beyond the end, rewinds once too often, or calls source_exit, ends;
  *     source_exit by an actor that does not read ends the application.
  *
- * All of them are weak: a function of the user's own takes the place of any. */
+ * All of them are weak, so that the user's own functions override them. */
 #include "files.h"
 #include "tail.h"
 #include "video.h"
@@ -21,7 +21,7 @@
 
 #define STD __attribute__((weak))
 
-/* An option that is a whole number from `least` on. */
+/* An option that is an integer of at least `least`. */
 static int32_t number_option(const char *name, int32_t least, int32_t usual) {
   const char *given = option(name);
   char *end;
@@ -36,14 +36,14 @@ static int32_t number_option(const char *name, int32_t least, int32_t usual) {
 /* ---- The source -------------------------------------------------------------------------------- */
 
 typedef struct source {
-  lvd_app *app;                 /* whose it is: a new version has a reader of its own */
+  lvd_app *app;                 /* its application: a new version has a reader of its own */
   _Atomic(const void *) reader; /* the actor that came first */
   input in;
-  uint8_t *bytes; /* of all files, one behind the other */
+  uint8_t *bytes; /* of all files, concatenated */
   size_t size, room;
-  size_t given, next; /* the bytes as often as they are given, without the tail */
+  size_t given, next; /* the total of all loops, without the tail */
   tail tail;
-  size_t pictures; /* no more are shown; 0: all are */
+  size_t pictures; /* maximum number that is shown; 0: all */
   bool done;
   _Atomic bool loaded;
   _Atomic(lvd_app *)
@@ -62,8 +62,8 @@ static source *source_of_app(void) {
   return heirloom("levada.source", &source_key, sizeof(source), source_end);
 }
 
-/* How much there will be has to be known first, so all of it is read. The version before this one may have been left
- * while it did, and then it goes on there. */
+/* The length has to be known first, so everything is read. The previous version may have been abandoned while it
+ * read; then the new one continues there. */
 static void source_load(source *s) {
   input *in = &s->in;
   if (in->given && is_another(in->given, "in")) {
@@ -105,7 +105,7 @@ static void source_load(source *s) {
   atomic_store_explicit(&s->loaded, true, memory_order_release);
 }
 
-/* Another actor of the application loads it, or has been left there, since it drains. */
+/* Another actor of the application is loading it, or was abandoned there in a drain. */
 static void source_pause(void) {
   struct timespec now;
   if (lvd_app_drains(lvd_current_app())) lvd_native_end();
@@ -188,13 +188,13 @@ STD void source_exit(int32_t code) {
 
 /* ---- The display ------------------------------------------------------------------------------- */
 
-/* Is the picture that comes one of the input? `count` is how many were before. */
+/* Whether the next picture is one of the input; `count` is the number of pictures before. */
 static bool is_of_input(uint64_t count) {
   const size_t most = source_of_app()->pictures;
   return !most || count < most;
 }
 
-/* What the input seems to be in, if that is no bare stream, which is what decoders read. */
+/* The container format of the input, if it is not a raw stream, which decoders need. */
 static const char *container(void) {
   const source *s = source_of_app();
   bool loaded = atomic_load_explicit(&s->loaded, memory_order_acquire);
@@ -205,7 +205,7 @@ static const char *container(void) {
   return NULL;
 }
 
-/* Without an output pictures are counted, and not kept. */
+/* Without an output, pictures are counted and dropped. */
 static bool is_shown(void) {
   const char *name = option("out");
   return name && *name;
@@ -255,7 +255,7 @@ STD void displayYUV444_displayPicture(uint8_t *y, uint8_t *u, uint8_t *v, int16_
 
 /* ---- The frame rate ---------------------------------------------------------------------------- */
 
-/* The one who counts pictures is one actor. */
+/* One actor counts pictures. */
 typedef struct pictures_decoded {
   uint64_t count;
 } pictures_decoded;
@@ -271,12 +271,12 @@ STD void fpsPrintNewPicDecoded(void) {
 
 /* ---- The comparison ---------------------------------------------------------------------------- */
 
-/* What is known: the bytes of the file that the option "compare" names. Without it nothing is
+/* The expected bytes: the content of the file that the option "compare" names. Without it nothing is
  * compared. */
 typedef struct known {
   bool open, none;
   int fd;
-  char *name; /* what the option was */
+  char *name; /* the value of the option */
   uint64_t pictures;
   size_t next, limit;
   uint64_t at;
@@ -308,7 +308,7 @@ static known *known_of_app(void) {
   return k;
 }
 
-/* The next known byte; -1 behind the last. */
+/* The next expected byte; -1 after the last. */
 static int known_byte(known *k) {
   while (k->next == k->limit) {
     ssize_t got = lvd_sys_read(k->fd, k->buffer, sizeof k->buffer);
@@ -322,7 +322,7 @@ static int known_byte(known *k) {
   return k->buffer[k->next++];
 }
 
-/* Are the next known bytes these? `where` says what they are. */
+/* Compares the next expected bytes; `where` describes them. */
 static void compare(known *k, const uint8_t *bytes, size_t count, const char *what,
                     uint64_t number) {
   for (size_t i = 0; i < count; i++) {
@@ -368,8 +368,8 @@ STD void Writer_init(void) { output_of_app(); }
 
 STD void Writer_write(uint8_t byte) { output_put(output_of_app(), &byte, 1); }
 
-/* What was to be written is complete, and so is the application: those that have a writer feed it
- * for ever. */
+/* The output is complete, and so is the application: applications with a writer feed it without
+ * end. */
 STD void Writer_close(void) {
   output_complete(output_of_app());
   lvd_app_finish(lvd_current_app());

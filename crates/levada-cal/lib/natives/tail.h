@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Tail: what a video stream is followed by, so that its last pictures come out.
+/* Tail: the data appended to a video stream so that its last pictures are decoded.
  *
- * Nothing in such a stream says that it ends: a decoder learns that a picture is complete when the
- * next one begins, and applications for Orcc get their input again and again. So its beginning is
- * given once more.
- *   MPEG-1, -2 and -4: up to the middle of the first picture. That pushes out all that was before,
- *     and is no picture itself.
- *   AVC, HEVC: some whole pictures, since a unit counts when the next begins, and pictures are kept
- *     back for those behind them. They begin with one that lets out all others. The display leaves
- *     out what comes behind as many pictures as the input has.
+ * Such a stream has no end marker: a decoder knows that a picture is complete when the next one begins,
+ * and applications for Orcc read their input in a loop. So a part of its beginning is repeated.
+ *   MPEG-1, -2 and -4: up to the middle of the first picture. That flushes all earlier pictures, and is
+ *     not a complete picture itself.
+ *   AVC, HEVC: several complete pictures, since a unit is complete when the next begins, and pictures
+ *     are reordered. They begin with one that flushes all others. The display drops pictures beyond the
+ *     number in the input.
  *
- * A stream is known by the start code (00 00 01) that it begins with. Anything else has no tail. */
+ * A stream is recognised by the start code (00 00 01) at its beginning. Other data have no tail. */
 #ifndef LEVADA_TAIL_H
 #define LEVADA_TAIL_H
 
@@ -20,7 +19,7 @@
 
 typedef enum stream_kind { NO_VIDEO, MPEG2, MPEG4, AVC, HEVC } stream_kind;
 
-/* Of the first bytes behind a start code. */
+/* The format, from the first bytes after a start code. */
 static stream_kind stream_kind_of(const uint8_t *unit, size_t size) {
   if (size < 2) return NO_VIDEO;
   if (unit[0] == 0xb3) return MPEG2; /* a sequence */
@@ -57,7 +56,7 @@ static unit_role unit_role_of(stream_kind kind, const uint8_t *unit, size_t size
   return !slice ? OTHER : first ? FIRST_OF_PICTURE : MORE_OF_PICTURE;
 }
 
-/* Where the next start code lies, or `size`. */
+/* The position of the next start code, or `size`. */
 static size_t start_code(const uint8_t *bytes, size_t size, size_t from) {
   for (size_t i = from; i + 3 <= size; i++)
     if (bytes[i] == 0 && bytes[i + 1] == 0 && bytes[i + 2] == 1) return i;
@@ -65,8 +64,8 @@ static size_t start_code(const uint8_t *bytes, size_t size, size_t from) {
 }
 
 typedef struct tail {
-  size_t bytes;    /* of the beginning, that come again; perhaps more than there are */
-  size_t pictures; /* as many are in the stream; 0: no others will come out */
+  size_t bytes;    /* of the beginning that are repeated; may be more than there are */
+  size_t pictures; /* pictures in the stream; 0: the tail adds none */
 } tail;
 
 enum { TAIL_PICTURES = 4 };

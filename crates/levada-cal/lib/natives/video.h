@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Video: frames to the file that the option "out" names, for natives: .y4m, or .yuv, which is the
- * samples alone. After a failure the frames that were complete are kept. */
+/* Video output for natives, to the file that the option "out" names: .y4m, or .yuv with only the
+ * samples. After a failure, complete frames are kept. */
 #ifndef LEVADA_VIDEO_H
 #define LEVADA_VIDEO_H
 
@@ -8,20 +8,20 @@
 
 typedef struct video {
   lvd_app *app;
-  char *given; /* what --out was */
+  char *given; /* the value of --out */
   output out;
   uint64_t complete;
   uint64_t good; /* length of the file with all complete frames */
-  bool raw;      /* nothing but the samples */
+  bool raw;      /* only the samples */
   int32_t width[3], height[3];
-  uint8_t *plane[3]; /* of the frame that is being put together */
+  uint8_t *plane[3]; /* of the current frame */
   size_t size;
 } video;
 
 SHARED const char video_key = 0;
 
-/* After a failure the frames that are complete make a video, without the part of another. Who stops
- * it wants none. */
+/* After a failure the video consists of the complete frames, without a partial one. If the application
+ * was stopped, the video is removed. */
 static void video_end(void *data, lvd_status outcome) {
   video *v = data;
   bool keep = v->complete > 0 && (outcome == LVD_OK || outcome == LVD_E_FAULT);
@@ -39,8 +39,8 @@ static video *video_of_app(void) {
   return v;
 }
 
-/* The same for a new frame: a new version of the application may be to write its frames elsewhere. One that the
- * old version has begun is completed where it belongs. */
+/* The same for a new frame: a new version of the application may write its frames elsewhere. A frame that the old
+ * version has begun is completed in its file. */
 static video *video_for_frame(void) {
   video *v = video_of_app();
   if (v->out.open && is_another(v->given, "out")) {
@@ -50,7 +50,7 @@ static video *video_for_frame(void) {
   return v;
 }
 
-/* What .y4m calls a picture with planes of these sizes. */
+/* The .y4m colour space of a picture with planes of these sizes. */
 static const char *video_format(const int32_t *w, const int32_t *h) {
   if (!w[1] && !w[2]) return "mono";
   if (w[1] != w[2] || h[1] != h[2]) return NULL;
@@ -114,7 +114,7 @@ static void video_open(video *v, const int32_t *w, const int32_t *h, const char 
   output_put(&v->out, header, (size_t)length);
 }
 
-/* How a picture's colours are sampled, for a message. */
+/* The chroma subsampling of a picture, for a message. */
 static void sampling(char *text, size_t room, const int32_t *w, const int32_t *h) {
   const char *format = video_format(w, h);
   const char *names[][2] = {
@@ -127,7 +127,7 @@ static void sampling(char *text, size_t room, const int32_t *w, const int32_t *h
   snprintf(text, room, "colours of %dx%d and %dx%d", w[1], h[1], w[2], h[2]);
 }
 
-/* A frame of planes of these sizes comes; the first opens the file. */
+/* Begins a frame with planes of these sizes; the first one opens the file. */
 static void video_begin(video *v, const int32_t *w, const int32_t *h, const char *marks) {
   if (!v->out.open) {
     video_open(v, w, h, marks);
