@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Spelling suggestion: finds which of several names a misspelt one most probably stands for.
  * Freestanding. */
-#ifndef LVD_NEAREST_H
-#define LVD_NEAREST_H
+#ifndef LVD_CLOSEST_NAME_H
+#define LVD_CLOSEST_NAME_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Hooks: calls from a lower layer to a higher one. The lower layer declares the function here and
  * calls it through this table; src/hooks.c, above all layers, fills the table. So calls between
- * folders go down only and nothing has to be registered. A test or the model checker replaces in the
- * table what it leaves out.
+ * folders go down only and nothing has to be registered. A test or the model checker replaces in
+ * the table what it leaves out.
  *
- * No hook is on the path of an element: each is called when something begins, ends, fails, blocks or
- * sleeps. */
+ * No hook is on the path of an element: each is called when something begins, ends, fails, blocks
+ * or sleeps. */
 #ifndef LVD_CORE_HOOKS_H
 #define LVD_CORE_HOOKS_H
 

@@ -15,8 +15,8 @@
  *   call: the holder, exchange_release want 0 -> ask: want 1, [fence], look at holder          H2
  * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since` and
  * the counters need no order. */
-#ifndef LVD_LEASE_H
-#define LVD_LEASE_H
+#ifndef LVD_CORE_LEASE_H
+#define LVD_CORE_LEASE_H
 
 #include <levada/atomic.h>
 #include <levada/base.h>

@@ -2,8 +2,8 @@
 /* Core leases, process side: workers, and threads of the program that fork, hold the lease of
  * their core while they are awake, if a host runs that manages leases. Without a host these
  * functions do nothing. */
-#ifndef LVD_LEASES_H
-#define LVD_LEASES_H
+#ifndef LVD_LEASE_CLIENT_H
+#define LVD_LEASE_CLIENT_H
 
 #include <levada/atomic.h>
 #include <levada/base.h>

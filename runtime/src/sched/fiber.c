@@ -209,7 +209,8 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   return end;
 }
 
-/* As leave and switch_to_worker, for a fiber with active C++ exceptions, which are saved and restored. */
+/* As leave and switch_to_worker, for a fiber with active C++ exceptions, which are saved and
+ * restored. */
 LVD_COLD static void leave_with_exceptions(lvd_worker *w, lvd_fiber *f, bool home) {
   lvd_os_exceptions kept = lvd_os_exceptions_save();
   if (home)

@@ -8,8 +8,8 @@
  * nothing is held yet, and the caller is abandoned as for any overflow. From there until the
  * function returns nothing is abandoned, neither by a fault nor by the clock. An overflow in the
  * region ends the process with a message (lvd_trap). Regions nest; only the outermost checks. */
-#ifndef LVD_SRC_INSIDE_H
-#define LVD_SRC_INSIDE_H
+#ifndef LVD_NO_ABANDON_H
+#define LVD_NO_ABANDON_H
 
 #include "../sched/fiber.h"
 

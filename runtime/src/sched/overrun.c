@@ -32,8 +32,8 @@ lvd_worker *lvd_find_backup_worker(const lvd_worker *w) {
   return lvd_backup_worker(w);
 }
 
-/* Must `e` stay on this worker? It remaining if it has open forks, or has reserved the core. An actor
- * that ends remaining too: the reaper only knows its present workers. */
+/* Must `e` stay on this worker? It stays if it has open forks, or has reserved the core. An actor
+ * that ends stays too: the reaper only knows its present workers. */
 static bool must_stay(const lvd_worker *w, const lvd_entity *e) {
   bool ends = lvd_load_relaxed_u32(&e->app->phase) != LVD_PHASE_RUNNING;
   bool alone = lvd_load_relaxed_ptr(&w->alone) == e->app;

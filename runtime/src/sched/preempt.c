@@ -9,7 +9,7 @@
  * the addresses of thread-local variables in registers. In the fast path of a fork or join
  * preemption is safe: the deque stays as it is, its private part is not touched by others, and
  * nothing more of it is published meanwhile (lvd_forks_set_aside). A fiber whose application ends
- * is not preempt_now but abandoned (forced_exit.c).
+ * is not suspended but abandoned (forced_exit.c).
  *
  * A fiber that is paused while it is blocked in a system call receives no clock ticks. The
  * watchdog signals it (watchdog.c), and it is single-stepped until it is back in its own code.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Restored state: what an actor of a new version gets from the previous version, from the
  * transfer (state_transfer.c) until the actor begins. */
-#ifndef LVD_SRC_HERITAGE_H
-#define LVD_SRC_HERITAGE_H
+#ifndef LVD_RESTORED_STATE_H
+#define LVD_RESTORED_STATE_H
 
 #include "no_abandon.h"
 #include "sched.h"

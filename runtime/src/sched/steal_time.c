@@ -10,10 +10,11 @@
  *   waited    the kernel's run delay of the thread + its waits for core leases
  *   steal     min(missing, waited)
  *
- * When it is measured: after an activation longer than MIN_ACTIVATION_NS, at each tick of the CPU-time
- * clock, and after an idle period unless `waited` was sampled less than SAMPLE_VALID_NS ago. The last is
- * needed since the run delay also contains delays between activations and at wake-ups, which
- * belong to no activation; a sample that is SAMPLE_VALID_NS old hides at most that much.
+ * When it is measured: after an activation longer than MIN_ACTIVATION_NS, at each tick of the
+ * CPU-time clock, and after an idle period unless `waited` was sampled less than SAMPLE_VALID_NS
+ * ago. The last is needed since the run delay also contains delays between activations and at
+ * wake-ups, which belong to no activation; a sample that is SAMPLE_VALID_NS old hides at most
+ * that much.
  *
  * Without a run delay from the kernel, the number of voluntary context switches is used: if the
  * thread has not blocked since the last idle period, all missing time is steal time; if it has,

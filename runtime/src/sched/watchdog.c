@@ -2,9 +2,9 @@
 /* Watchdog: a thread that finds workers blocked in system calls, such as a native that reads a
  * pipe or sleeps. A blocked activation delays what is queued behind it as a long computation
  * does, but the worker's clock counts CPU time and does not tick then. So the watchdog samples
- * the workers that are awake. If one has been in the same activation for BLOCKED_MIN_NS and its thread
- * is blocked, the watchdog sends the preemption signal; in its handler the worker migrates its
- * ready entities (overrun.c).
+ * the workers that are awake. If one has been in the same activation for BLOCKED_MIN_NS and its
+ * thread is blocked, the watchdog sends the preemption signal; in its handler the worker migrates
+ * its ready entities (overrun.c).
  *
  * When it signals:
  *   - once per activation, since an interrupted system call without SA_RESTART, such as a sleep,
@@ -25,9 +25,9 @@
  * early is decided in the handler, which sees the current activation (forced_exit.c).
  *
  * While all workers sleep, so does the watchdog: an idle runtime uses no CPU time. A worker that
- * wakes when none was awake wakes it; it keeps sampling for IDLE_SAMPLES_MAX samples after the last
- * worker has fallen asleep. After each sleep it calls the option `awake`, so that an external
- * monitor can sleep for as long.
+ * wakes when none was awake wakes it; it keeps sampling for IDLE_SAMPLES_MAX samples after the
+ * last worker has fallen asleep. After each sleep it calls the option `awake`, so that an
+ * external monitor can sleep for as long.
  *
  * No orders of its own. `rt->awake` is twice the number of awake workers, plus 1 while the
  * watchdog sleeps on the word. It is only changed by read-modify-write. The worker that changes 1

@@ -61,7 +61,7 @@ static bool goes_before(uint32_t place, uint32_t running) {
 
 /* Code that computes does not read `yield`: it is signalled at once for an entity that goes
  * before it, and for others only after its time slice; otherwise slices would be as short as
- * ready_classes of its equals. */
+ * those of its equals. */
 void lvd_worker_request_yield_for(lvd_worker *w, uint32_t place, uint32_t running) {
   lvd_worker_request_yield(w);
   if (lvd_load_relaxed_u64(&w->fiber_activation) &&
@@ -137,9 +137,9 @@ static void run_commands(lvd_worker *w) {
   }
 }
 
-/* Commands that cannot be run in a signal handler stay; but ready_classes for which no thread waits, such
+/* Commands that cannot be run in a signal handler stay; but those for which no thread waits, such
  * as calls, are passed to another worker. Those that stay may be reordered with later ones: order
- * only matters among ready_classes that are safe here. */
+ * only matters among those that are safe here. */
 void lvd_worker_run_safe_commands(lvd_worker *w) {
   if (!lvd_load_relaxed_ptr(&w->commands)) return;
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));

@@ -18,8 +18,8 @@
  *   sleep: entered (lock), armed, [heavy], load suspect <> keeper: suspect = 0, [fence], list, armed
  *   outside: inside - 1 (release)                       -> let_out: inside (acquire)
  *   tell: told, [fence], exchange asleep                <> sleep: asleep = 1, [heavy], load told */
-#ifndef LVD_SRC_WAITING_H
-#define LVD_SRC_WAITING_H
+#ifndef LVD_THREAD_WAITERS_H
+#define LVD_THREAD_WAITERS_H
 
 #include "../sched/sched.h"
 

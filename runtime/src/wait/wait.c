@@ -8,8 +8,8 @@
  *   wait: who (release)                        -> wake: who (acquire)   what it points to is whole
  * A late waker may clear `asleep` of a newer sleep, but then it also wakes that sleep; or it may
  * wake a fiber that waited here before. A woken waiter checks its items and sleeps again. So
- * fibers and pooled wait points stay mapped as long as the process may wake them. The [heavy] barrier of a
- * fiber is its worker's (park_barrier.c). */
+ * fibers and pooled wait points stay mapped as long as the process may wake them. The [heavy]
+ * barrier of a fiber is its worker's (park_barrier.c). */
 #include <stdlib.h>
 
 #include "../sched/fiber.h"

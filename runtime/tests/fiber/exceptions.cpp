@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// C++ exceptions are their fiber's: caught ones over a wait, those on their way over a wait in a
-// destructor, and none is left to others when a fiber with one is abandoned.
+// C++ exceptions belong to their fiber: caught ones over a wait, propagating ones over a wait in
+// a destructor; and none is left to others when a fiber with one is abandoned.
 #include <levada/levada.h>
 
 #include <cstdio>
@@ -41,7 +41,7 @@ struct fixture {
   ~fixture() { lvd_runtime_destroy(rt); }
 };
 
-// Each throws its own number, goes away in the middle of the catch, and throws on.
+// Each fiber throws its own number, leaves in the middle of the catch, and rethrows.
 template <void (*away)(long)> static void throws(void *argument) {
   long me = *static_cast<long *>(argument);
   for (int k = 0; k < ROUNDS; k++) {
@@ -69,7 +69,7 @@ static void yields(long me) {
 static void test_over_waits() { fixture().run(throws<sleeps>); }
 static void test_over_yields() { fixture().run(throws<yields>); }
 
-// A destructor that is run by an exception waits; what it asks is about its own fiber.
+// A destructor that runs during unwinding waits; its queries concern its own fiber.
 struct waits_at_end {
   long me;
   ~waits_at_end() {
@@ -99,7 +99,7 @@ static void test_unwinding() { fixture().run(unwinds); }
 static void finds_none(void *) { CHECK(!std::current_exception()); }
 static void test_after_fault() {
 #ifdef __SANITIZE_ADDRESS__
-  std::exit(77); // what a fiber owns that is abandoned is lost, its exception too
+  std::exit(77); /* what an abandoned fiber owns is lost, including its exception */
 #endif
   fixture f;
   CHECK(lvd_fiber_start(f.app, fails, nullptr, nullptr, nullptr) == LVD_OK);
@@ -109,8 +109,8 @@ static void test_after_fault() {
   f.run(finds_none);
 }
 
-// One that leaves its procedure has nobody above: the program ends by std::terminate, with the frames of
-// the throw still there for a debugger.
+// An exception that leaves the fiber's procedure has no handler: std::terminate ends the
+// program, with the frames of the throw in place for a debugger.
 [[noreturn]] static void said_goodbye() { std::_Exit(42); }
 static void leaves(void *) {
   lvd_fiber_yield();
@@ -119,7 +119,7 @@ static void leaves(void *) {
 static void test_leaving() {
   std::set_terminate(said_goodbye);
   fixture().run(leaves);
-  std::exit(1); // it went on
+  std::exit(1); /* it was resumed */
 }
 
 int main(int count, char **argv) {

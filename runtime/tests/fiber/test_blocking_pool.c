@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Actors that wait in the system: the worker goes on, and whatever may happen to an application may
- * happen meanwhile. */
+/* Actors with blocking calls: the worker continues, and anything may happen to the application
+ * meanwhile. */
 #include "../support/test.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Puts each byte that it reads from a pipe; '!' makes it fail, '@' never end, '#' overflow. */
+/* Puts each byte that it reads from a pipe; '!' makes it fail, '@' loop for ever, '#' overflow. */
 static const lvd_port_class out_port[] = {{"X", 4}};
 static const lvd_action_class read_action[] = {{"read", NULL, 7}};
 
@@ -77,7 +77,7 @@ void test_blocking_worker_goes_on(void) {
   reading(&b, &fd[0], &s);
   lvd_app *app = app_begun(rt, &b);
   CHECK_EQ(write(fd[1], "abc", 3), 3);
-  until_fired(app, 1, 3); /* what was read is not kept back by the wait for more */
+  until_fired(app, 1, 3); /* what was read is published although it waits for more */
   until_waiting(app);
 
   uint32_t count = SCALED(10000000);
@@ -90,7 +90,7 @@ void test_blocking_worker_goes_on(void) {
   CHECK_EQ(other.count, count);
 
   until_waiting(app);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is at rest, but more may come */
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is idle, but more may come */
   CHECK_EQ(write(fd[1], "d", 1), 1);
   until_fired(app, 1, 4);
   close(fd[1]);
@@ -100,7 +100,7 @@ void test_blocking_worker_goes_on(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* While one waits, its application is stopped, paused, moved, or loses its core. */
+/* During a wait the application is stopped, paused, moved, or loses its core. */
 void test_blocking_stop(void) {
   enum { MANY = 80 }; /* more than there are helpers */
   lvd_runtime *rt = runtime_of(2);
@@ -159,7 +159,7 @@ void test_blocking_move(void) {
     until_waiting(app);
     if (i % 2) {
       CHECK_EQ(lvd_app_move(app, 0, i / 2 % 2), LVD_OK);
-    } else { /* returns although the call is out */
+    } else { /* returns although the call is pending */
       CHECK_EQ(lvd_core_take(rt, i / 2 % 2), LVD_OK);
       CHECK_EQ(lvd_core_give(rt, i / 2 % 2), LVD_OK);
     }
@@ -172,7 +172,8 @@ void test_blocking_move(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Told to end while it waits for input, or is about to: who has done nothing of that firing ends there. */
+/* Asked to end while it waits for input, or is about to: a native that has done nothing in that
+ * firing ends there. */
 static lvd_verdict input_run(lvd_actor *self) { return read_by(self, lvd_wait_input); }
 static lvd_verdict guard_run(lvd_actor *self) {
   self->looks = true;
@@ -237,7 +238,7 @@ void test_blocking_faults(void) {
     if (cases[i].kind == LVD_FAULT_STACK) continue; /* it reports that itself */
 #endif
 #ifdef __SANITIZE_THREAD__
-    if (cases[i].kind != LVD_FAULT_NATIVE) continue; /* it holds signals back */
+    if (cases[i].kind != LVD_FAULT_NATIVE) continue; /* it delays signals */
 #endif
     int fd[2];
     CHECK_EQ(pipe(fd), 0);
@@ -245,7 +246,7 @@ void test_blocking_faults(void) {
     reading(&b, &fd[0], NULL);
     lvd_app *app = app_begun(rt, &b);
     until_waiting(app);
-    sleep_ms(200); /* time that it waits does not count */
+    sleep_ms(200); /* time in which it waits does not count */
     CHECK_EQ(lvd_app_get_state(app), LVD_APP_RUNNING);
     CHECK_EQ(write(fd[1], cases[i].bytes, 2), 2);
     CHECK_EQ(lvd_app_wait(app, -1), LVD_E_FAULT);
@@ -253,7 +254,7 @@ void test_blocking_faults(void) {
     CHECK(lvd_app_fault(app, &f));
     printf("%s.%s: %s\n", f.actor, f.action, f.message);
     CHECK_EQ(f.kind, cases[i].kind);
-    CHECK(strncmp(f.message, cases[i].says, strlen(cases[i].says)) == 0); /* and what helps */
+    CHECK(strncmp(f.message, cases[i].says, strlen(cases[i].says)) == 0); /* and the advice */
     CHECK(strcmp(f.actor, "reader") == 0 && f.line == 7);
     lvd_app_unload(app);
     close(fd[0]);
@@ -281,7 +282,7 @@ void test_blocking_fiber_stops(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* More wait for descriptors than there are helpers, and none of them needs one. */
+/* More waits for descriptors than there are helpers; none of them needs one. */
 enum { PIPES = 600 };
 static void passes_on(void *argument) {
   int *fd = argument; /* from here to there */
@@ -324,7 +325,7 @@ void test_blocking_many_descriptors(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* One that waits in the system hears that it is cancelled, too. */
+/* A fiber that is blocked in the kernel is told that it is cancelled, too. */
 static void hears_of_it(void *argument) {
   CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
   CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
@@ -355,8 +356,8 @@ void test_blocking_cancel(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* All threads for calls are in one: the next call waits for a thread, can be found doing so, and can
- * be cancelled before it has been made. */
+/* All helpers are busy: the next call waits for one, is reported to do so, and can be cancelled
+ * before it has been made. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 void test_blocking_queue(void) { SKIP("so many threads take too much here"); }
 #else
@@ -404,8 +405,8 @@ void test_blocking_queue(void) {
 
 /* ---- fd watches --------------------------------------------------------------------------- */
 
-/* Takes what comes from a pipe, until that ends, or on its input, whichever comes first. A 0 on the
- * input makes it look at the other pipe from then on. */
+/* Takes what comes from a pipe until that ends, or from its input, whichever comes first. A 0 on
+ * the input makes it poll the other pipe from then on. */
 typedef struct asking {
   int fd[2];
 } asking;
@@ -452,7 +453,7 @@ static const lvd_actor_class asker_class = {.name = "Asker",
                                             .action = asker_action,
                                             .run = asker_run};
 
-/* source -> asker -> sink; the source is the program's if `count` is null. */
+/* source -> asker -> sink; the source is an end of the program if `count` is null. */
 static void asked(builder *b, const asking *a, uint32_t *count, sink *s) {
   builder_init(b, "asking");
   uint32_t asks = builder_actor(b, "asker", &asker_class, a);
@@ -493,10 +494,10 @@ void test_blocking_questions(void) {
     until_fired(app, 1, 6 + i);
   }
   until_asked(app);
-  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is at rest, but more may come */
+  CHECK_EQ(lvd_app_wait(app, 50), LVD_E_TIME); /* it is idle, but more may come */
   uint64_t before = cpu_ns();
   sleep_ms(100);
-  CHECK(cpu_ns() - before < 50000000); /* nobody asks meanwhile */
+  CHECK(cpu_ns() - before < 50000000); /* nothing polls meanwhile */
   close(to);
   app_ended(app, LVD_OK);
   CHECK_EQ(s.count, 105);
@@ -504,7 +505,7 @@ void test_blocking_questions(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* What it has asked, and then fired, does not keep it alive. */
+/* A descriptor that was polled before the last firing does not keep the application live. */
 void test_blocking_questions_of_before(void) {
   lvd_runtime *rt = runtime_of(1);
   asking a;
@@ -522,7 +523,8 @@ void test_blocking_questions_of_before(void) {
   CHECK(p);
   LVD_PUT(p, uint32_t, 0);
   lvd_flush(p);
-  until_fired(app, 0, 2); /* it has asked the silent one again, and then come to the other's end */
+  /* it has polled the silent pipe again, and then reached the end of the other */
+  until_fired(app, 0, 2);
   char text[1000] = "asked";
   for (int i = 0; i < 20000 && strstr(text, "asked"); i++) {
     lvd_app_why(app, text, sizeof text);
@@ -537,7 +539,7 @@ void test_blocking_questions_of_before(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Stopped, ended by a fault elsewhere, or unloaded while it asks, from several pipes at once. */
+/* Stopped, ended by a fault elsewhere, or unloaded while it watches several pipes at once. */
 void test_blocking_questions_stop(void) {
   enum { MANY = 40 };
   lvd_runtime *rt = runtime_of(2);

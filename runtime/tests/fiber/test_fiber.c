@@ -48,7 +48,7 @@ static void come_and_go(void *argument) {
   lvd_fiber_yield();
 }
 
-/* A stack serves one fiber after the other, also where a sanitizer keeps a stack of its own beside it,
+/* A stack serves one fiber after the other, also where a sanitizer keeps a second stack for each,
  * which has room for 65,536 frames. */
 void test_fiber_lives(void) {
   enum { LIVES = 30000 };
@@ -68,7 +68,7 @@ static void wait_to_be_told(void *argument) {
   lvd_fiber_sleep(60 * INT64_C(1000000000));
 }
 
-/* Of the process's addresses, how many pages are taken. */
+/* Number of mapped pages of the process. */
 static uint64_t pages_mapped(void) {
   unsigned long long pages;
   FILE *f = fopen("/proc/self/statm", "r");
@@ -77,7 +77,7 @@ static uint64_t pages_mapped(void) {
   return pages;
 }
 
-/* Who is refused for want of places, again and again, takes nothing. */
+/* A fiber that is refused for lack of slots, again and again, uses no memory. */
 void test_fiber_limit(void) {
   lvd_runtime *rt;
   CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .entities = 40}, &rt), LVD_OK);
@@ -93,8 +93,8 @@ void test_fiber_limit(void) {
   CHECK(pages_mapped() < before + 100000);
   lvd_app_stop(app);
   lvd_app_unload(app);
-  /* What has ended has its place still: who begins then does so on its stack, even if it would do with a
-   * smaller one. A few lie where only the worker has them. */
+  /* An ended fiber keeps its slot: a new one then uses its stack, even if a smaller one would do.
+   * A few are in the worker's own list. */
   for (size_t stack = 1 << 14; stack <= 1 << 16; stack *= 2) {
     app = open_app(rt);
     const lvd_fiber_options o = {.stack = stack};
@@ -113,7 +113,7 @@ static uint32_t gone_count;
 
 static void note_priority(void *argument) { gone[gone_count++] = *(const int32_t *)argument; }
 
-/* All on one worker, started in any order; of equals the first comes first. */
+/* All on one worker, started in any order; of equal priorities the first comes first. */
 static void start_of_all(void *argument) {
   static const int32_t priority[] = {0, 3, -4, 1, -1, 2, -3, -2, 3, 0, 1, -4, 100, -100};
   for (size_t i = 0; i < COUNT(priority); i++) {
@@ -170,7 +170,7 @@ void test_fiber_counters(void) {
   CHECK_EQ(before.worker, 1);
   CHECK(before.activations >= 1);
   CHECK_EQ(lvd_event_set(&first[0], 1), LVD_OK);
-  /* It has run, and waits for the other one; nobody else has. */
+  /* It has run, and waits for the other one, which has not run yet, nor has any other. */
   while (counters_of(app, "decoder").activations == before.activations ||
          !counters_of(app, "decoder").waiting)
     lvd_fiber_sleep(100000);
@@ -190,7 +190,7 @@ void test_fiber_counters(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A tree: each starts two on whatever worker, and joins them. */
+/* A tree: each fiber starts two on any worker, and joins them. */
 typedef struct tree {
   lvd_app *app;
   uint32_t depth, leaves;
@@ -223,7 +223,7 @@ void test_fiber_tree(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Many that live at once, all of them waiting for one event each. */
+/* Many fibers that live at once, each waiting for one event. */
 typedef struct crowd {
   lvd_event go;
   lvd_a32 *arrived;
@@ -359,7 +359,7 @@ static int dig(volatile char *above, int n) {
 }
 static void overflow(void *argument) { *(volatile int *)argument = dig(NULL, 0); }
 
-/* Deeper and deeper, and a wait at each depth: the overflow comes in a wait, or before it. */
+/* Recursion with a wait at each depth: the overflow is in a wait, or before it. */
 static int dig_and_wait(volatile char *above, int n) {
   volatile char here[200];
   here[0] = above ? above[0] : (char)n;
@@ -407,8 +407,8 @@ void test_fiber_stack_overflow(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A frame that is touched far from its beginning only: what was asked for is there, and what is
- * below, another fiber's stack perhaps, is not within reach. */
+/* A frame that is only touched far from its beginning: the requested stack is there, and what is
+ * below it, perhaps another fiber's stack, cannot be reached. */
 static void touch_below(void *argument) {
   size_t *depth = argument;
   volatile char *at = (volatile char *)__builtin_frame_address(0) - *depth;
@@ -420,7 +420,7 @@ void test_fiber_guard(void) {
   const lvd_fiber_options small = {.stack = 16384};
   for (size_t depth = 8000; depth < 60000; depth += depth < 13000 ? 1000 : 8000) {
 #ifdef __SANITIZE_THREAD__
-    if (depth > 13000) break; /* it can't be jumped out of again and again */
+    if (depth > 13000) break; /* the jump out of it cannot be repeated without limit */
 #endif
     lvd_app *app = open_app(rt);
     lvd_event never[20];
@@ -438,7 +438,8 @@ void test_fiber_guard(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* The system's number of mappings is used up: no stack can be had, and the status says which limit. */
+/* The system's limit of mappings is reached: no stack can be allocated, and the status names the
+ * limit. */
 void test_fiber_mappings(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
   SKIP("a sanitizer or an emulator needs mappings of its own");
@@ -450,7 +451,7 @@ void test_fiber_mappings(void) {
   lvd_a32 n = {0};
   uint32_t taken = 0;
   void **at = calloc(ENOUGH, sizeof *at);
-  /* Neighbours of different protections are mappings of their own. */
+  /* Neighbours with different protections are separate mappings. */
   for (; taken < ENOUGH; taken++) {
     int protection = taken % 2 ? PROT_READ : PROT_READ | PROT_WRITE;
     at[taken] = mmap(NULL, page, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -524,7 +525,7 @@ void test_fiber_blocking_call(void) {
   lvd_a32 n = {0};
   lvd_fiber *f;
   CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, &f), LVD_OK);
-  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK); /* the only worker goes on while all of them block */
+  CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK); /* the only worker continues while all of them block */
   lvd_app_close(app);
   for (int i = 0; i < MANY; i++) CHECK_EQ(write(fd[i][1], "x", 1), 1);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
@@ -538,7 +539,7 @@ static void spin_until(void *argument) {
   }
 }
 
-/* How a thread is scheduled: its class, and how nice it is. */
+/* How a thread is scheduled: its class, and its nice value. */
 typedef struct scheduled {
   int class, nice;
 } scheduled;
@@ -547,7 +548,7 @@ static scheduled how_scheduled(void) {
   return (scheduled){sched_getscheduler(0), getpriority(PRIO_PROCESS, 0)};
 }
 
-/* The best that the system lets a thread of ours be. */
+/* The highest priority that the system permits a thread of this process. */
 static void try_best(void *argument) {
   const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   if (sched_setscheduler(0, SCHED_FIFO, &least) != 0) setpriority(PRIO_PROCESS, 0, -20);
@@ -573,14 +574,14 @@ void test_fiber_urgent(void) {
   lvd_app *app = open_app(rt);
   lvd_a32 stop = {0};
   CHECK_EQ(lvd_fiber_start(app, spin_as_usual, &stop, NULL, NULL), LVD_OK);
-  /* It never waits nor yields: only what is urgent can get at it. */
+  /* It never waits nor yields: only an urgent fiber can stop it. */
   CHECK_EQ(lvd_fiber_start(app, say_stop, &stop, &(lvd_fiber_options){.urgent = true}, NULL),
            LVD_OK);
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);
-  /* What is usual is as the program is; what is urgent, the best that may be. */
+  /* Normal fibers have the program's scheduling; urgent ones the highest permitted. */
   scheduled here = how_scheduled();
   CHECK_EQ(usual.class, here.class);
   CHECK_EQ(usual.nice, here.nice);
@@ -623,7 +624,7 @@ static void serve(void *argument) {
   say_rank(&a->own);
 }
 
-/* What runs applications, what is urgent and what serves: 3, 4 and 5. */
+/* Application, urgent and service threads have the priorities 3, 4 and 5. */
 void test_fiber_realtime(void) {
   lvd_runtime *rt;
   lvd_runtime_options options = {.workers = 1, .realtime = LVD_REALTIME_MOST + 1};

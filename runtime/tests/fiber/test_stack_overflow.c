@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Overflow: a stack ends in the middle of anything, and nobody is left to hang for it. In a call of the
- * runtime the application alone ends; in the C library, whose locks are everybody's, the process
- * does, and says why. */
+/* Stack overflow at any point, without a hang. In a call of the runtime only the application
+ * ends; in the C library, whose locks all threads share, the process ends with a message. */
 #include "../support/test.h"
 
 #include <levada/srpc.h>
@@ -14,8 +13,8 @@
 
 /* ---- recursion ---------------------------------------------------------------------------------- */
 
-/* What is done at each level. Frames are of another size in each round, so that the stack ends at
- * another instruction. */
+/* What is done at each level. The frame size differs per round, so that the stack ends at another
+ * instruction. */
 typedef struct digging {
   void (*what)(struct digging *d, int level);
   size_t frame;
@@ -25,7 +24,7 @@ typedef struct digging {
   lvd_event event, never;
 } digging;
 
-/* Without the books of a sanitizer, which are a library's. */
+/* Not instrumented by a sanitizer, whose checks are library calls. */
 __attribute__((no_sanitize("address"))) static int dig(digging *d, int level,
                                                        volatile char *above) {
   volatile char here[d->frame];
@@ -58,7 +57,7 @@ static void starts_and_joins(digging *d, int level) {
 static void starts_call(digging *d, int level) {
   static const char large[1000];
   lvd_call *c;
-#ifdef __SANITIZE_ADDRESS__ /* what a call carries that nobody has waited for is not given back */
+#ifdef __SANITIZE_ADDRESS__ /* what a call transfers is not freed if the call is not waited for */
   size_t size = 1 + (size_t)level % 10;
 #else
   size_t size = level % 2 ? 10 : sizeof large;
@@ -97,14 +96,14 @@ static void calls_out(digging *d, int level) {
   if (level % 16 == 0) lvd_blocking(nothing, NULL);
 }
 
-/* Takes from the stream until that ends. */
+/* Takes from the stream until it ends. */
 static void takes(void *argument) {
   digging *d = argument;
   int x;
   while (lvd_stream_get(d->stream, &x, 4) == LVD_OK) lvd_stream_pop(d->stream);
 }
 
-/* What an application may want of the runtime works. */
+/* All functions that an application may call still work. */
 static void lives(void *argument) {
   digging *d = argument;
   for (int i = 0; i < 40; i++) {
@@ -218,7 +217,7 @@ static void overflow_of_task(void (*what)(digging *, int)) {
 
 /* ---- what makes it larger ------------------------------------------------------------------------ */
 
-enum { NEEDS = 300000 }; /* bytes of stack: more than a fiber usually has */
+enum { NEEDS = 300000 }; /* bytes of stack: more than a fiber's default */
 
 __attribute__((noinline, no_sanitize("address"))) static void needs_much(void) {
   volatile unsigned char frame[NEEDS];
@@ -272,8 +271,8 @@ void test_overflow_of_call_mended(void) {
 void test_overflow_waiting_for_tasks(void) { overflow_of_task(waits_for_task); }
 void test_overflow_creating_numbers(void) { overflow_of_task(creates_number); }
 
-/* The least stack there is has enough for what needs most: a fiber of another runtime starts that of the
- * program. */
+/* The smallest stack suffices for what needs most: a fiber of another runtime that starts the
+ * runtime of the program. */
 static void boots(void *unused) {
   (void)unused;
   CHECK_EQ(stream_create(1), LVD_OK);
@@ -294,8 +293,8 @@ void test_overflow_not_of_the_least_stack(void) {
 
 static void allocates(digging *d, int level) {
   (void)d;
-  char *volatile p =
-      malloc((size_t)(2000 + level * 37 % 9000)); /* the compiler must not leave it out */
+  /* the compiler must not remove it */
+  char *volatile p = malloc((size_t)(2000 + level * 37 % 9000));
   if (level % 2) free(p);
 }
 static void prints(digging *d, int level) {
@@ -303,7 +302,7 @@ static void prints(digging *d, int level) {
   printf("%d", level);
 }
 
-/* Runs until it is over, or has been for too long; what it says is in `text`. */
+/* Waits until the child ends, or for too long; its output is in `text`. */
 static int await_child(pid_t child, int from, char *text, size_t size) {
   size_t n = 0;
   struct pollfd p = {.fd = from, .events = POLLIN};
@@ -324,7 +323,7 @@ static int await_child(pid_t child, int from, char *text, size_t size) {
   return status;
 }
 
-/* A program whose fiber goes on like that, beside others who want the same locks. */
+/* A program whose fiber does that recursively, while other threads want the same locks. */
 static void program(void (*what)(digging *, int), size_t frame) {
   digging d = {.what = what, .frame = frame};
   lvd_runtime *rt = runtime_of(2);
@@ -359,7 +358,8 @@ static void overflow_in_library(void (*what)(digging *, int)) {
     close(ends[1]);
     int status = await_child(child, ends[0], text, sizeof text);
     close(ends[0]);
-    bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0; /* between two calls of it */
+    /* the overflow was between two calls */
+    bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     bool says = strstr(text, "stack overflow of fiber 'tree' of 'forest' in the C library");
     if (!whole && !says) fprintf(stderr, "status %x: %s\n", (unsigned)status, text);
     CHECK(whole || says);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Forks in C++: before main and after it, in the constructors and destructors of static objects, of
-// those of a function and of a thread; and exceptions that a forked call keeps to itself.
+// Forks in C++: before main and after it, in constructors and destructors of static, function-
+// local and thread-local objects; and exceptions within a forked call.
 #include <levada/fork.h>
 
 #include <cstdio>
@@ -39,7 +39,7 @@ struct object {
   }
 };
 
-// Destroyed last: all have been by then. What it leaves is the program's status.
+// Destroyed last: all others have been by then. It sets the program's status.
 struct last {
   ~last() {
     if (destroyed != expected) {
@@ -50,7 +50,7 @@ struct last {
   }
 };
 last the_last;
-object before_all(false); // constructed before the first fork, destroyed after the runtime
+object before_all(false); /* constructed before the first fork, destroyed after the runtime */
 object forks_first(true);
 object after(true);
 
@@ -64,7 +64,7 @@ void of_a_thread() {
   check(own.first, "constructed once");
 }
 
-// An exception that is thrown and caught within a call, wherever that is made.
+// An exception that is thrown and caught within a call, wherever the call is made.
 int throws(int n) {
   int caught = 0;
   for (int i = 0; i < n; i++) try {
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
   }
   if (how == "threads") {
     for (int i = 0; i < 10; i++) std::thread(of_a_thread).join();
-    of_a_thread(); // the first thread's own: before the static ones
+    of_a_thread(); /* the first thread's own, destroyed before the static ones */
     expected += 11;
   } else if (how == "exits") {
     of_a_function();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Forks: whatever is forked is run once, wherever; deep, wide, waiting, cancelled, abandoned. */
+/* Forks: each forked call is run exactly once, on any thread; deep, wide, waiting, cancelled,
+ * abandoned. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -119,7 +120,7 @@ static __attribute__((noinline)) long chain(long n) {
   return LVD_JOIN(f, one) + rest;
 }
 
-/* The call goes deep, and is stolen on its way down. */
+/* The call recurses, and is stolen on its way down. */
 static __attribute__((noinline)) long descend(long n);
 LVD_FORKABLE(long, descend, long)
 static long descend(long n) {
@@ -149,8 +150,8 @@ static void delay(uint64_t r) {
     sched_yield();
 }
 
-/* A node has up to four children, most of them forked, and joins them in the order of the forks
- * backwards; in between it does something of its own. */
+/* A node has up to four children, most of them forked, and joins them in reverse order; in
+ * between it does work of its own. */
 static uint64_t grow(uint64_t seed, uint32_t depth, bool late);
 LVD_FORKABLE(uint64_t, grow, uint64_t, uint32_t, bool)
 static uint64_t grow(uint64_t seed, uint32_t depth, bool late) {
@@ -189,14 +190,15 @@ static uint64_t grow_alone(uint64_t seed, uint32_t depth) {
 
 static void check_trees(uint64_t first, uint64_t trees) {
   for (uint64_t i = first; i < first + trees; i++) {
-    uint32_t depth = i % 256 ? 1 + i % 3 : 8; /* most are small: their ends are where it is hard */
+    /* most are small: the difficult cases are at their ends */
+    uint32_t depth = i % 256 ? 1 + i % 3 : 8;
     CHECK(grow(i, depth, true) == grow_alone(i, depth));
   }
 }
 
 void test_fork_random_trees(void) {
   CHECK_EQ(lvd_fork_workers(3), LVD_OK);
-  /* All of them, or as many as can be done where others take the cores. */
+  /* All of them, or as many as can be done while other processes have the cores. */
   uint64_t until = now_ns() + UINT64_C(15000000000);
   for (uint64_t i = 1; i < SCALED(1000000) && now_ns() < until; i += 1000) check_trees(i, 1000);
   CHECK(counters().stolen > 100 && counters().leapt > 0);
@@ -246,7 +248,7 @@ void test_fork_fibers(void) {
     CHECK_EQ(lvd_fiber_start(app, trees_in_fiber, &g[i], &options, &f[i]), LVD_OK);
   }
   for (int i = 0; i < FIBERS; i++) CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
-  if (SCALED(20) == 20) CHECK(counters().stolen > 0); /* else there is little to steal */
+  if (SCALED(20) == 20) CHECK(counters().stolen > 0); /* otherwise there is little to steal */
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);
@@ -263,8 +265,8 @@ static int answer(lvd_event *question, lvd_event *reply, int n) {
 }
 LVD_FORKABLE(int, answer, lvd_event *, lvd_event *, int)
 
-/* The block waits for what the call says and the other way round: so it has to be taken, by another
- * worker or by this one, and both suspend. */
+/* The block waits for an event of the call and the other way round: so the call must be stolen,
+ * by another worker or by this one, and both suspend. */
 static void dialogue(void *argument) {
   grove *g = argument;
   for (uint32_t i = 0; i < SCALED(400); i++) {
@@ -307,7 +309,7 @@ void test_fork_waits(void) {
   run_dialogues(1);
 }
 
-/* A core is taken while fibers on it have forks open: they stay until these are joined. */
+/* A core is reserved while fibers on it have open forks: they stay until these are joined. */
 static void long_forks(void *argument) {
   lvd_a32 *going = argument;
   for (int i = 0; i < 20; i++) {
@@ -335,8 +337,8 @@ void test_fork_core_take(void) {
 }
 
 static __attribute__((noinline)) void mark_thread(uint32_t mark) { lvd_forks.stolen = mark; }
-/* Between two forks of one function, a fiber may come to another worker: it forks there, and not
- * where the compiler has found the thread before. */
+/* Between two forks of one function a fiber may move to another worker: it forks there, and not
+ * on the thread whose address the compiler has cached. */
 static __attribute__((noinline)) uint32_t moving_forks(uint32_t rounds) {
   uint32_t moves = 0;
   pid_t before = 0;
@@ -435,8 +437,8 @@ LVD_FORKABLE(bool, note_time, int)
 void test_fork_wakes(void) {
   if (usable_cores() < 2) SKIP("one core");
   CHECK_EQ(lvd_fork_workers(2), LVD_OK);
-  /* What disturbs a busy machine disturbs this: so it is tried until it is soon enough, which it never
-   * would be if they did not sleep, or if nobody woke them. */
+  /* Disturbed by whatever disturbs a busy machine: so it is repeated until it is fast enough,
+   * which it would never be if the workers did not sleep, or were not woken. */
   bool fast = SCALED(20) == 20;
   uint64_t least = UINT64_MAX, soon = fast ? 500000 : 5000000, begun = now_ns();
   while (least > soon) {
@@ -466,7 +468,7 @@ void test_fork_wakes(void) {
 
 /* ---- in the place of the only worker --------------------------------------------------------- */
 
-/* The first fork of a thread is for whoever wants it. */
+/* The first fork of a thread is published for thieves. */
 static void *forks_once(void *stolen) {
   LVD_FORK(f, note_time, 0);
   usleep(20000);
@@ -474,8 +476,8 @@ static void *forks_once(void *stolen) {
   return lvd_stolen() ? stolen : NULL;
 }
 
-/* A worker does not help the thread that computes in its place, however long that has rested before and
- * the worker has helped others. On a busy machine the thread may be kept from computing. */
+/* A worker does not help the thread that computes in its place, however long that has slept
+ * before and the worker has helped others. On a busy machine the thread may be preempted. */
 void test_fork_place(void) {
   enum { ROUNDS = 60 };
   uint32_t stolen = 0;
@@ -511,8 +513,8 @@ static int count_made(int n) {
 }
 LVD_FORKABLE(int, count_made, int)
 
-/* Looks for one number in a tree of 2^depth, and cancels when it has it: the owner comes to it soon, and
- * nobody to all the others, unless the owner is kept from computing for that long. */
+/* Searches for one number in a tree of 2^depth, and cancels when it is found: the owner finds it
+ * soon, and no thread reaches all the others, unless the owner is preempted for that long. */
 static void search(lvd_cancel_scope *scope, uint32_t depth, uint32_t at, uint32_t wanted);
 LVD_FORKABLE_VOID(search, lvd_cancel_scope *, uint32_t, uint32_t, uint32_t)
 static void search(lvd_cancel_scope *scope, uint32_t depth, uint32_t at, uint32_t wanted) {
@@ -542,9 +544,9 @@ void test_fork_cancel(void) {
     cut_short += leaves < 32768;
     LVD_FORK(late, search, &scope, 0, 0, wanted);
     LVD_JOIN(late, search);
-    CHECK_EQ(lvd_load_relaxed_u32(&made), leaves); /* what had not begun did not */
+    CHECK_EQ(lvd_load_relaxed_u32(&made), leaves); /* what had not begun did not begin */
     lvd_cancel_begin(&inner);
-    CHECK(lvd_cancelled()); /* the one around it is */
+    CHECK(lvd_cancelled()); /* the enclosing one is */
     lvd_cancel_end(&inner);
     lvd_cancel_end(&scope);
     CHECK(!lvd_cancelled());
@@ -576,7 +578,7 @@ static void no_text(void *context, void *result) {
   (void)context;
   memset(result, 0, 512);
 }
-/* Of a text one keeps the number of letters, the first and the last: not commutative. */
+/* Computes a text's length, first and last letter: not commutative. */
 typedef struct ends {
   uint64_t count, first, last;
   char room[488];
@@ -602,7 +604,7 @@ static void join_text(void *context, void *left, const void *right) {
   l->count += r->count;
 }
 
-/* Results that want to lie where a vector may, small and large. */
+/* Partial results with the alignment of a vector, small and large. */
 static bool lies_well(const void *result) { return (uintptr_t)result % 64 == 0; }
 static void no_lanes(void *context, void *result) {
   CHECK(lies_well(result));
@@ -663,7 +665,7 @@ static int fall(int n) {
 }
 LVD_FORKABLE(int, fall, int)
 
-/* Sometimes the block fails, sometimes the call, here or where it was taken. */
+/* Sometimes the block fails, sometimes the call, here or where it was stolen. */
 static void fails(void *argument) {
   int n = *(int *)argument;
   LVD_FORK(f1, fib, 12);

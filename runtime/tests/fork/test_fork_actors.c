@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Forks of actors, and of whatever is abandoned: who waits for a call that was taken leaves its
- * worker to others, stays where its forks are, and can be stopped, or fail, at any time. */
+/* Forks of actors, and abandoned forks: an actor that waits for a stolen call leaves its worker
+ * to others, stays where its forks are, and can be stopped, or fail, at any time. */
 #include <unistd.h>
 
 #include "../support/test.h"
@@ -26,7 +26,7 @@ static lvd_app *load(const lvd_actor_class *cls, const void *params, uint32_t ac
 
 /* ---- its worker continues ------------------------------------------------------------------ */
 
-/* The call ends when somebody on the worker of who forked it has said so. */
+/* The call ends when an entity on the worker of its owner has set the event. */
 static lvd_event question, reply;
 static lvd_a32 begun;
 static int ask(int n) {
@@ -45,7 +45,7 @@ LVD_FORKABLE(int, twice, int)
 LVD_FORKABLE(int, ask, int)
 LVD_FORKABLE(int, quick, int)
 
-/* The oldest fork is taken soon, by whoever asks: forks answer. */
+/* The oldest fork is stolen soon: further forks serve requests. */
 static void until(const lvd_a32 *is) {
   while (!lvd_load_acquire_u32(is)) {
     LVD_FORK(f, twice, 1);
@@ -54,7 +54,7 @@ static void until(const lvd_a32 *is) {
   }
 }
 
-/* In its first activation an actor that is not said to wait has shown that it forks. */
+/* In its first activation an actor without LVD_CLASS_MAY_WAIT has shown that it forks. */
 static lvd_verdict asking_run(lvd_actor *self) {
   int *round = self->state;
   if ((*round)++ == 0) {
@@ -112,7 +112,7 @@ static void sleep_shortly(void *unused) {
   usleep(300);
 }
 
-/* Its call is out, with forks open and without. */
+/* Its blocking call is pending, with and without open forks. */
 static lvd_verdict staying_run(lvd_actor *self) {
   uint32_t *round = self->state;
   const pid_t here = gettid();
@@ -157,7 +157,7 @@ static lvd_a32 going;
 typedef struct big {
   long x[20];
 } big;
-/* Its result lies on the stack of who forked it. */
+/* Its result lies on the stack of the owner. */
 static big wait_long(big b) {
   uint32_t data;
   lvd_add_relaxed_u32(&going, 1);
@@ -171,7 +171,7 @@ static lvd_verdict stopped_run(lvd_actor *self) {
   const int *fd = self->params;
   big b = {{1}};
   LVD_FORK(f, wait_long, b);
-  if (fd) CHECK_EQ(lvd_wait_readable(*fd), LVD_OK); /* never comes back */
+  if (fd) CHECK_EQ(lvd_wait_readable(*fd), LVD_OK); /* never returns */
   until(&going);
   LVD_FORK(g, twice, 1);
   b = (LVD_JOIN(g, twice), LVD_JOIN(f, wait_long));
@@ -199,8 +199,8 @@ void test_fork_actor_stops(void) {
 
 /* ---- what fails --------------------------------------------------------------------------- */
 
-/* A tree of forks in which one leaf fails, wherever it is made: by who forked it, by who has taken
- * it, or by who waits for that one and helps. */
+/* A tree of forks in which one leaf fails, wherever it runs: at the owner, at a thief, or at an
+ * owner that leapfrogs. */
 static int tumble(int depth, uint32_t at, uint32_t bad);
 LVD_FORKABLE(int, tumble, int, uint32_t, uint32_t)
 static int tumble(int depth, uint32_t at, uint32_t bad) {

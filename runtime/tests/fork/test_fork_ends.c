@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Programs that fork, and how they end: by exit from anywhere, after the system's fork, in what runs
- * at exit. Each is a child of the test. And how deep their stacks grow. */
+/* Programs that fork, and how they end: by exit from any point, after fork(2), in exit handlers.
+ * Each is a child process of the test. Also how deep their stacks grow. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ static void spin_ns(uint64_t ns) {
   }
 }
 
-/* The program's status; it has five minutes. */
+/* The program's status; its limit is five minutes. */
 static int status_of(void (*program)(void)) {
   fflush(NULL);
   pid_t child = fork();
@@ -105,7 +105,7 @@ static void at_exit(void) {
 }
 static void first_at_exit(void) { atexit(forks); }
 
-/* Others are in the middle of something, and stay there. */
+/* Other threads are in the middle of work, and stay there. */
 static int endless(int n) {
   for (;;) spin_ns(1000000);
   return n;
@@ -114,7 +114,7 @@ LVD_FORKABLE(int, endless, int)
 static lvd_a32 busy;
 static void *never_ends(void *unused) {
   LVD_FORK(f, endless, 1);
-  LVD_FORK(g, fib, 20); /* makes the other public */
+  LVD_FORK(g, fib, 20); /* publishes the other one */
   lvd_store_relaxed_u32(&busy, 1);
   for (;;) CHECK_EQ(fib(15), 610);
   LVD_JOIN(g, fib);
@@ -249,7 +249,7 @@ static void worker_ends(void) {
   }
 }
 
-/* It ends as it should, having said why. */
+/* It ends as expected, with a message that says why. */
 static void check_last_words(void (*program)(void), const char *words) {
   FILE *file = tmpfile();
   CHECK(file);
@@ -285,7 +285,7 @@ static void *forks_in_plugin(void *for_long) {
   if (for_long) sleep_ms(50); /* it ends when the library is closed */
   return NULL;
 }
-/* One that has a runtime of its own, and threads that have forked there. */
+/* A library with a runtime of its own, and threads that have forked there. */
 static void close_plugin(void) {
   for (int i = 0; i < 3; i++) {
     void *plugin = dlopen(LEVADA_PLUGIN, RTLD_NOW);
@@ -303,7 +303,7 @@ static void close_plugin(void) {
     CHECK_EQ(dlclose(plugin), 0);
     CHECK_EQ(pthread_join(lives, NULL), 0);
   }
-#ifndef __SANITIZE_THREAD__ /* it does not bear threads after a fork */
+#ifndef __SANITIZE_THREAD__ /* it does not support threads after fork(2) */
   CHECK_EQ(status_of(forks), 0);
 #endif
 }
@@ -328,18 +328,18 @@ void test_fork_plugin(void) {
 static void fork_in_between(void) {
   forks();
   for (int i = 0; i < 5; i++) {
-    CHECK_EQ(status_of(forks), 0); /* it has no workers but those that it starts itself */
+    CHECK_EQ(status_of(forks), 0); /* it has only the workers that it starts itself */
     forks();
   }
 }
-/* All who fork are told, and of them none is there. */
+/* All threads that fork are told, and none of them exists here. */
 static void cancels(void) {
   lvd_cancel_scope scope;
   lvd_cancel_begin(&scope);
   lvd_cancel(&scope);
   lvd_cancel_end(&scope);
 }
-/* While others fork: so locks may be held when it happens. */
+/* While other threads fork: so locks may be held at the time. */
 static lvd_a32 enough;
 static void *forks_on(void *unused) {
   while (!lvd_load_relaxed_u32(&enough)) forks();
@@ -355,7 +355,7 @@ static void fork_meanwhile(void) {
   for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(t[i], NULL), 0);
 }
 
-/* While its workers begin, which may take locks of the system's for that. */
+/* While its workers start, which may hold locks of the C library. */
 static void fork_at_once(void) {
   forks();
   CHECK_EQ(status_of(forks), 0);
@@ -378,7 +378,7 @@ void test_fork_system_fork(void) {
 
 static long one(long n) { return n; }
 LVD_FORKABLE(long, one, long)
-/* As many forks are open at once as it is deep. */
+/* The number of open forks equals the depth. */
 static __attribute__((noinline)) long chain(long n) {
   if (n == 0) return 0;
   LVD_FORK(f, one, 1);
@@ -386,8 +386,8 @@ static __attribute__((noinline)) long chain(long n) {
   return LVD_JOIN(f, one) + rest;
 }
 
-/* A tree of forks, each node with a frame of some kilobytes; who waits in it does other parts of it
- * meanwhile, on its stack, which grows no deeper for that. */
+/* A tree of forks, each node with a frame of some kilobytes; an owner that waits runs other parts
+ * of the tree on its stack, which grows no deeper for that. */
 static unsigned char *high, *low;
 static void see(unsigned char *here) {
   if (here < high && here > high - ((size_t)400 << 20) && here < low) low = here;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What forks may run out of: deques, when thousands of fibers wait with forks open; stacks, in calls
- * that are taken; and what they do not run out of: scopes of cancelling. */
+/* Limits of forks: deques, when thousands of fibers wait with open forks; stacks, in stolen
+ * calls; and what is not limited: cancellation scopes. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -37,8 +37,8 @@ LVD_FORKABLE(int, count_made, int)
 
 /* ---- deques -------------------------------------------------------------------------------- */
 
-/* More fibers wait with forks open than there are deques, and come back in any order, to threads
- * that have none, or that have one again: in the middle of a fork that had none. */
+/* More fibers wait with open forks than there are deques, and resume in any order, on threads
+ * without a deque, or with one again: in the middle of a fork that had none. */
 typedef struct crowd {
   lvd_a32 waiting, go, without;
 } crowd;
@@ -83,7 +83,8 @@ void test_fork_deques(void) {
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   crowd all = {{0}, {0}, {0}};
   one_of *each = calloc(FIBERS, sizeof *each);
-  for (int round = 0; round < 2; round++) { /* the second finds what the first has given back */
+  /* the second round reuses what the first has released */
+  for (int round = 0; round < 2; round++) {
     lvd_store_relaxed_u32(&all.waiting, 0);
     lvd_store_relaxed_u32(&all.go, 0);
     lvd_store_relaxed_u32(&all.without, 0);
@@ -107,7 +108,7 @@ void test_fork_deques(void) {
 
 /* ---- scopes -------------------------------------------------------------------------------- */
 
-/* A scope for each level, as a search has it; the one `at` that depth is cancelled from the depths. */
+/* A scope per level, as in a search; the one at level `at` is cancelled from the deepest level. */
 static void nest(int depth, int at, lvd_cancel_scope *which) {
   lvd_cancel_scope scope;
   CHECK_EQ(lvd_cancel_begin(&scope), LVD_OK);
@@ -130,7 +131,7 @@ static void nest(int depth, int at, lvd_cancel_scope *which) {
 }
 
 void test_fork_scopes(void) {
-  /* The last is deeper than the deque has slots. */
+  /* The last one is deeper than the deque has slots. */
   const int depths[] = {1, 15, 16, 17, 100, SCALED(9000)};
   CHECK_EQ(lvd_fork_workers(1), LVD_OK);
   for (size_t i = 0; i < COUNT(depths); i++)
@@ -142,8 +143,8 @@ void test_fork_scopes(void) {
     }
 }
 
-/* What is taken is in the scope that it was forked in, however many there are around that, and
- * inside it. */
+/* A stolen call is in the scope in which it was forked, whatever number of scopes is around that,
+ * and inside it. */
 static int waits_for_end(lvd_a32 *cancelled) {
   while (!lvd_cancelled()) {
   }
@@ -163,11 +164,11 @@ static void nest_and_take(int depth) {
     LVD_FORK(f, waits_for_end, &cancelled);
     for (int i = 0; i < 3; i++) CHECK_EQ(lvd_cancel_begin(&inside[i]), LVD_OK);
     for (uint64_t until = now_ns() + 200000; now_ns() < until;) CHECK_EQ(fib(5), 5);
-    lvd_cancel(&inside[2]); /* not his */
+    lvd_cancel(&inside[2]); /* not its own */
     for (int i = 3; i-- > 0;) lvd_cancel_end(&inside[i]);
     CHECK(!lvd_load_relaxed_u32(&cancelled));
     lvd_cancel(&scope);
-    LVD_JOIN(f, waits_for_end); /* whether it was taken or not */
+    LVD_JOIN(f, waits_for_end); /* whether it was stolen or not */
   }
   lvd_cancel_end(&scope);
 }
@@ -183,7 +184,7 @@ void test_fork_scopes_taken(void) {
 /* ---- stacks -------------------------------------------------------------------------------- */
 
 static lvd_a32 begun;
-/* So many kilobytes deep, at least. */
+/* Uses at least so many KiB of stack. */
 static __attribute__((noinline)) long deep(long n) {
   volatile char frame[1024];
   frame[n % 1024] = 1;
@@ -192,7 +193,7 @@ static __attribute__((noinline)) long deep(long n) {
 }
 LVD_FORKABLE(long, deep, long)
 
-/* What could be called directly can be called where it was taken. */
+/* A call that fits on its owner's stack fits where it is stolen. */
 static void *deep_is_taken(void *unused) {
   const long n = 40 * 1024;
   CHECK_EQ(deep(n), n);
@@ -229,11 +230,12 @@ void test_fork_stacks(void) {
   CHECK_EQ(pthread_join(t, NULL), 0);
   sleep_ms(100);
 #ifndef LVD_EMULATED
-  CHECK(resident_kib() < 20 * 1024); /* deep stacks were given back */
+  CHECK(resident_kib() < 20 * 1024); /* deep stacks were returned to the system */
 #endif
 }
 
-/* While no stack is to be had, nothing is taken: a call that was would hold up what runs below it. */
+/* While no stack can be allocated, nothing is stolen: a stolen call would delay what runs below
+ * it. */
 static lvd_a32 on_no_stack, elsewhere, parked_all, park;
 
 static long note_stack(lvd_fiber *owner) {
@@ -249,7 +251,7 @@ static void parks(void *unused) {
   while (!lvd_load_acquire_u32(&park)) lvd_fiber_sleep(1000000);
 }
 
-/* Forks for a while, without leaving the worker. */
+/* Forks for a while without leaving the worker. */
 static void forks_for_a_while(void *argument) {
   const uint32_t *until_taken = argument;
   lvd_fiber *owner = lvd_fiber_self();
@@ -286,7 +288,7 @@ void test_fork_without_stacks(void) {
   CHECK_EQ(lvd_load_relaxed_u32(&on_no_stack), 0);
   CHECK_EQ(lvd_load_relaxed_u32(&elsewhere), 0);
 
-  lvd_store_release_u32(&park, 1); /* there are again */
+  lvd_store_release_u32(&park, 1); /* stacks are available again */
   for (uint32_t i = 0; i < n; i++) CHECK_EQ(lvd_fiber_join(parked[i], -1), LVD_OK);
   lvd_store_relaxed_u32(&elsewhere, 0);
   CHECK_EQ(lvd_fiber_start(app, forks_for_a_while, (void *)(uintptr_t)&yes, &first, &forker),
@@ -298,7 +300,7 @@ void test_fork_without_stacks(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A call that overflows where it was taken ends the program, which says what has happened. */
+/* A stolen call that overflows ends the program with a message. */
 static long bottomless(int depth) {
   go_down(depth);
   return 0;

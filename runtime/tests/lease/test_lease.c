@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Leases: processes that share the cores. Each test has leases of its own name, and its programs are
- * processes that were made before there were threads. How long somebody waited is in no test: that is the
- * machine's, too. */
+/* Core leases: processes that share the cores. Each test has its own leases, by name, and its
+ * programs are processes forked before there are threads. No test checks a waiting time, which
+ * depends on the machine. */
 #include "../support/test.h"
 
 #include <levada/fiber.h>
@@ -18,7 +18,7 @@
 
 enum { PATIENCE_MS = 30000 };
 
-/* What all processes of a test see. */
+/* Shared by all processes of a test. */
 static struct shared {
   lvd_a32 go, stop, wrong;
   lvd_a64 rounds[4]; /* of each program */
@@ -61,7 +61,7 @@ static void come(lvd_a32 *word) {
 }
 static void text_append(lvd_a32 *word) { lvd_store_release_u32(word, 1); }
 
-/* It goes on, by so many rounds. */
+/* Waits until program `which` has done so many more rounds. */
 static void goes_on(int which, uint64_t rounds) {
   uint64_t from = lvd_load_relaxed_u64(&all->rounds[which]);
   for (int i = 0; i < PATIENCE_MS; i++) {
@@ -71,7 +71,7 @@ static void goes_on(int which, uint64_t rounds) {
   CHECK(!"it stands still");
 }
 
-/* What the leases of all cores together have seen; `thread` is how many are somebody's. */
+/* The sums over the leases of all cores; `thread` is the number of leases that are held. */
 static lvd_lease_core seen(void) {
   lvd_lease_core core[256], sum = {0};
   uint32_t count = COUNT(core);
@@ -84,7 +84,7 @@ static lvd_lease_core seen(void) {
   }
   return sum;
 }
-/* Of how many cores a thread of that process has the lease. */
+/* The number of cores whose lease that process holds. */
 static uint32_t is_holder(pid_t process) {
   lvd_lease_core core[256];
   uint32_t count = COUNT(core), held = 0;
@@ -96,7 +96,7 @@ static uint32_t is_holder(pid_t process) {
   }
   return held;
 }
-/* One look decides: a worker that has nothing yet gives its core back for a moment. */
+/* One sample decides: a worker without work releases its core for a moment. */
 static void all_are_held(void) {
   for (int i = 0; i < PATIENCE_MS; i++) {
     if (seen().thread == usable_cores()) return;
@@ -109,7 +109,7 @@ static void all_are_held(void) {
 
 static int which_here;
 
-/* Never looks up: only the clock takes the core from it. */
+/* Never checks for requests: only the clock takes the core from it. */
 static void compute(void *unused) {
   (void)unused;
   while (!lvd_load_relaxed_u32(&all->stop)) {
@@ -119,7 +119,7 @@ static void compute(void *unused) {
   }
 }
 
-/* A fiber on each worker that does. */
+/* Starts such a fiber on each worker. */
 static void computes_at(int which, uint32_t realtime) {
   lvd_runtime *rt;
   lvd_app *app;
@@ -141,7 +141,7 @@ static void computes_at(int which, uint32_t realtime) {
 static void computes(int which) { computes_at(which, 0); }
 static void computes_first(int which) { computes_at(which, which ? 1 : 0); }
 
-/* Wakes up again and again, and does next to nothing. */
+/* Wakes repeatedly, and does very little. */
 static void wake(void *unused) {
   (void)unused;
   while (!lvd_load_relaxed_u32(&all->stop)) {
@@ -188,7 +188,7 @@ static void is_host(int which) {
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Both go on, and the cores go from one to the other. */
+/* Both programs make progress, and the cores are handed over between them. */
 static void share(void (*program)(int)) {
   begin();
   pid_t a = start(program, 0), b = start(program, 1);
@@ -201,7 +201,7 @@ static void share(void (*program)(int)) {
   text_append(&all->stop);
   ends(a);
   ends(b);
-  CHECK(!seen().thread); /* all is given back */
+  CHECK(!seen().thread); /* all leases were released */
   lvd_leases_end();
   uint32_t none = 0;
   CHECK_EQ(lvd_leases_read(NULL, &none), LVD_E_STATE);
@@ -215,12 +215,13 @@ static bool may_go_first(void) {
   return false;
 }
 
-/* Who computes on and on has turns, whatever its priority. */
+/* A process that computes continuously shares the cores in turns, whatever its priority. */
 void test_lease_realtime(void) {
   if (may_go_first()) share(computes_first);
 }
 
-/* Who wakes for a moment waits for nobody's: not for one that is stopped and has all leases, and takes none from it. */
+/* A real-time thread that wakes for a moment waits for no lease: not for that of a stopped
+ * process which holds all leases, and takes none from it. */
 void test_lease_realtime_wakes(void) {
   if (!may_go_first()) return;
   begin();
@@ -231,8 +232,9 @@ void test_lease_realtime_wakes(void) {
   bool held = false;
   for (int i = 0; i < PATIENCE_MS / 10 && !held; i++) {
     CHECK_EQ(kill(a, SIGSTOP), 0);
-    sleep_ms(
-        10); /* who has it when it is stopped, has it still; the other sleeps most of the time */
+    /* the process that is stopped while it holds leases still holds them; the other one sleeps
+     * most of the time */
+    sleep_ms(10);
     held = is_holder(a) == usable_cores();
     if (!held) CHECK_EQ(kill(a, SIGCONT), 0);
   }
@@ -257,7 +259,7 @@ void test_lease_killed(void) {
   is_killed(a);
   goes_on(1, 3);
   pid_t c = start(computes, 2);
-  goes_on(2, 3); /* in the slot of the dead one */
+  goes_on(2, 3); /* in the slot of the dead process */
   text_append(&all->stop);
   ends(b);
   ends(c);
@@ -265,19 +267,21 @@ void test_lease_killed(void) {
   lvd_leases_end();
 }
 
-/* Nobody waits for one that is stopped; it is counted, and takes part again when it goes on. */
+/* No process waits for a stopped one; that is counted, and it takes part again when it is
+ * continued. */
 void test_lease_stopped(void) {
   begin();
   pid_t a = start(computes, 0);
   CHECK_EQ(lvd_leases_begin(), LVD_OK);
   all_are_held();
-  goes_on(0, 3);                   /* a core at least is held by who computes */
-  uint64_t before = seen().seized; /* from the stop on it may be taken */
+  goes_on(0, 3);                   /* the computing process holds at least one core */
+  uint64_t before = seen().seized; /* from the stop on its lease may be seized */
   CHECK_EQ(kill(a, SIGSTOP), 0);
   CHECK_EQ(waitpid(a, NULL, WUNTRACED), a);
   pid_t b = start(computes, 1);
   goes_on(1, 3);
-  while (seen().seized <= before) sleep_ms(1); /* it may have begun on a core that was nobody's */
+  /* the other process may have begun on a core that was free */
+  while (seen().seized <= before) sleep_ms(1);
   CHECK_EQ(kill(a, SIGCONT), 0);
   goes_on(0, 3);
   goes_on(1, 3);
@@ -287,7 +291,7 @@ void test_lease_stopped(void) {
   lvd_leases_end();
 }
 
-/* Without a host, before there is one, and when it has gone, all go on. */
+/* Without a host, before it starts and after it has ended, all processes continue. */
 static void host_goes(int signal_or_end) {
   begin();
   pid_t a = start(computes, 0), b = start(computes, 1);
@@ -302,8 +306,8 @@ static void host_goes(int signal_or_end) {
   CHECK_EQ(waitpid(host, NULL, 0), host);
   goes_on(0, 3);
   goes_on(1, 3);
-  CHECK_EQ(lvd_leases_begin(), LVD_OK); /* with what the earlier one has left */
-  all_are_held();                       /* they have found it */
+  CHECK_EQ(lvd_leases_begin(), LVD_OK); /* with the file that the earlier host has left */
+  all_are_held();                       /* the processes have found the new host */
   text_append(&all->stop);
   ends(a);
   ends(b);

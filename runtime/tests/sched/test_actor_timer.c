@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Actors that wait for a time: many at once, moved, paused, with their core taken, and their application ended
- * meanwhile; a fiber and a thread. None comes before its time. */
+/* Actors that wait for a time: many at once, moved, paused, with their core reserved, and with
+ * their application ended meanwhile; also a fiber and a thread. None resumes early. */
 #include "../support/test.h"
 
 #include <time.h>
@@ -65,7 +65,7 @@ static void until_it_waits(lvd_app *app) {
   CHECK(strstr(text, "beats waits in the native next_beat, called by beat\n"));
 }
 
-/* More than there may be threads for calls that block, and none of these. */
+/* More waits than there may be threads for blocking calls, and none of those threads is used. */
 void test_alarm_many(void) {
   enum { MANY = 600, BEATS = 5 };
   static builder b[MANY];
@@ -82,7 +82,7 @@ void test_alarm_many(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Who waits for an hour ends at once when it is told to. */
+/* A wait for an hour ends at once when the application is stopped. */
 void test_alarm_stop(void) {
   enum { MANY = 40 };
   static builder b[MANY];
@@ -123,7 +123,7 @@ void test_alarm_pause(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* It is moved as it waits, and its core is taken, which does not wait for it. */
+/* The actor is moved while it waits; then its core is reserved, which does not wait for it. */
 void test_alarm_move(void) {
   if (usable_cores() < 2) SKIP("one core");
   const beat of = {3, SCALED(200)}, hour = {HOUR_MS, 1};
@@ -178,7 +178,8 @@ void test_alarm_of_others(void) {
 
 static lvd_a32 cut_short;
 
-/* Computes until it is asked to give way, and counts how often that is before a tick of its clock could ask it. */
+/* Computes until it is asked to yield, and counts how often that is before a tick of its clock
+ * could ask it. */
 static lvd_verdict computes_run(lvd_actor *self) {
   struct timespec from, to;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
@@ -190,7 +191,7 @@ static lvd_verdict computes_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* What computes gives way when somebody's time has come, and does not go on for as long as its turns may be. */
+/* A computing actor yields when a timer of another one is due, before its time slice ends. */
 void test_alarm_amid(void) {
   static const lvd_actor_class computes = {
       .name = "computes", .flags = LVD_CLASS_ABANDONABLE, .run = computes_run};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Which of those that are ready on a worker goes first, where their priority is the same. */
+/* Which of several ready entities of the same priority a worker runs first. */
 #include <time.h>
 
 #include "../support/test.h"
@@ -16,7 +16,7 @@ static lvd_verdict hog_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* A pipeline does not wait at each of its actors for a turn of who always has something to do. */
+/* A pipeline does not wait at each of its actors for a time slice of one that always has work. */
 void test_fair_beside_a_hog(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
   lvd_actor_desc one[] = {{"one", &hog, NULL, 0}};
@@ -32,7 +32,8 @@ void test_fair_beside_a_hog(void) {
   lvd_app *app = app_begun(rt, &b);
   uint32_t before = lvd_load_relaxed_u32(&turns);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
-  /* An element at a time, each hop after a turn of the other, would be 3000 turns at the least. */
+  /* One element at a time: if each hop waited for a slice of the other, there would be at least
+   * 3000 slices. */
   CHECK(lvd_load_relaxed_u32(&turns) - before < count / 3);
   app_ended(app, LVD_OK);
   CHECK_EQ(s.count, count);
@@ -40,14 +41,15 @@ void test_fair_beside_a_hog(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Computes until another is to have the worker. */
+/* Computes until it is asked to yield. */
 static lvd_verdict greedy_run(lvd_actor *self) {
   while (!lvd_should_yield(self)) lvd_add_relaxed_u32(&turns, 1);
   return LVD_YIELD;
 }
 
-/* What is handed on from worker to worker, on each of which somebody always computes, goes on. How soon is a time,
- * which is printed: without their giving way each hand-over would wait for a tick of the clock. */
+/* Data that passes from worker to worker, on each of which an actor always computes, makes
+ * progress. The time is printed: if the computing actors did not yield, each hop would wait for a
+ * tick of the clock. */
 void test_fair_hand_over(void) {
   enum { PASSED = 50, ACTORS = 10 };
   static const lvd_actor_class greedy = {.name = "greedy", .run = greedy_run};
@@ -83,7 +85,7 @@ static lvd_verdict always_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* Nor does that wait for ever, whoever else always has something to do, however short. */
+/* Nor does the computing actor wait for ever, whatever short work others always have. */
 void test_fair_everybody_has_turns(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                busy = {.name = "busy", .run = always_run};
@@ -109,7 +111,7 @@ void test_fair_everybody_has_turns(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* How much its last actor has had. */
+/* The number of elements that its last actor has got. */
 static uint64_t sunk(lvd_app *app) {
   lvd_actor_counters actor[5];
   uint32_t actors = 5;
@@ -117,7 +119,8 @@ static uint64_t sunk(lvd_app *app) {
   return actor[4].firings;
 }
 
-/* What is promised leaves others something. That it goes first is a ratio of times, which is printed. */
+/* A reserved rate leaves some time to others. Its precedence is a ratio of times, which is
+ * printed. */
 void test_fair_promise(void) {
   enum { PASSED = SCALED(2000000) + 100000 };
   lvd_runtime *rt = runtime_of(1);
@@ -142,8 +145,8 @@ void test_fair_promise(void) {
 
 static lvd_a32 in_a_row;
 
-/* Sees how many turns the hog has had since its own last one, and has one as long: of shorter ones a promise leaves
- * it many. */
+/* Counts how many slices the hog has had since its own last one, and takes one as long: a
+ * reserved rate leaves room for many shorter ones. */
 static lvd_verdict sees_run(lvd_actor *self) {
   for (uint64_t start = now_ns(); now_ns() - start < 1000000;) {
   }
@@ -155,7 +158,7 @@ static lvd_verdict sees_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* An application of one actor that is promised a rate, and one that is not. */
+/* Loads an application of one actor with a reserved rate, and one without. */
 static void load_both(lvd_runtime *rt, const lvd_actor_class *promised,
                       const lvd_actor_class *plain, lvd_app *app[2]) {
   static lvd_actor_desc actor[] = {{"one", NULL, NULL, 0}, {"two", NULL, NULL, 0}};
@@ -167,8 +170,8 @@ static void load_both(lvd_runtime *rt, const lvd_actor_class *promised,
   CHECK_EQ(lvd_app_promise(app[0], true), LVD_OK);
 }
 
-/* What is promised does not wait after each of its turns for who has something to do always, whose firing may last
- * for long; and leaves it something. */
+/* An actor with a reserved rate does not wait after each of its slices for one that always has
+ * work, whose firings may be long; and it leaves that one some time. */
 void test_fair_promise_goes_on(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                sees = {.name = "sees", .run = sees_run};
@@ -188,7 +191,8 @@ enum { BURST = 60, BEATS = 100, BEAT_NS = 1000000 };
 
 static lvd_a32 burst_left, amid_burst;
 
-/* A unit of what is promised: much at a time, and nothing until the next one. Then its worker sleeps. */
+/* A burst of work with a reserved rate, then nothing until the next one: its worker sleeps
+ * meanwhile. */
 static lvd_verdict burst_run(lvd_actor *self) {
   if (!lvd_load_relaxed_u32(&burst_left)) {
     lvd_wait_until((int64_t)now_ns() + 10 * BEAT_NS);
@@ -201,7 +205,7 @@ static lvd_verdict burst_run(lvd_actor *self) {
   return LVD_YIELD;
 }
 
-/* Next to nothing each millisecond. */
+/* Very little work each millisecond. */
 static lvd_verdict beat_run(lvd_actor *self) {
   uint32_t amid = 0;
   while (amid < BEATS) {
@@ -214,7 +218,8 @@ static lvd_verdict beat_run(lvd_actor *self) {
   return LVD_DONE;
 }
 
-/* Who has little to do now and then does not wait until what is promised has done all that it has to do. */
+/* An actor with little work does not wait until one with a reserved rate has done all of its
+ * work. */
 void test_fair_amid_a_promise(void) {
   static const lvd_actor_class burst = {
       .name = "burst", .run = burst_run, .flags = LVD_CLASS_MAY_WAIT};
@@ -229,7 +234,8 @@ void test_fair_amid_a_promise(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Where a promise takes all but a part, those to whom this is left share it: who hands on little, too. */
+/* Where a reserved rate uses all but a part of the worker, the others share that part, including
+ * a pipeline that passes on little. */
 void test_fair_behind_a_promise(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
   lvd_runtime *rt = runtime_of(1);
@@ -254,7 +260,8 @@ static lvd_verdict plain_run(lvd_actor *self) {
   return hog_run(self);
 }
 
-/* Nor does what has always become ready take all of the part that is left for who could always go on. */
+/* Nor does an actor that becomes ready again and again take all of that part from one that can
+ * always continue. */
 void test_fair_shared_part(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                plain = {.name = "plain", .run = plain_run};
@@ -267,7 +274,8 @@ void test_fair_shared_part(void) {
   pipeline(&b, 8, &count, &s, 4);
   lvd_app *passes = app_begun(rt, &b);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
-  /* Of so many turns of both it has one of 32; that the pipeline has its own is seen by that it goes on. */
+  /* it gets one in 32 of both actors' slices; that the pipeline gets its part is seen by its
+   * progress */
   enum { TURNS = 400 };
   while (!lvd_load_relaxed_u32(&plain_turns)) sleep_ms(1);
   uint32_t all = lvd_load_relaxed_u32(&turns), plain_before = lvd_load_relaxed_u32(&plain_turns);
@@ -280,7 +288,7 @@ void test_fair_shared_part(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Takes a number, computes, and passes it on: its turns end by themselves. */
+/* Takes a number, computes, and passes it on: its activations end by themselves. */
 static lvd_verdict passes_run(lvd_actor *self) {
   lvd_consumer *a = &self->in[0];
   lvd_producer *x = &self->out[0];
@@ -298,7 +306,7 @@ static lvd_verdict passes_run(lvd_actor *self) {
   return LVD_WAIT;
 }
 
-/* How many turns others have had when an element begins its way. */
+/* The number of slices that others have had when an element starts. */
 static lvd_verdict begins_run(lvd_actor *self) {
   for (;;) {
     if (!lvd_room(&self->out[0], 1)) {
@@ -322,7 +330,7 @@ static lvd_verdict ends_run(lvd_actor *self) {
   return LVD_WAIT;
 }
 
-/* What needs little does not wait at each of its actors for all others that have become ready. */
+/* A light pipeline does not wait at each of its actors for all others that have become ready. */
 void test_fair_needs_little(void) {
   enum { HOPS = 6, OTHERS = 4 };
   static const lvd_port_class in[] = {{"A", 4}}, out[] = {{"X", 4}};
@@ -373,7 +381,8 @@ static void yields(void *unused) {
   (void)unused;
 }
 
-/* A fiber that yields lets those go first, too, who have just had a turn; one that is promised a rate goes on. */
+/* A fiber that yields also lets those run first that have just yielded; one with a reserved rate
+ * continues. */
 void test_fair_yields(void) {
   static const lvd_actor_class busy = {.name = "busy", .run = always_run};
   lvd_actor_desc actor[] = {{"one", &busy, NULL, 0}};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What goes on although a worker is held up by something that does not end: calls to its core, what waits behind a call
- * that was forked, whoever is judged, and those that end while the end of another takes long. */
+/* What makes progress although a worker is in an overrun: calls to its core, what is queued
+ * behind a forked call, quiescence checks, and applications that end while the end of another one
+ * takes long. */
 #include <levada/call.h>
 #include <levada/native.h>
 
@@ -40,7 +41,7 @@ static lvd_status answers(lvd_frame *f) {
 }
 LVD_PROCEDURE(answers)
 
-/* A call to a core is made elsewhere, and keeps nothing from its end that has been there. */
+/* A call to a core in an overrun is made elsewhere, and an application that was there can end. */
 void test_held_up_calls(void) {
   enum { CALLS = 3 };
   lvd_runtime *rt = runtime_of(2);
@@ -80,7 +81,7 @@ LVD_FORKABLE(int, small_call, int)
 static lvd_verdict forking_run(lvd_actor *self) {
   (void)self;
   LVD_FORK(f, endless_call, 3);
-  while (!lvd_load_acquire_u32(&begun)) { /* forks answer who asks for one */
+  while (!lvd_load_acquire_u32(&begun)) { /* a fork serves a thief that requests work */
     LVD_FORK(g, small_call, 1);
     CHECK_EQ(LVD_JOIN(g, small_call), 1);
   }
@@ -90,7 +91,7 @@ static lvd_verdict forking_run(lvd_actor *self) {
 static const lvd_actor_class forking_class = {
     .name = "Forking", .flags = LVD_CLASS_MAY_WAIT, .run = forking_run};
 
-/* What an actor has forked is taken by another worker, and does not end there. */
+/* What an actor has forked is stolen by another worker, and does not end there. */
 void test_held_up_by_fork(void) {
   enum { COUNT = 1000 };
   uint32_t count = COUNT;
@@ -128,7 +129,8 @@ static lvd_verdict failing_run(lvd_actor *self) {
 }
 static const lvd_actor_class failing_class = {.name = "Failing", .run = failing_run};
 
-/* It fails on its worker's own stack, where nobody may write any more; who has taken its call waits, and is told. */
+/* The actor fails on its worker's own stack, to which no thread may write any more; the thief of
+ * its call waits, and is told. */
 void test_held_up_failing(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int i = 0; i < 20; i++) {
@@ -163,8 +165,9 @@ static void waits_in_vain(void *unused) {
   lvd_event_wait(&never, &data, -1);
 }
 
-/* An application comes to rest just before its worker is held up amid the C library's allocator: that is seen by the signal
- * that interrupts it, where nothing may be allocated. */
+/* An application becomes quiescent just before its worker is in an overrun within the C library's
+ * allocator: that is detected in the handler of the signal that interrupts it, where nothing may
+ * be allocated. */
 void test_held_up_judged(void) {
   enum { FIBERS = 3 };
   lvd_runtime *rt = runtime_of(1);
@@ -204,7 +207,8 @@ static lvd_verdict writing_run(lvd_actor *self) {
 }
 static const lvd_actor_class writing_class = {.name = "Writing", .run = writing_run};
 
-/* What a native does when its application ends waits, such as for whoever reads: others end all the same. */
+/* A native waits in its end function, for example for a reader: other applications end all the
+ * same. */
 void test_held_up_ends(void) {
   enum { SLOW = 3 };
   uint32_t none = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What waits behind an action that does not end is run by other workers meanwhile, and where all are held up so, by reliefs. */
+/* What is queued behind an action that does not end is run by other workers meanwhile, and by
+ * backup workers where all are in an overrun. */
 #include "../support/test.h"
 
 #include <dirent.h>
@@ -9,19 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The thread sanitizer keeps signals back until a call of the system has returned. */
+/* The thread sanitizer delays signals until a system call has returned. */
 #if defined __SANITIZE_THREAD__
 #define SKIP_ASLEEP() SKIP("the thread sanitizer handles signals itself")
 #else
 #define SKIP_ASLEEP()
 #endif
 
-enum { HELD_UP = 8 }; /* workers, at the most */
+enum { HELD_UP = 8 }; /* the largest number of workers */
 static lvd_a32 may_end;
-static lvd_a32 begun,
-    ends; /* actions that hold a worker up: that have begun, and that have ended */
+static lvd_a32 begun, ends; /* actions that occupy a worker: begun, and ended */
 
-/* Computes for as long as it likes; what runs there is asked to give way, and does not. */
+/* Computes until the test ends it; it is asked to yield, and does not. */
 static lvd_verdict endless_run(lvd_actor *self) {
   (void)self;
   lvd_add_relaxed_u32(&begun, 1);
@@ -31,7 +31,7 @@ static lvd_verdict endless_run(lvd_actor *self) {
 }
 static const lvd_actor_class endless_class = {.name = "Endless", .run = endless_run};
 
-/* Waits in the system for as long: a pipe of which the program has the other end. */
+/* The same, blocked in the system: reads a pipe of which the test has the other end. */
 static int pipe_end[2];
 static lvd_verdict reader_run(lvd_actor *self) {
   char c;
@@ -50,7 +50,7 @@ static lvd_app *alone_at(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t w
   return app_begun_at(rt, &b, worker);
 }
 
-/* What holds a worker up, and goes on until it is let go. */
+/* Occupies a worker until the test ends it. */
 static void hold_up(void) {
   lvd_store_release_u32(&may_end, 0);
   CHECK_EQ(pipe(pipe_end), 0);
@@ -71,7 +71,7 @@ static void sleeps(void *argument) {
   *(bool *)argument = true;
 }
 
-/* So many on each worker, all of which have begun. */
+/* Starts `each` such actions on each worker; all of them have begun. */
 static void hold_up_each(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t each,
                          lvd_app **app) {
   uint32_t all = each * lvd_workers(rt);
@@ -82,7 +82,8 @@ static void hold_up_each(lvd_runtime *rt, const lvd_actor_class *cls, uint32_t e
   while (lvd_load_relaxed_u32(&begun) < all) sleep_ms(1);
 }
 
-/* Loaded before and after it is stuck: to the same worker. They end, and are unloaded. */
+/* Applications that are loaded onto the same worker before and after its overrun end, and are
+ * unloaded. */
 static void others_end(uint32_t workers, const lvd_actor_class *cls) {
   enum { COUNT = SCALED(100000), FIBERS = 4 };
   lvd_runtime *rt = runtime_of(workers);
@@ -90,7 +91,7 @@ static void others_end(uint32_t workers, const lvd_actor_class *cls) {
   sink early_result = {0}, late_result = {0}, nothing = {0};
   builder early, late, idle;
   pipeline(&idle, 2, &none, &nothing, 16);
-  app_ended(app_begun_at(rt, &idle, 0), LVD_OK); /* the worker knows one that has gone */
+  app_ended(app_begun_at(rt, &idle, 0), LVD_OK); /* an earlier application has been on the worker */
   hold_up();
   lvd_app *open;
   CHECK_EQ(lvd_app_open(rt, NULL, &open), LVD_OK);
@@ -112,7 +113,7 @@ static void others_end(uint32_t workers, const lvd_actor_class *cls) {
     CHECK_EQ(lvd_fiber_join(f[i], -1), LVD_OK);
     CHECK(slept[i]);
   }
-  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIME); /* all of that while it goes on */
+  CHECK_EQ(lvd_app_wait(endless, 0), LVD_E_TIME); /* all of that while the action runs */
   let_go();
   app_ended(endless, LVD_OK);
   lvd_app_close(open);
@@ -126,13 +127,14 @@ void test_stuck_others_end(void) {
   for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers, &endless_class);
 }
 
-/* Its clock stands still; the watchdog sees to it. */
+/* The worker's clock stands still; the watchdog signals it. */
 void test_stuck_asleep(void) {
   SKIP_ASLEEP();
   for (uint32_t workers = 2; workers <= 4; workers++) others_end(workers, &reader_class);
 }
 
-enum { LONG_NS = 300000000 }; /* ends when the watchdog has looked, and given away what was ready */
+/* ns; ends after the watchdog has sampled the worker and its ready entities were migrated */
+enum { LONG_NS = 300000000 };
 static void sleeps_long(void *slept) {
   lvd_add_relaxed_u32(&begun, 1);
   CHECK_EQ(lvd_fiber_sleep(LONG_NS), LVD_OK);
@@ -146,7 +148,7 @@ static lvd_verdict waits_long_run(lvd_actor *self) {
 static const lvd_actor_class waits_long_class = {
     .name = "Waits", .flags = LVD_CLASS_MAY_WAIT, .run = waits_long_run};
 
-/* Who waits for a time on the worker of one that sleeps wakes up when that has come. */
+/* A timer on the worker of a blocked action expires on time. */
 void test_stuck_asleep_timers(void) {
   SKIP_ASLEEP();
   for (uint32_t workers = 1; workers <= 3; workers++) {
@@ -182,7 +184,7 @@ static void reads(void *unused) {
   CHECK_EQ(read(pipe_end[0], &c, 1), 1);
 }
 
-/* So may a fiber, with another one behind it that is to give way to it. */
+/* The same for a fiber, with another fiber queued behind it. */
 void test_stuck_fiber_asleep(void) {
   SKIP_ASLEEP();
   enum { FIBERS = 4 };
@@ -216,7 +218,8 @@ void test_stuck_fiber_asleep(void) {
   forget();
 }
 
-/* A native that takes EINTR for an answer, called as compiled actors do; and one that tries again for ever. */
+/* Natives that take EINTR for an answer, called as compiled actors do; and one that always tries
+ * again. */
 enum native { SLEEPS, POLLS, READS, WAITS, NATIVES, TRIES_AGAIN };
 static sem_t never;
 static int call_native(enum native native) {
@@ -238,7 +241,7 @@ static int call_native(enum native native) {
 }
 
 static enum native native;
-static bool in_a_loop; /* the action calls it again, whatever it says */
+static bool in_a_loop; /* the action calls it again whatever it returns */
 static lvd_verdict native_run(lvd_actor *self) {
   lvd_add_relaxed_u32(&begun, 1);
   do {
@@ -263,8 +266,8 @@ static void stopped_in_native(lvd_runtime *rt) {
   app_ended(app, LVD_E_STOPPED);
 }
 
-/* Who sleeps in a native of an application that is stopped has that call ended early, and does not go on with what it
- * said. Others, in the same call, do not notice. */
+/* A blocked native of a stopped application has its system call ended early, and its actor does
+ * not continue with the result. Others in the same call are not disturbed. */
 void test_stuck_native_ends(void) {
   SKIP_ASLEEP();
 #if defined __x86_64__
@@ -295,8 +298,8 @@ void test_stuck_native_ends(void) {
   sem_destroy(&never);
 }
 
-/* One that tries again is interrupted again and again, and ends when it has what it waits for. One whose application
- * ends by itself is left in peace. */
+/* A native that tries again is interrupted repeatedly, and ends when it has what it waits for.
+ * One whose application ends by itself is not interrupted. */
 void test_stuck_native_tries_again(void) {
   SKIP_ASLEEP();
 #if !defined __x86_64__
@@ -318,7 +321,8 @@ void test_stuck_native_tries_again(void) {
       while (lvd_load_relaxed_u32(&ends) < 3) sleep_ms(1);
     } else {
       lvd_app_finish(app);
-      pipeline(&b, 3, &count, &result, 16); /* the watchdog has looked when that has ended */
+      /* by the end of this the watchdog has sampled the worker */
+      pipeline(&b, 3, &count, &result, 16);
       app_ended(app_begun_at(rt, &b, 0), LVD_OK);
       CHECK_EQ(lvd_load_relaxed_u32(&ends), 0);
     }
@@ -329,7 +333,7 @@ void test_stuck_native_tries_again(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* When all have been at rest for a while the watchdog sleeps; what comes then is seen to all the same. */
+/* When all workers have slept for a while the watchdog sleeps; it still handles what comes then. */
 void test_stuck_after_rest(void) {
   SKIP_ASLEEP();
   uint32_t count = 1000;
@@ -351,7 +355,7 @@ void test_stuck_after_rest(void) {
   forget();
 }
 
-/* Of the workers that are there from the beginning. */
+/* Of the workers without priority and backup workers. */
 static uint64_t activations_of_all(lvd_runtime *rt) {
   uint64_t all = 0;
   for (uint32_t i = 0; i < lvd_workers(rt); i++) {
@@ -362,8 +366,8 @@ static uint64_t activations_of_all(lvd_runtime *rt) {
   return all;
 }
 
-/* Where every worker is held up a relief has the core in turn with it. What was there before, what comes then, and fibers
- * go on; and go back when the worker does. */
+/* If all workers are in an overrun, a backup worker shares the core with each. What was queued
+ * before, what comes then, and fibers make progress, and return when the worker does. */
 static void relieved(uint32_t workers, const lvd_actor_class *cls) {
   lvd_runtime *rt = runtime_of(workers);
   uint32_t count = UINT32_MAX, few = SCALED(100000);
@@ -411,7 +415,7 @@ void test_stuck_relief_asleep(void) {
   for (uint32_t workers = 1; workers <= 3; workers++) relieved(workers, &reader_class);
 }
 
-/* Nor can it be given to a relief that is held up itself: it waits, and is lost to nobody. */
+/* Nor can it be given to a backup worker that is in an overrun itself: it waits, and is not lost. */
 void test_stuck_every_relief(void) {
   for (uint32_t workers = 1; workers <= 2; workers++) {
     lvd_runtime *rt = runtime_of(workers);
@@ -424,7 +428,7 @@ void test_stuck_every_relief(void) {
     pipeline(&b, 3, &count, &result, 16);
     lvd_app *app = app_begun_at(rt, &b, 0);
     CHECK_EQ(lvd_app_wait(app, 300), LVD_E_TIME);
-    CHECK_EQ(lvd_app_pause(app), LVD_OK); /* nobody has to be waited for */
+    CHECK_EQ(lvd_app_pause(app), LVD_OK); /* no activation has to be waited for */
     CHECK_EQ(lvd_app_resume(app), LVD_OK);
     let_go();
     for (uint32_t i = 0; i < 2 * workers; i++) app_ended(held[i], LVD_OK);
@@ -443,7 +447,7 @@ static int keepers(void) {
   for (struct dirent *d; (d = readdir(all));) {
     char path[300], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", d->d_name);
-    FILE *file = fopen(path, "r"); /* the thread may have gone */
+    FILE *file = fopen(path, "r"); /* the thread may have ended */
     if (!file) continue;
     if (fgets(name, sizeof name, file)) count += strcmp(name, "levada/keeper\n") == 0;
     fclose(file);
@@ -452,7 +456,8 @@ static int keepers(void) {
   return count;
 }
 
-/* Each that ends where a worker is held up takes a keeper, and some are left when all have ended. */
+/* Each application that ends on an occupied worker takes a reaper; surplus reapers end when all
+ * have ended. */
 void test_stuck_keepers_leave(void) {
   enum { APPS = 12, KEPT = 2 };
   lvd_runtime *rt = runtime_of(1);
@@ -474,13 +479,13 @@ void test_stuck_keepers_leave(void) {
     app_ended(endless, LVD_OK);
     for (int i = 0; i < APPS; i++) app_ended(app[i], LVD_E_STOPPED);
     forget();
-    if (round == 1) continue; /* they are used again */
-    if (round == 2) break;    /* they leave while the runtime ends */
+    if (round == 1) continue; /* they are reused */
+    if (round == 2) break;    /* they end together with the runtime */
     while (keepers() > KEPT) sleep_ms(10);
     CHECK_EQ(keepers(), KEPT);
   }
   lvd_runtime_destroy(rt);
-  for (int ms = 0; keepers() && ms < 5000; ms++)
-    sleep_ms(1); /* joined, but the system lists them for a moment yet */
+  /* joined, but the kernel may list them a moment longer */
+  for (int ms = 0; keepers() && ms < 5000; ms++) sleep_ms(1);
   CHECK_EQ(keepers(), 0);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Round robin: who has his turn when on a worker. Each of these fails where the option is left out. */
+/* Round robin: the order of activations on a worker. Each of these tests fails without the
+ * option. */
 #include "../support/test.h"
 
 enum { ROUNDS = 60, ACTORS = 4, MOST = ROUNDS * (ACTORS + 2) };
 
-/* The turns in which something was done. The worker writes; read when all has ended. */
+/* The activations in which something was done. Written by the worker; read when all have ended. */
 static uint32_t turn[MOST], turns;
-static lvd_a32 all_there; /* all actors have been made ready, so that no turn is left out by that */
+/* all actors have been made ready, so that no activation is skipped for that reason */
+static lvd_a32 all_there;
 
 static void had_turn(uint32_t who) {
   if (turns < MOST) turn[turns++] = who;
@@ -22,7 +24,7 @@ static void take(lvd_consumer *c) {
   lvd_pop(c);
 }
 
-/* Gets what is there, in one turn. */
+/* Gets all elements there are, in one activation. */
 static lvd_verdict takes_run(lvd_actor *self) {
   lvd_consumer *a = &self->in[0];
   if (lvd_elements(a, 1)) had_turn(number_of(self));
@@ -34,7 +36,8 @@ static lvd_verdict takes_run(lvd_actor *self) {
 static const lvd_actor_class takes = {
     .name = "takes", .inputs = 1, .input = ports, .run = takes_run};
 
-/* An element to each, against the order of their turns; to the last only in every third round. */
+/* Puts an element for each actor, against the order of their slots; for the last one only in
+ * every third round. */
 static lvd_verdict gives_run(lvd_actor *self) {
   uint32_t *round = self->state;
   if (!begins()) return LVD_YIELD;
@@ -61,8 +64,8 @@ static void run_on_one(const builder *b) {
   lvd_runtime_destroy(rt);
 }
 
-/* In the order of their numbers, round and round, from behind the one that ran last; who cannot fire is left
- * out; a higher priority goes first. */
+/* In the order of their slots, cyclically, from the one after the actor that ran last; an actor
+ * that cannot fire is skipped; a higher priority goes first. */
 void test_round_robin_order(void) {
   builder b;
   builder_init(&b, "order");
@@ -85,7 +88,7 @@ void test_round_robin_order(void) {
 
 static lvd_a32 played;
 
-/* Always has something to do, and for long. */
+/* Always has work, in long activations. */
 static lvd_verdict hog_run(lvd_actor *self) {
   if (!begins()) return LVD_YIELD;
   if (lvd_load_relaxed_u32(&played)) return LVD_DONE;
@@ -96,7 +99,7 @@ static lvd_verdict hog_run(lvd_actor *self) {
 }
 static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
 
-/* Sends an element, and again when it is back. */
+/* Sends an element, and again when it has come back. */
 static lvd_verdict ping_run(lvd_actor *self) {
   uint32_t *round = self->state;
   if (!begins()) return LVD_YIELD;
@@ -137,7 +140,7 @@ static lvd_verdict pong_run(lvd_actor *self) {
 static const lvd_actor_class pong = {
     .name = "pong", .inputs = 1, .outputs = 1, .input = ports, .output = ports, .run = pong_run};
 
-/* Two that hand an element to and fro have a turn each a round, as the one who takes long has. */
+/* Two actors that exchange an element have one activation each per round, as the long one has. */
 void test_round_robin_one_turn_each(void) {
   builder b;
   builder_init(&b, "turns");

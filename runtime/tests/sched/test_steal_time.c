@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What an actor is said to take, while others have its core: threads of this process that compute on the same one,
- * or a program beside it that has the core's lease. What it really takes its own clock of CPU time says. Tried are
- * firings much shorter and much longer than a turn that others have, and sleeps: many, and a first one after wake-ups that
- * took long; and a system that does not tell how long a thread waits. How much is lost in what time is
- * the machine's: each test goes on until it is enough. */
+/* The reported time of an actor while others have its core: threads of this process on the same
+ * core, or another program that holds the core's lease. The actor measures its real use by its
+ * own CPU-time clock. Tested: firings much shorter and much longer than the others' time slice;
+ * sleeps, many of them, and a first one after slow wake-ups; and a kernel that does not report
+ * run delays. How much steal time there is in what period depends on the machine: each test
+ * continues until it is enough. */
 #include "../support/test.h"
 
 #include <levada/lease.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 enum { PATIENCE_MS = 60000 };
-/* Many times what is in doubt at the end: somebody's turn. */
+/* Many times the possible error at the end, which is a time slice of the others. */
 static const uint64_t enough_ns = SCALED(400000000) + 100000000, turn_ns = 6000000;
 
 static uint64_t time_of(clockid_t clock) {
@@ -28,7 +29,7 @@ static uint64_t time_of(clockid_t clock) {
 }
 
 static lvd_a32 stop;
-static lvd_a64 used_ns; /* by all firings */
+static lvd_a64 used_ns; /* in all firings */
 
 /* Computes for so many microseconds of CPU time. */
 static lvd_verdict computes_run(lvd_actor *self) {
@@ -40,7 +41,7 @@ static lvd_verdict computes_run(lvd_actor *self) {
 }
 static const lvd_actor_class computes_class = {.name = "computes", .run = computes_run};
 
-/* Sleeps in the system, as a native may. */
+/* Sleeps in the kernel, as a native may. */
 static lvd_verdict sleeps_run(lvd_actor *self) {
   uint64_t ns = *(const uint32_t *)self->params * UINT64_C(1000), from = time_of(CLOCK_MONOTONIC);
   struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
@@ -72,7 +73,7 @@ static lvd_actor_counters of(lvd_app *app) {
   return actor;
 }
 
-/* What it is said to have taken when it has stopped. */
+/* The counters of the actor when it has stopped. */
 static lvd_actor_counters stopped(lvd_app *app) {
   lvd_store_relaxed_u32(&stop, 1);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
@@ -81,8 +82,8 @@ static lvd_actor_counters stopped(lvd_app *app) {
   return actor;
 }
 
-/* Until enough is lost; then it must not be in what the actor takes. What another system takes of this one's cores is told
- * to nobody. */
+/* Until there is enough steal time; then it must not be in the actor's busy time. What a
+ * hypervisor steals from these cores is not reported. */
 static bool cost_what_it_used(lvd_runtime *rt, uint32_t us) {
   lvd_worker_counters before = worker(rt);
   lvd_app *app = begun(rt, &computes_class, &us);
@@ -118,7 +119,7 @@ static void *computes_on(void *core) {
   return NULL;
 }
 
-/* Sleeps for so many microseconds as it is told, each time. */
+/* Sleeps for as many microseconds as requested, each time. */
 static lvd_verdict obeys_run(lvd_actor *self) {
   lvd_consumer *in = &self->in[0];
   while (lvd_elements(in, 1)) {
@@ -165,7 +166,7 @@ static void costs_what_it_uses_beside(void) {
   ends(rt, other);
 }
 
-/* What it sleeps holds up whoever else is on its worker: that is what it takes. */
+/* Its sleep delays the others of its worker, so it counts as busy time. */
 static void takes_what_it_sleeps_beside(void) {
   enum { TIMES = 20 };
   pthread_t other;
@@ -190,7 +191,7 @@ void test_lost_and_slept(void) {
   takes_what_it_sleeps_beside();
 }
 
-/* From here on the system does not tell this process of its threads' delays. */
+/* From here on the kernel does not report the run delays of this process. */
 static void hide_delays(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   SKIP("the sanitizer reads what would be hidden");
@@ -212,8 +213,9 @@ void test_lost_untold_and_slept(void) {
   takes_what_it_sleeps_beside();
 }
 
-/* Its worker is woken again and again, and each time the others have the core: of that nothing is in what it does, nor
- * is its sleep told to be shorter for that, but by what is said in steal_time.c. */
+/* Its worker is woken repeatedly, each time while the others have the core: none of that counts
+ * as its busy time, nor is its sleep reported shorter for it, within the error that steal_time.c
+ * names. */
 void test_lost_before_a_sleep(void) {
   enum { OTHERS = 3, WAKES = 400, SLEEP_MS = 50, LASTS_MS = 5 };
   pthread_t other[OTHERS];
@@ -293,9 +295,10 @@ void test_lost_to_a_lease(void) {
   lends_no_more(child);
 }
 
-/* Nor is who waits for a lease taken for one that sleeps in a native, behind which nobody else may stay (overrun.c). */
+/* A thread that waits for a lease is not taken for one blocked in a native, whose worker would be
+ * vacated (overrun.c). */
 void test_lost_but_not_moved(void) {
-  enum { US = 60000, FIRINGS = 12 }; /* longer than a turn, and shorter than what is stuck */
+  enum { US = 60000, FIRINGS = 12 }; /* longer than a time slice, and shorter than an overrun */
   pid_t child = lends_to_a_program();
   lvd_runtime *rt = runtime_of(2);
   uint32_t us = US, placement = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stands in for the command where nothing of the machine is to be changed: it says on the wire what the
- * test asks for by the name that it protects, and 9 if what it was called with is not what it must be. */
+/* Stands in for the command `levada shield` in tests, which must not change the machine: it
+ * writes to the socket what the test requests by the name that it protects, and 9 if its
+ * arguments are wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ int main(int count, char **argv) {
   for (int n = 1; read(wire, &byte, 1) == 1; n++) {
     if (strcmp(what, "released") == 0) break;
     if (strcmp(what, "mute") == 0) continue;
-    /* In pieces: what is heard need not be whole lines. */
+    /* In pieces: the library need not receive whole lines. */
     const char *text = up(n, line);
     for (; *text; text++) {
       char one[2] = {*text, 0};

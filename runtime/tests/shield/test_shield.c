@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Shields: what the library makes of what the command says. SHIELD_COMMAND is shield_command.c; with the
- * real one it is tested in crates/levada/tests/shield_library.rs. */
+/* Shields: how the library handles the command's replies. SHIELD_COMMAND is shield_command.c;
+ * crates/levada/tests/shield_library.rs tests with the real command. */
 #include "../support/test.h"
 
 #include <levada/shield.h>
@@ -57,14 +57,14 @@ void test_shield_refusals(void) {
     CHECK(*lvd_shield_why());
   }
   CHECK_EQ(lvd_shield_begin(NULL, NULL), LVD_E_ARGUMENT);
-#ifndef LVD_EMULATED /* whose spawn cannot tell that there is no such program */
+#ifndef LVD_EMULATED /* where spawn cannot report that a program does not exist */
   CHECK_EQ(lvd_shield_begin(&(lvd_shield_options){.command = "/nowhere/levada"}, &s),
            LVD_E_UNKNOWN);
 #endif
   CHECK_EQ(begin("refuses", 0, &s), LVD_E_SYSTEM);
   CHECK(strcmp(lvd_shield_why(), "core \"3\" is shielded already") == 0);
   CHECK_EQ(begin("dies", 0, &s), LVD_E_PEER);
-  /* Its end is waited for no longer than it is given. */
+  /* The command's end is waited for at most until the timeout. */
   CHECK_EQ(begin("silent", 1000000, &s), LVD_E_TIME);
   CHECK_EQ(begin("endless", 0, &s), LVD_E_PEER);
   CHECK(!s);
@@ -82,7 +82,7 @@ void test_shield_ends(void) {
   lvd_shield_report r;
   CHECK_EQ(begin("released", 0, &s), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_shield_ask(s, &r), LVD_E_ENDED);
-  CHECK_EQ(r.threads, 41); /* what was known last */
+  CHECK_EQ(r.threads, 41); /* the last known values */
   CHECK_EQ(lvd_shield_end(s), LVD_OK);
   CHECK_EQ(begin("killed", 0, &s), LVD_OK);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_shield_ask(s, &r), LVD_E_PEER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calls from a loaded process to the one that has loaded it; and several processes loaded. */
+/* Calls from a loaded process to the process that has loaded it; and several loaded processes. */
 #include "../support/bench.h"
 
 #include <levada/srpc.h>
@@ -15,7 +15,7 @@ static lvd_status parent_adds(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_adds)
 
-/* Calls the child again, which is in a call of ours, and in a call to us. */
+/* Calls the child again, which is in a call of the parent's, and in a call to the parent. */
 static lvd_unit *unit;
 static lvd_status parent_calls(lvd_frame *f) {
   uint32_t x = (uint32_t) * (const uint64_t *)f->argument;
@@ -29,7 +29,7 @@ static lvd_status parent_calls(lvd_frame *f) {
 }
 LVD_PROCEDURE(parent_calls)
 
-/* Returns when it is cancelled, and takes its time. */
+/* Returns some time after it is cancelled. */
 static lvd_status parent_waits(lvd_frame *f) {
   lvd_status status;
   (void)f;
@@ -70,17 +70,19 @@ void test_process_calls_back(void) {
     CHECK_EQ(lvd_call_wait(c[i], &x, &size, -1, NULL), LVD_OK);
     CHECK_EQ(x, 1020);
   }
-  /* There, back and there again. */
+  /* To the child, back to the parent, and to the child again. */
   o = calls_of("parent_calls", 5);
   CHECK_EQ(lvd_call_wait(call(unit, "child_calls_back", &o), &x, &size, -1, NULL), LVD_OK);
   CHECK_EQ(x, 32000);
-  /* What there is not, what is not for it, and what is too large. */
+  /* A procedure that does not exist, one that the child may not call, and arguments that are too
+   * large. */
   o = calls_of("parent_nobody", 1);
   CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_UNKNOWN);
   o = calls_of("not_for_children", 1);
   CHECK_EQ(result(call(unit, "child_calls_back", &o)), LVD_E_UNKNOWN);
   CHECK_EQ(result(call(unit, "child_calls_largely", &o)), LVD_E_LIMIT);
-  /* Cancelled there: its wait for us ends; what it has called here goes on until it is let go. */
+  /* Cancelled in the child: its wait for the parent ends; what it has called here continues until
+   * it is released. */
   o = calls_of("parent_waits", 1);
   c[0] = call(unit, "child_calls_back", &o);
   while (!lvd_load_acquire_u32(&running)) lvd_fiber_sleep(1000000);
@@ -89,7 +91,7 @@ void test_process_calls_back(void) {
   CHECK_EQ(lvd_load_acquire_u32(&running), 1);
   CHECK_EQ(lvd_unit_unload(unit), LVD_OK);
   CHECK_EQ(lvd_load_acquire_u32(&running), 0);
-  /* One that may call nothing. */
+  /* A child that may call no procedure. */
   const char *const argument[] = {"serve", b.path, NULL};
   const lvd_unit_options mute = {.argument = argument};
   CHECK_EQ(lvd_unit_load(b.app, LEVADA_CHILD, &mute, &unit), LVD_OK);
@@ -99,7 +101,8 @@ void test_process_calls_back(void) {
   bench_free(&b);
 }
 
-/* The child is killed while it waits for us: what it has called is cancelled, and we go on. */
+/* The child is killed while it waits for the parent: what it has called is cancelled, and the
+ * parent continues. */
 void test_process_dies_in_a_call(void) {
   bench b = bench_of(2);
   for (int round = 0; round < 10; round++) {
@@ -112,12 +115,12 @@ void test_process_dies_in_a_call(void) {
       while (!lvd_load_acquire_u32(&running)) lvd_fiber_sleep(1000000);
     CHECK_EQ(kill((pid_t)lvd_unit_process(unit), SIGKILL), 0);
     CHECK_EQ(result(c), LVD_E_PEER);
-    if (round % 4 < 2) /* else its end waits for what was called */
+    if (round % 4 < 2) /* otherwise its end waits for what was called */
       while (lvd_load_acquire_u32(&running)) lvd_fiber_sleep(1000000);
     CHECK_EQ(lvd_unit_unload(unit), LVD_OK);
     CHECK_EQ(lvd_load_acquire_u32(&running), 0);
   }
-  /* All at once: the application goes while a call from there is under way. */
+  /* The application ends while a call from the child is in progress. */
   unit = load(&b, "serve");
   order o = calls_of("parent_waits", 1);
   lvd_call *c = call(unit, "child_calls_back", &o);
@@ -139,7 +142,7 @@ static void here_adds(void) {
 }
 PB_PROCEDURE(here_adds)
 
-/* A task there sends a sum, each time that it runs. */
+/* A task there sends a sum each time that it runs. */
 static void check_sums(const char *task, int rounds, u32 expected) {
   can_start();
   pb_set_diagnostics(false);
@@ -159,7 +162,8 @@ static void check_sums(const char *task, int rounds, u32 expected) {
 
 void test_process_srpc_back(void) { check_sums("remote_asks", 10, 1000 + 99 * 100 / 2); }
 
-/* Both sides of a stream are in the child, and the second comes while the first opens it with us. */
+/* Both ends of a stream are in the child, and the second is claimed while the first opens it with
+ * the parent. */
 void test_process_srpc_both_there(void) { check_sums("remote_both", 50, 99 * 100 / 2); }
 
 enum { ELEMENTS = 500 };
@@ -191,7 +195,7 @@ static void receive_from(STREAM_ID id) {
   CHECK_EQ(stream_close(id), LVD_OK);
 }
 
-/* Two at a time: one program, and the same by another name, which knows one procedure more. */
+/* Two processes: one program, and the same under another name, which has one more procedure. */
 void test_process_srpc_two(void) {
   can_start();
   pb_set_diagnostics(false);
@@ -202,11 +206,11 @@ void test_process_srpc_two(void) {
   CHECK_EQ(pb_load(path), LVD_OK);
   int second = pb_process();
   for (int round = 0; round < 4; round++) {
-    /* The one that is loaded last is the first here: so it is not by luck that streams find it. */
+    /* The process that is loaded last comes first here: so streams do not find it by chance. */
     CHECK_EQ(pb_load(LEVADA_CHILD), LVD_OK);
     int first = pb_process();
     CHECK(first > 0 && second > 0 && first != second);
-    CHECK(pb_create("remote_pipe", 0) == NULL); /* which? */
+    CHECK(pb_create("remote_pipe", 0) == NULL); /* ambiguous */
     CHECK(pb_create_in(first, "other_pipe", 0) == NULL);
     CHECK(pb_create_in(1, "remote_pipe", 0) == NULL);
     CHECK(pb_create_in(0, "remote_pipe", 0) == NULL);
@@ -222,7 +226,7 @@ void test_process_srpc_two(void) {
     receive_from(5);
     CHECK_EQ(pb_wait(a), LVD_OK);
     CHECK_EQ(pb_wait(b), LVD_OK);
-    /* One dies, the other goes on, and its names are clear again. */
+    /* One dies, the other continues, and its names are unambiguous again. */
     CHECK_EQ(pb_rpc(a), LVD_OK);
     CHECK_EQ(kill((pid_t)first, SIGKILL), 0);
     CHECK_EQ(pb_wait(a), LVD_E_PEER);

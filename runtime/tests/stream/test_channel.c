@@ -34,17 +34,17 @@ void test_channel_order(void) {
     while (lvd_room(&x.p, 1)) {
       LVD_PUT(&x.p, uint32_t, (uint32_t)(x.p.put * 3));
     }
-    CHECK_EQ(lvd_elements(&x.c[0], 5), 0); /* put, and not pushed: nobody sees it */
+    CHECK_EQ(lvd_elements(&x.c[0], 5), 0); /* put but not pushed: not visible */
     lvd_push(&x.p);
     CHECK_EQ(lvd_elements(&x.c[0], 5), 5);
     for (int k = 0; k < 5; k++, j++) CHECK_EQ(LVD_GET(&x.c[0], uint32_t), j * 3);
-    CHECK_EQ(lvd_room(&x.p, 1), 0); /* got, and not popped: the space is not free */
+    CHECK_EQ(lvd_room(&x.p, 1), 0); /* got but not popped: the space is not free */
     lvd_pop(&x.c[0]);
   }
   lvd_channel_destroy(x.ch);
 }
 
-/* Odd element sizes, spans over every position: contiguous, always. */
+/* Odd element sizes, spans at every position: always contiguous. */
 void test_channel_span_never_wraps(void) {
   static const uint32_t sizes[] = {1, 3, 4, 12, 64, 100, 4096, 5000};
   for (size_t s = 0; s < COUNT(sizes); s++) {
@@ -89,7 +89,7 @@ void test_channel_bounds(void) {
   lvd_channel_destroy(x.ch);
 }
 
-/* The shared cursors are 32 bits wide: nothing happens when they pass zero. */
+/* The shared cursors are 32 bits wide: passing zero has no effect. */
 void test_channel_wraps_cursors(void) {
   pair x;
   pair_make(&x, 4, 8, 1, 0);
@@ -121,9 +121,9 @@ static bool count_wake(lvd_waiter *w) {
   return true;
 }
 
-/* Who parks has its mark at a cursor. The mark may lie beyond zero while the other side is before it:
- * nobody is woken there, though the mark is the smaller number, and somebody is where it is reached.
- * Every position of the cursors around zero, and each kind of wake-up. */
+/* A parked side has its mark at a cursor. The mark may be past zero while the other side is
+ * before it: there is no wake-up there, although the mark is the smaller number, and there is one
+ * where it is reached. For every position of the cursors around zero, and each kind of wake-up. */
 void test_channel_parks_across_zero(void) {
   for (uint32_t before = 0; before <= 9; before++) {
     pair x;
@@ -140,7 +140,7 @@ void test_channel_parks_across_zero(void) {
     x.c[0].threshold = 6;
     x.p.threshold = 6;
 
-    /* The consumer parks with nothing there: it needs 3, and is woken at 6. */
+    /* The consumer parks on the empty channel: it needs 3, and is woken at 6. */
     CHECK(!lvd_consumer_arm(&x.c[0], 3));
     CHECK(!lvd_consumer_settled(&x.c[0], 3));
     for (uint32_t i = 1; i <= 6; i++) {
@@ -152,7 +152,7 @@ void test_channel_parks_across_zero(void) {
     for (uint32_t i = 1; i <= 6; i++) CHECK_EQ(LVD_GET(&x.c[0], uint32_t), i);
     lvd_pop(&x.c[0]);
 
-    /* Below its mark it is woken, and goes on, only when the producer flushes what it needs. */
+    /* Below its mark it is woken, and continues, only when the producer flushes what it needs. */
     CHECK(!lvd_consumer_arm(&x.c[0], 3));
     for (uint32_t i = 1; i <= 4; i++) {
       LVD_PUT(&x.p, uint32_t, i);
@@ -165,7 +165,7 @@ void test_channel_parks_across_zero(void) {
     CHECK(lvd_consumer_settled(&x.c[0], 3));
     lvd_consumer_disarm(&x.c[0]);
 
-    /* The producer parks with the channel full: the same the other way round. */
+    /* The producer parks on the full channel: the same in the other direction. */
     for (uint32_t i = 5; i <= 8; i++) LVD_PUT(&x.p, uint32_t, i);
     lvd_push(&x.p);
     CHECK(!lvd_producer_arm(&x.p, 3));
@@ -199,11 +199,11 @@ void test_channel_broadcast(void) {
     for (uint32_t i = 0; i < 4; i++) CHECK_EQ(LVD_GET(&x.c[c], uint32_t), i);
     lvd_pop(&x.c[c]);
   }
-  CHECK_EQ(lvd_room(&x.p, 1), 0); /* the third holds everybody up ... */
+  CHECK_EQ(lvd_room(&x.p, 1), 0); /* the third consumer blocks the producer ... */
   CHECK_EQ(LVD_GET(&x.c[2], uint32_t), 0);
   lvd_pop(&x.c[2]);
   CHECK_EQ(lvd_room(&x.p, 1), 1);
-  lvd_leave(&x.c[2]); /* ... until it leaves */
+  lvd_leave(&x.c[2]); /* ... until it closes its end */
   CHECK_EQ(lvd_room(&x.p, 4), 4);
   CHECK(!lvd_deserted(&x.p));
   lvd_leave(&x.c[0]);
@@ -297,7 +297,7 @@ void test_channel_threshold_saves_wakes(void) {
   }
   printf("%llu sleeps at a threshold of 1, %llu at 2048\n", (unsigned long long)wakes[0],
          (unsigned long long)wakes[1]);
-  CHECK(wakes[1] <= SCALED(200000) / 2048 + 10); /* by construction, whatever the machine does */
+  CHECK(wakes[1] <= SCALED(200000) / 2048 + 10); /* by construction, on any machine */
 }
 
 void test_channel_wait_times_out(void) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Hostile memory: others write whatever they like, whenever they like, into an inbox and its slots.
- * The receiver is handed slots of the table, each once until it gives it back; it never goes on
- * without end, never steps outside, and says that the inbox is corrupt from then on.
+/* Hostile memory: other processes write arbitrary values at arbitrary times into an inbox and its
+ * slots. The receiver gets slots of the table, each once until it releases it; it never loops
+ * without end, never accesses memory outside, and reports the inbox as corrupt from then on.
  *
- * Inbox and slots end where a forbidden page begins, and the receiver's own list too. */
+ * Inbox and slots, and the receiver's own list, end where an inaccessible page begins. */
 #include "../support/test.h"
 
 #include <levada/inbox.h>
@@ -22,7 +22,7 @@ typedef struct victim {
   uint32_t got, corrupt;
 } victim;
 
-/* `size` bytes that end where a forbidden page begins. */
+/* `size` bytes that end where an inaccessible page begins. */
 static void *at_the_edge(unsigned char **base, size_t size, size_t align) {
   *base = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(*base != MAP_FAILED);
@@ -72,7 +72,7 @@ static void is_done(victim *v) {
     is_done(&v);                                                                                   \
   } while (0)
 
-/* The shared part is put right; the receiver remembers. */
+/* The shared part is repaired; the receiver keeps its state. */
 static void lay_out_shared_again(victim *v) {
   lvd_inbox_init(v->in);
   memset(v->slot, 0, SLOTS * sizeof *v->slot);
@@ -87,10 +87,10 @@ void test_hostile_inbox_links(void) {
   SPOILS(lvd_store_relaxed_u32(&v.in->head[0].newest, 1u << 31));
   SPOILS(lvd_store_relaxed_u32(&v.slot[2].next, SLOTS + 1));
   SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, UINT32_MAX));
-  SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, 4));       /* a circle */
-  SPOILS(lvd_store_relaxed_u32(&v.slot[3].next, 4));       /* of itself */
+  SPOILS(lvd_store_relaxed_u32(&v.slot[0].next, 4));       /* a cycle */
+  SPOILS(lvd_store_relaxed_u32(&v.slot[3].next, 4));       /* a cycle of one */
   SPOILS(lvd_store_relaxed_u32(&v.in->head[5].newest, 3)); /* the same at two levels */
-  /* One that the receiver has in its hands is posted again. */
+  /* A slot that the receiver holds is posted again. */
   lay_out(&v);
   send(&v, 9, 1);
   CHECK_EQ(lvd_receiver_get(&v.r), 9);
@@ -126,7 +126,7 @@ void test_inbox_receiver(void) {
   CHECK_EQ(lvd_slot_claim(v.slot, SLOTS, 3, 77), 3);
   CHECK_EQ(lvd_slot_claim(v.slot, SLOTS, 4, 78), 4);
   CHECK(!lvd_inbox_post(v.in, v.slot, 3, 0, &sleep));
-  CHECK_EQ(lvd_receiver_reap(&v.r, 77), 1); /* slot 2; what was posted is to be read */
+  CHECK_EQ(lvd_receiver_reap(&v.r, 77), 1); /* slot 2; what was posted has yet to be read */
   CHECK_EQ(lvd_receiver_get(&v.r), 3);
   lvd_receiver_give_back(&v.r, 3);
   CHECK_EQ(lvd_slot_claim(v.slot, SLOTS, 2, 79), 2);
@@ -181,7 +181,7 @@ static void receive(victim *v, uint64_t *seed) {
   if (v->r.corrupt) is_done(v);
 }
 
-/* In turn with our calls: each run is the same. */
+/* Alternating with the receiver's calls: each run is the same. */
 void test_hostile_inbox_turns(void) {
   uint64_t seed = 0x9e3779b97f4a7c15u, got = 0, corrupt = 0;
   victim v;
@@ -206,7 +206,7 @@ void test_hostile_inbox_turns(void) {
   victim_free(&v);
 }
 
-/* At the same time as our calls. */
+/* Concurrently with the receiver's calls. */
 typedef struct vandal {
   victim *v;
   lvd_a32 stop, written;
@@ -237,7 +237,7 @@ void test_hostile_inbox_threads(void) {
   /* On a busy machine the other thread may begin late. */
   for (uint32_t round = 0;
        round < SCALED(20000) || lvd_load_relaxed_u32(&d.written) < SCALED(20000); round++) {
-    lvd_receiver_init(&v.r, v.in, v.slot, SLOTS, v.list); /* the shared part is as it is */
+    lvd_receiver_init(&v.r, v.in, v.slot, SLOTS, v.list); /* the shared part stays as it is */
     memset(v.held, 0, sizeof v.held);
     for (int step = 0; step < 60 && !v.r.corrupt; step++) {
       uint64_t r = next_random(&seed);

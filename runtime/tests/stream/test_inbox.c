@@ -22,7 +22,7 @@ void test_inbox_order_and_priority(void) {
   CHECK(!lvd_inbox_post(&in, slot, 0, 2, &sleep));
   CHECK(!lvd_inbox_post(&in, slot, 7, 2, &sleep));
   CHECK(lvd_inbox_pending(&in));
-  CHECK_EQ(lvd_inbox_announce(&in), 0); /* something is there: no sleep */
+  CHECK_EQ(lvd_inbox_announce(&in), 0); /* it is not empty: no sleep */
   CHECK_EQ(lvd_inbox_take(&in, slot, 6), 1 + 1);
   CHECK_EQ(lvd_load_relaxed_u32(&slot[1].next), 0);
   uint32_t n = lvd_inbox_take(&in, slot, 2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Streams: every element arrives, in order, at any threshold and capacity; ends, statuses, select. */
+/* Streams: every element arrives, in order, at any threshold and capacity; ends, statuses,
+ * select. */
 #include "../support/test.h"
 
 #include <unistd.h>
@@ -63,7 +64,7 @@ void test_stream_pipeline(void) {
     job j[8];
     lvd_stream *before = NULL;
     for (uint32_t i = 0; i <= stages; i++) {
-      /* Thresholds above the capacity, and above the stream's length, too. */
+      /* Also thresholds above the capacity, and above the stream's length. */
       lvd_stream *s = i == stages ? NULL
                                   : new_stream(app, (uint32_t)(next_random(&seed) % 64) + 1,
                                                (uint32_t)(next_random(&seed) % 9000));
@@ -117,7 +118,7 @@ static void claim_it(void *argument) {
 
 static void leave_it(void *stream) { CHECK_EQ(lvd_stream_leave(stream), LVD_OK); }
 
-/* Every put says that nobody will take it, once one has. */
+/* After one put has found that the receiver is gone, so does every later one. */
 void test_stream_receiver_gone(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = open_app(rt);
@@ -155,7 +156,7 @@ void test_stream_statuses(void) {
   CHECK_EQ(lvd_stream_wait_elements(s, 1, 1000000), LVD_E_TIME);
   s->time_limit_ns = 1000000;
   for (x = 0; x < 4; x++) CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_OK);
-  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_TIME); /* no room, and a time limit */
+  CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_TIME); /* no room, and a timeout */
   CHECK_EQ(lvd_stream_end(s, LVD_OK), LVD_OK);
   CHECK_EQ(lvd_stream_put(s, &x, 4), LVD_E_STATE); /* put after the end */
   for (uint32_t i = 0; i < 4; i++) {
@@ -242,7 +243,8 @@ void test_stream_select(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Who always has something does not keep the others from their turn, nor does one that has ended. */
+/* A stream that always has elements does not keep the others from their turn, nor does one that
+ * has ended. */
 void test_stream_select_takes_turns(void) {
   enum { STREAMS = 4, EACH = 50 };
   lvd_runtime *rt = runtime_of(1);
@@ -262,7 +264,7 @@ void test_stream_select_takes_turns(void) {
     if (which) CHECK_EQ(lvd_stream_get(s[which], &x, 4), LVD_OK);
     got[which]++;
   }
-  /* Of some of them, in another order; and the time limit leaves the turn where it is. */
+  /* A subset, in another order; a timeout does not change the turn. */
   lvd_stream *two[2] = {s[3], s[1]};
   which = 77;
   CHECK_EQ(lvd_stream_select(two, 2, 0, &which), LVD_E_TIME);
@@ -281,7 +283,7 @@ void test_stream_select_takes_turns(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A stream of a fiber's own, made and destroyed in it; one whose other end is somebody else's. */
+/* A stream made and destroyed within a fiber; and one whose other end has another owner. */
 static void make_and_destroy(void *argument) {
   lvd_stream *other = argument, *s;
   uint32_t x = 7, y = 0;
@@ -310,17 +312,17 @@ void test_stream_destroy(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* Has the sending end of one stream, and waits for the other. */
+/* Owns the sending end of one stream, and waits for the other. */
 static void pass_after_claim(void *argument) {
   job *j = argument;
   uint32_t x;
   CHECK_EQ(lvd_stream_wait_room(j->out, 1, -1), LVD_OK);
   lvd_status status = lvd_stream_get(j->in, &x, 4);
-  CHECK(status == LVD_E_DEADLOCK ||
-        status == LVD_E_ENDED); /* the one before may have gone already */
+  /* the previous one may be gone already */
+  CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
 }
 
-/* Three in a ring, each with a stream to the next, and nobody begins. */
+/* Three in a ring, each with a stream to the next; none begins. */
 void test_stream_deadlock_is_named(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int open = 0; open < 2; open++) {
@@ -369,8 +371,8 @@ static void put_in_thread(void *argument) {
   CHECK(lvd_stream_close(argument));
 }
 
-/* Who should have taken the other end has returned. A fiber that waits is told of the deadlock; a
- * thread, of the end of the application. */
+/* The fiber that should have claimed the other end has returned. A waiting fiber gets a deadlock;
+ * a thread, the end of the application. */
 void test_stream_end_not_taken(void) {
   lvd_runtime *rt = runtime_of(2);
   char why[1000];
@@ -381,7 +383,7 @@ void test_stream_end_not_taken(void) {
   CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, gets_in_vain, s, &(lvd_fiber_options){.name = "reader"}, NULL),
            LVD_OK);
-  /* It is open: somebody may come. */
+  /* The application is open: an owner may still come. */
   do {
     CHECK_EQ(lvd_app_wait(app, 60), LVD_E_TIME);
     lvd_app_why(app, why, sizeof why);
@@ -407,7 +409,7 @@ void test_stream_end_not_taken(void) {
     CHECK_EQ(lvd_stream_destroy(s), LVD_OK);
     lvd_app_unload(app);
   }
-  /* What a fiber has left is there for whoever comes after the end. */
+  /* What a fiber has left can be read after the application's end. */
   app = open_app(rt);
   s = new_stream(app, 100, 0);
   job j = {NULL, s, 50, 1, 0};
@@ -428,7 +430,7 @@ typedef struct knotted {
   int64_t sleeps;
 } knotted;
 
-/* Has all ends of `to`, and waits for the first of `from`. */
+/* Owns all ends of `to`, and waits for the first of `from`. */
 static void selects(void *argument) {
   knotted *k = argument;
   uint32_t which, n = k->from[1] ? 2 : 1;
@@ -438,8 +440,8 @@ static void selects(void *argument) {
   CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
 }
 
-/* One waits for either of two, who both wait for it: no circle that one could follow from wait to
- * wait, and yet in vain. With a thread at one of the ends there is hope. */
+/* One waits for either of two, which both wait for it: a deadlock that is a knot rather than a
+ * single cycle. If a thread owns one of the ends, it is none. */
 void test_stream_knot_is_named(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int hope = 0; hope < 2; hope++) {
@@ -469,7 +471,7 @@ void test_stream_knot_is_named(void) {
 
 /* ---- a thread that waits for something else ----------------------------------------------------- */
 
-/* Gets one, below the stream's threshold, and answers elsewhere. */
+/* Gets one, below the stream's threshold, and replies elsewhere. */
 static void answers_one(void *argument) {
   job *j = argument;
   uint32_t x;
@@ -484,7 +486,8 @@ static void fills(void *argument) {
   for (uint32_t i = 0; i < j->count; i++) CHECK_EQ(lvd_stream_put(j->out, &x, 4), LVD_OK);
 }
 
-/* What it has pushed and popped is seen: no threshold deadlocks. */
+/* What a thread has pushed and popped is published before it waits elsewhere: no threshold causes
+ * a deadlock. */
 void test_stream_thread_waits_elsewhere(void) {
   lvd_runtime *rt = runtime_of(2);
   uint32_t x = 5;
@@ -510,12 +513,12 @@ void test_stream_thread_waits_elsewhere(void) {
       CHECK_EQ(x, 5);
     }
     CHECK_EQ(lvd_fiber_join(f, 300000000000), LVD_OK);
-    lvd_app_unload(app); /* with ends that are ours still */
+    lvd_app_unload(app); /* while this thread still owns ends */
   }
   lvd_runtime_destroy(rt);
 }
 
-/* What no stream can be; the largest that one can be it is. */
+/* Invalid options; and the largest stream that is possible. */
 void test_stream_refuses(void) {
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app;
@@ -583,7 +586,7 @@ static void put_spans(void *argument) {
   }
 }
 
-/* Groups of other lengths than they were put in, and what is left at the end. */
+/* Spans of other lengths than those put, and the remainder at the end. */
 static void get_spans(void *argument) {
   const spans *j = argument;
   uint64_t random = 5;
@@ -625,7 +628,7 @@ void test_stream_spans(void) {
 
 /* ---- counters ------------------------------------------------------------------------------------ */
 
-/* The sender says after how many it waits for the receiver's word. */
+/* The sender waits for the receiver's reply after a given number of elements. */
 static void send_and_stay(void *argument) {
   job *j = argument;
   send_all(j);
@@ -657,16 +660,17 @@ void test_stream_counters(void) {
            LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, send_and_stay, &to, &(lvd_fiber_options){.name = "writer"}, &f[1]),
            LVD_OK);
-  do { /* both wait: all has gone through */
+  do { /* both wait: all has been transferred */
     lvd_fiber_sleep(1000000);
     CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
     CHECK(c.fill <= CAPACITY && c.got <= N);
   } while (c.got < N);
-  CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK); /* the names were read before the last went */
+  /* the names were read before the last one ended */
+  CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
   CHECK_EQ(c.put, N);
   CHECK(strcmp(c.sender, "writer") == 0 && strcmp(c.receiver, "reader") == 0);
   CHECK(c.elem_size == 4 && c.capacity == CAPACITY && c.threshold == THRESHOLD);
-  /* One worker: each fills or empties what there is, and then it is the other's turn. */
+  /* One worker: each side fills or empties what it can, and then it is the other's turn. */
   CHECK(c.receiver_waits >= N / CAPACITY && c.receiver_waits <= N / THRESHOLD + 2);
   CHECK(c.receiver_wakes >= c.receiver_waits - 1 && c.receiver_wakes <= c.receiver_waits + 1);
   CHECK(c.sender_waits >= N / CAPACITY - 2 && c.sender_wakes >= c.sender_waits);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that is compiled with LVD_DEBUG: who has not an end is refused at once, also where there is
- * room, or an element, and nothing would have to wait. */
+/* A program compiled with LVD_DEBUG: a caller that does not own an end is refused at once, also
+ * where there is room, or an element, and it would not have to wait. */
 #ifndef LVD_DEBUG
 #define LVD_DEBUG 1
 #endif
@@ -34,7 +34,7 @@ static void check_refused(const stranger *t) {
   CHECK_EQ(t->get_span, LVD_E_STATE);
 }
 
-/* Has what was given up. */
+/* Owns what was released. */
 static void takes_over(void *argument) {
   lvd_stream *s = argument;
   uint32_t x = 8;

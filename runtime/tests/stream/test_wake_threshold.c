@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The threshold that a stream chooses by itself: it saves wake-ups, is never above half of the
- * capacity, and hides nothing when the sender becomes slow. */
+/* The automatic threshold of a stream: it saves wake-ups, is at most half of the capacity, and
+ * delays nothing when the sender becomes slow. */
 #include "../support/test.h"
 
 #include <sched.h>
@@ -19,8 +19,8 @@ static bool is_asleep(const lvd_stream *s) {
          !lvd_reached((uint32_t)s->put.put, lvd_load_relaxed_u32(&m->at));
 }
 
-/* Lets the receiver go to sleep before each element; then waits for each to be taken, and does not
- * say that it waits. */
+/* Lets the receiver fall asleep before each element; then waits until each is taken, without
+ * announcing that. */
 static void send(void *argument) {
   job *j = argument;
   lvd_stream *s = j->stream;
@@ -44,7 +44,7 @@ static void receive(void *argument) {
   CHECK_EQ(n, j->fast + j->slow);
 }
 
-/* The wake-ups that it takes. */
+/* Returns the number of wake-ups. */
 static uint64_t run(lvd_runtime *rt, job *j, uint32_t capacity, uint32_t threshold) {
   lvd_app *app;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
@@ -71,7 +71,7 @@ void test_threshold_is_chosen(void) {
   uint64_t wakes, fewer;
   int tries = 0;
   uint64_t others = times_preempted();
-  do { /* two hundred times fewer, on a machine that has nothing else to do */
+  do { /* two hundred times fewer, on an idle machine */
     wakes = run(rt, &one, CAPACITY, 1);
     fewer = run(rt, &automatic, CAPACITY, 0);
     printf("%u elements: %llu wake-ups at a threshold of 1, %llu at one that goes up to %u\n",
@@ -85,8 +85,8 @@ void test_threshold_is_chosen(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* It is chosen high; then the sender pushes one element, and the next one only when that has been
- * got. At a fixed threshold this would be for ever. */
+/* The threshold becomes high; then the sender pushes one element, and the next one only when that
+ * was got. With a fixed threshold this would never end. */
 void test_threshold_hides_nothing(void) {
   lvd_runtime_options ro = {.workers = 2, .no_spin = true};
   lvd_runtime *rt;
@@ -103,7 +103,7 @@ typedef struct pair {
   job job[2];
 } pair;
 
-/* Takes from whichever has something. */
+/* Takes from any stream that has an element. */
 static void receive_any(void *argument) {
   pair *p = argument;
   lvd_stream *open[2] = {p->job[0].stream, p->job[1].stream};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The actors that the tests build networks of. */
+/* The actors of which the tests build networks. */
 #include "test.h"
 
 #include <sched.h>
@@ -184,7 +184,8 @@ uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
   return b->net.actors++;
 }
 
-/* A second connection from the same output makes it a broadcast; they must follow each other. */
+/* A second connection from the same output makes it a broadcast; the connections must be
+ * consecutive. */
 void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
                      uint32_t capacity) {
   lvd_port_ref *ref = &b->to[b->tos++];

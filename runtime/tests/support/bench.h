@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the tests of process units have in common: a runtime, an application, a page that is shared
- * with the child, and loading it. LEVADA_CHILD is child.c. */
+/* Shared by the tests of process units: a runtime, an application, a page shared with the child,
+ * and loading the child. LEVADA_CHILD is child.c. */
 #ifndef LVD_TEST_BENCH_H
 #define LVD_TEST_BENCH_H
 
@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* Under an emulator the system may not know how to start what we are built for. */
+/* Under an emulator the kernel may not be able to start programs of this architecture. */
 static inline void can_start(void) {
   char *const argv[] = {(char *)LEVADA_CHILD, (char *)"exit", NULL};
   pid_t id = -1;
@@ -30,7 +30,7 @@ static inline void can_start(void) {
   if (!started) SKIP("no program of this processor's can be started from another");
 }
 
-/* A signal is sent, not yet heeded: this returns when it stands still. */
+/* A signal is sent but not yet delivered: this returns when the process has stopped. */
 static inline void stop_process(pid_t id) {
   char path[32], state = 0;
   snprintf(path, sizeof path, "/proc/%d/stat", (int)id);
@@ -49,7 +49,7 @@ typedef struct bench {
   char path[32];
 } bench;
 
-/* A page in a file of its own, whose path it sets. */
+/* Makes a page in a file of its own, whose path it stores. */
 static inline page *make_page(char path[32]) {
   strcpy(path, "/tmp/levada-test-XXXXXX");
   int fd = mkstemp(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Calling these procedures (procedures.h), many at once and with large arguments. */
+/* Calls of the procedures of procedures.h, many at once and with large arguments. */
 #ifndef LVD_TEST_CALLING_H
 #define LVD_TEST_CALLING_H
 
@@ -41,7 +41,8 @@ static inline void call_backwards(lvd_unit *u, size_t least, size_t most, uint32
   free(to);
 }
 
-/* A result beyond its room is an error, whatever the room is, and nothing of it comes. */
+/* A result larger than its buffer is an error, whatever the buffer's size, and nothing of it is
+ * returned. */
 static inline void call_overstates(lvd_unit *u) {
   static const size_t room[] = {0, 16, 100000};
   for (size_t i = 0; i < 2 * COUNT(room); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The program that the tests of process units load: a good one, or by its first argument one that
- * does not serve, or serves and goes wild. */
+/* The program that the tests of process units load: a correct one, or, by its first argument, one
+ * that does not serve, or that serves and then writes to random places. */
 #include "child.h"
 #include "procedures.h"
 
@@ -53,7 +53,7 @@ static uint64_t fib(uint64_t n) {
   return LVD_JOIN(first, fib) + second;
 }
 
-/* Forks until some calls were stolen; their number. */
+/* Forks until some calls were stolen; returns their number. */
 static lvd_status child_forks(lvd_frame *f) {
   uint64_t stolen = 0;
   while (stolen < 10) {
@@ -75,7 +75,7 @@ static lvd_status child_crashes(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_crashes)
 
-/* Says that it has failed, which is a lie, and in words that no child of ours would find. */
+/* Claims falsely that it has failed, in words that a real child would not use. */
 static lvd_status child_lies(lvd_frame *f) {
   (void)f;
   lvd_record r = {.kind = LVD_RECORD_FAULT, .size = UINT32_MAX, .number = 7, .room = 7};
@@ -148,7 +148,7 @@ static lvd_status child_receives(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_receives)
 
-/* Sends on what it gets. */
+/* Forwards what it gets. */
 static lvd_status child_pipes(lvd_frame *f) {
   const order *o = f->argument;
   lvd_stream *in, *out;
@@ -171,7 +171,7 @@ static lvd_status child_pipes(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_pipes)
 
-/* Has the sending end of one stream, and waits for the other, which it may do in vain. */
+/* Owns the sending end of one stream, and waits for the other, perhaps without result. */
 static lvd_status child_waits_for_both(lvd_frame *f) {
   const order *o = f->argument;
   lvd_stream *in, *out;
@@ -197,7 +197,7 @@ static lvd_status child_opens(lvd_frame *f) {
 }
 LVD_PROCEDURE(child_opens)
 
-/* Calls the parent, as often as it is told, with what it gets back; says so in between. */
+/* Calls the parent as often as requested, with what it gets back; reports that in between. */
 static lvd_status child_calls_back(lvd_frame *f) {
   const order *o = f->argument;
   uint64_t x = o->seed;
@@ -241,10 +241,10 @@ static void pipe_between(STREAM_ID in, STREAM_ID out) {
   }
 }
 static void remote_pipe(void) { pipe_between(0, 1); }
-static void other_pipe(void) { pipe_between(4, 5); } /* of a program of another name (main) */
+static void other_pipe(void) { pipe_between(4, 5); } /* of a program with another name (main) */
 PB_PROCEDURE(remote_pipe)
 
-/* Has its parent add up, and hands on what comes back. */
+/* Has its parent add, and forwards the result. */
 static void remote_asks(void) {
   u32 sum = 0;
   stream_create(6);
@@ -259,7 +259,7 @@ static void remote_asks(void) {
 }
 PB_PROCEDURE(remote_asks)
 
-/* One task opens a stream, and another of this process comes for its other end meanwhile. */
+/* One task opens a stream, and another task of this process claims the other end meanwhile. */
 static lvd_a32 opens;
 static u32 sum_there;
 
@@ -284,7 +284,7 @@ static void remote_both(void) {
 }
 PB_PROCEDURE(remote_both)
 
-/* Says how its wait for what nobody sends has ended. */
+/* Reports how its wait for elements that are never sent has ended. */
 static void wants(STREAM_ID in, STREAM_ID out, int i) {
   u32 a;
   stream_create(in);
@@ -298,7 +298,7 @@ static void remote_wants_too(void) { wants(4, 5, 1); }
 PB_PROCEDURE(remote_wants)
 PB_PROCEDURE(remote_wants_too)
 
-/* The same, of a thread, which main waits for. */
+/* The same for a thread, which main waits for. */
 static pthread_t wanting;
 static bool wants_too;
 static void *thread_wants(void *unused) {
@@ -348,7 +348,7 @@ PB_PROCEDURE(remote_waits)
 
 /* ---- bad ones -------------------------------------------------------------------------------------- */
 
-/* The memory that the parent shares with us, by the descriptor that it named. */
+/* The memory that the parent shares, by the descriptor that it passed. */
 static unsigned char *memory_of_parent(size_t *size, int *bell) {
   int memory;
   struct stat st;
@@ -372,7 +372,7 @@ static uint64_t next(scribbler *s) {
   return s->random;
 }
 
-/* Writes anything anywhere in what is shared, mostly where it is small numbers that count. */
+/* Writes random values to the shared memory, mostly where small numbers matter. */
 static void scribble(void *argument) {
   scribbler *s = argument;
   size_t used = 1 << 19 < s->size ? 1 << 19 : s->size;
@@ -406,7 +406,7 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "exit") == 0) return 0;
   if (strcmp(what, "layout") == 0) {
-    /* As one that is linked with a library to come. */
+    /* As a program that is linked with a later library. */
     size_t size;
     int bell;
     unsigned char *memory = memory_of_parent(&size, &bell);
@@ -430,7 +430,7 @@ int main(int argc, char **argv) {
     return status == LVD_E_STOPPED ? 0 : 1;
   }
   if (strcmp(what, "parent") == 0 || strcmp(what, "called") == 0) {
-    /* Loads a child of its own, and is killed, in the midst of streams or of a call from there. */
+    /* Loads a child of its own, and is killed in the middle of its streams or of a call from it. */
     lvd_runtime *rt;
     lvd_app *app;
     lvd_unit *unit;

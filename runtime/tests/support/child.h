@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the tests of process units and the program that they load (child.c) agree on. */
+/* Shared by the tests of process units and the program that they load (child.c). */
 #ifndef LVD_TEST_CHILD_H
 #define LVD_TEST_CHILD_H
 
 #include <levada/levada.h>
 
-/* A file that both map, beside what the library shares: what the child says of itself. */
+/* A file that both map, in addition to what the library shares: the child's reports. */
 typedef struct page {
-  lvd_a64 pushed, got; /* elements, said after the push, the pop */
+  lvd_a64 pushed, got; /* elements, stored after the push, the pop */
   lvd_a32 grandchild;  /* a process that the child has loaded */
   lvd_a32 alive;       /* counts, as long as that lives */
-  lvd_a32 told[2];     /* 1 + how the wait of a procedure ended; else it waits: UINT32_MAX */
+  /* 1 + the status with which a procedure's wait ended; UINT32_MAX: it waits */
+  lvd_a32 told[2];
 } page;
 
 /* The argument of the procedures that stream. */
 typedef struct order {
-  char name[32], back[32]; /* streams, to the child and from it */
+  char name[32], back[32]; /* names of the streams to the child and from it */
   uint64_t count, seed;
   uint32_t capacity, threshold;
 } order;
@@ -34,7 +35,7 @@ static inline lvd_status open_stream(lvd_unit *unit, const char *name, uint32_t 
   return lvd_stream_open(unit, &o, out);
 }
 
-/* Groups of random sizes, pushed each; `said` (may be null) learns what was pushed. */
+/* Groups of random sizes, each pushed; `said` (may be null) is set to the number pushed. */
 static inline lvd_status send_elements(lvd_stream *s, uint64_t count, uint64_t seed,
                                        lvd_a64 *said) {
   uint64_t random = seed | 1;
@@ -55,7 +56,8 @@ static inline lvd_status send_elements(lvd_stream *s, uint64_t count, uint64_t s
   return status;
 }
 
-/* Until it ends; *count is how many came. LVD_E_ENDED: in order; LVD_E_FAULT: one was wrong. */
+/* Until it ends; *count is the number received. LVD_E_ENDED: in order; LVD_E_FAULT: one was
+ * wrong. */
 static inline lvd_status receive_elements(lvd_stream *s, uint64_t *count, uint64_t seed,
                                           lvd_a64 *said) {
   uint64_t x;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Every test there is: one line each. */
+/* Every test: one line each. */
 TEST(channel_order)
 TEST(channel_span_never_wraps)
 TEST(channel_bounds)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A library with forks in it, and with a runtime of its own, that the tests load and close. */
+/* A library that forks and has a runtime of its own; the tests load and close it. */
 #include <levada/fork.h>
 
 LVD_API int plugin_fib(int n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Procedures that every kind of unit has in the tests: of this process, of another one, and behind a
- * window, where there is no C library. */
+/* Procedures that every kind of unit has in the tests: of this process, of another one, and of a
+ * remote processor without a C library. */
 #ifndef LVD_TEST_PROCEDURES_H
 #define LVD_TEST_PROCEDURES_H
 
@@ -19,7 +19,7 @@ static lvd_status twice(lvd_frame *f) {
 }
 LVD_PROCEDURE(twice)
 
-/* The last byte first. */
+/* Reverses the bytes. */
 static lvd_status backwards(lvd_frame *f) {
   const unsigned char *from = f->argument;
   unsigned char *to = f->result;
@@ -30,7 +30,7 @@ static lvd_status backwards(lvd_frame *f) {
 }
 LVD_PROCEDURE(backwards)
 
-/* Says that its result is larger than its room. */
+/* Claims that its result is larger than its buffer. */
 static lvd_status overstates(lvd_frame *f) {
   f->result_size = f->result_room + 1000;
   return f->argument_size ? LVD_E_UNKNOWN : LVD_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program that the tests load beside others. What it shall do is its first argument; it returns 0
- * when that went well. */
+/* A program that the tests load next to other applications. Its first argument says what to do;
+ * it returns 0 on success. */
 #include <levada/call.h>
 #include <levada/fork.h>
 #include <levada/native.h>
@@ -76,14 +76,14 @@ static void forever(void) {
 }
 PB_PROCEDURE(forever)
 
-/* The fault is meant: no sanitizer is to tell of it before the system does. */
+/* The fault is intended: no sanitizer may report it before the system does. */
 __attribute__((no_sanitize("undefined"))) static void fault(void) {
   *(volatile int *)(uintptr_t)most = 1;
 }
 
 /* ---- successive versions ----------------------------------------------------------------------- */
 
-/* Counts its versions, and goes on until it is to end. */
+/* Counts its versions, and runs until it is asked to end. */
 static int follows(void) {
   static const char KEY;
   int *came = lvd_app_heirloom(lvd_app_here(), "came", &KEY, sizeof *came, NULL);
@@ -95,7 +95,8 @@ static int follows(void) {
   return lvd_app_drains(lvd_app_here()) ? 0 : 3;
 }
 
-/* Waits for input that is there when it is to end already, and so is the next one's. */
+/* Waits for input that is already there when it is asked to end, which is left for the next
+ * version. */
 static int leaves_input(int fd) {
   while (!lvd_app_drains(lvd_app_here()))
     if (lvd_fiber_sleep(100000) != LVD_OK) return 2;
@@ -113,7 +114,7 @@ static void yields(void *unused) {
   for (;;) lvd_fiber_yield();
 }
 
-/* Asked anew each time: for the compiler a thread is the same all the time. */
+/* Called each time: the compiler assumes that the thread does not change. */
 __attribute__((noinline)) static const void *this_thread(void) {
 #if defined __x86_64__
   const void *thread;
@@ -158,7 +159,7 @@ int main(int argc, char **argv) {
     int result = calls();
     return result ? result : pb_finish() != LVD_OK;
   }
-  /* What is not waited for is, when main has returned. */
+  /* Fibers that are not joined when main returns. */
   if (strcmp(what, "leaves") == 0) {
     TASKID all[] = {pb_create("eat", 0), pb_create("count", 0)};
     return pb_rpc(all[1]) != LVD_OK || pb_rpc(all[0]) != LVD_OK;
@@ -176,8 +177,8 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);
   if (strcmp(what, "fails") == 0) return 3;
-  if (strcmp(what, "misuses") == 0)
-    return pb_create("Twise", 0) != NULL; /* and looks at no status */
+  /* and ignores statuses */
+  if (strcmp(what, "misuses") == 0) return pb_create("Twise", 0) != NULL;
   if (strcmp(what, "faults") == 0) fault();
   if (strcmp(what, "waits") == 0) {
     TASKID t = pb_create("forever", 0);

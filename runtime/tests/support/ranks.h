@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What scheduling class a thread of this process has, which is known by its name. */
+/* The scheduling class of a thread of this process, found by its name. */
 #ifndef LVD_TEST_RANKS_H
 #define LVD_TEST_RANKS_H
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its priority in SCHED_RR; 0: in another class; -1: there is none. */
+/* Its priority in SCHED_RR; 0: in another class; -1: no such thread. */
 static inline int rank_of_thread(const char *name) {
   DIR *all = opendir("/proc/self/task");
   int rank = -1;
@@ -33,7 +33,8 @@ static inline int rank_of_thread(const char *name) {
   return rank;
 }
 
-/* Of priority 3: two above it is who serves. Else the test is skipped. */
+/* A runtime of priority 3; service threads are two above it. If that is not permitted the test is
+ * skipped. */
 static inline lvd_runtime *realtime_runtime(void) {
   lvd_runtime *rt;
   if (!lvd_realtime_allowed(3))
@@ -42,7 +43,7 @@ static inline lvd_runtime *realtime_runtime(void) {
   return rt;
 }
 
-/* It has it, or will. */
+/* It has that priority, or will soon. */
 static inline void has_rank(const char *name, int rank) {
   while (rank_of_thread(name) != rank) sleep_ms(1);
 }

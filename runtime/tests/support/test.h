@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What tests use: CHECK, and a few actors (actors.c). */
+/* Shared by all tests: CHECK, and a few actors (actors.c). */
 #ifndef LVD_TEST_H
 #define LVD_TEST_H
 
@@ -35,7 +35,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* How many: fewer where a sanitizer or an emulator makes everything slow. */
+/* Scales a count down where a sanitizer or an emulator makes everything slow. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
 #define SCALED(n) ((n) / 20)
 #else
@@ -54,14 +54,14 @@ extern const lvd_actor_class source_class; /* params: const uint32_t *count; put
 extern const lvd_actor_class add_class;    /* params: const uint32_t *n, or null for 1 */
 extern const lvd_actor_class sum_class;    /* two inputs, one output: a + b */
 extern const lvd_actor_class sink_class;   /* state: sink */
-extern const lvd_actor_class slow_class;   /* as add; some 50 us for each element */
+extern const lvd_actor_class slow_class;   /* as add; about 50 us per element */
 
 typedef struct sink {
   uint64_t count, sum;
   uint32_t last;
-  bool in_order; /* each one larger than the one before */
+  bool in_order; /* each one larger than the previous */
 } sink;
-/* params of sink_class: where to leave the result when the application is unloaded; may be null */
+/* params of sink_class: where to store the result when the application is unloaded; may be null */
 
 /* Networks made at run time: connect, then use `net`. */
 typedef struct builder {
@@ -85,13 +85,15 @@ LVD_NORETURN void go_down(int depth); /* until the stack ends */
 
 lvd_runtime *runtime_of(uint32_t workers);
 lvd_app *app_loaded(lvd_runtime *rt, const builder *b);
-lvd_app *app_begun(lvd_runtime *rt, const builder *b);                     /* loaded and started */
-lvd_app *app_begun_at(lvd_runtime *rt, const builder *b, uint32_t worker); /* all of it there */
+lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */
+/* all of it on one worker */
+lvd_app *app_begun_at(lvd_runtime *rt, const builder *b, uint32_t worker);
 void app_ended(lvd_app *app, lvd_status outcome); /* waits for it, and unloads it */
 uint64_t firings_of(lvd_app *app, uint32_t actor);
 
 uint32_t usable_cores(void);
-uint64_t times_preempted(void); /* this process's threads: others wanted its cores */
+/* involuntary context switches of this process's threads: others wanted its cores */
+uint64_t times_preempted(void);
 void sleep_ms(int ms);
 uint64_t now_ns(void);
 uint64_t cpu_ns(void); /* of the process */
