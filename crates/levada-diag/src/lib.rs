@@ -6,6 +6,7 @@
 //! every error. [`Sources`] holds the text of all files read; a [`Span`] points into it.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use levada_text::{escaped, escaped_but, escaped_line};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -360,6 +361,8 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
     } else {
         Renderer::plain()
     };
+    // Names, paths and lines come from outside. The renderer replaces some of their control characters, in titles and
+    // lines; what it writes itself is newlines and, for colours, escape characters.
     let mut out = String::new();
     let (shown, more) = to_show(diags.iter().collect());
     for diag in shown {
@@ -368,7 +371,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
         };
-        let title = level.primary_title(diag.message.as_str()).id(diag.code);
+        let title = level.primary_title(escaped(&diag.message)).id(diag.code);
         // One snippet a file, in the order in which the labels name the files.
         let mut files: Vec<u32> = Vec::new();
         for label in &diag.labels {
@@ -384,7 +387,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
             };
             say(title);
             if let Some(help) = &diag.help {
-                say(Level::HELP.primary_title(help.as_str()));
+                say(Level::HELP.primary_title(escaped(help)));
             }
             out.push('\n');
             continue;
@@ -392,7 +395,7 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
         let mut group = title.elements(files.iter().map(|&file| {
             let source = sources.file(file);
             let mut snippet = Snippet::source(source.text.as_ref())
-                .path(source.path.as_str())
+                .path(escaped_line(&source.path))
                 .fold(true);
             for (i, label) in diag.labels.iter().enumerate() {
                 if label.span.file == file {
@@ -403,19 +406,20 @@ pub fn render(sources: &Sources, diags: &Diagnostics, color: bool) -> String {
                     let mark = kind.span(clamp(&source.text, label.span));
                     snippet = snippet.annotation(match label.text.is_empty() {
                         true => mark,
-                        false => mark.label(label.text.as_str()),
+                        false => mark.label(escaped(&label.text)),
                     });
                 }
             }
             snippet
         }));
         if let Some(help) = &diag.help {
-            group = group.element(Level::HELP.message(help.as_str()));
+            group = group.element(Level::HELP.message(escaped(help)));
         }
         out.push_str(&renderer.render(&[group]));
         out.push_str("\n\n");
     }
-    out + &more
+    out += &more;
+    escaped_but(&out, |c| matches!(c, '\n' | '\t' | '\x1b')).into_owned()
 }
 
 /// All of `diags` as an array of objects.
@@ -468,5 +472,30 @@ mod tests {
             "{text}"
         );
         assert_eq!(diags.len(), MAX_SHOWN + 23);
+    }
+
+    /// In each place where text from outside is shown, in colour or without.
+    #[test]
+    fn what_would_control_a_terminal_is_escaped() {
+        const OUTSIDE: &str = "a\x1b[31m\u{9b}31m\r\u{202e}z";
+        let mut sources = Sources::new();
+        let file = sources.add(format!("{OUTSIDE}.cal"), OUTSIDE);
+        let span = |end| Span {
+            file,
+            start: 0,
+            end,
+        };
+        let mut diags = Diagnostics::new();
+        let wrong = Diagnostic::error("wrong", OUTSIDE).label(span(1), OUTSIDE);
+        diags.push(wrong.help(OUTSIDE));
+        diags.push(Diagnostic::error("alone", OUTSIDE).help(OUTSIDE));
+        for color in [false, true] {
+            let text = render(&sources, &diags, color);
+            // Colours of its own it begins with another word.
+            assert!(!text.contains("a\x1b[31m"), "{text:?}");
+            assert!(!text.contains(['\u{9b}', '\r', '\u{202e}']), "{text:?}");
+            assert!(color || !text.contains('\x1b'), "{text:?}");
+            assert!(text.contains("a\\u001b[31m"), "{text:?}");
+        }
     }
 }

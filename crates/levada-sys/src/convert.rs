@@ -27,7 +27,7 @@ pub(crate) fn text(s: *const c_char) -> String {
 /// What an application says of itself, in a line of so many characters at the most, none of which controls anything.
 pub(crate) fn said(s: *const c_char, most: usize) -> String {
     let first: String = text(s).chars().take(most).collect();
-    crate::escape::escaped_line(&first).into_owned()
+    levada_text::escaped_line(&first).into_owned()
 }
 
 pub(crate) fn c_string(s: &str) -> Result<CString, Error> {

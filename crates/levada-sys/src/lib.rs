@@ -5,7 +5,6 @@
 //! This is the one narrow place between the tools (Rust) and the runtime (C17). It adds lifetimes
 //! and names, and no behaviour.
 
-pub mod escape;
 pub mod ffi;
 pub mod leases;
 pub mod machine;

@@ -11,7 +11,7 @@ use crate::ops::state::Served;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use levada_sys::escape::escaped;
+use levada_text::escaped;
 use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! many he has missed.
 
 use crate::util::lock::lock;
-use levada_sys::escape::escaped;
+use levada_text::escaped;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::Write;

@@ -9,7 +9,7 @@ use crate::ops::state::Served;
 use crate::persist::journal::Journal;
 use crate::persist::store::{Memory, Restore};
 use crate::protocol::{Failed, LoadRequest};
-use levada_sys::escape::escaped;
+use levada_text::escaped;
 use std::io::Write;
 use std::time::Duration;
 

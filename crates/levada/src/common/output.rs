@@ -210,7 +210,7 @@ pub fn error(what: &str, help: Option<&str>) {
 }
 
 /// Text from outside, with control characters escaped.
-pub use levada_sys::escape::escaped as plain;
+pub use levada_text::escaped as plain;
 
 /// Writes to standard error unchanged. Write errors are ignored.
 pub fn say_text(text: &str) {

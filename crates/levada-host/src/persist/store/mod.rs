@@ -35,7 +35,7 @@ use crate::util::at_fork::LockedFile;
 use crate::util::file_lock::lock_of_another;
 use crate::util::lock::lock;
 use levada_files::{make_private_folder, open_private, read_private};
-use levada_sys::escape::escaped_line;
+use levada_text::escaped_line;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};

@@ -13,7 +13,8 @@ fn controls(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
+/// All such characters but those that stay.
+pub fn escaped_but(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     let controls = |c: char| controls(c) && !stays(c);
     if !text.contains(controls) {
         return Cow::Borrowed(text);
