@@ -15,12 +15,12 @@
 //! - If there are none, and that comes again soon, all are begun so, and settle in twice the time that it took.
 
 use crate::persist::crash_record;
+use crate::persist::store::files::{StateFolder, remove_whole};
 use crate::util::lock::lock;
 use levada_files::{open_private, read_private};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -47,7 +47,7 @@ pub struct Journal(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
+    folder: Arc<StateFolder>,
     file: File,
     settles: Duration,
     head: String,
@@ -234,8 +234,11 @@ fn boot() -> String {
 
 impl Journal {
     /// Reads what the host before has left in this folder, and begins anew.
-    pub fn open(folder: &Path, kept: &[String]) -> std::io::Result<(Journal, Found)> {
-        let path = folder.join(FILE);
+    pub(crate) fn open(
+        folder: &Arc<StateFolder>,
+        kept: &[String],
+    ) -> std::io::Result<(Journal, Found)> {
+        let path = folder.path()?.join(FILE);
         let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{FILE}: {e}"));
         // A host that has begun much has written twice as much at the most.
         let text = match read_private(&path, 4 * LONGEST) {
@@ -247,7 +250,7 @@ impl Journal {
         let file = open_private(&path, File::options().create(true).append(true));
         let file = file.map_err(named)?;
         let journal = Journal(Arc::new(Inner {
-            path,
+            folder: folder.clone(),
             file,
             settles,
             head: format!("host {unexplained} {} ", settles.as_secs()),
@@ -334,11 +337,14 @@ impl Journal {
         // Where an application's code has ended it, that is known by the file.
         let removed = match crash_record::keep_silent() {
             true => Ok(()),
-            // An empty one says as much as none.
-            false => std::fs::remove_file(&self.0.path).or_else(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => Ok(()),
-                _ => self.0.file.set_len(0),
-            }),
+            // An empty one says as much as none: also where its folder is away, and cannot be found by its path.
+            false => {
+                let emptied = self.0.file.set_len(0);
+                match self.0.remove(FILE) {
+                    Ok(()) => Ok(()),
+                    Err(_) => emptied,
+                }
+            }
         };
         let held = std::mem::take(&mut state.held).into_iter();
         held.map(|name| self.0.release(&name))
@@ -353,11 +359,11 @@ impl Inner {
 
     /// It was loaded though it was held back, and has not ended the host again.
     fn release(&self, name: &str) -> std::io::Result<()> {
-        let path = self.path.with_file_name(held(name));
-        match path.symlink_metadata() {
-            Ok(_) => std::fs::remove_file(path),
-            Err(_) => Ok(()),
-        }
+        self.remove(&held(name))
+    }
+
+    fn remove(&self, file: &str) -> std::io::Result<()> {
+        remove_whole(self.folder.path()?, file)
     }
 
     fn write(&self, line: &str) {
@@ -415,6 +421,11 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    fn opened(folder: &Path) -> Arc<StateFolder> {
+        Arc::new(StateFolder::open(folder).unwrap())
+    }
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|n| n.to_string()).collect()
@@ -473,7 +484,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kept = names(&["a", "b"]);
         let text = || std::fs::read_to_string(folder.path().join(FILE)).unwrap();
-        let (journal, none) = Journal::open(folder.path(), &kept).unwrap();
+        let (journal, none) = Journal::open(&opened(folder.path()), &kept).unwrap();
         assert_eq!(none, Found::default());
         for name in ["a", "b"] {
             journal.begins(name);
@@ -481,7 +492,7 @@ mod tests {
         journal.runs("a");
         journal.does_not_run("b");
         assert!(text().ends_with("begins a\nbegins b\nsettled b\n"));
-        let (_, said) = Journal::open(folder.path(), &kept).unwrap();
+        let (_, said) = Journal::open(&opened(folder.path()), &kept).unwrap();
         assert_eq!(said.guilty.unwrap().0, "a");
         std::fs::write(folder.path().join("a.held"), "why").unwrap();
         journal.await_settled();
@@ -492,11 +503,26 @@ mod tests {
         assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     }
 
+    /// The next host would take what had begun then for what has ended this one.
+    #[test]
+    fn a_good_end_is_known_where_the_folder_is_away_meanwhile() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, away) = (place.path().join("state"), place.path().join("away"));
+        std::fs::create_dir(&folder).unwrap();
+        let (journal, _) = Journal::open(&opened(&folder), &[]).unwrap();
+        journal.begins("a");
+        std::fs::rename(&folder, &away).unwrap();
+        journal.close().unwrap();
+        std::fs::rename(&away, &folder).unwrap();
+        let (_, found) = Journal::open(&opened(&folder), &names(&["a"])).unwrap();
+        assert_eq!(found, Found::default());
+    }
+
     /// However many others begin meanwhile, and always.
     #[test]
     fn who_has_begun_is_waited_for_and_lines_stay_few() {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, _) = Journal::open(folder.path(), &[]).unwrap();
+        let (journal, _) = Journal::open(&opened(folder.path()), &[]).unwrap();
         journal.begins("a");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| journal.await_settled());

@@ -894,6 +894,55 @@ fn what_cannot_be_saved_is_told_and_tried_again() {
     assert!(!folder.join("b.json").exists() && folder.join("c.json").exists());
 }
 
+/// Renamed, as a file system that is unmounted: nothing of it is found, and that is not to have been removed.
+#[test]
+fn a_state_folder_that_is_away_is_told_and_changed_when_it_is_back() {
+    let mut host = Host::begin();
+    for name in ["a", "b", "c", "d"] {
+        host.many(name);
+    }
+    let load = ["load", "src/p/Many.xdf", "--out=/dev/null", "--isolate"];
+    host.run(&[&load[..], &["--name", "iso"]].concat())
+        .succeeds();
+    let (state, away) = (host.place.path("state"), host.place.path("away"));
+    std::fs::rename(&state, &away).unwrap();
+    let not_saved = |args: &[&str]| {
+        let run = host.run(&[args, &["--json"]].concat());
+        assert_eq!(code(&run), (Some(9), "not_saved".into()), "{args:?}");
+    };
+    not_saved(&["unload", "a", "--now"]);
+    not_saved(&["unload", "iso", "--now"]);
+    for _ in 0..2 {
+        not_saved(&["pause", "b"]);
+    }
+    assert!(host.seen("a").is_null() && host.seen("b")["state"] == "paused");
+    std::fs::rename(&away, &state).unwrap();
+    // All is written with the next change that can be.
+    host.run(&["pause", "c"]).succeeds();
+    let names = |host: &Host| {
+        let entries = std::fs::read_dir(host.place.path("state")).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&host), ["b.json", "c.json", "d.json"]);
+    // Or when the host ends.
+    std::fs::rename(&state, &away).unwrap();
+    host.run(&["unload", "d", "--now"])
+        .refuses(9, &["could not be saved", "renamed, removed or unmounted"]);
+    std::fs::rename(&away, &state).unwrap();
+    // SAFETY: the child has not been waited for.
+    unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
+    host.until_dead();
+    assert_eq!(host.child.wait().unwrap().code(), Some(0));
+    assert_eq!(names(&host), ["b.json", "c.json"]);
+    let host = host.again(&["--restore"]);
+    for name in ["b", "c"] {
+        host.until(name, |a| a["state"] == "loaded");
+    }
+}
+
 /// As a program does that cleans folders of temporary files.
 #[test]
 fn a_socket_that_is_removed_is_made_again() {

@@ -10,10 +10,52 @@ use levada_files::{create_private, read_private};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// No file of a state folder is larger: a request has at most 1 MiB.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
+
+/// A state folder, found by its path and held open. After it was renamed or unmounted, its path leads to nothing or to
+/// another folder: nothing is written there, and a file that is not found there has not been removed.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    path: PathBuf,
+    /// As long as it is open no other folder has its inode number.
+    opened: File,
+}
+
+impl StateFolder {
+    pub(crate) fn open(path: &Path) -> std::io::Result<StateFolder> {
+        Ok(StateFolder {
+            path: path.to_path_buf(),
+            opened: File::open(path)?,
+        })
+    }
+
+    /// Its path, if that still leads to it. The kind of the error is never `NotFound`, which is said of files.
+    pub(crate) fn path(&self) -> std::io::Result<&Path> {
+        let away = |what: &str| Err(std::io::Error::other(what.to_string()));
+        let opened = self.opened.metadata()?;
+        match std::fs::metadata(&self.path) {
+            Ok(found) if (found.dev(), found.ino()) == (opened.dev(), opened.ino()) => {
+                Ok(&self.path)
+            }
+            Ok(_) => {
+                away("the state folder was renamed or unmounted, and another folder has its path")
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                away("the state folder was renamed, removed or unmounted")
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// For messages.
+    pub(crate) fn display(&self) -> std::path::Display<'_> {
+        self.path.display()
+    }
+}
 
 /// What is changed of several files, which a next host finishes if it finds it.
 #[derive(Debug, Default, Deserialize, Serialize)]

@@ -17,7 +17,8 @@ impl Memory {
             forget: names.clone(),
         };
         // Where that cannot be written they are forgotten one by one.
-        if change.make(&self.folder).is_err() {
+        let made = self.folder.path().and_then(|folder| change.make(folder));
+        if made.is_err() {
             let _ = self.put(CHANGE, None);
         }
         let mut done = Ok(());

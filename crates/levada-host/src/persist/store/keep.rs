@@ -71,8 +71,9 @@ impl Memory {
             keep: named.collect(),
             forget: Vec::new(),
         };
-        let before = change.before(&self.folder);
-        if let Err(e) = change.make(&self.folder) {
+        let folder = self.folder.path()?;
+        let before = change.before(folder);
+        if let Err(e) = change.make(folder) {
             self.take_back(before);
             return Err(e);
         }
@@ -92,7 +93,9 @@ impl Memory {
     /// names is there as it was. By who is changing something.
     pub(super) fn take_back(&self, before: Vec<Before>) {
         for (file, was) in before {
-            if read_private(&self.folder.join(&file), MAX_BYTES).ok() != was {
+            let there = self.folder.path();
+            let there = there.and_then(|folder| read_private(&folder.join(&file), MAX_BYTES));
+            if there.ok() != was {
                 let _ = self.put(&file, was.as_deref());
             }
         }
@@ -111,11 +114,23 @@ impl Memory {
             return Ok(());
         };
         // One that has just ended is not kept any more.
-        match self.read(name) {
-            Ok(request) if self.whose().ours.contains_key(name) && request.paused != paused => {
-                self.put_request(&LoadRequest { paused, ..request })
+        if !self.whose().ours.contains_key(name) {
+            return Ok(());
+        }
+        let file = kept(name);
+        match self.request_in(&file) {
+            Ok(request) => {
+                if request.paused == paused && !self.unsaved().contains_key(&file) {
+                    return Ok(());
+                }
+                let request = LoadRequest { paused, ..request };
+                self.put_request(&named(name, &request))
             }
-            _ => Ok(()),
+            // What else is in the file stays unknown until it can be read, unless it is to be written whole.
+            Err(e) => {
+                let named = io::Error::new(e.kind(), format!("{file}: {e}"));
+                Err(self.not_saved(&file, Unsaved::Paused(paused), named))
+            }
         }
     }
 
@@ -154,9 +169,9 @@ impl Memory {
 
     /// How it was loaded; what cannot be read is said.
     pub fn read(&self, name: &str) -> Result<LoadRequest, String> {
-        let text = self.get(&kept(name)).map_err(|e| e.to_string())?;
-        let mut request: LoadRequest = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
-        request.name = Some(name.to_string());
-        Ok(request)
+        let request = self.request_in(&kept(name));
+        request
+            .map(|request| named(name, &request))
+            .map_err(|e| e.to_string())
     }
 }

@@ -27,8 +27,8 @@ use crate::model::error::{Kind, Refusal};
 use crate::persist::journal::{Journal, held};
 use crate::persist::partial_outputs;
 use crate::persist::store::files::{
-    Before, CHANGE, Change, MAX_BYTES, all_of, finish, forget_gone, forget_replacing, going, kept,
-    named, output_of, remove_whole, replacing, tidy, write_whole,
+    Before, CHANGE, Change, MAX_BYTES, StateFolder, all_of, finish, forget_gone, forget_replacing,
+    going, kept, named, output_of, remove_whole, replacing, tidy, write_whole,
 };
 use crate::protocol::LoadRequest;
 use crate::util::at_fork::LockedFile;
@@ -40,20 +40,20 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use unsaved::Unsaved;
 
 /// The folder of these files.
 #[derive(Debug)]
 pub struct Memory {
-    folder: PathBuf,
+    folder: Arc<StateFolder>,
     /// Held by who changes whose the files are, or the files, until both say the same: as long as the disk takes. It is
     /// taken before `whose`.
     changes: Mutex<()>,
     /// Held for a moment only: who asks waits for no disk.
     whose: Mutex<Whose>,
-    /// What the folder is to hold and does not, since it could not be written: by file, what is to be in it, or that it is
-    /// not to be there. Changed by who is changing something.
-    unsaved: Mutex<BTreeMap<String, Option<Vec<u8>>>>,
+    /// What the folder is to hold and does not, since it could not be written: by file. Changed only while `changes` is held.
+    unsaved: Mutex<BTreeMap<String, Unsaved>>,
     journal: Journal,
     /// Who may have ended the host before this one: few of them are begun together.
     suspects: Vec<String>,
@@ -119,17 +119,19 @@ impl Memory {
         let locked = lock_of_another(&path, open, || false).map_err(|e| cannot(&e))?;
         let file =
             locked.ok_or_else(|| cannot(&"another host remembers there what it has loaded"))?;
+        let opened = StateFolder::open(folder).map_err(|e| cannot(&e))?;
+        let opened = Arc::new(opened);
         finish(folder).map_err(|e| cannot(&e))?;
         forget_replacing(folder);
         let gone = forget_gone(folder);
         let (kept, foreign) = tidy(folder);
         // Those that have gone may have ended that host as well as any.
         let all = [&kept[..], &gone].concat();
-        let (journal, mut found) = Journal::open(folder, &all).map_err(|e| cannot(&e))?;
+        let (journal, mut found) = Journal::open(&opened, &all).map_err(|e| cannot(&e))?;
         found.suspects.retain(|name| !gone.contains(name));
         found.guilty = found.guilty.filter(|(name, _)| !gone.contains(name));
         let memory = Memory {
-            folder: folder.to_path_buf(),
+            folder: opened,
             changes: Mutex::default(),
             whose: Mutex::default(),
             unsaved: Mutex::default(),
@@ -185,7 +187,7 @@ impl Memory {
         self.whose().ours.get(name) == Some(&number)
     }
 
-    fn unsaved(&self) -> MutexGuard<'_, BTreeMap<String, Option<Vec<u8>>>> {
+    fn unsaved(&self) -> MutexGuard<'_, BTreeMap<String, Unsaved>> {
         lock(&self.unsaved)
     }
 

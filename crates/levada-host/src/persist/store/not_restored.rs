@@ -60,7 +60,8 @@ impl Memory {
         let changing = self.changing();
         let was = self.whose().left.remove(name).is_some();
         if was {
-            let halves = output_of(&self.folder, name);
+            let folder = self.folder.path();
+            let halves = folder.map_or(Vec::new(), |folder| output_of(folder, name));
             let removed = self.remove(name);
             // The folder of an output may be one that answers slowly.
             drop(changing);

@@ -4,7 +4,7 @@ use crate::persist::store::files::write_request;
 
 impl Memory {
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(kept(name))
+        self.folder.path().unwrap().join(kept(name))
     }
 }
 
@@ -131,6 +131,81 @@ fn what_cannot_be_saved_is_told_and_saved_later() {
     assert_eq!(memory.left(), ["new", "paused"]);
     assert!(memory.read("paused").unwrap().paused);
     assert_eq!(memory.read("new").unwrap().priority, 7);
+}
+
+/// What is not found then has not been removed; and in another folder at its path nothing is changed.
+#[test]
+fn a_folder_that_is_away_is_told_and_changed_when_it_is_back() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, away) = (place.path().join("state"), place.path().join("away"));
+    let memory = Memory::open(&folder).unwrap();
+    let names = ["gone", "paused", "over", "both", "replaced"];
+    for (name, number) in names.iter().zip(1..) {
+        memory.keep(name, number, &request()).unwrap();
+    }
+    std::fs::rename(&folder, &away).unwrap();
+    assert!(memory.goes("gone", 1).is_err());
+    for replaced in [false, true] {
+        if replaced {
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("gone.json"), "another's").unwrap();
+        }
+        // Each time as long as it is away.
+        assert!(memory.forget("gone", 1).is_err());
+        assert!(memory.set_paused("paused", || Some(true)).is_err());
+        memory.over("over", 3);
+        assert!(memory.forget_all(&[("both", 4), ("over", 3)]).is_err());
+        assert!(memory.keep("new", 9, &request()).is_err());
+        assert_eq!(memory.close().unwrap_err().kind, Kind::NotSaved);
+    }
+    let names_in = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    };
+    assert_eq!(names_in(&folder), ["gone.json"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::rename(&away, &folder).unwrap();
+    // What was paused is known by now, though its file could not be read.
+    let paused = memory.read("paused").unwrap();
+    assert_eq!((paused.paused, paused.priority), (true, -3));
+    memory.close().unwrap();
+    drop(memory);
+    let memory = Memory::open(&folder).unwrap();
+    assert_eq!(memory.left(), ["paused", "replaced"]);
+    assert!(memory.read("paused").unwrap().paused);
+    assert!(!memory.read("replaced").unwrap().paused);
+}
+
+/// That its file is damaged, or was removed by another program, is told of each change, and keeps no other from being
+/// saved.
+#[test]
+fn a_pause_that_cannot_be_written_is_told_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Memory::open(folder.path()).unwrap();
+    for (name, number) in [("a", 1), ("b", 2), ("c", 3)] {
+        memory.keep(name, number, &request()).unwrap();
+    }
+    let whole = std::fs::read(memory.file("a")).unwrap();
+    std::fs::write(memory.file("a"), "{").unwrap();
+    std::fs::remove_file(memory.file("b")).unwrap();
+    for _ in 0..2 {
+        assert!(memory.set_paused("a", || Some(true)).is_err());
+        assert!(memory.set_paused("b", || Some(true)).is_err());
+    }
+    let in_the_way = folder.path().join(".c.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    for _ in 0..2 {
+        assert!(memory.set_paused("c", || Some(true)).is_err());
+    }
+    std::fs::remove_dir(&in_the_way).unwrap();
+    std::fs::write(memory.file("a"), whole).unwrap();
+    let left = memory.close().unwrap_err();
+    assert!(left.what.contains("as it is: b.json: "), "{left}");
+    drop(memory);
+    let memory = Memory::open(folder.path()).unwrap();
+    assert_eq!(memory.left(), ["a", "c"]);
+    assert!(memory.read("a").unwrap().paused && memory.read("c").unwrap().paused);
 }
 
 #[test]

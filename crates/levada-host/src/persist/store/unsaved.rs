@@ -3,33 +3,56 @@
 
 use super::*;
 
+/// What is still to be done with a file.
+#[derive(Clone, Debug)]
+pub(super) enum Unsaved {
+    /// It is to hold this.
+    Text(Vec<u8>),
+    Removed,
+    /// It holds a request that could not be read, and is to say whether its application is paused.
+    Paused(bool),
+}
+
 impl Memory {
-    /// Writes a file, or takes it away. What cannot be done is kept, and is done with a later change. By who is changing
-    /// something.
+    /// Writes a file, or removes it. What cannot be done is kept, and is done with a later change. The caller holds
+    /// `changes`.
     pub(super) fn put(&self, file: &str, text: Option<&[u8]>) -> io::Result<()> {
-        let done = self.write(file, text);
-        let mut unsaved = self.unsaved();
-        match &done {
-            Ok(()) => drop(unsaved.remove(file)),
+        match self.write(file, text) {
+            Ok(()) => self.saved(file),
             Err(e) => {
-                if unsaved.is_empty() {
-                    self.tell_unsaved(e);
-                }
-                unsaved.insert(file.to_string(), text.map(<[u8]>::to_vec));
+                let what = text.map_or(Unsaved::Removed, |text| Unsaved::Text(text.to_vec()));
+                return Err(self.not_saved(file, what, e));
             }
         }
-        let others = done.is_ok() && !unsaved.is_empty();
+        Ok(())
+    }
+
+    /// This file is as it should be; others are tried again. The caller holds `changes`.
+    fn saved(&self, file: &str) {
+        let mut unsaved = self.unsaved();
+        unsaved.remove(file);
+        let others = !unsaved.is_empty();
         drop(unsaved);
         if others {
             let _ = self.save_rest();
         }
-        done
+    }
+
+    /// This is done later. The caller holds `changes`.
+    pub(super) fn not_saved(&self, file: &str, what: Unsaved, why: io::Error) -> io::Error {
+        let mut unsaved = self.unsaved();
+        if unsaved.is_empty() {
+            self.tell_unsaved(&why);
+        }
+        unsaved.insert(file.to_string(), what);
+        why
     }
 
     pub(super) fn write(&self, file: &str, text: Option<&[u8]>) -> io::Result<()> {
+        let folder = self.folder.path()?;
         match text {
-            Some(text) => write_whole(&self.folder, file, text),
-            None => remove_whole(&self.folder, file),
+            Some(text) => write_whole(folder, file, text),
+            None => remove_whole(folder, file),
         }
     }
 
@@ -43,29 +66,49 @@ impl Memory {
         );
     }
 
-    /// What could not be written before. By who is changing something.
+    /// Does all that could not be done before, as far as it can be done now; the first error. The caller holds `changes`.
     pub(super) fn save_rest(&self) -> io::Result<()> {
         let all = self.unsaved().clone();
-        for (file, text) in all {
-            self.write(&file, text.as_deref())?;
-            self.unsaved().remove(&file);
+        let mut done = Ok(());
+        for (file, what) in all {
+            let saved = match what {
+                Unsaved::Text(text) => self.write(&file, Some(&text)),
+                Unsaved::Removed => self.write(&file, None),
+                Unsaved::Paused(_) => self.request_in(&file).and_then(|request| {
+                    self.write(&file, Some(&serde_json::to_vec_pretty(&request)?))
+                }),
+            };
+            match saved {
+                Ok(()) => drop(self.unsaved().remove(&file)),
+                Err(e) => done = done.and(Err(e)),
+            }
         }
-        Ok(())
+        done
     }
 
     /// What a file holds, or is to hold.
     pub(super) fn get(&self, file: &str) -> io::Result<Vec<u8>> {
         match self.unsaved().get(file) {
-            Some(Some(text)) => Ok(text.clone()),
-            Some(None) => Err(ErrorKind::NotFound.into()),
-            None => read_private(&self.folder.join(file), MAX_BYTES),
+            Some(Unsaved::Text(text)) => return Ok(text.clone()),
+            Some(Unsaved::Removed) => return Err(ErrorKind::NotFound.into()),
+            Some(Unsaved::Paused(_)) | None => {}
         }
+        read_private(&self.folder.path()?.join(file), MAX_BYTES)
+    }
+
+    /// The request that a file holds, or is to hold.
+    pub(super) fn request_in(&self, file: &str) -> io::Result<LoadRequest> {
+        let mut request: LoadRequest = serde_json::from_slice(&self.get(file)?)?;
+        if let Some(Unsaved::Paused(paused)) = self.unsaved().get(file) {
+            request.paused = *paused;
+        }
+        Ok(request)
     }
 
     /// Whether it is forgotten, and its file is there still.
     pub(super) fn is_to_go(&self, name: &str) -> bool {
         let is_ours = self.whose().ours.contains_key(name);
-        !is_ours && matches!(self.unsaved().get(&kept(name)), Some(None))
+        !is_ours && matches!(self.unsaved().get(&kept(name)), Some(Unsaved::Removed))
     }
 
     pub(super) fn put_request(&self, request: &LoadRequest) -> io::Result<()> {
