@@ -91,6 +91,8 @@ pub(crate) struct Known {
     goes: bool,
     /// And its process has been killed for that: such an end is no failure.
     killed: bool,
+    /// Its process was told to end (SIGTERM), since this host ends: nor is such an end.
+    told_to_end: bool,
     /// The new version which is to take its place: its end may not be the end of it.
     next: Option<replace::Coming>,
     /// What an old version was given, which is not seen to have ended, though the new one is loaded.
@@ -127,6 +129,7 @@ impl Known {
             begins: false,
             goes: false,
             killed: false,
+            told_to_end: false,
             next: None,
             before: None,
             befores: 0,
@@ -258,12 +261,19 @@ impl Isolated {
             false => GUARDED + SOON,
         };
         match self.until_over(seen) {
-            Some(how) => {
-                Refusal::new(Kind::Conflict, format!("{} has ended: {how}", self.name)).into()
-            }
+            Some(how) => Refusal::new(Kind::Conflict, self.ended_in_words(&how)).into(),
             None if self.is_stopped() => self.stopped(failed),
             None => failed,
         }
+    }
+
+    /// Of one that has ended: whether that was a failure, and how it was.
+    fn ended_in_words(&self, how: &str) -> String {
+        let verb = match self.known().last.application.state {
+            State::Failed => "failed",
+            _ => "ended",
+        };
+        format!("{} has {verb}: {how}", self.name)
     }
 
     /// Its process answers nothing then, however long it is waited for.
@@ -383,7 +393,7 @@ impl Isolated {
     pub fn why(&self, within: Option<Duration>) -> Result<Why, Failed> {
         let (name, over) = (&self.name, self.known().over.clone());
         let text = match over {
-            Some(how) => format!("{name} has ended: {how}\n"),
+            Some(how) => format!("{}\n", self.ended_in_words(&how)),
             // That is why, and its process cannot say so.
             None if self.is_stopped() => {
                 let process = self.process;
@@ -484,6 +494,7 @@ impl Isolated {
 
     /// Tells its host to end, as a terminal does.
     fn stop(&self) {
+        self.known().told_to_end = true;
         self.tell_guard(libc::SIGTERM);
     }
 }

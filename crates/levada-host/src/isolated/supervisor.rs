@@ -185,9 +185,12 @@ pub(crate) fn stand_by(
     await_end(guard, None);
     let mut known = isolated.known();
     let status = known.child.take().and_then(|mut child| child.wait().ok());
-    let killed = known.killed;
+    let asked = Asked {
+        killed: known.killed,
+        told_to_end: known.told_to_end,
+    };
     drop(known);
-    let (event, how) = how_it_ended(status, killed);
+    let (event, how) = how_it_ended(status, asked);
     let how = match event {
         What::Failed => with_last_words(how, &place.last_words()),
         _ => how,
@@ -204,14 +207,29 @@ pub(crate) fn stand_by(
     }
 }
 
-/// What is told of its process's end; `killed`: we have killed it, since somebody had it taken away.
-fn how_it_ended(status: Option<ExitStatus>, killed: bool) -> (What, String) {
-    match status {
-        Some(status) if killed && status.signal() == Some(libc::SIGKILL) => {
-            (What::Ended, Outcome::Stopped.text())
-        }
-        Some(status) => (What::Failed, in_words(status)),
-        None => (What::Failed, "its process has ended".to_string()),
+/// Which ends of its process this host has asked for.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// By SIGKILL, since it was to be taken away.
+    killed: bool,
+    /// By SIGTERM, since the host ends.
+    told_to_end: bool,
+}
+
+/// What is told of its process's end.
+fn how_it_ended(status: Option<ExitStatus>, asked: Asked) -> (What, String) {
+    let Some(status) = status else {
+        return (What::Failed, "its process has ended".to_string());
+    };
+    let was_asked = match status.signal() {
+        Some(libc::SIGKILL) => asked.killed,
+        Some(libc::SIGTERM) => asked.told_to_end,
+        _ => false,
+    };
+    if was_asked {
+        (What::Ended, Outcome::Stopped.text())
+    } else {
+        (What::Failed, in_words(status))
     }
 }
 
@@ -221,17 +239,29 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_no_failure_and_all_else_is() {
-        let ended = |signal: i32, killed| how_it_ended(Some(ExitStatus::from_raw(signal)), killed);
-        assert_eq!(
-            ended(libc::SIGKILL, true),
-            (What::Ended, "stopped".to_string())
-        );
-        // Killed by somebody else, or by the system for its memory; or ended by itself before it was killed.
-        for (signal, killed) in [(libc::SIGKILL, false), (libc::SIGSEGV, true)] {
-            let (event, how) = ended(signal, killed);
+        let ended = |signal: i32, asked| how_it_ended(Some(ExitStatus::from_raw(signal)), asked);
+        let killed = Asked {
+            killed: true,
+            ..Asked::default()
+        };
+        let told_to_end = Asked {
+            told_to_end: true,
+            ..Asked::default()
+        };
+        for (signal, asked) in [(libc::SIGKILL, killed), (libc::SIGTERM, told_to_end)] {
+            assert_eq!(ended(signal, asked), (What::Ended, "stopped".to_string()));
+        }
+        // Killed by another program, or by the system for its memory; or ended by itself before it was killed.
+        for (signal, asked) in [
+            (libc::SIGKILL, Asked::default()),
+            (libc::SIGKILL, told_to_end),
+            (libc::SIGTERM, Asked::default()),
+            (libc::SIGSEGV, killed),
+        ] {
+            let (event, how) = ended(signal, asked);
             assert_eq!(event, What::Failed);
             assert!(how.contains(&format!("signal {signal} (")), "{how}");
         }
-        assert_eq!(how_it_ended(None, true).0, What::Failed);
+        assert_eq!(how_it_ended(None, killed).0, What::Failed);
     }
 }

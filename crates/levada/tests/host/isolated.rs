@@ -145,7 +145,8 @@ fn whatever_ends_its_process_ends_it_alone() {
         let failed = host.until(&name, |a| a["state"] == "failed");
         assert_eq!(failed["outcome"], how);
         let why = host.run(&["why", &name]);
-        assert!(why.succeeds().out.contains(how), "{why:?}");
+        let says = format!("{name} has failed: {how}");
+        assert!(why.succeeds().out.contains(&says), "{why:?}");
         host.run(&["resume", &name]).refuses(5, &["has ended"]);
         let ended = host.json(&["unload", &name]);
         assert_eq!(ended["outcome"], how);
@@ -471,9 +472,17 @@ fn a_host_that_is_killed_takes_it_along_and_the_next_one_loads_it_again() {
     let left = std::fs::read_dir(std::env::temp_dir()).unwrap();
     let mut left = left.flatten().map(|e| e.file_name().into_string().unwrap());
     assert!(left.all(|name| !name.starts_with(&dead)));
-    // A host that is told to end lets it finish.
-    signal(host.child.id(), libc::SIGTERM);
-    until_gone(process(&again));
+    // A host that is told to end lets it finish, which is no failure of it.
+    let mut host = host;
+    for told in [libc::SIGTERM, libc::SIGINT] {
+        let running = host.until("apart", |a| a["state"] == "running");
+        signal(host.child.id(), told);
+        until_gone(process(&running));
+        host.until_dead();
+        assert_eq!(host.child.wait().unwrap().code(), Some(0));
+        assert!(!host.said().contains("has failed"), "{}", host.said());
+        host = host.again(&["--restore"]);
+    }
 }
 
 #[test]
