@@ -33,7 +33,7 @@ typedef struct lvd_blocking_request {
   int fd;
   bool to_write;
   bool input; /* it ends when the application drains */
-  /* it is queued for a helper or watched by the poller; under pool_lock */
+  /* It is queued for a helper or watched by the poller; under pool_lock. */
   bool listed;
   struct lvd_blocking_request *next; /* in that list; under pool_lock */
   bool is_watch;  /* an fd watch: allocated, and freed by the thread that unlists it */
@@ -451,7 +451,7 @@ static void interrupt_calls(lvd_app *app) {
   for (lvd_helper *h = rt->helpers; h; h = h->next)
     if (h->out.entity && h->out.entity->app == app) lvd_os_thread_interrupt(h->thread);
   lvd_blocking_request *out = rt->calls_first, *next, *list = NULL;
-  /* an actor's call that has not begun is withdrawn */
+  /* An actor's call that has not begun is withdrawn. */
   for (rt->calls_first = NULL; out; out = next) {
     next = out->next;
     if (out->entity->app == app && !out->entity->is_fiber)

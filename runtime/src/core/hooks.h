@@ -56,7 +56,8 @@ typedef struct lvd_hook_table {
     void (*abandon_suspended)(struct lvd_app *app, struct lvd_fiber *f);
     /* A worker has no work. True: it has stolen a call, which is ready. */
     bool (*poll)(struct lvd_worker *w);
-    /* The last poll before a worker sleeps. *most: the longest sleep in ns (negative: unlimited). */
+    /* The last poll before a worker sleeps. *most: the longest sleep in ns (negative:
+     * unlimited). */
     bool (*before_sleep)(struct lvd_worker *w, int64_t *most);
     bool (*may_sleep)(const struct lvd_worker *w); /* false: a fork has already woken it */
     void (*after_sleep)(struct lvd_worker *w);
@@ -77,7 +78,8 @@ typedef struct lvd_hook_table {
     void (*units_free)(struct lvd_app *app);
   } calls;
   struct { /* deadlock/ */
-    /* Are fibers or threads of `app` deadlocked? Called while it is quiescent, with its gate held. */
+    /* Are fibers or threads of `app` deadlocked? Called while it is quiescent, with its gate
+     * held. */
     bool (*is_deadlocked)(struct lvd_app *app);
     /* Saves the wait report of the fibers before they end. */
     void (*save_report)(struct lvd_app *app);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fork deque: the protocol of a deque's owner and its thieves; the fast path is in levada/fork.h.
+/* Fork deque: the protocol of a deque's owner and its thieves; the fast path is in
+ * levada/fork.h.
  *
  *        tail            split             head            end
  *   taken  |   public      |    private      |    free      |
@@ -7,14 +8,14 @@
  * The owner pushes and joins at the head. Private slots cost it only a comparison. The public
  * part is changed by compare-and-swap of the single word `ends`: by thieves (tail + 1), and by
  * the owner (split), which publishes half of its private slots when a thief requests work, and
- * takes half of the public slots back when it needs one of them. A join of a slot below the tail
- * finds it stolen; since the oldest slot is stolen first, so are all below it.
+ * takes half of the public slots back when it needs one of them. A join of a slot below the
+ * tail finds it stolen; since the oldest slot is stolen first, so are all below it.
  *
  * The `state` of a stolen slot: 0; then the address of the deque of the thread that runs it
  * (added); that and WAITS while the owner sleeps or is suspended; and DONE or FAILED. While it
- * waits, the owner leapfrogs: it steals from the thief that has stolen from it, so that what it
- * runs meanwhile is part of what it waits for, and its stack does not grow beyond what the call
- * itself would have needed (Wagner and Calder, 1993).
+ * waits, the owner leapfrogs: it steals from the thief that has stolen from it, so that what
+ * it runs meanwhile is part of what it waits for, and its stack does not grow beyond what the
+ * call itself would have needed (Wagner and Calder, 1993).
  *
  * Guarantees
  *   D1  Each fork is run exactly once: by one thief, or by its owner.
@@ -23,10 +24,10 @@
  *   D3  A request is served: after it the owner's next fork, or its next join with private slots
  *       left, publishes a slot. No worker sleeps while a slot is public (steal.c).
  *
- * The number of deques is limited. A fork on a stack without a deque returns LVD_NO_SLOT, and its
- * join makes the call directly. The fiber may wait in between and find a deque when it resumes:
- * what it forks then has a slot and is joined before the fork without one; so at that join the
- * deque is empty, and is released.
+ * The number of deques is limited. A fork on a stack without a deque returns LVD_NO_SLOT, and
+ * its join makes the call directly. The fiber may wait in between and find a deque when it
+ * resumes: what it forks then has a slot and is joined before the fork without one; so at that
+ * join the deque is empty, and is released.
  *
  * Pairs of orders
  *   share: cas_release ends          -> take: cas_acquire ends           arguments, app, scopes (D2)
@@ -36,16 +37,16 @@
  *                                       a thief that finds asked 0 writes the thread's words after
  *                                       serve has: so its request is not overwritten (D3)
  *
- * Sources: lazy task creation (Mohr, Kranz and Halstead, 1990); "Lazy Remote Procedure Call in C"
- * (Latendresse and Feeley, 1997); the split deque with work requests of Lace (van Dijk and van de
- * Pol, 2014). */
+ * Sources: lazy task creation (Mohr, Kranz and Halstead, 1990); "Lazy Remote Procedure Call in
+ * C" (Latendresse and Feeley, 1997); the split deque with work requests of Lace (van Dijk and
+ * van de Pol, 2014). */
 #include "../sched/no_abandon.h"
 #include "../stream/stream.h"
 #include "fork.h"
 
 #include <string.h>
 
-/* deques are aligned, so the low bits of their addresses are free */
+/* Deques are aligned, so the low bits of their addresses are free. */
 enum { DONE = 1, FAILED = 3, WAITS = 2 };
 #define END_OF_MEMORY ((void *)UINTPTR_MAX)
 
@@ -224,7 +225,7 @@ lvd_fork *lvd_fork_seldom(void (*run)(lvd_fork *), const void *bytes, size_t siz
   if (f->worker) lvd_exit_if_overdue(f->worker);
   uint32_t abandonable = set_abandon(f, 0);
   lvd_fork *slot = lvd_forks.head, *head = slot;
-  /* full: the join finds the head unchanged, and makes the call */
+  /* Full: the join finds the head unchanged, and makes the call. */
   if (slot == &d->slot[LVD_DEQUE_SLOTS]) {
     lvd_count(&f->full, 1);
   } else {
@@ -265,7 +266,7 @@ static bool await(lvd_fork_state *f, lvd_deque *d, lvd_fork *slot, uint32_t aban
     lvd_fork *leap = may ? lvd_deque_take(thief) : NULL;
     if (leap) {
       looks = 0;
-      /* the slot belongs to another thief by now */
+      /* The slot belongs to another thief by now. */
       if (thief_of(lvd_load_relaxed_u64(&slot->state)) != thief) {
         lvd_fork_pass(f, leap, thief);
         continue;
@@ -311,7 +312,7 @@ bool lvd_fork_settle(lvd_fork *slot) {
   }
   lvd_forks.head = slot;
   serve(f, d, slot);
-  /* its application ends, so this call is abandoned too */
+  /* Its application ends, so this call is abandoned too. */
   if (!whole) lvd_os_jump(f->worker->escape);
   set_abandon(f, abandonable);
   return ours && !lvd_deque_cancelled(d);

@@ -62,7 +62,7 @@ lvd_deque *lvd_deque_some(lvd_fork_set *forks) {
 }
 
 static lvd_deque *find_deque(lvd_fork_set *forks) {
-  /* checked without the lock, since each fork may get here */
+  /* Checked without the lock, since each fork may get here. */
   if (!lvd_load_relaxed_ptr(&forks->spare) && lvd_load_relaxed_u32(&forks->deques) == LVD_DEQUES)
     return NULL;
   lvd_os_lock(&lvd_forks_lock);
@@ -140,9 +140,9 @@ void lvd_fork_state_drop_deque(lvd_fork_state *f) {
 void lvd_forks_suspend(lvd_worker *w, lvd_fiber *fiber) {
   lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = lvd_load_relaxed_ptr(&f->deque);
-  /* without a deque it has no open forks, though the check in fiber.c says so */
+  /* Without a deque it has no open forks, though the check in fiber.c says so. */
   if (!d) return;
-  /* a stolen call without open forks: the deque stays with the thread */
+  /* A stolen call without open forks: the deque stays with the thread. */
   if (lvd_forks.head == d->slot) {
     w->fork_base = d->slot;
     if (!fiber->ended) lvd_fork_withdraw(fiber->taken, d);
@@ -241,7 +241,7 @@ static void await_idle(lvd_worker *w, lvd_deque *d) {
 void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
-  /* without a deque, or with one that it has left, no owner can find it */
+  /* Without a deque, or with one that it has left, no owner can find it. */
   if (fiber && fiber->taken) {
     if (d) lvd_fork_withdraw(fiber->taken, d);
     lvd_fork_fail(fiber->taken, fiber->taken_from);

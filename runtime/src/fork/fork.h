@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Internal structures of forks: deque.c has the protocol of owner and thieves, deque_pool.c which
- * stack has which deque, fork_thread.c the threads that fork, fork_proxy.c which worker a thread
- * of the program stands in for, steal.c which worker steals where, sleeps and is woken,
- * fork_runtime.c the runtime of a program that only forks, parallel_for.c loops and cancellation. */
+/* Internal structures of forks: deque.c has the protocol of owner and thieves, deque_pool.c
+ * which stack has which deque, fork_thread.c the threads that fork, fork_proxy.c which worker
+ * a thread of the program stands in for, steal.c which worker steals where, sleeps and is
+ * woken, fork_runtime.c the runtime of a program that only forks, parallel_for.c loops and
+ * cancellation. */
 #ifndef LVD_SRC_FORK_H
 #define LVD_SRC_FORK_H
 
@@ -37,19 +38,19 @@ typedef struct lvd_deque {
   lvd_scope_mark outermost;             /* mark of the outermost open cancellation scope ... */
   lvd_cancel_scope *innermost;          /* ... and the innermost scope, for the owner; null: none */
   lvd_event joined;                     /* set when the call that the owner waits for is done */
-  /* the last slot is used when the deque is full, and is never public */
+  /* The last slot is used when the deque is full, and is never public. */
   lvd_fork slot[LVD_DEQUE_SLOTS + 1];
 } lvd_deque;
 
 /* The fork state of a thread: of a worker, or of a thread of the program, which then takes the
  * place of the worker of its core. Never freed, but reused by other threads. */
 typedef struct lvd_fork_state {
-  /* held by others while they write to the thread's words, so that it cannot end */
+  /* Held by others while they write to the thread's words, so that it cannot end. */
   lvd_os_mutex lock;
   lvd_fork_thread *thread; /* the thread's words; null: it has ended; under `lock` */
   lvd_aptr deque;          /* the deque of the stack that it is on */
   lvd_worker *worker;      /* null: a thread of the program */
-  /* the forks of its runtime; null: that was destroyed, or there was none */
+  /* The forks of its runtime; null: that was destroyed, or there was none. */
   struct lvd_fork_set *forks;
   lvd_a32 gone;             /* 1: the runtime is being destroyed, and another one is needed */
   lvd_a32 sleeps;           /* 1: it sleeps until a stolen call is done */
@@ -75,9 +76,9 @@ typedef struct lvd_fork_set {
   lvd_a32 stack_log2;                     /* log2 of the stack size for stolen calls */
   lvd_aptr spare;                         /* pooled deques; under lvd_forks_lock */
   LVD_ALIGNED(LVD_LINE) lvd_a32 sleepers; /* number of workers that sleep and would steal */
-  /* number of woken workers that have not looked for work yet */
+  /* Number of woken workers that have not looked for work yet. */
   lvd_a32 coming;
-  /* ticks: when a worker with LVD_ABSTAINS was last woken to check its state */
+  /* Ticks: when a worker with LVD_ABSTAINS was last woken to check its state. */
   lvd_a64 stirred;
   LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
@@ -96,15 +97,17 @@ static inline bool lvd_deque_has(const lvd_deque *d) {
 /* ---- deque.c ------------------------------------------------------------------------------- */
 
 lvd_fork *lvd_deque_take(lvd_deque *d); /* for a thief; null: no slot is public */
-/* for a thief: requests that a slot be published */
+/* For a thief: requests that a slot be published. */
 void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by);
 /* For the owner, before its stack is suspended. */
 void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_fork_state *f);
-/* Makes the call of a slot stolen from `from`, on the stack of the caller, whose deque is `here`. */
+/* Makes the call of a slot stolen from `from`, on the stack of the caller, whose deque is
+ * `here`. */
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here);
 /* The call of `slot` was abandoned: tells its waiting owner. */
 void lvd_fork_fail(lvd_fork *slot, lvd_deque *from);
-/* What ran on the stack of `here` was abandoned, including the calls of `d` that were made there. */
+/* What ran on the stack of `here` was abandoned, including the calls of `d` that were made
+ * there. */
 void lvd_deque_fail(lvd_deque *d, const lvd_deque *here);
 /* The call of `slot` continues without deque `here`, which will belong to another stack. */
 void lvd_fork_withdraw(lvd_fork *slot, const lvd_deque *here);
@@ -113,7 +116,7 @@ bool lvd_deque_abandon(lvd_deque *d);
 
 /* ---- deque_pool.c ----------------------------------------------------------------------------- */
 
-/* protects all lists of deques and of fork states in the process */
+/* Protects all lists of deques and of fork states in the process. */
 extern lvd_os_mutex lvd_forks_lock;
 extern lvd_aptr lvd_spare_deques; /* pooled deques without a runtime; under lvd_forks_lock */
 
@@ -210,7 +213,7 @@ void lvd_fork_pass(lvd_fork_state *f, lvd_fork *slot, lvd_deque *from);
 
 /* ---- fork_runtime.c -------------------------------------------------------------------------------- */
 
-/* starts the runtime of a program that has none, if there is none yet */
+/* Starts the runtime of a program that has none, if there is none yet. */
 void lvd_fork_runtime_start(void);
 /* Called before fork(2). */
 void lvd_fork_runtime_before_fork(void);

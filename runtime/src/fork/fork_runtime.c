@@ -40,7 +40,7 @@ static void at_exit(void) {
 
 /* Has the program no thread left, and no runtime but this one? */
 static bool is_over(void) {
-  /* counted twice, since threads may start and end while they are counted */
+  /* Counted twice, since threads may start and end while they are counted. */
   for (int i = 0; i < 2; i++) {
     lvd_os_sleep(WATCH_NS);
     if (lvd_os_other_thread_count() || !lvd_forks_alone()) return false;

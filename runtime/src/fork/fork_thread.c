@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Fork states of threads, workers and threads of the program, from their first fork to their end;
- * and the runtime that they fork on, which may end earlier or later.
+/* Fork states of threads, workers and threads of the program, from their first fork to their
+ * end; and the runtime that they fork on, which may end earlier or later.
  *
  * Pairs of orders
  *   prepare: forks and forkers of a runtime, store_release rt->forks -> a worker begins: load_acquire
- * No order is needed for other readers of rt->forks, which have begun; nor for the application of
- * a call, which was opened before the call was forked. */
+ * No order is needed for other readers of rt->forks, which have begun; nor for the application
+ * of a call, which was opened before the call was forked. */
 #include "../stream/stream.h"
 #include "fork.h"
 
@@ -75,7 +75,7 @@ static void end_fork_state(void *argument) {
 static void thread_ends(void *argument) {
   if (lvd_fork_state_is_open(argument)) {
     lvd_os_fatal_message(
-        "levada: a thread ended amid its forks (pthread_exit, or pthread_cancel), which "
+        "levada: a thread ended with open forks (pthread_exit, or pthread_cancel), which "
         "must be joined first; the process ends\n");
     abort();
   }
@@ -247,10 +247,8 @@ static void child_begins(void) {
   all.runtimes = NULL;
   all.forkers = NULL; /* their threads do not exist here, and may have held their locks */
   if (lvd_fork_state_here) {
-    lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends,
-                          /* a thread that wrote to it does not exist here, and may have held its
-                           * lock */
-                          NULL);
+    /* A thread that wrote to it does not exist here, and may have held its lock. */
+    lvd_os_at_thread_exit(LVD_EXIT_HOOK_FORKS, thread_ends, NULL);
     if (!lvd_fork_state_is_open(lvd_fork_state_here)) {
       lvd_fork_state_here = NULL;
       lvd_forks.head = NULL;

@@ -18,7 +18,8 @@ static bool waits(lvd_lease *l, uint32_t who) {
   return lvd_load_relaxed_u32(&l->want[who]) && lvd_cas_relaxed_u32(&l->want[who], &does, 1);
 }
 
-/* If process `who` waits, ends its wait and wakes its sleeping threads, which then read `holder`. */
+/* If process `who` waits, ends its wait and wakes its sleeping threads, which then read
+ * `holder`. */
 static bool call(lvd_lease *l, uint32_t who) {
   if (!lvd_load_relaxed_u32(&l->want[who]) || !lvd_exchange_release_u32(&l->want[who], 0))
     return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Core lease: the right of one process at a time to run a worker on a core. This file declares
- * what the processes share: for each core, which process holds its lease and which processes wait
- * for it. When a process takes part, and how long it waits, is in lease_client.h.
+ * what the processes share: for each core, which process holds its lease and which processes
+ * wait for it. When a process takes part, and how long it waits, is in lease_client.h.
  *
  * A lease is advisory: it protects no data. So it can be taken from a process that does not
  * respond, which notices at its next check.
@@ -13,8 +13,8 @@
  * Pairs of orders
  *   ask: want 1, waiting + 1, [fence], look at holder <> give back: holder 0, [fence], load waiting   H2
  *   call: the holder, exchange_release want 0 -> ask: want 1, [fence], look at holder          H2
- * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since` and
- * the counters need no order. */
+ * Everything else is relaxed: `holder` is changed by compare-and-swap only (H1), and `since`
+ * and the counters need no order. */
 #ifndef LVD_CORE_LEASE_H
 #define LVD_CORE_LEASE_H
 
@@ -27,12 +27,12 @@ enum { LVD_LEASE_SLOTS = 64 }; /* processes per lease */
 typedef struct lvd_lease {
   LVD_ALIGNED(LVD_LINE) lvd_a32 holder;
   lvd_a32 waiting; /* number of waiting processes: how many of `want` are set */
-  /* thread id (as the kernel numbers it) of the holder's thread that runs on the core */
+  /* Thread id (as the kernel numbers it) of the holder's thread that runs on the core. */
   lvd_a32 thread;
   lvd_a64 since;  /* ns, monotonic: when the holder got the lease */
   lvd_a64 given;  /* transfers from a holder to a waiting process */
   lvd_a64 seized; /* times the lease was taken from a holder that did not respond */
-  /* times it was taken from a holder that was blocked elsewhere or had ended */
+  /* Times it was taken from a holder that was blocked elsewhere or had ended. */
   lvd_a64 left;
   lvd_a64 waits, waited, longest; /* completed waits; their total and longest duration in ns */
   uint32_t slots;                 /* constant; at most LVD_LEASE_SLOTS */
@@ -51,7 +51,8 @@ bool lvd_lease_ask(lvd_lease *l, uint32_t me, uint64_t now);
 bool lvd_lease_hand_over(lvd_lease *l, uint32_t me, uint64_t now);
 /* Releases the lease of `me`: it goes to the next waiting process, or becomes free. */
 void lvd_lease_give_back(lvd_lease *l, uint32_t me, uint64_t now);
-/* Takes the lease from process `from` without its consent. False: `from` is no longer the holder. */
+/* Takes the lease from process `from` without its consent. False: `from` is no longer the
+ * holder. */
 bool lvd_lease_seize(lvd_lease *l, uint32_t me, uint32_t from, uint64_t now);
 
 static inline bool lvd_lease_is(const lvd_lease *l, uint32_t me) {

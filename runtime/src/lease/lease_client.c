@@ -45,7 +45,7 @@ enum {
   TICK_NS = 2000000, /* of CPU time; the kernel may round it up to its own tick */
   TURN_NS = 4000000, /* time slice: a holder keeps the core for this long even if others wait */
   POLL_NS = 2000000, /* how often a waiting thread checks the holder */
-  /* a lease not handed over after this time is taken by force; just below 10 ms */
+  /* A lease not handed over after this time is taken by force; just below 10 ms. */
   LATE_NS = 9500000,
   LOOK_NS = 1000000000, /* how often to check whether a host has been started */
   LAYOUT = 1,

@@ -12,7 +12,7 @@
 typedef struct lvd_leased {
   int32_t cpu;      /* the core that it is awake on; negative: none */
   volatile bool in; /* it is awake on `cpu`; read by its timer in a signal handler */
-  /* real-time priority: it waits for the lease only after a full time slice awake */
+  /* Real-time priority: it waits for the lease only after a full time slice awake. */
   bool first;
   uint64_t woke_ns; /* when it woke (ns, monotonic); only for `first` */
   bool counted, clocked;

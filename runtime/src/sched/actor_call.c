@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* An actor with a pending call: in the middle of a firing it waits for something that is no wake
- * mark of a channel, namely a blocking call (blocking/) or a time (actor_timer.c). It stays
- * RUNNING and is in no queue. The call returns as a wake-up does, through the inbox of its
- * worker, or of the worker to which the actor has been moved meanwhile.
+/* An actor with a pending call: in the middle of a firing it waits for something that is no
+ * wake mark of a channel, namely a blocking call (blocking/) or a time (actor_timer.c). It
+ * stays RUNNING and is in no queue. The call returns as a wake-up does, through the inbox of
+ * its worker, or of the worker to which the actor has been moved meanwhile.
  *
  * Pairs of orders
  *   follow: store_release worker    -> back, follow: load_acquire worker  all the old owner did
@@ -14,7 +14,7 @@ void lvd_actor_begin_call(lvd_entity *e) {
   lvd_actor_publish(&e->actor);
   lvd_store_relaxed_u32(&e->call_pending, 1);
   lvd_add_relaxed_u32(&app->calls_out, 1);
-  /* it counts as in transit until it is drained from the inbox */
+  /* It counts as in transit until it is drained from the inbox. */
   lvd_add_relaxed_u32(&app->live, 1);
 }
 

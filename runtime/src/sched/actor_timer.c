@@ -103,7 +103,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now) {
   while (w->timers && w->timers->deadline <= now) {
     lvd_timer *t = w->timers;
     lvd_timer_remove(&w->timers, t);
-    /* it is counted in `live`, so no quiescence check can run */
+    /* It is counted in `live`, so no quiescence check can run. */
     lvd_entity_wake_locked(&lvd_fiber_of_timer(t)->entity);
   }
 }
@@ -137,7 +137,7 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   lvd_store_relaxed_u64(&w->asks_at, next);
   /* The tick rate is not known more precisely: late is better than early. */
   lvd_os_alarm((int64_t)(ns + (ns >> 12)) + 1);
-  /* the previous alarm has just arrived, which suffices */
+  /* The previous alarm has just arrived, which suffices. */
   if (!lvd_load_relaxed_u64(&w->asks_at)) lvd_os_alarm(0);
 }
 

@@ -15,7 +15,7 @@ typedef struct lvd_app_worker_state {
   uint32_t ready;   /* number of its entities here that are READY or RUNNING */
   uint32_t arrived; /* arrivals here that app->live still counts */
   uint32_t ended;   /* fibers ended here that app->fibers still counts */
-  /* ticks: its actors' usage is within the light share until then (ready_queue.h) */
+  /* Ticks: its actors' usage is within the light share until then (ready_queue.h). */
   uint64_t had_until;
   lvd_a64 fiber_ticks; /* clock ticks in fibers of it ... */
   lvd_a64 end_ticks;   /* ... and those since the application began to end */
@@ -79,7 +79,7 @@ struct lvd_app {
    * sees all that was done before. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 live;
   LVD_ALIGNED(LVD_LINE) lvd_a32 fibers; /* number of its fibers */
-  /* pending calls of its actors (blocking_pool.c, actor_timer.c) */
+  /* Pending calls of its actors (blocking_pool.c, actor_timer.c). */
   lvd_a32 calls_out;
   LVD_ALIGNED(LVD_LINE) lvd_a32 phase;
   lvd_a32 paused;         /* copy of `holds`, for workers */
@@ -95,13 +95,13 @@ struct lvd_app {
   uint32_t holds;         /* set of lvd_pause_kind; under control */
   lvd_os_mutex blocks_lock;
   lvd_app_block *blocks;
-  /* the application that gets its persistent data at a successful end; under blocks_lock */
+  /* The application that gets its persistent data at a successful end; under blocks_lock. */
   lvd_aptr data_successor;
   lvd_a32 inherits; /* it is the data successor of another application */
   lvd_a32 leaving;  /* of enum lvd_leaving, for a C program */
   struct stream *streams;
   struct lvd_unit *units;
-  /* of a program with the srpc interface that is loaded next to others */
+  /* Of a program with the srpc interface that is loaded next to others. */
   struct lvd_program_state *program;
   uintptr_t code_from, code_to; /* address range of the program's own instructions */
   lvd_aptr story;               /* wait report of the fibers that were ended by a deadlock; owned */

@@ -13,7 +13,7 @@
 #include "../core/counters.h"
 
 enum lvd_entity_state {
-  /* waits for its wake marks; the thread that makes it READY hands it to its worker */
+  /* Waits for its wake marks; the thread that makes it READY hands it to its worker. */
   LVD_IDLE,
   LVD_READY,    /* queued, or in transit to its worker */
   LVD_RUNNING,  /* its worker runs it */
@@ -50,8 +50,8 @@ typedef struct lvd_entity {
   lvd_actor actor;
   /* Counters, written by the owner. */
   lvd_a64 activations, busy_ticks, longest_ticks;
-  /* ticks: the largest reported busy time, the running activation included
-   * (lvd_counter_monotonic) */
+  /* Ticks: the largest reported busy time, the running activation included
+   * (lvd_counter_monotonic). */
   lvd_a64 busy_told;
   uint64_t lately_longest; /* ticks: the longest activation, decaying by 1/16 per activation */
   lvd_a64 clocked; /* 1 + the number of an activation that the clock or the watchdog has found */

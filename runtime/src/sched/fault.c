@@ -67,7 +67,8 @@ bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t 
   return found;
 }
 
-/* Does a call run that a thread of the program has forked? Then its faults belong to the program. */
+/* Does a call run that a thread of the program has forked? Then its faults belong to the
+ * program. */
 static bool is_bare(const lvd_worker *w) {
   return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);
 }
@@ -75,7 +76,7 @@ static bool is_bare(const lvd_worker *w) {
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
                               va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
-  /* not called from an actor: there is nothing to stop */
+  /* Not called from an actor: there is nothing to stop. */
   if (!w || !w->current || is_bare(w)) abort();
   w->abandonable = 0;
   vsnprintf(message, sizeof message, format, list);
@@ -99,7 +100,7 @@ void lvd_native_fail(const char *format, ...) {
 void lvd_native_end(void) {
   lvd_worker *w = lvd_this_worker();
   if (!w || !w->current || w->current->is_fiber)
-    lvd_native_fail("lvd_native_end was called by what is no actor");
+    lvd_native_fail("lvd_native_end was called outside an actor");
   w->abandonable = 0;
   w->verdict = LVD_DONE; /* activate reads it */
   lvd_os_jump(w->escape);

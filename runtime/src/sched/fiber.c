@@ -3,9 +3,9 @@
  *
  * A fiber is an entity with the same states as an actor (entity.c). It differs in how it runs:
  * its worker switches to its stack, and when it waits it switches directly to the next ready
- * fiber, without passing through the worker's own stack, unless the worker's loop has something
- * to do. Only one worker switches to a fiber; so the state may become IDLE before the switch
- * away: a waker can only post it, and the post is read after the switch.
+ * fiber, without passing through the worker's own stack, unless the worker's loop has
+ * something to do. Only one worker switches to a fiber; so the state may become IDLE before
+ * the switch away: a waker can only post it, and the post is read after the switch.
  *
  * Guarantees
  *   F1  A waiting fiber is resumed when one of its wait items is met, its timeout expires, it is
@@ -80,7 +80,8 @@ static void check_due(lvd_worker *w) {
   if (w->loop_countdown) w->loop_countdown--;
   if (w->sampled_at) {
     end_sample(w, w->current);
-    /* The distance is random, so that a periodic pattern is not always sampled at the same point. */
+    /* The distance is random, so that a periodic pattern is not always sampled at the same
+     * point. */
     w->random = w->random * 1664525u + 1013904223u;
     w->switches_left = 1 + (w->random >> 16) % (2 * w->switches_per_check - 1);
   } else if (--w->until_sample == 0) {

@@ -41,7 +41,7 @@ enum { LVD_BLOCKED_IN_CALL = 1, LVD_BLOCKED_IN_QUEUE, LVD_BLOCKED_AT_DESCRIPTOR 
 struct lvd_fiber {
   lvd_entity entity; /* first: a waiter is an entity is a fiber */
   lvd_os_context context;
-  /* lowest stack pointer at which the runtime may be entered (no_abandon.h) */
+  /* Lowest stack pointer at which the runtime may be entered (no_abandon.h). */
   const unsigned char *floor;
   void (*body)(void *);
   void *argument;
@@ -51,11 +51,12 @@ struct lvd_fiber {
   lvd_timer timer; /* in its worker's heap while it waits with a timeout */
   bool ended;      /* body has returned; its worker releases it */
   bool deaf;       /* its waits ignore cancellation and the application's end */
-  /* if not 0, its waits end with this status; points to `cancel` or into a call */
+  /* If not 0, its waits end with this status; points to `cancel` or into a call. */
   lvd_a32 *cancelled;
   lvd_a32 cancel;
   lvd_status outcome;
-  /* receives the outcome: `done`, then the joiner releases the fiber; or a call's event; or null */
+  /* Receives the outcome: `done`, then the joiner releases the fiber; or a call's event; or
+   * null. */
   lvd_event *end;
   lvd_event done, unblocked;
   struct lvd_deque *forks; /* its deque, while it is suspended with open forks */
@@ -63,7 +64,7 @@ struct lvd_fiber {
   struct lvd_deque *taken_from;
   bool bare;        /* ... of a thread of the program, to which its faults belong */
   bool interrupted; /* it was preempted: thread-local addresses may be in its registers */
-  /* preempted and not to be resumed: its application ends while its worker is in an overrun */
+  /* Preempted and not to be resumed: its application ends while its worker is in an overrun. */
   bool left;
   bool kept;                   /* abandoned, but others may still write to its stack: not reused */
   lvd_a32 blocked;             /* one of LVD_BLOCKED_*, while it waits for `unblocked` */
@@ -101,7 +102,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
                     void (*body)(void *), void *argument);
 /* Starts an initialised fiber on the calling worker, which has counted it as ready. */
 void lvd_fiber_begin(lvd_worker *w, lvd_fiber *f);
-/* log2 of the smallest stack size of at least so many bytes; 0: too large. */
+/* Log2 of the smallest stack size of at least so many bytes; 0: too large. */
 uint32_t lvd_fiber_stack(size_t bytes);
 
 /* All its waits return `status` from now on, unless it was already cancelled; the caller wakes

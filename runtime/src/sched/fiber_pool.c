@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Pool of fibers: a fiber, its stack and its slot of the runtime's table are allocated together
- * and reused, so that starting a fiber takes a few stores. They stay mapped until the runtime is
- * destroyed: a late waker may write to one that has been reused.
+/* Pool of fibers: a fiber, its stack and its slot of the runtime's table are allocated
+ * together and reused, so that starting a fiber takes a few stores. They stay mapped until the
+ * runtime is destroyed: a late waker may write to one that has been reused.
  *
- * Deep pages of a large stack are returned to the system, or each stack would keep for good what
- * its deepest call needed once.
+ * Deep pages of a large stack are returned to the system, or each stack would keep for good
+ * what its deepest call needed once.
  *
- * Each worker has some free fibers of its own, without a lock; the rest is one pool under a lock. */
+ * Each worker has some free fibers of its own, without a lock; the rest is one pool under a
+ * lock. */
 #include "no_abandon.h"
 
 #include <stdlib.h>

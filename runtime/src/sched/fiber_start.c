@@ -19,7 +19,7 @@ static uint32_t place_of(lvd_runtime *rt, const lvd_fiber_options *o) {
     worker = o->place - LVD_WORKER(0);
     if (worker >= rt->workers) return LVD_NOWHERE;
   } else if (o->place == LVD_HERE && w && w->rt == rt) {
-    /* the worker of this core, also when called on its priority worker */
+    /* The worker of this core, also when called on its priority worker. */
     worker = w->index % rt->workers;
   } else {
     worker = lvd_add_relaxed_u32(&rt->next_place, 1) % rt->workers;
@@ -37,7 +37,7 @@ static bool is_inside(const lvd_worker *w, const lvd_app *app) {
 lvd_status lvd_fiber_announce(lvd_app *app) {
   lvd_worker *w = lvd_this_worker();
   bool inside = is_inside(w, app);
-  /* it takes the place of an ended fiber that is still counted */
+  /* It takes the place of an ended fiber that is still counted. */
   if (inside && app->share[w->index].ended) {
     app->share[w->index].ended--;
   } else {

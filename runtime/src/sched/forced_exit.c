@@ -14,7 +14,7 @@
  * No orders: both clocks are the worker's own (lvd_app_worker_state), and `stopped` is advisory. */
 #include "no_abandon.h"
 
-/* wall-clock time allowed for the end */
+/* Wall-clock time allowed for the end. */
 enum { END_TIMEOUT_NS = 500000000 };
 
 LVD_NORETURN static void leave(lvd_worker *w) {

@@ -17,8 +17,8 @@
 #include "no_abandon.h"
 #include "ready_queue.h"
 
-/* how long an action may delay what is queued behind it; and when an action is taken to be
- * endless */
+/* How long an action may delay what is queued behind it; and when an action is taken to be
+ * endless. */
 enum { OVERRUN_MS = 100, ENDLESS_MS = 1000 };
 
 /* The next worker in rotation that is available and not in an overrun; null: none. */

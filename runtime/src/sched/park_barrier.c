@@ -38,7 +38,7 @@ static uint32_t poll_parks(lvd_worker *w, uint32_t i, uint32_t n) {
     if (!idle || lvd_entity_can_go_on(e)) {
       e->unsettled = false;
       w->unsettled[i] = w->unsettled[--w->pending_park_count];
-      /* its state here is counted until the barrier is complete: no quiescence check can run */
+      /* Its state here is counted until the barrier is complete: no quiescence check can run. */
       if (idle) lvd_entity_wake_locked(e);
     } else {
       i++;

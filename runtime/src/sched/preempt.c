@@ -29,7 +29,7 @@
 #include "no_abandon.h"
 #include "ready_queue.h"
 
-/* bytes: the signal frame, with up to several KiB of registers, and the switch away */
+/* Bytes: the signal frame, with up to several KiB of registers, and the switch away. */
 enum { FRAME_BYTES = 16384 };
 
 /* Is a timer or the park barrier due? Only the worker's loop handles either. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Ready queues: which ready entity a worker runs next. Each priority level has four queue classes
- * (worker.h), and the highest level with a ready entity goes first. The queue of class c at level
- * l has the index LVD_Q_CLASSES * l + c. Within a level:
+/* Ready queues: which ready entity a worker runs next. Each priority level has four queue
+ * classes (worker.h), and the highest level with a ready entity goes first. The queue of class
+ * c at level l has the index LVD_Q_CLASSES * l + c. Within a level:
  *
  *   LIGHT     first: actors of an application that has used less than a sixteenth of this worker,
  *             by a virtual schedule (generic cell rate algorithm, ITU-T I.371) with a burst of 2 ms.
@@ -15,8 +15,8 @@
  *             with a reserved rate is ready. Otherwise data that passes from actor to actor would
  *             wait at each for a whole slice of an entity that always has work.
  *
- * All state is the worker's own. The functions are inline because the loop of worker.c calls them
- * for each activation. The mapper's simulator implements the same rules. */
+ * All state is the worker's own. The functions are inline because the loop of worker.c calls
+ * them for each activation. The mapper's simulator implements the same rules. */
 #ifndef LVD_READY_QUEUE_H
 #define LVD_READY_QUEUE_H
 
@@ -107,7 +107,7 @@ static inline lvd_entity *lvd_queue_take(lvd_worker *w) {
 enum {
   LVD_LIGHT_BURST_NS = 2000000,             /* burst: light use that is allowed at once */
   LVD_LIGHT_DEBT_MAX = 8 * LVD_LIGHT_SHARE, /* usage beyond this many bursts is not charged */
-  /* the longest lead that a reserved rate may gain over others */
+  /* The longest lead that a reserved rate may gain over others. */
   LVD_RESERVED_BURST_NS = 100000000,
   LVD_UNRESERVED_SHARE = LVD_LIGHT_SHARE, /* the others keep one part in this many */
 };

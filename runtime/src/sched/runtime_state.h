@@ -8,8 +8,8 @@
 struct lvd_runtime {
   lvd_runtime_options options;
   uint32_t workers;
-  /* array: one worker per core, then their priority workers (priority_worker.c), then their
-   * backup workers (backup_worker.c) */
+  /* Array: one worker per core, then their priority workers (priority_worker.c), then their
+   * backup workers (backup_worker.c). */
   lvd_worker *worker;
   bool relieved;       /* there are backup workers */
   lvd_slot *slot;      /* one slot per loaded entity, for the inboxes ... */
@@ -17,7 +17,7 @@ struct lvd_runtime {
   uint32_t slot_hint;  /* where to search for a free slot for an actor; under `lock` */
   bool one_core;       /* the process may use only one core */
   bool fenced;
-  /* number of links to other processes and processors, which may run on another core */
+  /* Number of links to other processes and processors, which may run on another core. */
   lvd_a32 links;
   lvd_a32 awaited;      /* number of threads in lvd_app_wait_inactive */
   lvd_command *command; /* array, one per worker: for reserving a core and for ending the runtime */
@@ -30,7 +30,7 @@ struct lvd_runtime {
   lvd_a32 reaper_work; /* incremented when an application begins to end; reapers sleep on it */
   lvd_a32 reaper_ending;
   struct lvd_watchdog *watchdog;
-  /* twice the number of awake workers, plus 1 while the watchdog sleeps (watchdog.c) */
+  /* Twice the number of awake workers, plus 1 while the watchdog sleeps (watchdog.c). */
   lvd_a32 awake;
   /* Resources kept for reuse (app.c, fiber_pool.c). */
   lvd_os_mutex pool_lock; /* protects the fields from here to forks */
@@ -102,7 +102,8 @@ uint64_t lvd_runs_ns(const lvd_entity *e);
 typedef enum lvd_prio_class { LVD_PRIO_APP, LVD_PRIO_URGENT, LVD_PRIO_SERVICE } lvd_prio_class;
 _Static_assert(LVD_REALTIME_MOST + LVD_PRIO_SERVICE == 99, "the system has priorities 1 to 99");
 
-/* Whether the system permits it was checked before the workers were started (lvd_runtime_create). */
+/* Whether the system permits it was checked before the workers were started
+ * (lvd_runtime_create). */
 static inline void lvd_take_priority(const lvd_runtime *rt, lvd_prio_class above) {
   uint32_t least = rt->options.realtime;
   if (least) lvd_os_thread_set_realtime(least + (uint32_t)above);

@@ -14,7 +14,7 @@ bool lvd_entity_wake_locked(lvd_entity *e); /* the same, with the application's 
 /* The worker that runs on this thread; null: none. */
 static inline lvd_worker *lvd_this_worker(void) { return lvd_os_self(); }
 void lvd_queue_remove_app(lvd_worker *w, lvd_app *app); /* by the owner only */
-/* in its place of the round; `q` is not empty */
+/* In its place of the round; `q` is not empty. */
 void lvd_queue_insert(lvd_queue *q, lvd_entity *e);
 bool lvd_entity_park(lvd_worker *w, lvd_entity *e); /* when run has returned LVD_WAIT */
 bool lvd_entity_can_go_on(lvd_entity *e);
@@ -31,12 +31,13 @@ static inline size_t lvd_entities_size(const lvd_runtime *rt) {
   return (size_t)rt->options.entities * sizeof(lvd_entity *);
 }
 void lvd_worker_interrupt(lvd_worker *w); /* wakes it if it sleeps; the running entity yields */
-/* asks the running entity to yield, because work was posted to the worker */
+/* Asks the running entity to yield, because work was posted to the worker. */
 void lvd_worker_request_yield(lvd_worker *w);
 /* As lvd_worker_request_yield, on behalf of an entity of queue `place`, while one of queue
  * `running` - 1 runs. */
 void lvd_worker_request_yield_for(lvd_worker *w, uint32_t place, uint32_t running);
-/* Has the running entity used its time slice, as seen by an entity of queue `place` of its level? */
+/* Has the running entity used its time slice, as seen by an entity of queue `place` of its
+ * level? */
 bool lvd_worker_slice_used(const lvd_worker *w, uint32_t place, uint32_t running);
 void lvd_worker_command(lvd_worker *w, lvd_command *c);
 /* Posts `c`, for which no thread waits. The running entity is asked to yield if its level is
@@ -72,7 +73,7 @@ static inline uint32_t lvd_spin_pauses(uint32_t looks) { return looks < 128 ? 1 
 
 void lvd_pending_park_add(lvd_worker *w, lvd_entity *e);
 void lvd_pending_park_remove(lvd_worker *w, lvd_entity *e);
-/* without the barrier, so it may miss one; true: an entity is ready */
+/* Without the barrier, so it may miss one; true: an entity is ready. */
 bool lvd_poll_pending_parks(lvd_worker *w);
 void lvd_park_barrier(lvd_worker *w);
 
@@ -85,7 +86,7 @@ void lvd_app_worker_arrive(lvd_worker *w, lvd_app *app); /* ... that was in tran
 void lvd_app_worker_enter_from_outside(lvd_worker *w, lvd_app *app);
 void lvd_app_worker_leave(lvd_worker *w, lvd_app *app);
 void lvd_app_worker_fiber_ended(lvd_worker *w, lvd_app *app); /* a fiber of it has ended here */
-/* called after a barrier: nothing is ready of the applications on the quiet list */
+/* Called after a barrier: nothing is ready of the applications on the quiet list. */
 void lvd_app_workers_check_quiet(lvd_worker *w);
 void lvd_app_worker_forget(lvd_worker *w, const lvd_app *app); /* called when it ends */
 lvd_status lvd_app_exit_status(const lvd_app *app);            /* the reason why it is to end */
@@ -120,16 +121,17 @@ bool lvd_fiber_can_go_on(lvd_entity *e);
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which);
 bool lvd_fiber_is_bare(const lvd_entity *e);
-/* it is suspended with open forks, or was preempted: it stays on its worker */
+/* It is suspended with open forks, or was preempted: it stays on its worker. */
 bool lvd_entity_is_pinned(const lvd_entity *e);
-/* In a signal handler, on the stack of the running fiber: suspends it, behind all ready entities. */
+/* In a signal handler, on the stack of the running fiber: suspends it, behind all ready
+ * entities. */
 void lvd_fiber_preempted(void);
 void lvd_fiber_moves(lvd_worker *w, lvd_entity *e); /* before it leaves `w` */
 
 /* ---- fiber_pool.c -------------------- */
 
 void lvd_fibers_each(lvd_app *app, void (*visit)(lvd_entity *, void *), void *argument);
-/* something has changed for all fibers of it: they check their waits */
+/* Something has changed for all fibers of it: they check their waits. */
 void lvd_fibers_wake(lvd_app *app);
 void lvd_fiber_pool_init(lvd_runtime *rt);
 void lvd_fiber_pool_free(lvd_runtime *rt);

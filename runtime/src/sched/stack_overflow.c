@@ -17,12 +17,11 @@ const char *lvd_stack_advice(const lvd_entity *e) {
     return "an actor has the stack of its worker's thread: ulimit -s makes that larger";
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
   if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as the main function of a program has */
-    return "it has 8 MiB, the most that a fiber can have: what is large belongs into memory that "
-           "is allocated";
+    return "it has 8 MiB, the most that a fiber can have: allocate large objects on the heap";
   if (!f->taken) return larger[f->started_as];
-  return "it is a forked call's that was taken, and as large as the largest of a thread that "
-         "forks, "
-         "from 8 MiB to 1 GiB: ulimit -s or the thread's attributes make that larger";
+  return "the stack of a stolen call is as large as the largest of a thread that forks, from 8 MiB "
+         "to 1 GiB: "
+         "ulimit -s or the thread's attributes make that larger";
 }
 
 void lvd_stack_text(const lvd_entity *e, char *text, size_t size) {

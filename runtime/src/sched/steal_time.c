@@ -130,7 +130,8 @@ uint64_t lvd_steal_time_pending(const lvd_worker *w, uint64_t now) {
   uint64_t missing = cpu ? missing_ns(w, now - lvd_worker_slept_ticks(w), cpu) : 0;
   if (missing < CLOCK_ERROR_NS) return 0;
   /* The kernel adds a run delay when the thread gets its core. So for a thread that is not
-   * blocked all missing time is steal time; counted as busy it would have to be taken back later. */
+   * blocked all missing time is steal time; counted as busy it would have to be taken back
+   * later. */
   uint32_t number = lvd_load_relaxed_u32(&w->number);
   if (number && !lvd_os_thread_is_blocked(number)) return lvd_os_ns_to_ticks(missing);
   return steal_of(w, missing, waited_ns(w));

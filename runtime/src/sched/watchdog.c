@@ -42,8 +42,8 @@ enum {
   SAMPLE_INTERVAL_NS = 20000000,
   BLOCKED_MIN_NS =
       80000000, /* with the sampling interval about 100 ms, as for computations (overrun.c) */
-  /* samples until it sleeps, so that a worker that wakes ten times a second need not wake it each
-   * time */
+  /* Samples until it sleeps, so that a worker that wakes ten times a second need not wake it each
+   * time. */
   IDLE_SAMPLES_MAX = 25
 };
 
@@ -145,7 +145,7 @@ static void sample(lvd_worker *w, worker_sample *s, uint64_t now) {
   bool pauses = running && running == lvd_load_relaxed_ptr(&w->pausing_app);
   if (migrated && !has_more(w) && !ends && !pauses) return;
   uint32_t number = lvd_load_relaxed_u32(&w->number);
-  /* it is not blocked: its own clock ticks */
+  /* It is not blocked: its own clock ticks. */
   if (!number || waits || !lvd_os_thread_is_blocked(number)) return;
   if (waits_for_core(w, s)) return;
   s->asked = true;
@@ -168,7 +168,7 @@ static void watch(void *runtime) {
     }
     uint64_t now = lvd_os_now_ns();
     for (uint32_t i = 0; i < lvd_worker_total(rt); i++)
-      /* backup workers are prepared by this thread */
+      /* Backup workers are prepared by this thread. */
       if (!lvd_is_priority_worker(rt, i) && rt->worker[i].rt)
         sample(&rt->worker[i], &watchdog->worker[i], now);
     lvd_os_wait(&watchdog->ends, 0, SAMPLE_INTERVAL_NS);

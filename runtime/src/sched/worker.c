@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Worker: one thread per usable core that runs ready entities, the most urgent first, and sleeps
- * when none is ready. It never calls an actor that cannot fire.
+/* Worker: one thread per usable core that runs ready entities, the most urgent first, and
+ * sleeps when none is ready. It never calls an actor that cannot fire.
  *
  * The loop: commands; the inbox; the next ready entity. If there is none: poll for some
- * microseconds (to wake a sleeping core costs many times a hand-over), run the park barrier, and
- * sleep on the inbox.
+ * microseconds (to wake a sleeping core costs many times a hand-over), run the park barrier,
+ * and sleep on the inbox.
  *
  * Pairs of orders
  *   command: cas_release commands     -> run_commands: exchange_acquire       what it says
@@ -15,10 +15,10 @@
  *                                     <> lvd_app_wait_inactive: phase or paused, awaited, [heavy], load running
  *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
- * The word `yield` is only written by read-modify-write, so that the worker that clears it sees
- * what all requesters have posted, also those whose 1 was overwritten. It is cleared before the
- * worker checks for work, never between that and an activation: a late request applies to what
- * runs next. */
+ * The word `yield` is only written by read-modify-write, so that the worker that clears it
+ * sees what all requesters have posted, also those whose 1 was overwritten. It is cleared
+ * before the worker checks for work, never between that and an activation: a late request
+ * applies to what runs next. */
 #include "ready_queue.h"
 #include "restored_state.h"
 #include "sched.h"
@@ -28,7 +28,7 @@
 
 enum {
   ACTIVATIONS_PER_POLL = 16, /* activations between two polls of the pending parks */
-  /* a busy worker runs the park barrier this often if parks are pending ... */
+  /* A busy worker runs the park barrier this often if parks are pending ... */
   PARK_BARRIER_INTERVAL_NS = 2000000,
   PENDING_PARKS_MAX = 1024 /* ... and whenever so many are */
 };
@@ -128,7 +128,7 @@ static void run_command(lvd_worker *w, lvd_command *c) {
 static void run_commands(lvd_worker *w) {
   const char *head = lvd_load_relaxed_ptr(&w->commands);
   if (!head) return;
-  /* the cache lines of a call (unit.h) */
+  /* The cache lines of a call (unit.h). */
   for (int i = 0; i < 3; i++) lvd_os_prefetch_write(head + i * 64);
   lvd_command *c = oldest_first(lvd_exchange_acquire_ptr(&w->commands, NULL));
   for (lvd_command *next; c; c = next) {
@@ -405,7 +405,7 @@ static void idle(lvd_worker *w) {
   uint64_t start = lvd_os_ticks(), now = start;
   for (uint32_t looks = 0; spin; looks++) {
     for (uint32_t i = 0; i < lvd_spin_pauses(looks); i++) lvd_os_relax();
-    /* its poster has the line, and this worker will write it */
+    /* Its poster has the line, and this worker will write it. */
     lvd_os_prefetch_write(&w->commands);
     if (lvd_inbox_pending(&w->inbox) || lvd_load_relaxed_ptr(&w->commands)) return;
     if (lvd_poll_pending_parks(w) || lvd_hooks.forks.poll(w)) return;
@@ -440,7 +440,7 @@ static void idle(lvd_worker *w) {
 static void thread_exited(void *worker) {
   (void)worker;
   lvd_os_fatal_message(
-      "levada: a thread of the runtime was ended by what runs on it (pthread_exit, or "
+      "levada: a thread of the runtime was ended by the code that runs on it (pthread_exit, or "
       "pthread_cancel); the process ends\n");
   abort();
 }

@@ -61,7 +61,7 @@ struct lvd_worker {
   /* 1 + the number of the activation in which the clock found a fiber computing (preempt.c); 0:
    * none. */
   lvd_a64 fiber_activation;
-  /* number of changes of `running`; a thread that waits for one sleeps on this word */
+  /* Number of changes of `running`; a thread that waits for one sleeps on this word. */
   lvd_a32 run_seq;
   lvd_aptr running;  /* application of the running or next activation; null: none; or LVD_ANY_APP */
   lvd_aptr commands; /* pending commands, the newest first */
@@ -75,7 +75,7 @@ struct lvd_worker {
   const unsigned char *low; /* lowest byte of the thread's stack */
   lvd_a32 runs;             /* 1: its thread has been started */
   lvd_a32 given;            /* 1: its core is in the running set; under the runtime's lock */
-  /* the application that has reserved the core; null: none; under the runtime's lock */
+  /* The application that has reserved the core; null: none; under the runtime's lock. */
   lvd_aptr alone;
   bool clearing; /* a thread is vacating the core; under the runtime's lock */
 
@@ -103,7 +103,7 @@ struct lvd_worker {
   lvd_entity **unsettled;
   uint32_t pending_park_count; /* number of `unsettled` */
   uint64_t park_barrier_at;    /* ticks: time of the last barrier */
-  /* ticks: the longest interval between two barriers while parks are pending */
+  /* Ticks: the longest interval between two barriers while parks are pending. */
   uint64_t park_barrier_ticks;
   uint64_t retired;                   /* ticks: duration of the barrier before the last sleep */
   uint32_t since_poll;                /* activations since pending parks were last polled */
@@ -136,7 +136,7 @@ struct lvd_worker {
   uint32_t until_sample;       /* checks until an activation is measured */
   uint32_t switches_per_check; /* fiber switches between two checks */
   uint32_t random;             /* state of a linear congruential generator */
-  /* ticks: start of the measured activation, then switches_left is 1; 0: none is measured */
+  /* Ticks: start of the measured activation, then switches_left is 1; 0: none is measured. */
   uint64_t sampled_at;
   lvd_timer *timers;            /* heap of the fibers that wait with a timeout */
   lvd_fiber *spare[LVD_STACKS]; /* free fibers, by stack size */
@@ -163,10 +163,10 @@ struct lvd_worker {
   /* ---- Steal time (steal_time.c): the last measurement. */
   struct {
     uint64_t min_activation_ticks; /* ticks: shorter activations are not examined */
-    /* ticks: for this long a sampled wait time need not be sampled again */
+    /* Ticks: for this long a sampled wait time need not be sampled again. */
     uint64_t sample_valid_ticks;
     uint64_t sampled_at; /* ticks: when the wait time was sampled */
-    /* the system has no run delay: its count of voluntary context switches is used */
+    /* The system has no run delay: its count of voluntary context switches is used. */
     bool uses_switch_count;
     uint64_t sleeps;     /* that count */
     lvd_a64 awake;       /* ticks that the worker had been awake in its life */
@@ -194,7 +194,7 @@ struct lvd_worker {
   lvd_a64 blocked_activation;
   bool in_offload;        /* it is in the signal handler that migrates its ready entities */
   lvd_a32 migrate_failed; /* 1: a ready entity could not be migrated for lack of a worker */
-  /* ticks: next timer of a fiber or actor queued behind the blocked one; UINT64_MAX: none */
+  /* Ticks: next timer of a fiber or actor queued behind the blocked one; UINT64_MAX: none. */
   lvd_a64 next_due;
   lvd_a32 number; /* the kernel's id of its thread; 0: it has not begun */
   /* Only compared, never dereferenced: an application that is to end, and a C program that is

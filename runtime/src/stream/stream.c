@@ -115,7 +115,7 @@ static void shut(stream_end *e, lvd_status why) {
   e->closed = true;
   if (e->is_sender) {
     lvd_end(&s->face.put, why);
-    /* so that the next put takes the slow path and is refused */
+    /* So that the next put takes the slow path and is refused. */
     s->face.put.limit = s->face.put.put;
   } else {
     s->face.get.limit = s->face.get.got;

@@ -28,9 +28,9 @@ typedef struct lvd_average {
 /* State of an automatic threshold (wake_threshold.c); times in ticks. */
 typedef struct lvd_auto_threshold {
   bool on;
-  /* the waiter that is woken in the receiver's place, to measure the wake-up */
+  /* The waiter that is woken in the receiver's place, to measure the wake-up. */
   lvd_waiter waker;
-  /* the last wake-up, stored by its waker: time, and duration of its call */
+  /* The last wake-up, stored by its waker: time, and duration of its call. */
   lvd_a64 woken_at, waking;
   /* Of the receiver's last sleep: when it began and ended; whether its core slept too, and the
    * time of that core's park barrier; whether its cost is in the average. */
@@ -47,7 +47,7 @@ typedef struct stream {
   lvd_stream face; /* first */
   lvd_app *app;
   lvd_channel *channel;
-  /* shared with another process; null: the channel belongs to this process */
+  /* Shared with another process; null: the channel belongs to this process. */
   lvd_shared_stream *shared;
   lvd_waiter *peer;
   stream_end sender, receiver;
@@ -76,7 +76,8 @@ void lvd_streams_free(lvd_app *app);
 /* The stream ends of a fiber: before it waits, and when it has ended. */
 void lvd_stream_ends_flush(lvd_fiber *f);
 void lvd_stream_ends_close(lvd_fiber *f, lvd_status outcome);
-/* Publishes what the calling thread, which runs no fiber, has pushed and popped, before it waits. */
+/* Publishes what the calling thread, which runs no fiber, has pushed and popped, before it
+ * waits. */
 void lvd_stream_thread_flush(void);
 /* Announces its users; until they have claimed its ends, others are taken to wait for them. */
 void lvd_stream_say_parties(lvd_stream *s, const lvd_user party[2], uint32_t parties);
@@ -96,7 +97,8 @@ static inline lvd_waiter *lvd_stream_waiter(stream *s, bool sender) {
   return s->automatic.on ? &s->automatic.waker : &s->receiver.sleeper.waiter;
 }
 
-/* How many elements the sender has put and not pushed, and has gone to wait then, in this process. */
+/* How many elements the sender has put and not pushed, and has gone to wait then, in this
+ * process. */
 static inline uint32_t lvd_stream_unpushed(const lvd_stream *s) {
   return lvd_load_relaxed_u32(&((const stream *)s)->unpushed);
 }

@@ -111,7 +111,7 @@ static stream *automatic_of(const lvd_want *want) {
 lvd_status lvd_threshold_wait(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                               uint32_t *which) {
   uint64_t before = lvd_os_ticks(), patience = 0;
-  /* the sleep count is the same at all of them */
+  /* The sleep count is the same at all of them. */
   const lvd_sleeper *sleeper = lvd_want_sleeper(&want[0]);
   uint64_t sleeps = sleeper->sleeps;
   for (uint32_t i = 0; i < count; i++) {

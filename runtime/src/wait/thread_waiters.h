@@ -3,15 +3,16 @@
  * for deadlock detection.
  *
  * Such a thread executes nothing else, and like a fiber it can only continue by what it waits
- * for. It is on the list while it sleeps, and leaves the list before it continues: so the holder
- * of the list's lock keeps all listed threads in place, and the wait items on their stacks
- * unchanged. A thread that is not listed may be doing anything.
+ * for. It is on the list while it sleeps, and leaves the list before it continues: so the
+ * holder of the list's lock keeps all listed threads in place, and the wait items on their
+ * stacks unchanged. A thread that is not listed may be doing anything.
  *
  * Threads with a timeout are listed, too, but continue by themselves, so they are never
- * deadlocked. All listed threads are released from an application's streams before it frees them.
+ * deadlocked. All listed threads are released from an application's streams before it frees
+ * them.
  *
- * Only the slow path takes the lock: a thread enters the list when polling has failed and it is
- * about to sleep. When it sleeps while its application is quiescent, it requests a deadlock
+ * Only the slow path takes the lock: a thread enters the list when polling has failed and it
+ * is about to sleep. When it sleeps while its application is quiescent, it requests a deadlock
  * check: it may have been the last thread that could do something.
  *
  * Pairs of orders

@@ -453,7 +453,7 @@ static const lvd_actor_class asker_class = {.name = "Asker",
                                             .action = asker_action,
                                             .run = asker_run};
 
-/* source -> asker -> sink; the source is an end of the program if `count` is null. */
+/* Source -> asker -> sink; the source is an end of the program if `count` is null. */
 static void asked(builder *b, const asking *a, uint32_t *count, sink *s) {
   builder_init(b, "asking");
   uint32_t asks = builder_actor(b, "asker", &asker_class, a);
@@ -523,7 +523,7 @@ void test_blocking_questions_of_before(void) {
   CHECK(p);
   LVD_PUT(p, uint32_t, 0);
   lvd_flush(p);
-  /* it has polled the silent pipe again, and then reached the end of the other */
+  /* It has polled the silent pipe again, and then reached the end of the other. */
   until_fired(app, 0, 2);
   char text[1000] = "asked";
   for (int i = 0; i < 20000 && strstr(text, "asked"); i++) {

@@ -588,7 +588,7 @@ void test_fiber_urgent(void) {
   CHECK_EQ(urgent.class, best.class);
   CHECK_EQ(urgent.nice, best.nice);
   if (best.class == here.class && best.nice >= here.nice)
-    SKIP("the system gives this program neither a real-time class nor a better nice value "
+    SKIP("the system permits neither a real-time class nor a better nice value "
          "(RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE): urgent fibers ran, without preference");
 }
 
@@ -635,7 +635,7 @@ void test_fiber_realtime(void) {
   if (!lvd_realtime_allowed(3)) {
     CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_E_LIMIT);
     CHECK(strstr(lvd_status_text(LVD_E_LIMIT), "ulimit -r"));
-    SKIP("the system gives this program no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
+    SKIP("the system permits no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
     return;
   }
   CHECK_EQ(lvd_runtime_create(&options, &rt), LVD_OK);

@@ -293,7 +293,7 @@ void test_overflow_not_of_the_least_stack(void) {
 
 static void allocates(digging *d, int level) {
   (void)d;
-  /* the compiler must not remove it */
+  /* The compiler must not remove it. */
   char *volatile p = malloc((size_t)(2000 + level * 37 % 9000));
   if (level % 2) free(p);
 }
@@ -358,7 +358,7 @@ static void overflow_in_library(void (*what)(digging *, int)) {
     close(ends[1]);
     int status = await_child(child, ends[0], text, sizeof text);
     close(ends[0]);
-    /* the overflow was between two calls */
+    /* The overflow was between two calls. */
     bool whole = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     bool says = strstr(text, "stack overflow of fiber 'tree' of 'forest' in the C library");
     if (!whole && !says) fprintf(stderr, "status %x: %s\n", (unsigned)status, text);

@@ -190,7 +190,7 @@ static uint64_t grow_alone(uint64_t seed, uint32_t depth) {
 
 static void check_trees(uint64_t first, uint64_t trees) {
   for (uint64_t i = first; i < first + trees; i++) {
-    /* most are small: the difficult cases are at their ends */
+    /* Most are small: the difficult cases are at their ends. */
     uint32_t depth = i % 256 ? 1 + i % 3 : 8;
     CHECK(grow(i, depth, true) == grow_alone(i, depth));
   }
@@ -463,7 +463,7 @@ void test_fork_wakes(void) {
     stolen++;
     if (taken_at - start < least) least = taken_at - start;
   }
-  printf("%u of %u taken; the soonest after %llu ns\n", stolen, tries, (unsigned long long)least);
+  printf("%u of %u stolen; the soonest after %llu ns\n", stolen, tries, (unsigned long long)least);
 }
 
 /* ---- in the place of the only worker --------------------------------------------------------- */
@@ -499,7 +499,7 @@ void test_fork_place(void) {
     CHECK(LVD_JOIN(f, note_time));
     stolen += lvd_stolen();
   }
-  printf("%u of %u taken\n", stolen, (unsigned)ROUNDS);
+  printf("%u of %u stolen\n", stolen, (unsigned)ROUNDS);
   CHECK(stolen < ROUNDS / 2);
 }
 

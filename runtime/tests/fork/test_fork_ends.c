@@ -49,7 +49,7 @@ static void forks(void) { CHECK_EQ(fib(20), 6765); }
 
 #ifdef __SANITIZE_ADDRESS__
 #define SKIP_LEAKS()                                                                               \
-  SKIP("the leak checker reports what a program leaves that exits amid its forks")
+  SKIP("the leak checker reports the memory of a program that exits with open forks")
 #else
 #define SKIP_LEAKS()
 #endif
@@ -270,7 +270,7 @@ static void check_last_words(void (*program)(void), const char *words) {
 void test_fork_thread_ends(void) {
   SKIP_LEAKS();
   signal(SIGABRT, SIG_DFL);
-  check_last_words(thread_ends_in_block, "levada: a thread ended amid its forks");
+  check_last_words(thread_ends_in_block, "levada: a thread ended with open forks");
 #if !defined(__SANITIZE_THREAD__) && !defined(LVD_EMULATED)
   check_last_words(worker_ends, "levada: a thread of the runtime was ended");
 #endif
@@ -364,10 +364,10 @@ static void fork_at_once(void) {
 void test_fork_system_fork(void) {
   SKIP_LEAKS();
 #ifdef LVD_EMULATED
-  SKIP("the emulator does not bear a fork of threads");
+  SKIP("the emulator does not support fork(2) with threads");
 #endif
 #ifdef __SANITIZE_THREAD__
-  SKIP("the sanitizer does not bear threads after a fork");
+  SKIP("the sanitizer does not support threads after fork(2)");
 #endif
   for (int i = 0; i < 100; i++) CHECK_EQ(status_of(fork_at_once), 0);
   CHECK_EQ(status_of(fork_in_between), 0);

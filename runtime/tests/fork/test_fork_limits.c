@@ -76,14 +76,14 @@ static void forks_and_waits(void *argument) {
 void test_fork_deques(void) {
   enum { FIBERS = 4500 };
 #ifdef __SANITIZE_THREAD__
-  SKIP("the sanitizer does not bear so many fibers");
+  SKIP("the sanitizer does not support so many fibers");
 #endif
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app;
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   crowd all = {{0}, {0}, {0}};
   one_of *each = calloc(FIBERS, sizeof *each);
-  /* the second round reuses what the first has released */
+  /* The second round reuses what the first has released. */
   for (int round = 0; round < 2; round++) {
     lvd_store_relaxed_u32(&all.waiting, 0);
     lvd_store_relaxed_u32(&all.go, 0);

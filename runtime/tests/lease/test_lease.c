@@ -68,7 +68,7 @@ static void goes_on(int which, uint64_t rounds) {
     if (lvd_load_relaxed_u64(&all->rounds[which]) - from >= rounds) return;
     sleep_ms(1);
   }
-  CHECK(!"it stands still");
+  CHECK(!"no progress");
 }
 
 /* The sums over the leases of all cores; `thread` is the number of leases that are held. */
@@ -102,7 +102,7 @@ static void all_are_held(void) {
     if (seen().thread == usable_cores()) return;
     sleep_ms(1);
   }
-  CHECK(!"some core is nobody's");
+  CHECK(!"a core has no holder");
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ void test_lease_forks(void) { share(forks); }
 
 static bool may_go_first(void) {
   if (lvd_realtime_allowed(1)) return true;
-  SKIP("the system gives this program no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
+  SKIP("the system permits no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
   return false;
 }
 
@@ -232,8 +232,8 @@ void test_lease_realtime_wakes(void) {
   bool held = false;
   for (int i = 0; i < PATIENCE_MS / 10 && !held; i++) {
     CHECK_EQ(kill(a, SIGSTOP), 0);
-    /* the process that is stopped while it holds leases still holds them; the other one sleeps
-     * most of the time */
+    /* The process that is stopped while it holds leases still holds them; the other one sleeps
+     * most of the time. */
     sleep_ms(10);
     held = is_holder(a) == usable_cores();
     if (!held) CHECK_EQ(kill(a, SIGCONT), 0);
@@ -280,7 +280,7 @@ void test_lease_stopped(void) {
   CHECK_EQ(waitpid(a, NULL, WUNTRACED), a);
   pid_t b = start(computes, 1);
   goes_on(1, 3);
-  /* the other process may have begun on a core that was free */
+  /* The other process may have begun on a core that was free. */
   while (seen().seized <= before) sleep_ms(1);
   CHECK_EQ(kill(a, SIGCONT), 0);
   goes_on(0, 3);

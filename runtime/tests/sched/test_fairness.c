@@ -274,8 +274,8 @@ void test_fair_shared_part(void) {
   pipeline(&b, 8, &count, &s, 4);
   lvd_app *passes = app_begun(rt, &b);
   for (int i = 0; i < 2; i++) CHECK_EQ(lvd_app_start(app[i]), LVD_OK);
-  /* it gets one in 32 of both actors' slices; that the pipeline gets its part is seen by its
-   * progress */
+  /* It gets one in 32 of both actors' slices; that the pipeline gets its part is seen by its
+   * progress. */
   enum { TURNS = 400 };
   while (!lvd_load_relaxed_u32(&plain_turns)) sleep_ms(1);
   uint32_t all = lvd_load_relaxed_u32(&turns), plain_before = lvd_load_relaxed_u32(&plain_turns);

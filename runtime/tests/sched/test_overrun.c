@@ -303,7 +303,7 @@ void test_stuck_native_ends(void) {
 void test_stuck_native_tries_again(void) {
   SKIP_ASLEEP();
 #if !defined __x86_64__
-  SKIP("a read goes on after the signal");
+  SKIP("a read is restarted after the signal");
 #endif
   uint32_t count = 1000;
   lvd_runtime *rt = runtime_of(2);
@@ -321,7 +321,7 @@ void test_stuck_native_tries_again(void) {
       while (lvd_load_relaxed_u32(&ends) < 3) sleep_ms(1);
     } else {
       lvd_app_finish(app);
-      /* by the end of this the watchdog has sampled the worker */
+      /* By the end of this the watchdog has sampled the worker. */
       pipeline(&b, 3, &count, &result, 16);
       app_ended(app_begun_at(rt, &b, 0), LVD_OK);
       CHECK_EQ(lvd_load_relaxed_u32(&ends), 0);
@@ -415,7 +415,8 @@ void test_stuck_relief_asleep(void) {
   for (uint32_t workers = 1; workers <= 3; workers++) relieved(workers, &reader_class);
 }
 
-/* Nor can it be given to a backup worker that is in an overrun itself: it waits, and is not lost. */
+/* Nor can it be given to a backup worker that is in an overrun itself: it waits, and is not
+ * lost. */
 void test_stuck_every_relief(void) {
   for (uint32_t workers = 1; workers <= 2; workers++) {
     lvd_runtime *rt = runtime_of(workers);
@@ -485,7 +486,7 @@ void test_stuck_keepers_leave(void) {
     CHECK_EQ(keepers(), KEPT);
   }
   lvd_runtime_destroy(rt);
-  /* joined, but the kernel may list them a moment longer */
+  /* Joined, but the kernel may list them a moment longer. */
   for (int ms = 0; keepers() && ms < 5000; ms++) sleep_ms(1);
   CHECK_EQ(keepers(), 0);
 }

@@ -7,7 +7,7 @@ enum { ROUNDS = 60, ACTORS = 4, MOST = ROUNDS * (ACTORS + 2) };
 
 /* The activations in which something was done. Written by the worker; read when all have ended. */
 static uint32_t turn[MOST], turns;
-/* all actors have been made ready, so that no activation is skipped for that reason */
+/* All actors have been made ready, so that no activation is skipped for that reason. */
 static lvd_a32 all_there;
 
 static void had_turn(uint32_t who) {

@@ -92,8 +92,8 @@ static bool cost_what_it_used(lvd_runtime *rt, uint32_t us) {
   lvd_actor_counters actor = stopped(app);
   uint64_t used = lvd_load_relaxed_u64(&used_ns), busy = actor.busy_ns;
   uint64_t lost = worker(rt).lost_ns - before.lost_ns;
-  printf("%u us: %.0f ms used, %.0f said, %.0f lost\n", us, (double)used / 1e6, (double)busy / 1e6,
-         (double)lost / 1e6);
+  printf("%u us: %.0f ms used, %.0f reported, %.0f steal time\n", us, (double)used / 1e6,
+         (double)busy / 1e6, (double)lost / 1e6);
   CHECK(lost >= enough_ns);
   CHECK(busy + turn_ns >= used - used / 10);
   return busy <= used + used / 4 + lost / 8 + turn_ns;
@@ -182,12 +182,12 @@ static void takes_what_it_sleeps_beside(void) {
 }
 
 void test_lost_to_threads(void) {
-  if (!tells_delays()) SKIP("the system does not tell delays");
+  if (!tells_delays()) SKIP("the kernel does not report run delays");
   costs_what_it_uses_beside();
 }
 
 void test_lost_and_slept(void) {
-  if (!tells_delays()) SKIP("the system does not tell delays");
+  if (!tells_delays()) SKIP("the kernel does not report run delays");
   takes_what_it_sleeps_beside();
 }
 
@@ -199,7 +199,7 @@ static void hide_delays(void) {
   bool apart = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
   apart = apart && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
   if (!apart || mount("none", "/proc/self/task", "tmpfs", 0, NULL) != 0)
-    SKIP("what the system tells cannot be hidden");
+    SKIP("the kernel's report cannot be hidden");
   CHECK(!tells_delays());
 }
 
@@ -220,7 +220,7 @@ void test_lost_before_a_sleep(void) {
   enum { OTHERS = 3, WAKES = 400, SLEEP_MS = 50, LASTS_MS = 5 };
   pthread_t other[OTHERS];
   int32_t core;
-  if (!tells_delays()) SKIP("the system does not tell delays");
+  if (!tells_delays()) SKIP("the kernel does not report run delays");
   lvd_runtime *rt = beside(&other[0], &core);
   for (int i = 1; i < OTHERS; i++) CHECK_EQ(pthread_create(&other[i], NULL, computes_on, &core), 0);
   builder b;
@@ -240,7 +240,7 @@ void test_lost_before_a_sleep(void) {
   lvd_actor_counters actor;
   uint32_t one = 1;
   CHECK_EQ(lvd_app_counters(app, &actor, &one, NULL, NULL), LVD_OK);
-  printf("%.1f ms told\n", (double)actor.longest_ns / 1e6);
+  printf("%.1f ms reported\n", (double)actor.longest_ns / 1e6);
   CHECK(actor.longest_ns >= (SLEEP_MS - LASTS_MS - 2) * UINT64_C(1000000));
   lvd_app_unload(app);
   lvd_store_relaxed_u32(&others_end, 1);

@@ -318,7 +318,7 @@ static void pass_after_claim(void *argument) {
   uint32_t x;
   CHECK_EQ(lvd_stream_wait_room(j->out, 1, -1), LVD_OK);
   lvd_status status = lvd_stream_get(j->in, &x, 4);
-  /* the previous one may be gone already */
+  /* The previous one may be gone already. */
   CHECK(status == LVD_E_DEADLOCK || status == LVD_E_ENDED);
 }
 
@@ -665,7 +665,7 @@ void test_stream_counters(void) {
     CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
     CHECK(c.fill <= CAPACITY && c.got <= N);
   } while (c.got < N);
-  /* the names were read before the last one ended */
+  /* The names were read before the last one ended. */
   CHECK_EQ(lvd_stream_counters_read(s, &c), LVD_OK);
   CHECK_EQ(c.put, N);
   CHECK(strcmp(c.sender, "writer") == 0 && strcmp(c.receiver, "reader") == 0);

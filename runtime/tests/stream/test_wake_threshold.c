@@ -78,7 +78,7 @@ void test_threshold_is_chosen(void) {
            one.fast, (unsigned long long)wakes, (unsigned long long)fewer, automatic.highest);
   } while (fewer * 3 >= wakes && ++tries < 20);
   if (fewer * 3 >= wakes && times_preempted() - others > 100)
-    SKIP("others take the cores, so that elements seem to come slowly");
+    SKIP("other processes use the cores, so that elements seem to come slowly");
   CHECK(fewer * 3 < wakes);
   CHECK_EQ(one.highest, 1);
   CHECK(automatic.highest > 1 && automatic.highest <= CAPACITY / 2);

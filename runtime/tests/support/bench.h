@@ -27,7 +27,7 @@ static inline void can_start(void) {
 #if defined(__x86_64__)
   CHECK(started);
 #endif
-  if (!started) SKIP("no program of this processor's can be started from another");
+  if (!started) SKIP("a program of this architecture cannot be started from another one");
 }
 
 /* A signal is sent but not yet delivered: this returns when the process has stopped. */

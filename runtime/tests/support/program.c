@@ -177,7 +177,7 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "registers") == 0) return lvd_procedure_register("registered", registered);
   if (strcmp(what, "fails") == 0) return 3;
-  /* and ignores statuses */
+  /* And ignores statuses. */
   if (strcmp(what, "misuses") == 0) return pb_create("Twise", 0) != NULL;
   if (strcmp(what, "faults") == 0) fault();
   if (strcmp(what, "waits") == 0) {

@@ -38,7 +38,7 @@ static inline int rank_of_thread(const char *name) {
 static inline lvd_runtime *realtime_runtime(void) {
   lvd_runtime *rt;
   if (!lvd_realtime_allowed(3))
-    SKIP("the system gives this program no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
+    SKIP("the system permits no real-time priority (RLIMIT_RTPRIO, CAP_SYS_NICE)");
   CHECK_EQ(lvd_runtime_create(&(lvd_runtime_options){.workers = 1, .realtime = 3}, &rt), LVD_OK);
   return rt;
 }

@@ -77,7 +77,8 @@ uint32_t builder_actor(builder *b, const char *name, const lvd_actor_class *cls,
 void builder_connect(builder *b, uint32_t from, uint32_t out, uint32_t to, uint32_t in,
                      uint32_t capacity);
 
-/* source -> `adders` adders -> sink, all channels of `capacity`; and what the sink must have got. */
+/* Source -> `adders` adders -> sink, all channels of `capacity`; and what the sink must have
+ * got. */
 void pipeline(builder *b, uint32_t adders, const uint32_t *count, sink *result, uint32_t capacity);
 void check_pipeline(const sink *s, uint32_t count, uint32_t adders);
 
@@ -86,13 +87,13 @@ LVD_NORETURN void go_down(int depth); /* until the stack ends */
 lvd_runtime *runtime_of(uint32_t workers);
 lvd_app *app_loaded(lvd_runtime *rt, const builder *b);
 lvd_app *app_begun(lvd_runtime *rt, const builder *b); /* loaded and started */
-/* all of it on one worker */
+/* All of it on one worker. */
 lvd_app *app_begun_at(lvd_runtime *rt, const builder *b, uint32_t worker);
 void app_ended(lvd_app *app, lvd_status outcome); /* waits for it, and unloads it */
 uint64_t firings_of(lvd_app *app, uint32_t actor);
 
 uint32_t usable_cores(void);
-/* involuntary context switches of this process's threads: others wanted its cores */
+/* Involuntary context switches of this process's threads: others wanted its cores. */
 uint64_t times_preempted(void);
 void sleep_ms(int ms);
 uint64_t now_ns(void);
