@@ -405,7 +405,54 @@ static void output_open_now(void *argument) {
   out->error = errno;
 }
 
+/* A file that is looked for, by what it is. */
+typedef struct wanted {
+  struct lvd_sys_statx file;
+  int folder;
+  bool found;
+} wanted;
+
+static void look_for(void *argument, const char *name) {
+  wanted *w = argument;
+  struct lvd_sys_statx st;
+  if (*name && lvd_sys_stat(w->folder, name, &st) == 0)
+    w->found |= st.stx_ino == w->file.stx_ino && st.stx_dev_major == w->file.stx_dev_major &&
+                st.stx_dev_minor == w->file.stx_dev_minor;
+}
+
+/* Is this the name of a file that --in names, too? */
+static bool is_input(const char *name) {
+  const char *given = option("in");
+  wanted w = {.folder = AT_FDCWD};
+  struct lvd_sys_statx st;
+  if (!given || !strcmp(name, "-") || !name_stat(name, &w.file) || !S_ISREG(w.file.stx_mode))
+    return false;
+  if (name_stat(given, &st)) {
+    look_for(&w, given);
+    w.folder = S_ISDIR(st.stx_mode) ? open_at_name(given, O_RDONLY | O_DIRECTORY) : -1;
+    if (w.folder >= 0) {
+      lvd_sys_list(w.folder, look_for, &w);
+      lvd_sys_close(w.folder);
+    }
+    return w.found;
+  }
+  for (const char *from = given; from && !w.found;) {
+    char path[PATH_MAX];
+    const char *comma = strchr(from, ',');
+    size_t length = comma ? (size_t)(comma - from) : strlen(from);
+    if (length < sizeof path) {
+      memcpy(path, from, length);
+      path[length] = 0;
+      look_for(&w, path);
+    }
+    from = comma ? comma + 1 : NULL;
+  }
+  return w.found;
+}
+
 static void output_open(output *out, const char *name) {
+  if (is_input(name))
+    refuse("cannot write %s: --in reads this file, and it would be replaced", name);
   out->fd = -1;
   out->name = copy_text(name, strlen(name));
   out->buffer = malloc(OUTPUT_BUFFER);

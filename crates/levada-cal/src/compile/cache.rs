@@ -3,10 +3,10 @@
 //! of its content.
 
 use super::CompileError;
-use levada_files::{make_private_folder, read_private};
+use levada_files::{make_private_folder, open_private};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,20 +73,50 @@ pub fn keep(made: &Path, kept: &Path) -> Result<(), CompileError> {
 
 /// Appends the hash of its content to a file.
 pub fn seal(made: &Path) -> io::Result<()> {
-    let hash = Sha256::digest(fs::read(made)?);
+    let hash = hash_of(fs::File::open(made)?)?;
     fs::File::options()
         .append(true)
         .open(made)?
         .write_all(&hash)
 }
 
-/// Whether the content ends with the hash of everything before.
-pub fn has_seal(bytes: &[u8]) -> bool {
-    let size = <Sha256 as Digest>::output_size();
-    bytes.len() > size && {
-        let (content, hash) = bytes.split_at(bytes.len() - size);
-        Sha256::digest(content)[..] == *hash
+/// The hash of all that can be read, of which a part is in memory at a time.
+pub fn hash_of(mut content: impl Read) -> io::Result<[u8; HASH_BYTES]> {
+    let mut hash = Sha256::new();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match content.read(&mut part) {
+            Ok(0) => return Ok(hash.finalize().into()),
+            Ok(bytes) => hash.update(&part[..bytes]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
     }
+}
+
+const HASH_BYTES: usize = 32;
+
+/// What the shared objects and the programs of this system begin with.
+const OBJECT_BEGINS: &[u8] = b"\x7fELF";
+
+/// Is this an object that ends with the hash of all before it? What is none, or is larger than all that are made, is
+/// not read further.
+pub fn has_seal(mut file: &fs::File) -> io::Result<bool> {
+    let size = file.metadata()?.len();
+    let content_bytes = size.saturating_sub(HASH_BYTES as u64);
+    let least = OBJECT_BEGINS.len() as u64;
+    if content_bytes < least || size > OBJECT_MAX_BYTES {
+        return Ok(false);
+    }
+    let mut begins = [0; OBJECT_BEGINS.len()];
+    file.read_exact(&mut begins)?;
+    if begins != OBJECT_BEGINS {
+        return Ok(false);
+    }
+    let hash = hash_of((&begins[..]).chain(file.take(content_bytes - least)))?;
+    let mut kept = [0; HASH_BYTES];
+    file.read_exact(&mut kept)?;
+    Ok(kept == hash)
 }
 
 /// Whether an object that [`compile`] returned is still in the cache, unchanged.
@@ -103,7 +133,8 @@ const OBJECT_MAX_BYTES: u64 = 4 << 30;
 
 /// Whether the file exists, belongs to this user only, and is undamaged.
 pub fn is_sound(kept: &Path) -> bool {
-    read_private(kept, OBJECT_MAX_BYTES).is_ok_and(|bytes| has_seal(&bytes))
+    let file = open_private(kept, fs::File::options().read(true));
+    file.and_then(|file| has_seal(&file)).unwrap_or(false)
 }
 
 pub fn touch(path: &Path) {

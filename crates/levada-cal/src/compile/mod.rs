@@ -17,7 +17,7 @@ use crate::natives::OptionNames;
 use crate::workspace::read_source;
 use crate::{cpp, emit, fs_deps, fuse, includes, ir};
 use cache::{Scratch, keep, prune};
-pub use cache::{cache_dir, clean_cache, has_seal, is_kept, make_private, seal};
+pub use cache::{cache_dir, clean_cache, has_seal, hash_of, is_kept, make_private, seal};
 use compiler::hex;
 pub use compiler::{Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped};
 pub use implicit_decls::ImplicitDecl;

@@ -15,7 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The kind of a file, which determines the form of its seal.
@@ -43,24 +43,38 @@ impl Kind {
         }
     }
 
-    fn seal(self, text: &[u8]) -> String {
+    /// The line that a text with this hash ends with.
+    fn seal(self, hash: &[u8; 32]) -> String {
         let (open, close) = self.comment();
-        let hash = Sha256::digest(text);
         let hash: String = hash[..8].iter().map(|b| format!("{b:02x}")).collect();
         format!("{open}Made by Levada: {hash}{close}\n")
     }
 
-    /// Whether Levada made this content.
-    fn made(self, content: &[u8]) -> bool {
+    /// Whether Levada made this file. One whose end does not look so is not read further, however large it is.
+    fn made(self, mut file: &File) -> io::Result<bool> {
         if self == Kind::Object {
-            return compile::has_seal(content);
+            return compile::has_seal(file);
         }
-        let body = content.strip_suffix(b"\n").unwrap_or(content);
-        let last = body
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
-        content[last..] == *self.seal(&content[..last]).as_bytes()
+        let seal_bytes = self.seal(&[0; 32]).len() as u64;
+        let size = file.metadata()?.len();
+        let Some(text_bytes) = size.checked_sub(seal_bytes) else {
+            return Ok(false);
+        };
+        let mut last = String::new();
+        file.seek(SeekFrom::Start(text_bytes))?;
+        match file.take(seal_bytes).read_to_string(&mut last) {
+            Err(e) if e.kind() == ErrorKind::InvalidData => return Ok(false),
+            read => read?,
+        };
+        let (open, close) = self.comment();
+        if !(last.starts_with(&format!("{open}Made by Levada: "))
+            && last.ends_with(&format!("{close}\n")))
+        {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(0))?;
+        let hash = compile::hash_of(file.take(text_bytes))?;
+        Ok(last == self.seal(&hash))
     }
 }
 
@@ -92,7 +106,8 @@ fn existing(path: &Path, kind: Kind) -> Result<Existing, Failure> {
     if !meta.is_file() {
         return Ok(Existing::Special);
     }
-    if meta.len() == 0 || kind.made(&fs::read(path).map_err(cannot)?) {
+    let made = || kind.made(&File::open(path)?);
+    if meta.len() == 0 || made().map_err(cannot)? {
         return Ok(Existing::Replaceable);
     }
     Err(not_ours(path))
@@ -124,7 +139,7 @@ pub fn write(path: &Path, text: &[u8], kind: Kind) -> Result<(), Failure> {
     if !sealed.is_empty() && !sealed.ends_with(b"\n") {
         sealed.push(b'\n');
     }
-    let seal = kind.seal(&sealed);
+    let seal = kind.seal(&Sha256::digest(&sealed).into());
     sealed.extend_from_slice(seal.as_bytes());
     write_atomically(path, &there, |mut file, _| file.write_all(&sealed))
 }
@@ -206,18 +221,44 @@ mod tests {
 
     #[test]
     fn a_text_that_was_changed_has_no_seal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
         for kind in [Kind::C, Kind::Dot, Kind::Svg, Kind::Toml, Kind::Roff] {
+            let made = |text: &[u8]| {
+                fs::write(&path, text).unwrap();
+                kind.made(&File::open(&path).unwrap()).unwrap()
+            };
             let mut text = b"one\ntwo\n".to_vec();
-            assert!(!kind.made(&text) && !kind.made(b"") && !kind.made(b"\n"));
-            text.extend(kind.seal(b"one\ntwo\n").into_bytes());
-            assert!(kind.made(&text), "{kind:?}");
+            assert!(!made(&text) && !made(b"") && !made(b"\n"));
+            let seal = kind.seal(&Sha256::digest(&text).into());
+            text.extend(seal.into_bytes());
+            assert!(made(&text), "{kind:?}");
             for at in 0..text.len() {
                 let mut other = text.clone();
                 other[at] ^= 1;
-                assert!(!kind.made(&other), "{kind:?} {at}");
+                assert!(!made(&other), "{kind:?} {at}");
+                other[at] = 0xff;
+                assert!(!made(&other), "{kind:?} {at}");
             }
             text.extend(b"three\n");
-            assert!(!kind.made(&text), "{kind:?}");
+            assert!(!made(&text), "{kind:?}");
         }
+    }
+
+    /// However large it is, what decides is read, and no more: all of this would take the memory of the machine.
+    #[test]
+    fn a_large_file_is_looked_at_and_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large");
+        let large = File::create(&path).unwrap();
+        if large.set_len(200 << 30).is_err() {
+            return; // this file system has no such files
+        }
+        for kind in [Kind::C, Kind::Svg, Kind::Object] {
+            assert!(!kind.made(&File::open(&path).unwrap()).unwrap(), "{kind:?}");
+            assert!(check(&path, kind).is_err());
+        }
+        (&large).write_all(b"\x7fELF").unwrap();
+        assert!(!Kind::Object.made(&File::open(&path).unwrap()).unwrap());
     }
 }

@@ -7,6 +7,8 @@ use crate::common::output::{self, Failure, failure, failure_with};
 use levada_cal::diag::{Diagnostic, Diagnostics, Sources};
 use levada_cal::natives::{Files, OptionNames};
 use serde_json::Value;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where an application runs. In a host, the user's standard input and output (`-`) are not available.
@@ -30,16 +32,50 @@ pub fn check(args: &GivenArgs, place: Where) -> Result<(), Failure> {
     if let Some(output) = &args.output {
         writable("--out", output, place)?;
     }
-    Ok(())
+    match (&args.input, &args.output) {
+        (Some(input), Some(output)) => not_its_input(input, output),
+        _ => Ok(()),
+    }
+}
+
+/// What is written takes the place of the file that has its name, at the end: not of one that is read.
+fn not_its_input(input: &Path, output: &Path) -> Result<(), Failure> {
+    let Ok(there) = std::fs::metadata(output) else {
+        return Ok(());
+    };
+    let is_same = |path: &Path| {
+        let found = std::fs::metadata(path);
+        let key = |m: &Metadata| (m.dev(), m.ino());
+        there.is_file() && found.is_ok_and(|found| key(&found) == key(&there))
+    };
+    let is_read = |part: String| match std::fs::read_dir(&part) {
+        Ok(entries) => entries.flatten().any(|entry| is_same(&entry.path())),
+        Err(_) => is_same(Path::new(&part)),
+    };
+    if !inputs(input).into_iter().any(is_read) {
+        return Ok(());
+    }
+    let what = "--in reads this file, and it would be replaced";
+    failure_with(
+        format!("--out {}: {what}", output.display()),
+        "name another file",
+    )
+}
+
+/// The files or folders that `--in` names, as the natives split it: a name with a comma in it is one file if there is
+/// such a file.
+fn inputs(input: &Path) -> Vec<String> {
+    let typed = input.to_string_lossy();
+    match input.exists() || typed.is_empty() {
+        true => vec![typed.into_owned()],
+        false => typed.split(',').map(str::to_string).collect(),
+    }
 }
 
 /// Checks that `--in` can be read: a file, a folder, several files separated by commas, or `-`.
 fn readable(input: &Path, place: Where) -> Result<(), Failure> {
     let typed = input.to_string_lossy();
-    let parts: Vec<&str> = match input.exists() || typed.is_empty() {
-        true => vec![&typed],
-        false => typed.split(',').collect(),
-    };
+    let parts = inputs(input);
     if parts.iter().all(|p| p.is_empty()) {
         return failure_with(
             format!("--in {typed:?} names no file"),
@@ -49,7 +85,7 @@ fn readable(input: &Path, place: Where) -> Result<(), Failure> {
             },
         );
     }
-    for part in parts.into_iter().filter(|p| !matches!(*p, "" | "-")) {
+    for part in parts.iter().filter(|p| !matches!(p.as_str(), "" | "-")) {
         // A pipe is not opened here: only its reader may open it, once.
         let tried = std::fs::metadata(part).and_then(|m| match m.is_file() {
             true => std::fs::File::open(part).map(drop),
