@@ -462,7 +462,7 @@ fn clean(args: &CleanArgs) -> Result<ExitCode, Failure> {
         done.push(clean_json(number, &cleared));
     }
     if args.json {
-        output::line(&json!({ "domains": done }).to_string())?;
+        output::report(json!({ "domains": done }), refused)?;
     } else if done.is_empty() {
         output::line("no domains")?;
     }

@@ -76,12 +76,16 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let status = match ended {
         Ok(status) => status,
         Err(why) => {
-            let failure = Failure::new(why).help("the process ends with it");
+            let mut failure = Failure::new(why).help("the process ends with it");
+            if let Some(signal) = interrupt.signal() {
+                failure = failure.kind(levada_host::Kind::Interrupted);
+                failure = failure.status((128 + signal) as u8);
+            }
             output::error(&failure.what, failure.help.as_deref());
             if args.json {
                 output::line(&failure.json().to_string())?;
             }
-            std::process::exit(interrupt.signal().map_or(1, |signal| 128 + signal));
+            std::process::exit(failure.exit_status().into());
         }
     };
 
@@ -91,13 +95,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     summary.network = made.name.clone();
     summary.diagnostics = made.diagnostics;
     summary.strict = args.strict;
-    if summary.counters.actors.iter().all(|a| a.firings == 0) {
-        summary.idle = Some(app.why());
-    }
     let signal = interrupt
         .signal()
         .or_else(|| is_unread(status, viewer.as_ref()).then_some(libc::SIGPIPE));
     summary.outcome = outcome(app, status, signal, printed);
+    // A firing that did not end is not counted, and is none that never began.
+    let came_to_rest = matches!(status, Status::OK | Status::DEADLOCK);
+    if came_to_rest && summary.counters.actors.iter().all(|a| a.firings == 0) {
+        summary.idle = Some(app.why());
+    }
     if let Some(file) = &args.graph {
         let counters = &summary.counters;
         let picture = graph::of_run(&summary.network, &made.network, counters, elapsed);

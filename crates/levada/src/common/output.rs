@@ -151,6 +151,14 @@ pub fn failure_with<T>(what: impl Into<String>, help: impl Into<String>) -> Resu
     Err(Failure::new(what).help(help))
 }
 
+/// A report in JSON; where the command fails by what it reports, with the code of that.
+pub fn report(mut report: Value, failed: bool) -> Result<(), Failure> {
+    if failed {
+        report["code"] = Kind::Failed.code().into();
+    }
+    line(&report.to_string())
+}
+
 /// Diagnostics as a list of JSON objects.
 pub fn list(sources: &Sources, diags: &Diagnostics) -> Vec<Value> {
     match to_json(sources, diags) {

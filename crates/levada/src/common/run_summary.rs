@@ -73,7 +73,7 @@ pub struct Summary {
     pub unwritten: Option<PathBuf>,
     /// Diagnostics of the compiler as JSON.
     pub diagnostics: Vec<Value>,
-    /// Set if nothing ever fired: what each actor waits for.
+    /// Set if the run ended and nothing ever fired: what each actor waits for.
     pub idle: Option<String>,
     /// Channels with unconsumed elements at the end.
     pub unconsumed: Vec<Unconsumed>,
@@ -179,14 +179,33 @@ impl Summary {
         }
     }
 
-    pub fn exit_code(&self) -> ExitCode {
+    /// Which error the run ends with; none: it has done all that it was to do.
+    fn error(&self) -> Option<Kind> {
         match self.outcome {
-            Outcome::Done if self.strict && !self.unconsumed.is_empty() => {
-                ExitCode::from(Kind::Unconsumed.exit_status())
-            }
-            Outcome::Done => ExitCode::SUCCESS,
-            Outcome::Interrupted(signal) => ExitCode::from(128 + signal as u8),
-            _ => ExitCode::FAILURE,
+            Outcome::Done if self.strict && !self.unconsumed.is_empty() => Some(Kind::Unconsumed),
+            Outcome::Done => None,
+            Outcome::Interrupted(_) => Some(Kind::Interrupted),
+            Outcome::Deadlock(_) | Outcome::Fault(..) | Outcome::Failed(_) => Some(Kind::Failed),
+        }
+    }
+
+    /// In JSON.
+    fn outcome_word(&self) -> &'static str {
+        match &self.outcome {
+            Outcome::Done if self.error() == Some(Kind::Unconsumed) => "unconsumed",
+            Outcome::Done => "done",
+            Outcome::Interrupted(_) => "interrupted",
+            Outcome::Deadlock(_) => "deadlock",
+            Outcome::Fault(..) => "fault",
+            Outcome::Failed(_) => "failed",
+        }
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match (&self.outcome, self.error()) {
+            (Outcome::Interrupted(signal), _) => ExitCode::from(128 + *signal as u8),
+            (_, Some(kind)) => ExitCode::from(kind.exit_status()),
+            (_, None) => ExitCode::SUCCESS,
         }
     }
 
@@ -410,13 +429,7 @@ impl Summary {
     pub fn json(&self, stats: bool) -> Value {
         let mut out = json!({
             "network": self.network,
-            "outcome": match &self.outcome {
-                Outcome::Done => "done",
-                Outcome::Interrupted(_) => "interrupted",
-                Outcome::Deadlock(_) => "deadlock",
-                Outcome::Fault(..) => "fault",
-                Outcome::Failed(_) => "failed",
-            },
+            "outcome": self.outcome_word(),
             "seconds": self.elapsed.as_secs_f64(),
             "moves": self.moves,
             "cores": self.cores.iter().map(|c| json!({
@@ -437,6 +450,9 @@ impl Summary {
                 "elements": one.elements, "reason": one.reason,
             })).collect::<Vec<_>>(),
         });
+        if let Some(kind) = self.error() {
+            out["code"] = kind.code().into();
+        }
         if let Some((taken, total)) = self.input {
             out["input"] = json!({
                 "done_bytes": taken, "total_bytes": Some(total).filter(|n| *n > 0),

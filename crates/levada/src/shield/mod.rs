@@ -175,14 +175,16 @@ fn restore(json: bool) -> Result<ExitCode, Failure> {
             format!("levada shield release {all} ends that"),
         );
     }
+    let failed = restored.iter().any(|r| !r.failed.is_empty());
     if json {
         let all: Vec<Value> = restored.iter().map(report::restored_json).collect();
-        output::line(&json!({ "restored": all }).to_string())?;
+        output::report(json!({ "restored": all }), failed)?;
     } else if restored.is_empty() {
         output::line("nothing to restore")?;
     }
-    Ok(match restored.iter().all(|r| r.failed.is_empty()) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }

@@ -318,6 +318,7 @@ fn sources_with_errors_name_file_line_and_column() {
     run.refuses(1, &["src/p/Print.cal:3:"]);
     assert!(run.out.contains("3 files checked: 1 error"), "{run:?}");
     let json = place.run(&["check", "src", "--json"]).json();
+    assert_eq!(json["code"], "failed");
     let first = json["diagnostics"]
         .as_array()
         .unwrap()
@@ -582,6 +583,7 @@ fn faults_name_actor_action_and_line_and_show_it() {
         run.refuses(1, &["in action step of actor bad"]);
         let json = run.json();
         assert_eq!(json["outcome"], "fault");
+        assert_eq!(json["code"], "failed");
         assert_eq!(json["fault"]["line"], 7);
         assert_eq!(json["fault"]["action"], "step");
         let source = std::fs::read_to_string(place.path("src/p/Bad.cal")).unwrap();
@@ -734,6 +736,7 @@ fn a_deadlock_report_names_what_each_actor_waits_for() {
     run.refuses(1, &["nothing can move any more", "both", "uneven"]);
     let json = place.run(&["run", TOP, "--json"]).json();
     assert_eq!(json["outcome"], "deadlock");
+    assert_eq!(json["code"], "failed");
     assert!(json["why"].as_str().unwrap().contains("both"));
 }
 
@@ -837,6 +840,23 @@ fn an_output_that_cannot_be_completed_fails_the_run() {
     let run = place.run(&["run", TOP, "--out", "/dev/full", "--json"]);
     run.refuses(1, &["cannot write", "No space left on device"]);
     assert_eq!(run.json()["outcome"], "failed");
+    assert_eq!(run.json()["code"], "failed");
+}
+
+#[test]
+fn a_first_firing_that_fails_is_one_that_began() {
+    let place = Place::new(&[(
+        "Bad.cal",
+        "actor Bad () ==> :\n  int x := 0;\n  action ==> do println(1 / x); end\nend\n",
+    )]);
+    let run = place.run(&["run", "Bad.cal", "--json"]);
+    run.refuses(1, &["division by zero"]);
+    let json = run.json();
+    assert_eq!(
+        (&json["outcome"], &json["code"]),
+        (&"fault".into(), &"failed".into())
+    );
+    assert!(json["never_fired"].is_null(), "{json}");
 }
 
 #[test]
@@ -949,7 +969,7 @@ fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
     let place = numbers_to_a_file("2000000000", "");
     for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
         let child = place
-            .command(&["run", TOP, "--out", "numbers.txt"])
+            .command(&["run", TOP, "--out", "numbers.txt", "--json"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -964,11 +984,12 @@ fn an_interrupt_stops_cleanly_and_leaves_no_partial_output() {
         std::thread::sleep(Duration::from_millis(50));
         // SAFETY: the child is ours and has not been waited for.
         unsafe { libc::kill(child.id() as i32, signal) };
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains("interrupted"), "{said}");
-        assert_eq!(place.list("."), ["src"], "{said}");
+        let run = Run::new(child.wait_with_output().unwrap());
+        assert_eq!(run.code, Some(code), "{run:?}");
+        let json = run.json();
+        assert_eq!(json["outcome"], "interrupted");
+        assert_eq!(json["code"], "interrupted");
+        assert_eq!(place.list("."), ["src"], "{run:?}");
     }
 }
 

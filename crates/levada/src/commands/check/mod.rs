@@ -69,15 +69,13 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         }
     }
     if args.json {
-        output::line(
-            &serde_json::json!({
-                "files": files.len(),
-                "errors": errors,
-                "warnings": warnings,
-                "diagnostics": found,
-            })
-            .to_string(),
-        )?;
+        let report = serde_json::json!({
+            "files": files.len(),
+            "errors": errors,
+            "warnings": warnings,
+            "diagnostics": found,
+        });
+        output::report(report, errors > 0)?;
     } else {
         output::line(&format!(
             "{} checked: {}, {}",

@@ -60,7 +60,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
                 json!({"what": f.what, "state": state, "found": f.found, "help": f.help})
             })
             .collect();
-        output::line(&json!({"ready": !missing, "findings": list}).to_string())?;
+        output::report(json!({"ready": !missing, "findings": list}), missing)?;
     } else {
         for f in &findings {
             let mark = match f.state {
