@@ -2,7 +2,8 @@
 //! Tests of each command on correct input.
 
 use crate::common;
-use crate::common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use crate::common::host::{READ, sources};
+use crate::common::{Instance, PRINT, Place, Run, SOURCE, network, numbers};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
@@ -550,7 +551,10 @@ fn what_is_left_over_at_the_end_is_named_with_its_reason() {
     let json = place.run(&["run", TOP, "--json", "--strict"]);
     assert_eq!(json.code, Some(14));
     let json = json.json();
-    assert_eq!(json["outcome"], "done");
+    assert_eq!(
+        (&json["outcome"], &json["code"]),
+        (&"unconsumed".into(), &"unconsumed".into())
+    );
     let left = &json["unconsumed"][0];
     assert_eq!(
         (&left["from"], &left["from_port"]),
@@ -567,6 +571,18 @@ fn what_is_left_over_at_the_end_is_named_with_its_reason() {
         ),
         (&384.into(), 1)
     );
+    // And by a program that holds the network.
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    let program = |args: &[&str]| {
+        let mut command = Command::new(place.path("top"));
+        Run::new(command.args(args).output().unwrap())
+    };
+    let line = "elements were left over\n  384 elements in source.Out -> sink.In: sink waits for 2048 there\n";
+    assert!(program(&[]).succeeds().err.ends_with(line));
+    let strict = program(&["--strict"]);
+    strict.refuses(14, &[line]);
+    assert_eq!(strict.out, "1\n2049\n");
+    program(&["--strict", "--workers", "1"]).refuses(14, &[line]);
     assert_eq!(json["elements"]["done"], 4096);
     assert!(json["elements"]["per_second"].as_f64().unwrap() > 0.0);
     // What comes out even is no matter.
@@ -582,8 +598,11 @@ fn what_is_left_over_at_the_end_is_named_with_its_reason() {
         "{run:?}"
     );
     assert!(!run.err.contains("moved between"), "{run:?}");
-    let json = place.run(&["run", TOP, "--json"]);
-    assert_eq!(json.json()["unconsumed"], serde_json::json!([]));
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    assert_eq!(program(&["--strict"]).succeeds().err, "");
+    let json = place.run(&["run", TOP, "--json"]).json();
+    assert_eq!(json["unconsumed"], serde_json::json!([]));
+    assert!(json["outcome"] == "done" && json["code"].is_null());
 }
 
 #[test]
@@ -707,6 +726,46 @@ fn the_time_that_other_programs_took_is_told() {
         .map(|c| c["others_share"].as_f64().unwrap_or(-1.0))
         .collect();
     assert!(shares.iter().any(|share| *share > 0.1), "{json}");
+}
+
+/// By whatever name it is given: what is written gets its name at the end, when all of the input was read.
+#[test]
+fn an_output_does_not_replace_what_the_run_reads() {
+    let place = sources();
+    place.write("src/p/Read.cal", READ);
+    place.write(
+        TOP,
+        &network(
+            &[("read", "p.Read", &[]), ("write", "p.Write", &[])],
+            &[("read.Out", "write.In")],
+        ),
+    );
+    let (file, text) = (place.path("all/in.txt"), "1\n2\n3\n");
+    place.write("all/in.txt", text);
+    place.write("all/other.txt", "4\n");
+    std::fs::hard_link(&file, place.path("hard.txt")).unwrap();
+    std::os::unix::fs::symlink(&file, place.path("soft.txt")).unwrap();
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    for (input, output) in [
+        ("all/in.txt", "all/in.txt"),
+        ("all/in.txt", "hard.txt"),
+        ("soft.txt", "hard.txt"),
+        ("all/other.txt,all/in.txt", "soft.txt"),
+        ("all", "all/in.txt"),
+    ] {
+        let given = ["--in", input, "--out", output];
+        let run = place.run(&[&["run", TOP][..], &given].concat());
+        run.refuses(1, &["--in reads this file", "name another file"]);
+        let mut program = Command::new(place.path("top"));
+        program.args(given).current_dir(place.path(""));
+        Run::new(program.output().unwrap()).refuses(1, &["--in reads this file"]);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    for output in ["all/new.txt", "all/other.txt"] {
+        let given = ["--in", "all/in.txt", "--out", output];
+        place.run(&[&["run", TOP][..], &given].concat()).succeeds();
+        assert_eq!(std::fs::read_to_string(place.path(output)).unwrap(), text);
+    }
 }
 
 /// Whatever Levada writes, what it did not make stays, and what it made is made again.
