@@ -214,7 +214,7 @@ impl Compiler {
         cpp: bool,
     ) -> Result<Result<String, String>, CompileError> {
         self.run(self.command(), out, |c| {
-            c.arg("-shared").args(objects).arg("-lm");
+            c.args(["-shared", BINDS_OWN]).args(objects).arg("-lm");
             c.args(cpp.then_some(cpp::LIBRARY));
             c.args(run_paths(objects));
         })
@@ -389,6 +389,9 @@ pub fn touches_each_page() -> Option<&'static str> {
     });
     known.then_some(FLAG)
 }
+
+/// The flag that lets a shared object call its own functions, whatever else in the process has the same name.
+pub const BINDS_OWN: &str = "-Wl,-Bsymbolic";
 
 /// What `-march=native` depends on.
 pub fn processor() -> String {

@@ -19,7 +19,9 @@ use crate::{cpp, emit, fs_deps, fuse, includes, ir};
 use cache::{Scratch, keep, prune};
 pub use cache::{cache_dir, clean_cache, has_seal, hash_of, is_kept, make_private, seal};
 use compiler::hex;
-pub use compiler::{Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped};
+pub use compiler::{
+    BINDS_OWN, Compiler, for_this_processor, may_fork, processor, touches_each_page, wrapped,
+};
 pub use implicit_decls::ImplicitDecl;
 use sha2::Digest;
 use std::collections::BTreeSet;
@@ -106,6 +108,8 @@ pub enum CompileError {
     },
     /// Native functions that no file defines.
     Missing { natives: Vec<Undefined> },
+    /// A native function of a shared object would not be called: the C library or Levada has one of its name.
+    Replaced { name: String },
     /// Native actors that no file defines.
     MissingActors { names: Vec<String> },
     /// The C compiler refuses emitted code.
@@ -168,6 +172,12 @@ impl fmt::Display for CompileError {
                 let rows = natives.iter().map(|n| format!("    {};", n.declaration));
                 f.write_str(&rows.collect::<Vec<_>>().join("\n"))
             }
+            CompileError::Replaced { name } => write!(
+                f,
+                "the native function {name} of a shared object would not be called: the C library or \
+                 Levada has a function of the same name, which the loader finds first\n  give it another \
+                 name, or give the C file that defines it with --native FILE"
+            ),
             CompileError::MissingActors { names } => write!(
                 f,
                 "no C file defines the native actor{} {}\n  a file has to have `const \
@@ -214,7 +224,7 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
     let of_users = natives.iter().map(String::as_str);
     let all: Vec<&str> = of_users.chain(builtin.iter().map(|b| b.text)).collect();
     let objects = SharedObjects::open(&options.natives)?;
-    let there = |n: &String| objects.define(n) || in_process(n);
+    let there = |n: &String| objects.find(n) == Found::Own;
     let mut missing: Vec<String> = emitted
         .natives
         .iter()
@@ -230,10 +240,15 @@ pub fn compile(net: &ir::Network, options: &Options) -> Result<Compiled, Compile
         let defined = cc.defined(&options.natives, &cache)?;
         missing.retain(|n| !defined.contains(n));
     }
+    let replaced = missing.iter().find(|n| objects.find(n) == Found::Replaced);
+    if let Some(name) = replaced {
+        return Err(CompileError::Replaced { name: name.clone() });
+    }
     if !missing.is_empty() {
         return Err(undefined(&emitted, &missing));
     }
-    let missing = native_actors::missing(&emitted.native_actors, &natives, |n| objects.define(n));
+    let own = |name: &str| objects.find(name) == Found::Own;
+    let missing = native_actors::missing(&emitted.native_actors, &natives, own);
     if !missing.is_empty() {
         return Err(CompileError::MissingActors { names: missing });
     }
@@ -464,11 +479,32 @@ impl SharedObjects {
         Ok(SharedObjects(files.map(open).collect::<Result<_, _>>()?))
     }
 
-    fn define(&self, name: &str) -> bool {
+    /// What a network that names this function would call. Each object is asked with the libraries that it needs, the C
+    /// library among them, and what the process has itself (the executable, the C library) is found before all of it.
+    fn find(&self, name: &str) -> Found {
         // SAFETY: the symbol is only looked up, never used.
-        let has = |l: &libloading::Library| unsafe { l.get::<*const ()>(name.as_bytes()).is_ok() };
-        self.0.iter().any(has)
+        let address = |l: &libloading::Library| unsafe {
+            l.get::<*const ()>(name.as_bytes()).ok().map(|s| *s)
+        };
+        let this: libloading::Library = libloading::os::unix::Library::this().into();
+        let found: Vec<_> = self.0.iter().filter_map(address).collect();
+        match address(&this) {
+            None if found.is_empty() => Found::Nowhere,
+            None => Found::Own,
+            Some(first) if found.iter().all(|a| *a == first) => Found::Nowhere,
+            Some(_) => Found::Replaced,
+        }
     }
+}
+
+/// Where a function is found that no C file defines.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// In no shared object that was given: at most in the C library, which defines no natives.
+    Nowhere,
+    Own,
+    /// In a shared object, but the loader finds another function of the same name first.
+    Replaced,
 }
 
 /// Checks the definitions of natives in C files against their declarations in CAL.
@@ -487,21 +523,6 @@ pub fn check_signatures(emitted: &emit::Emitted, natives: &[PathBuf]) -> Result<
         }
     }
     Ok(())
-}
-
-/// Whether every program has this function, as those of the C library.
-fn in_process(name: &str) -> bool {
-    #[cfg(unix)]
-    {
-        let this = libloading::os::unix::Library::this();
-        // SAFETY: the symbol is only looked up, never used.
-        unsafe { this.get::<*const ()>(name.as_bytes()).is_ok() }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = name;
-        false
-    }
 }
 
 /// The text of a file; for a shared object, its printable parts, to distinguish versions.
