@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Program: a C program as an application of a runtime, beside others, on the same workers.
  *
- * The program is a shared object with a `main` (cc -shared -fPIC). It is loaded as what is otherwise a
+ * The program is a shared object with a `main` (cc -shared -fPIC -Wl,-Bsymbolic). It is loaded as what is otherwise a
  * network: with one actor, whose one firing starts main, a fiber with a stack of 8 MiB. Its forks are
  * taken by the runtime's workers, its remote procedures (levada/srpc.h) are fibers of the
  * application, its pb_boot starts nothing, and its pb_finish waits for what it has started. Tasks and

@@ -17,6 +17,7 @@
 #pragma weak dlsym
 #pragma weak dlclose
 #pragma weak dlerror
+#pragma weak dlinfo
 
 struct lvd_os_object {
   void *library;
@@ -77,6 +78,89 @@ static bool is_cut(int fd) {
   return false;
 }
 
+/* What of an object that is loaded is needed here to look at its relocations. */
+typedef struct tables {
+  const ElfW(Sym) * symbols;
+  const char *names;
+  const char *relocations[2]; /* of data, and of calls (the PLT) */
+  size_t sizes[2];
+  size_t entry[2];
+} tables;
+
+static tables tables_of(const struct link_map *map) {
+  tables t = {.entry = {sizeof(ElfW(Rela)), sizeof(ElfW(Rela))}};
+  for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+    /* glibc relocates these addresses in the table itself, except where that is read-only (RISC-V) */
+    uintptr_t at = d->d_un.d_ptr >= map->l_addr ? d->d_un.d_ptr : map->l_addr + d->d_un.d_ptr;
+    switch (d->d_tag) {
+    case DT_SYMTAB:
+      t.symbols = (const ElfW(Sym) *)at;
+      break;
+    case DT_STRTAB:
+      t.names = (const char *)at;
+      break;
+    case DT_RELA:
+    case DT_REL:
+      t.relocations[0] = (const char *)at;
+      break;
+    case DT_RELASZ:
+    case DT_RELSZ:
+      t.sizes[0] = d->d_un.d_val;
+      break;
+    case DT_RELAENT:
+    case DT_RELENT:
+      t.entry[0] = d->d_un.d_val;
+      break;
+    case DT_JMPREL:
+      t.relocations[1] = (const char *)at;
+      break;
+    case DT_PLTRELSZ:
+      t.sizes[1] = d->d_un.d_val;
+      break;
+    case DT_PLTREL:
+      t.entry[1] = d->d_un.d_val == DT_REL ? sizeof(ElfW(Rel)) : sizeof(ElfW(Rela));
+      break;
+    default:
+      break;
+    }
+  }
+  return t;
+}
+
+/* A runtime that was linked into the object is not used: the interface is always that of the process. */
+static bool is_interface(const char *name) {
+  static const char *const prefixes[] = {"lvd_", "pb_", "stream_", "srpc_"};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
+  return false;
+}
+
+/* A function or variable of the object that the object itself does not use, since the process has another of the same
+ * name, and the loader looks there first: as pipe() of a program that is linked without -Bsymbolic. A weak one is
+ * defined to be replaced. NULL: there is none. */
+static const char *replaced(void *library) {
+  struct link_map *map = NULL;
+  if (!dlinfo || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map) return NULL;
+  tables t = tables_of(map);
+  if (!t.symbols || !t.names) return NULL;
+  for (int i = 0; i < 2; i++)
+    for (size_t at = 0; t.relocations[i] && at < t.sizes[i]; at += t.entry[i]) {
+      /* REL and RELA begin with the same two members */
+      const ElfW(Rel) *r = (const ElfW(Rel) *)(t.relocations[i] + at);
+      size_t number =
+          sizeof(ElfW(Addr)) == 8 ? (size_t)((uint64_t)r->r_info >> 32) : r->r_info >> 8;
+      const ElfW(Sym) *s = &t.symbols[number];
+      unsigned binding = s->st_info >> 4, type = s->st_info & 15;
+      if (number == 0 || s->st_shndx == SHN_UNDEF || binding != STB_GLOBAL) continue;
+      if (type != STT_FUNC && type != STT_OBJECT) continue;
+      const char *name = t.names + s->st_name;
+      if (is_interface(name)) continue;
+      const void *first = dlsym(RTLD_DEFAULT, name);
+      if (first && (uintptr_t)first != map->l_addr + s->st_value) return name;
+    }
+  return NULL;
+}
+
 lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, size_t size) {
   if (!dlopen || !dlsym || !dlclose || !dlerror)
     return cannot(path, "a statically linked program cannot load others", LVD_E_ARGUMENT, why,
@@ -106,6 +190,17 @@ lvd_status lvd_os_object_open(const char *path, lvd_os_object **out, char *why, 
     cannot(path, text ? text : "it cannot be loaded", LVD_E_ARGUMENT, why, size);
     free(o);
     lvd_sys_close(fd);
+    return LVD_E_ARGUMENT;
+  }
+  const char *name = replaced(o->library);
+  if (name) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "its own `%s` would not be used, since the process has another of that name: link it "
+             "with -Wl,-Bsymbolic (levada cc --hosted does)",
+             name);
+    cannot(path, text, LVD_E_ARGUMENT, why, size);
+    lvd_os_object_close(o);
     return LVD_E_ARGUMENT;
   }
   *out = o;

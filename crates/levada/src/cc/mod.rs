@@ -154,10 +154,13 @@ fn forks_in_cpp(line: &Line) -> Option<(Sources, Diagnostics)> {
 }
 
 /// Code for a host is a shared object. It must not overflow its fiber's stack, since other stacks lie next to it.
+/// It is linked so that it calls its own functions: for an object that is linked as usual, the loader finds those of the C
+/// library and the host (`pipe`, `kill`) first.
 fn for_a_host(words: Vec<OsString>) -> Vec<OsString> {
     let links = Line::new(&words).goal == Goal::Link;
     let how = std::iter::once("-fPIC").chain(levada_cal::compile::touches_each_page());
-    how.chain(links.then_some("-shared"))
+    let linked = ["-shared", levada_cal::compile::BINDS_OWN];
+    how.chain(linked.into_iter().filter(|_| links))
         .map(OsString::from)
         .chain(words)
         .collect()

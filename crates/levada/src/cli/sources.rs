@@ -85,7 +85,7 @@ pub struct CcArgs {
     /// Erase !!: compile the sequential program
     #[arg(long)]
     pub serial: bool,
-    /// Make a shared object for `levada load`: its runtime is the host's (-fPIC -shared)
+    /// Make a shared object for `levada load`: its runtime is the host's (-fPIC -shared -Wl,-Bsymbolic)
     #[arg(long)]
     pub hosted: bool,
     /// What the C compiler is called with

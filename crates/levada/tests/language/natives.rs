@@ -267,6 +267,159 @@ fn natives_may_lie_in_any_folder() {
     assert_eq!(run.succeeds().out, "2\n4\n6\n");
 }
 
+/// The C library defines no natives, whatever it has of the same name; nor does one come in by a shared object that needs it.
+#[test]
+fn functions_of_the_c_library_are_no_natives() {
+    let place = Place::new(&[("twice.c", "int twice(int x) { return 2 * x; }\n")]);
+    compiled_alone(&place, "libtwice.so", "twice.c");
+    for name in ["time", "write", "getpid", "cos"] {
+        let text = DOUBLES.replace("twice", name);
+        place.write(TOP, &text);
+        let said = format!("no C file defines the native function {name} ");
+        for more in [&[][..], &["--native=libtwice.so"]] {
+            for what in [&["run"][..], &["build", "-o", "program"]] {
+                let run = place.run(&[what, &[TOP], more].concat());
+                run.refuses(1, &[&said, &format!("int32_t {name}(int32_t);")]);
+            }
+        }
+    }
+}
+
+fn compiled_alone(place: &Place, object: &str, file: &str) {
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(place.path(object))
+        .arg(place.path(file))
+        .status();
+    assert!(made.unwrap().success());
+}
+
+/// One in a C file is called whatever the C library has; that of a shared object would not be, and that is said.
+#[test]
+fn natives_with_names_of_the_c_library_are_the_users_or_refused() {
+    let place = Place::new(&[
+        (TOP, &DOUBLES.replace("twice", "link")),
+        ("link.c", "int link(int x) { return 2 * x; }\n"),
+        (
+            "shown.c",
+            "__attribute__((visibility(\"default\"))) int link(int x) { return 2 * x; }\n",
+        ),
+    ]);
+    for file in ["link.c", "shown.c"] {
+        let run = place.run(&["run", TOP, "--native", file]);
+        assert_eq!(run.succeeds().out, "2\n4\n6\n", "{file}");
+    }
+    compiled_alone(&place, "liblink.so", "link.c");
+    place.run(&["run", TOP, "--native", "liblink.so"]).refuses(
+        1,
+        &["the native function link of a shared object would not be called"],
+    );
+}
+
+/// Functions with names of the C library, of the host (`kill`), and a variable: each is what the program itself uses.
+const NAMED_AS_OTHERS: &str = "#include <stdio.h>\n\
+    int kill(int x);\nint link(int x, int y, int z);\nint pipe(void);\nlong timezone = 7;\n\
+    int kill(int x) { return x + 1; }\nint link(int x, int y, int z) { return x + y + z; }\n\
+    int pipe(void) { return 5; }\nint (*by_address)(void) = pipe;\n\
+    int main(void) {\n  printf(\"%d %d %d %d %ld\\n\", kill(1), link(1, 2, 3), pipe(), by_address(), timezone);\n  \
+    return 0;\n}\n";
+
+/// The loader looks for a name in the process first: a program that is a shared object calls its own functions all the same,
+/// or is refused where it was not linked for that.
+#[test]
+fn a_hosted_program_calls_its_own_functions() {
+    let place = Place::new(&[("program.c", NAMED_AS_OTHERS)]);
+    let flags = ["-O2", "-fno-builtin", "program.c", "-o", "program.so"];
+    place
+        .run(&[&["cc", "--hosted"][..], &flags].concat())
+        .succeeds();
+    let run = place.run(&["run", "program.so"]);
+    assert_eq!(run.succeeds().out, "2 6 5 5 7\n");
+    for name in ["kill", "pipe", "link"] {
+        let text = format!(
+            "int {name}(void);\nint {name}(void) {{ return 0; }}\nint main(void) {{ return {name}(); }}\n"
+        );
+        place.write("one.c", &text);
+        place
+            .run(&[
+                "cc",
+                "-shared",
+                "-fPIC",
+                "-O0",
+                "-fno-builtin",
+                "one.c",
+                "-o",
+                "one.so",
+            ])
+            .succeeds();
+        let said = format!("its own `{name}` would not be used");
+        place
+            .run(&["run", "one.so"])
+            .refuses(1, &[&said, "link it with -Wl,-Bsymbolic"]);
+    }
+    // What it does not define itself is the C library's, and a weak one may be replaced.
+    let text = "#include <unistd.h>\n__attribute__((weak)) int pipe(int fd[2]) { (void)fd; return 0; }\n\
+                int main(void) { int fd[2]; return pipe(fd) || getpid() < 1; }\n";
+    place.write("one.c", text);
+    place
+        .run(&["cc", "-shared", "-fPIC", "-O0", "one.c", "-o", "one.so"])
+        .succeeds();
+    place.run(&["run", "one.so"]).succeeds();
+}
+
+/// The paper's own listing has a procedure `pipe`: it is started as that, and not the C library's function.
+#[test]
+fn a_hosted_program_starts_its_own_procedure() {
+    let text = r#"#include <levada/srpc.h>
+#include <stdio.h>
+static void transmitter(void *unused) {
+  (void)unused;
+  stream_create(0);
+  for (u32 i = 1; i <= 100; i++) {
+    stream_put(0, i);
+    stream_push(0);
+  }
+}
+void pipe(void) {
+  u32 a;
+  stream_create(0);
+  stream_create(1);
+  while (stream_get(0, a) == LVD_OK) {
+    stream_pop(0);
+    a *= 2;
+    stream_put(1, a);
+    stream_push(1);
+  }
+}
+PB_PROCEDURE(pipe)
+static void sum(void) {
+  u32 a, all = 0;
+  stream_create(1);
+  while (stream_get(1, a) == LVD_OK) {
+    stream_pop(1);
+    all += a;
+  }
+  printf("%u\n", all);
+}
+PB_PROCEDURE(sum)
+int main(void) {
+  pb_load(NULL);
+  pb_boot();
+  TASKID doubles = pb_create("pipe", 0), sums = pb_create("sum", 0);
+  pb_rpc(sums);
+  stream_rpc(doubles, transmitter);
+  pb_wait(sums);
+  return pb_finish() != LVD_OK;
+}
+"#;
+    let place = Place::new(&[("pipe.c", text)]);
+    place
+        .run(&["cc", "--hosted", "pipe.c", "-o", "pipe.so"])
+        .succeeds();
+    let run = place.run(&["run", "pipe.so"]);
+    assert_eq!(run.succeeds().out, "10100\n");
+}
+
 /// Multiplies, in C: `factor` is the actor's parameter.
 const GAIN: &str = r#"#include <levada/actor.h>
 
