@@ -20,6 +20,10 @@ typedef struct lvd_os_process {
 /* The ID of the calling process. */
 int32_t lvd_os_process_self(void);
 
+/* In a child that was just forked: closes the descriptors that are noted (lvd_close_on_fork in
+ * levada/native.h). Makes system calls only. */
+void lvd_os_close_in_child(void);
+
 /* Starts `program` (searched in PATH if it has no slash) with the null-terminated list `argument`
  * (without the program's name; may be null) and the caller's environment plus `name`=`value` (if
  * `name` is not null). The `count` descriptors in `keep` are inherited under the same numbers.

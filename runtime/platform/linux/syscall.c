@@ -2,6 +2,8 @@
 /* What the kernel provides to a process without a system call: the auxiliary vector, and code that
  * reads the clocks (vDSO, an ELF image in memory; its symbols are in vdso(7)). Without a vDSO,
  * system calls are made. */
+#include "../process.h"
+
 #include "syscall.h"
 
 #include <elf.h>
@@ -138,4 +140,29 @@ int lvd_sys_getcpu(void) {
   long result = code(&cpu, NULL, NULL);
   LVD_SYS_WROTE(&cpu, sizeof cpu);
   return lvd_sys_result(result) < 0 ? -1 : (int)cpu;
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+/* A byte for each number; what is above is not noted. */
+static uint8_t not_for_children[1 << 20];
+static uint32_t below; /* what is noted is below this */
+
+void lvd_close_on_fork(int fd, bool on) {
+  size_t count = sizeof not_for_children;
+  if (fd < 0 || (size_t)fd >= count) return;
+  uint32_t known = __atomic_load_n(&below, __ATOMIC_RELAXED), wanted = (uint32_t)fd + 1;
+  if (!on && wanted > known) return;
+  __atomic_store_n(&not_for_children[fd], on, __ATOMIC_RELAXED);
+  while (known < wanted && !__atomic_compare_exchange_n(&below, &known, wanted, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+void lvd_os_close_in_child(void) {
+  for (uint32_t fd = 0; fd < below; fd++) {
+    if (!not_for_children[fd]) continue;
+    not_for_children[fd] = 0;
+    LVD_SYS(SYS_close, fd);
+  }
 }

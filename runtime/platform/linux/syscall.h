@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <levada/base.h>
 
 #include <mqueue.h>
 #include <poll.h>
@@ -128,19 +129,29 @@ static inline long lvd_sys_result(long result) {
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
+/* As in levada/native.h, which is above the port. */
+LVD_API void lvd_close_on_fork(int fd, bool on);
+
 /* Every new descriptor passes through this function, since 0 to 2 are the program's standard
  * streams even while they are closed: the system assigns the lowest free number, and the program's
  * output would go into our file. Like gnulib's fd_safer. No system call assigns only numbers from 3
  * on, so the low number is in use for the moment between two system calls. The duplicate closes on
- * exec. */
+ * exec. Until it is closed, each descriptor is noted for lvd_close_on_fork. */
 static inline int lvd_sys_descriptor(long fd) {
   enum { STANDARD = 3 };
-  if (fd < 0 || fd >= STANDARD) return (int)fd;
-  long other = LVD_SYS(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STANDARD);
-  int error = errno;
-  LVD_SYS(SYS_close, fd);
-  errno = error;
-  return (int)other;
+  if (fd >= 0 && fd < STANDARD) {
+    long other = LVD_SYS(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STANDARD);
+    int error = errno;
+    LVD_SYS(SYS_close, fd);
+    errno = error;
+    fd = other;
+  }
+  if (fd >= 0) lvd_close_on_fork((int)fd, true);
+  return (int)fd;
+}
+static inline int lvd_sys_close(int fd) {
+  lvd_close_on_fork(fd, false); /* before the number is another file's */
+  return (int)LVD_SYS(SYS_close, fd);
 }
 
 static inline int lvd_sys_openat(int directory, const char *path, int flags, mode_t mode) {
@@ -167,7 +178,7 @@ static inline int lvd_sys_descriptors(int fd[2]) {
   if (fd[0] >= 0 && fd[1] >= 0) return 0;
   int error = errno;
   for (int i = 0; i < 2; i++)
-    if (fd[i] >= 0) LVD_SYS(SYS_close, fd[i]);
+    if (fd[i] >= 0) lvd_sys_close(fd[i]);
   errno = error;
   return -1;
 }
@@ -186,7 +197,6 @@ static inline int lvd_sys_mq_open(const char *name, int flags, mode_t mode, stru
   return lvd_sys_descriptor(LVD_SYS(SYS_mq_open, name + 1, flags | O_CLOEXEC, mode, shape));
 }
 
-static inline int lvd_sys_close(int fd) { return (int)LVD_SYS(SYS_close, fd); }
 static inline ssize_t lvd_sys_read(int fd, void *to, size_t size) {
   long n = LVD_SYS(SYS_read, fd, to, size);
   if (n > 0) LVD_SYS_WROTE(to, (size_t)n);

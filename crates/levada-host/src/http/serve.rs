@@ -8,6 +8,7 @@ use crate::http::socket::Socket;
 use crate::model::error::Refusal;
 use crate::ops::prepare_process::Client;
 use crate::ops::state::Served;
+use crate::util::at_fork::all_is_own;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -43,6 +44,7 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     listener.set_nonblocking(true)?;
     let done = runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
+        all_is_own();
         // Before anybody is served, who then waits for what is to come.
         if let Some(all) = crate::ops::restore::to_restore(&served) {
             let served = served.clone();

@@ -3,7 +3,7 @@
 //! for, and told in words; and what it has claimed.
 
 use crate::isolated::guard;
-use crate::util::at_fork::OwnFile;
+use crate::util::at_fork::{ISOLATED as FOLDER, OwnFile, isolated_folders};
 use crate::util::launch_env::{as_started, temporary};
 use crate::util::process::has_ended;
 use std::ffi::OsString;
@@ -33,8 +33,6 @@ pub(crate) struct Place {
     _lock: OwnFile,
 }
 
-const FOLDER: &str = "levada-isolated-";
-
 /// The file beside its socket in which its process leaves how its code has ended it.
 pub const LAST_WORDS: &str = "last-words";
 
@@ -42,7 +40,7 @@ impl Place {
     pub(crate) fn new() -> io::Result<Place> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{FOLDER}{}-{number}", std::process::id());
+        let name = format!("{}{number}", isolated_folders());
         let folder = temporary().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let lock = File::open(&folder)?;

@@ -1,58 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What a child that the code of an application forks has of its host: nothing. It may live for longer than the host, and what
-//! it had of the socket and the locks would keep the next host from starting, and clients of the dead one waiting. What
-//! another program takes the place of closes them anyway (`O_CLOEXEC`).
+//! it had of the socket and the locks would keep the next host from starting, and clients of the dead one waiting; what it
+//! had of a pipe would keep the reader waiting. What another program takes the place of closes them anyway (`O_CLOEXEC`).
 //!
-//! Where code forks without the C library (`clone`) nothing is closed. So the locks are such that no child has them (record
-//! locks, `fcntl`), and who listens at a socket is asked of the kernel.
+//! Closed in the child are
+//! - what was open before the first application was loaded: locks, the journal, leases, what the host waits with;
+//! - connections of this host's socket, and of those of its isolated applications, which are known by their addresses;
+//! - what is noted by `lvd_close_on_fork`: all that the runtime opens, the inputs and outputs of networks, and here the
+//!   files that are the host's own ([`OwnFile`]).
+//!
+//! What natives and C programs open themselves is theirs to close. Where code forks without the C library (`clone`)
+//! nothing is closed: who listens at a socket is asked of the kernel, and whose a lock is is written in its file.
 
-use crate::util::process::{has_ended, peer};
-use std::collections::BTreeSet;
+use crate::util::process::{began, has_ended, peer};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// The address of the socket that this host listens at: those of its connections are the same.
+/// The address of the socket that this host listens at: those of its connections are the same. Empty: it has no path.
 static ADDRESS: OnceLock<Vec<u8>> = OnceLock::new();
 
-/// Other descriptors that a child is not to have: of locks on folders, one for each isolated application; 0: none.
-static OTHERS: [AtomicI32; 4096] = [const { AtomicI32::new(0) }; 4096];
+/// How the folders in which the sockets of isolated applications lie are called, before the number of their host.
+pub(crate) const ISOLATED: &str = "levada-isolated-";
 
-/// From now on what is forked here has none of these connections.
+/// The same with the number of this host.
+pub(crate) fn isolated_folders() -> String {
+    format!("{ISOLATED}{}-", std::process::id())
+}
+
+/// In the path of such a socket.
+static ISOLATED_PART: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// What was open before there was an application: the number, and what it was then.
+static FIRST: OnceLock<Vec<(RawFd, Identity)>> = OnceLock::new();
+
+/// From now on what is forked here has none of these connections, nor any other descriptor of the host.
 pub fn keep_from_children(listener: &UnixListener) {
     let address = listener.local_addr().ok();
     let path = address.as_ref().and_then(|address| address.as_pathname());
-    let Some(path) = path else {
-        return;
-    };
-    if ADDRESS.set(path.as_os_str().as_bytes().to_vec()).is_ok() {
+    let path = path.map(|path| path.as_os_str().as_bytes().to_vec());
+    let _ = ISOLATED_PART.set(format!("/{}", isolated_folders()).into_bytes());
+    if ADDRESS.set(path.unwrap_or_default()).is_ok() {
         // SAFETY: what it calls may be called in a child that was just forked.
         unsafe { libc::pthread_atfork(None, None, Some(close_all)) };
     }
 }
 
+/// No application has been loaded: what this process has opened until now is this host's.
+pub(crate) fn all_is_own() {
+    let mut all = Vec::new();
+    for_each_descriptor(|fd| {
+        // What was given to this process when it was started is for applications, too.
+        // SAFETY: has no preconditions.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        let made_here = flags >= 0 && flags & libc::FD_CLOEXEC != 0 && fd > libc::STDERR_FILENO;
+        all.extend(Identity::of(fd).filter(|_| made_here).map(|is| (fd, is)));
+    });
+    let _ = FIRST.set(all);
+}
+
+/// Of a file: its device, its number there, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity(u64, u64, u32);
+
+impl Identity {
+    fn of(fd: RawFd) -> Option<Identity> {
+        // SAFETY: all zeros are one, and it is this frame's.
+        unsafe {
+            let mut is: libc::stat = std::mem::zeroed();
+            (libc::fstat(fd, &mut is) == 0).then_some(Identity(is.st_dev, is.st_ino, is.st_mode))
+        }
+    }
+}
+
 /// In the child, where only this thread is: system calls alone.
 extern "C" fn close_all() {
-    for other in &OTHERS {
-        let fd = other.load(Ordering::Relaxed);
-        if fd > 0 {
-            // SAFETY: it is the host's, whose copy this is.
-            unsafe { libc::close(fd) };
+    // SAFETY: what is noted is the host's, whose copy this is.
+    unsafe { levada_sys::ffi::lvd_os_close_in_child() };
+    for (fd, identity) in FIRST.get().into_iter().flatten() {
+        // It may have been closed, and its number be another's.
+        if Identity::of(*fd) == Some(*identity) {
+            // SAFETY: as above.
+            unsafe { libc::close(*fd) };
         }
     }
     let Some(address) = ADDRESS.get() else { return };
+    let isolated = ISOLATED_PART.get().map_or(&[][..], Vec::as_slice);
     // Closed behind the listing: what is removed from a folder while it is read may hide what follows.
     let mut found = [0; 256];
     loop {
         let mut count = 0;
         for_each_descriptor(|fd| {
-            if count < found.len() && is_at(fd, address) {
+            if count < found.len() && is_own_socket(fd, address, isolated) {
                 found[count] = fd;
                 count += 1;
             }
@@ -104,102 +148,190 @@ fn for_each_descriptor(mut call: impl FnMut(RawFd)) {
     }
 }
 
-/// Is this a socket at that address?
-fn is_at(fd: RawFd, address: &[u8]) -> bool {
+/// Is this a socket at that address, or a connection to one whose address has `isolated` in it?
+fn is_own_socket(fd: RawFd, address: &[u8], isolated: &[u8]) -> bool {
+    let mut path = [0; PATH];
+    let mut is_so = |ask, so: &dyn Fn(&[u8]) -> bool| {
+        path_of(fd, ask, &mut path).is_some_and(|length| so(&path[..length]))
+    };
+    let is_isolated = |peer: &[u8]| {
+        !isolated.is_empty() && peer.windows(isolated.len()).any(|part| part == isolated)
+    };
+    is_so(libc::getsockname, &|own| !own.is_empty() && own == address)
+        || is_so(libc::getpeername, &is_isolated)
+}
+
+/// The longest path of a socket.
+const PATH: usize = 108;
+
+type AskName = unsafe extern "C" fn(RawFd, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
+
+/// The length of the path of a socket of this machine, its own or its peer's; none: it is none.
+fn path_of(fd: RawFd, ask: AskName, path: &mut [u8; PATH]) -> Option<usize> {
     // SAFETY: all zeros is an address, and it is as large as is said.
-    let (done, own, length) = unsafe {
-        let mut own: libc::sockaddr_un = std::mem::zeroed();
+    let (done, address, length) = unsafe {
+        let mut address: libc::sockaddr_un = std::mem::zeroed();
         let mut length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        let done = libc::getsockname(fd, (&raw mut own).cast(), &raw mut length);
-        (done, own, length as usize)
+        let done = ask(fd, (&raw mut address).cast(), &raw mut length);
+        (done, address, length as usize)
     };
     let head = std::mem::offset_of!(libc::sockaddr_un, sun_path);
-    if done != 0 || i32::from(own.sun_family) != libc::AF_UNIX || length <= head {
-        return false;
+    if done != 0 || i32::from(address.sun_family) != libc::AF_UNIX {
+        return None;
     }
-    let path = own.sun_path.iter().take(length - head).map(|c| *c as u8);
-    path.take_while(|c| *c != 0).eq(address.iter().copied())
+    let given = address.sun_path.iter().take(length.saturating_sub(head));
+    let bytes = given.map(|c| *c as u8).take_while(|c| *c != 0);
+    let mut count = 0;
+    for (to, from) in path.iter_mut().zip(bytes) {
+        *to = from;
+        count += 1;
+    }
+    Some(count)
 }
 
 /// A file that no child has; it is closed when this goes.
 #[derive(Debug)]
-pub(crate) struct OwnFile {
-    file: Option<File>,
-    place: Option<usize>,
-}
+pub(crate) struct OwnFile(File);
 
 impl OwnFile {
     pub(crate) fn new(file: File) -> OwnFile {
-        let fd = file.as_raw_fd();
-        let free = |other: &AtomicI32| {
-            let free = other.compare_exchange(0, fd, Ordering::Relaxed, Ordering::Relaxed);
-            free.is_ok()
-        };
-        OwnFile {
-            file: Some(file),
-            place: OTHERS.iter().position(free),
-        }
+        // SAFETY: has no preconditions.
+        unsafe { levada_sys::ffi::lvd_close_on_fork(file.as_raw_fd(), true) };
+        OwnFile(file)
     }
 }
 
 impl Drop for OwnFile {
     fn drop(&mut self) {
         // Before the number may be another file's.
-        if let Some(place) = self.place {
-            OTHERS[place].store(0, Ordering::Relaxed);
-        }
-        drop(self.file.take());
+        // SAFETY: as above.
+        unsafe { levada_sys::ffi::lvd_close_on_fork(self.0.as_raw_fd(), false) };
     }
 }
 
-/// Files that this process has locked: a record lock keeps out other processes alone, and is lost when any descriptor of
-/// its file is closed.
-static LOCKED: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+/// Held while a lock is taken: a record lock, which this has beside the others, keeps out no thread of this process.
+static TAKING: Mutex<()> = Mutex::new(());
 
-/// A locked file. The lock goes with this process, and no child has it, however that was made.
+/// A locked file, in which stands the process that has locked it. The lock belongs to the open file (`F_OFD_SETLK`), so it is
+/// there as long as this is, whatever else opens and closes the file. No child has it, but one that was made by `clone`
+/// alone, which may live for longer: where the process has ended whose lock it was, the file gives way to a new one.
 #[derive(Debug)]
-pub(crate) struct LockedFile {
-    pub(crate) file: File,
-    key: (u64, u64),
-}
+pub(crate) struct LockedFile(OwnFile);
 
 impl LockedFile {
-    /// Opens the file by `open`, and locks it if nobody has; none: somebody has.
+    /// Opens the file at `path` by `open`, which makes it if there is none, and locks it if no other process has; none: one
+    /// has.
     pub(crate) fn open(
         path: &Path,
-        open: impl FnOnce() -> io::Result<File>,
+        mut open: impl FnMut() -> io::Result<File>,
     ) -> io::Result<Option<LockedFile>> {
-        // Held meanwhile: a file that is locked here is never opened a second time.
-        let mut locked = crate::util::lock::lock(&LOCKED);
-        let key = |m: std::fs::Metadata| (m.dev(), m.ino());
-        if std::fs::metadata(path).is_ok_and(|m| locked.contains(&key(m))) {
-            return Ok(None);
+        let _taking = crate::util::lock::lock(&TAKING);
+        loop {
+            let file = OwnFile::new(open()?);
+            // Who holds this looks at the lock, its owner and the name of the file, and changes them. No code of an
+            // application has run yet, or only for this moment: the lock of a record is enough.
+            set_lock(&file.0, libc::F_SETLKW, TAKES)?;
+            if !is_at(&file.0, path) {
+                continue;
+            }
+            if try_lock(&file.0)? {
+                Owner::this().write(&file.0)?;
+                set_lock(&file.0, libc::F_SETLK, Part(libc::F_UNLCK, TAKES.1))?;
+                return Ok(Some(LockedFile(file)));
+            }
+            if !Owner::read(&file.0).is_some_and(|owner| owner.has_ended()) {
+                return Ok(None);
+            }
+            // A copy of the descriptor has outlived it. Who waits for this file looks again.
+            std::fs::remove_file(path)?;
         }
-        let file = open()?;
-        let key = key(file.metadata()?);
-        // SAFETY: all zeros is a lock of the whole file, and the descriptor is there.
+    }
+
+    pub(crate) fn metadata(&self) -> io::Result<std::fs::Metadata> {
+        self.0.0.metadata()
+    }
+}
+
+/// A byte of a file that is locked, and how.
+#[derive(Clone, Copy)]
+struct Part(libc::c_int, libc::off_t);
+
+/// The lock itself, and what is locked while that is taken.
+const HELD: Part = Part(libc::F_WRLCK, 0);
+const TAKES: Part = Part(libc::F_WRLCK, 1 << 40);
+
+fn set_lock(file: &File, command: libc::c_int, part: Part) -> io::Result<()> {
+    loop {
+        // SAFETY: all zeros is a lock, and the descriptor is there.
         let done = unsafe {
             let mut lock: libc::flock = std::mem::zeroed();
-            lock.l_type = libc::F_WRLCK as libc::c_short;
-            libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &lock)
+            lock.l_type = part.0 as libc::c_short;
+            lock.l_start = part.1;
+            lock.l_len = 1;
+            libc::fcntl(file.as_raw_fd(), command, &lock)
         };
-        if done == 0 {
-            locked.insert(key);
-            return Ok(Some(LockedFile { file, key }));
-        }
         let why = io::Error::last_os_error();
-        match why.raw_os_error() {
-            Some(libc::EACCES | libc::EAGAIN) => Ok(None),
-            _ => Err(why),
+        match done {
+            0 => return Ok(()),
+            _ if why.kind() == io::ErrorKind::Interrupted => {}
+            _ => return Err(why),
         }
     }
 }
 
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        // Who finds it free here waits for the kernel's lock, and that goes a moment later.
-        crate::util::lock::lock(&LOCKED).remove(&self.key);
+fn try_lock(file: &File) -> io::Result<bool> {
+    match set_lock(file, libc::F_OFD_SETLK, HELD) {
+        Ok(()) => Ok(true),
+        Err(why) if matches!(why.raw_os_error(), Some(libc::EACCES | libc::EAGAIN)) => Ok(false),
+        Err(why) => Err(why),
     }
+}
+
+/// Is it still what has this name?
+fn is_at(file: &File, path: &Path) -> bool {
+    let there = std::fs::symlink_metadata(path);
+    let same = |m: std::fs::Metadata| there.is_ok_and(|t| (t.dev(), t.ino()) == (m.dev(), m.ino()));
+    file.metadata().is_ok_and(same)
+}
+
+/// The process that has locked a file, as it is written there: its number, when it began, and in which namespace it has that
+/// number.
+#[derive(Debug, PartialEq, Eq)]
+struct Owner(i32, u64, u64);
+
+impl Owner {
+    fn this() -> Owner {
+        let process = std::process::id() as i32;
+        Owner(process, began(process).unwrap_or(0), namespace())
+    }
+
+    fn write(&self, file: &File) -> io::Result<()> {
+        let text = format!("{} {} {}\n", self.0, self.1, self.2);
+        file.set_len(0)?;
+        file.write_all_at(text.as_bytes(), 0)
+    }
+
+    /// By the descriptor that there is: where another one of the file is closed, locks of records go.
+    fn read(file: &File) -> Option<Owner> {
+        let mut text = [0; 100];
+        let length = file.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(&text[..length]).ok()?;
+        let mut words = text.split_ascii_whitespace();
+        let process = words.next()?.parse().ok()?;
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        Some(Owner(process, number()?, number()?))
+    }
+
+    /// Of another namespace that is not known.
+    fn has_ended(&self) -> bool {
+        let other = || began(self.0).is_some_and(|began| began != self.1);
+        self.0 > 0 && self.2 == namespace() && (has_ended(self.0) || other())
+    }
+}
+
+/// Which numbers processes have for this one.
+fn namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |m| m.ino())
 }
 
 /// Does a process that lives listen at this socket? One that has forked children, and ended, does not, though they have it.
@@ -216,6 +348,7 @@ pub fn lives_behind(stream: &impl AsRawFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn a_locked_file_is_locked_once_and_free_again_then() {
@@ -224,13 +357,68 @@ mod tests {
         let open = || {
             LockedFile::open(&path, || {
                 let mut options = File::options();
-                options.create(true).truncate(false).write(true).open(&path)
+                options.create(true).truncate(false).read(true).write(true);
+                options.open(&path)
             })
         };
         let first = open().unwrap().unwrap();
         assert!(open().unwrap().is_none());
+        // Who else reads the file takes nothing of it.
+        drop(File::open(&path).unwrap());
+        assert!(open().unwrap().is_none());
         drop(first);
         assert!(open().unwrap().is_some());
+    }
+
+    /// A copy of the descriptor keeps the lock when its process has ended.
+    #[test]
+    fn the_lock_of_a_process_that_has_ended_gives_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let create = || {
+            let mut options = File::options();
+            options.create(true).truncate(false).read(true).write(true);
+            options.open(&path)
+        };
+        let mut copy = create().unwrap();
+        assert!(try_lock(&copy).unwrap());
+        let mut child = Command::new("true").spawn().unwrap();
+        let Owner(_, _, namespace) = Owner::this();
+        let ended = Owner(
+            child.id() as i32,
+            began(child.id() as i32).unwrap(),
+            namespace,
+        );
+        child.wait().unwrap();
+        for (owner, is_free) in [
+            (Owner::this(), false),
+            (Owner(ended.0, ended.1, namespace + 1), false),
+            // Its number is another's by now.
+            (Owner(Owner::this().0, 0, namespace), true),
+            (ended, true),
+        ] {
+            owner.write(&copy).unwrap();
+            assert_eq!(Owner::read(&copy), Some(Owner(owner.0, owner.1, owner.2)));
+            let taken = LockedFile::open(&path, create).unwrap();
+            assert_eq!(taken.is_some(), is_free, "{owner:?}");
+            if let Some(lock) = taken {
+                assert!(is_at(&lock.0.0, &path));
+                assert!(LockedFile::open(&path, create).unwrap().is_none());
+                drop(lock);
+                copy = create().unwrap();
+                assert!(try_lock(&copy).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_open_at_first_is_known_until_its_number_is_anothers() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = File::create(folder.path().join("a")).unwrap();
+        let known = Identity::of(first.as_raw_fd()).unwrap();
+        assert_eq!(Identity::of(first.as_raw_fd()), Some(known));
+        let second = File::create(folder.path().join("b")).unwrap();
+        assert_ne!(Identity::of(second.as_raw_fd()), Some(known));
     }
 
     #[test]
@@ -241,8 +429,14 @@ mod tests {
         let client = UnixStream::connect(&path).unwrap();
         let (server, _) = listener.accept().unwrap();
         let own = path.as_os_str().as_bytes();
-        assert!(is_at(listener.as_raw_fd(), own) && is_at(server.as_raw_fd(), own));
-        assert!(!is_at(client.as_raw_fd(), own) && !is_at(listener.as_raw_fd(), b"/other"));
+        let is_own = |fd, address| is_own_socket(fd, address, b"");
+        assert!(is_own(listener.as_raw_fd(), own) && is_own(server.as_raw_fd(), own));
+        assert!(!is_own(client.as_raw_fd(), own) && !is_own(listener.as_raw_fd(), b"/other"));
+        // Of an isolated application it has the other end.
+        let is_isolated = |fd| is_own_socket(fd, b"/other", b"/a.s");
+        assert!(is_isolated(client.as_raw_fd()) && !is_isolated(listener.as_raw_fd()));
+        let file = File::open(folder.path()).unwrap();
+        assert!(!is_isolated(file.as_raw_fd()) && !is_own(file.as_raw_fd(), b""));
         assert!(lives_behind(&client) && listens(&path));
         let mut all = Vec::new();
         for_each_descriptor(|fd| all.push(fd));

@@ -75,11 +75,17 @@ pub fn parent(process: i32) -> Option<u32> {
     stat(process).map(|stat| stat.parent)
 }
 
+/// When it began, in ticks of the clock since the machine was started.
+pub(crate) fn began(process: i32) -> Option<u64> {
+    stat(process).map(|stat| stat.began)
+}
+
 /// Of what the system tells of a process in `/proc/PID/stat`.
 struct Stat {
     state: char,
     parent: u32,
     threads: u64,
+    began: u64,
 }
 
 fn stat(process: i32) -> Option<Stat> {
@@ -95,6 +101,7 @@ impl Stat {
             state: fields.next()?.chars().next()?,
             parent: fields.next()?.parse().ok()?,
             threads: fields.nth(15)?.parse().ok()?,
+            began: fields.nth(1)?.parse().ok()?,
         })
     }
 

@@ -4,7 +4,7 @@
 //! one stays unloaded.
 
 use crate::common::Place;
-use crate::common::host::{Host, TOP, compiled, sources};
+use crate::common::host::{Host, TOP, compiled, pipe, sources};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -393,4 +393,90 @@ fn what_was_forked_keeps_nothing_of_a_host_that_has_ended() {
         // SAFETY: it was forked here, and lives.
         assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
     }
+}
+
+/// Opens and closes the files that it is given.
+const TOUCHES: &str = "#include <fcntl.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n  \
+    for (int i = 1; i < argc; i++) {\n    int fd = open(argv[i], O_RDWR);\n    if (fd < 0 || close(fd)) return 1;\n  \
+    }\n  return 0;\n}\n";
+
+/// A lock stays its host's when an application has opened its file, and closed it.
+#[test]
+fn an_application_that_reads_a_lock_takes_nothing_of_it() {
+    let place = sources();
+    compiled(&place, "touches", TOUCHES);
+    let host = Host::begin_in(place);
+    let load = ["load", "touches.so", "--name=t", "--socket=h.sock", "--"];
+    let files = ["h.sock.lock", "state/.lock"].map(|file| host.place.path(file));
+    let files = files.map(|file| file.to_string_lossy().into_owned());
+    host.place
+        .run(&[&load[..], &[&files[0], &files[1]]].concat())
+        .succeeds();
+    let ended = host.until("t", |t| t["state"] == "ended" || t["state"] == "failed");
+    assert_eq!(ended["outcome"], "done", "{ended}");
+    for (args, why) in [
+        (
+            ["host", "--socket=h.sock", "--state=state2"],
+            "another host lives there",
+        ),
+        (
+            ["host", "--socket=other.sock", "--state=state"],
+            "another host remembers there",
+        ),
+    ] {
+        let run = host.place.run(&args);
+        assert!(run.code != Some(0) && run.err.contains(why), "{}", run.err);
+    }
+}
+
+/// Forks a child that lives until it is killed, and says in a file which it is.
+const FORKS_ONE: &str = "#include <stdio.h>\n#include <unistd.h>\nint main(void) {\n  \
+    int child = fork();\n  if (child == 0) for (;;) pause();\n  FILE *file = fopen(\"child.new\", \"w\");\n  \
+    if (!file || child < 0) return 1;\n  fprintf(file, \"%d\", child);\n  fclose(file);\n  \
+    return rename(\"child.new\", \"child\");\n}\n";
+
+/// Nothing of what the host, its isolated applications or the networks in it have opened is in a child that another
+/// application forks: who reads a pipe comes to its end.
+#[test]
+fn what_was_forked_has_no_descriptor_of_the_host_or_of_a_network() {
+    let place = sources();
+    compiled(&place, "forks", FORKS_ONE);
+    let host = Host::begin_in(place);
+    let path = pipe(&host.place, "fifo");
+    let reader = std::thread::spawn(move || std::fs::read(path).unwrap().len());
+    let many = "src/p/Many.xdf";
+    for args in [
+        ["load", many, "--name=pipe", "--out=fifo", "--within=300"],
+        [
+            "load",
+            many,
+            "--name=file",
+            "--out=file.txt",
+            "--within=300",
+        ],
+        ["load", many, "--name=own", "--isolate", "--out=/dev/null"],
+    ] {
+        host.run(&args).succeeds();
+    }
+    host.until("pipe", |a| a["firings"].as_u64() > Some(1000));
+    host.until("file", |a| a["firings"].as_u64() > Some(1000));
+    host.run(&["load", "forks.so", "--name=f"]).succeeds();
+    host.until("f", |a| a["state"] == "ended");
+    let child = std::fs::read_to_string(host.place.path("child")).unwrap();
+    let child: i32 = child.parse().unwrap();
+    let links = std::fs::read_dir(format!("/proc/{child}/fd")).unwrap();
+    let links = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
+    let links: Vec<String> = links.map(|l| l.to_string_lossy().into_owned()).collect();
+    let folder = host.place.path("").to_string_lossy().into_owned();
+    let kinds = ["socket:", "/memfd:levada", "/dev/shm/levada"];
+    let own = |link: &&String| {
+        // The error output of the host is also the child's.
+        let of_place = link.starts_with(&folder) && !link.ends_with("host.err");
+        of_place || kinds.iter().any(|kind| link.starts_with(kind))
+    };
+    assert_eq!(links.iter().find(own), None, "{links:?}");
+    host.run(&["unload", "pipe", "--now"]).succeeds();
+    assert!(reader.join().unwrap() > 0);
+    // SAFETY: it was forked here, and lives.
+    assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
 }

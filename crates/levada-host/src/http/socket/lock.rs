@@ -64,20 +64,16 @@ impl Lock {
                 return Err(cannot(socket, "another host lives there")
                     .help("use that one, end it, or name another socket with --socket PATH"));
             };
-            let (made, whose) = (new.get(), file.file.metadata());
+            let (made, whose) = (new.get(), file.metadata());
             let whose = whose.map_err(|e| cannot(&path, e))?;
             // Somebody may have taken it away since it was opened: then it locks nobody out.
             let there = std::fs::symlink_metadata(&path);
             if there.is_ok_and(|t| (t.dev(), t.ino()) == (whose.dev(), whose.ino())) {
-                let mut lock = Lock {
+                return Ok(Lock {
                     file,
                     path,
                     of_nothing: made,
-                };
-                // For people; nothing reads it.
-                let _ = lock.file.file.set_len(0);
-                let _ = writeln!(lock.file.file, "{}", std::process::id());
-                return Ok(lock);
+                });
             }
         }
     }
@@ -85,7 +81,7 @@ impl Lock {
     /// Whether its file is there still: else it locks nobody out.
     pub fn is_there(&self) -> bool {
         let same = || -> std::io::Result<bool> {
-            let own = self.file.file.metadata()?;
+            let own = self.file.metadata()?;
             let there = std::fs::symlink_metadata(&self.path)?;
             Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
         };
@@ -110,7 +106,7 @@ impl Drop for Lock {
 /// The file, and whether it was made by this.
 fn open(path: &Path) -> std::io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
+    options.read(true).write(true).mode(0o600);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     match options.clone().create_new(true).open(path) {
         Ok(file) => Ok((file, true)),
@@ -234,6 +230,6 @@ mod tests {
         drop(refused);
         let has = waits.join().unwrap().unwrap();
         let there = std::fs::metadata(&has.path).unwrap();
-        assert_eq!(there.ino(), has.file.file.metadata().unwrap().ino());
+        assert_eq!(there.ino(), has.file.metadata().unwrap().ino());
     }
 }

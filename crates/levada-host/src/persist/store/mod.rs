@@ -113,7 +113,8 @@ impl Memory {
         let path = folder.join(".lock");
         let open = || {
             let mut options = File::options();
-            let file = open_private(&path, options.create(true).truncate(false).write(true));
+            let options = options.create(true).truncate(false).read(true).write(true);
+            let file = open_private(&path, options);
             file.map_err(|e| io::Error::new(e.kind(), format!(".lock: {e}")))
         };
         let locked = lock_of_another(&path, open, || false).map_err(|e| cannot(&e))?;
