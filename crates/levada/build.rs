@@ -7,17 +7,11 @@ fn main() {
     for names in ["lvd_*", "pb_*", "stream_*", "srpc_*"] {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={names}");
     }
-    // What ends this process, or sends it a signal, is called by what is loaded as it is here (levada-sys, ends.c).
-    for name in [
-        "exit",
-        "quick_exit",
-        "_exit",
-        "_Exit",
-        "abort",
-        "raise",
-        "pthread_kill",
-        "kill",
-    ] {
+    // What ends this process, puts another program into its place, or sends it a signal, is called by what is loaded as it
+    // is here (levada-sys, ends.c).
+    let ends = "exit quick_exit _exit _Exit abort raise pthread_kill kill syscall alarm ualarm setitimer timer_create \
+                fork system popen posix_spawn posix_spawnp execve execv execvpe execvp fexecve execveat execl execlp execle";
+    for name in ends.split_whitespace() {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
     let built = std::env::var("DEP_LEVADA_ROOT").expect("levada-sys says where it built");

@@ -302,9 +302,10 @@ unsafe extern "C" {
     pub fn lvd_app_unload(app: *mut lvd_app);
     pub fn lvd_app_get_progress(app: *mut lvd_app, unit: *mut *const c_char) -> u64;
     pub fn lvd_app_get_input_progress(app: *mut lvd_app, total_bytes: *mut u64) -> u64;
+    pub fn levada_ends_now(status: c_int) -> !;
     pub fn lvd_close_on_fork(fd: c_int, on: bool);
     pub fn lvd_os_close_in_child();
-    pub fn levada_ends_watch(tell: extern "C" fn(c_int, c_int, *const c_void));
+    pub fn levada_ends_watch(tell: extern "C" fn(c_int, c_int, *const c_void) -> bool);
     pub fn lvd_app_name_of_code(
         rt: *mut lvd_runtime,
         code: *const c_void,

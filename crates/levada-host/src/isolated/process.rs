@@ -137,6 +137,7 @@ pub(crate) fn start(
     let child = unsafe { command.pre_exec(prepare) }.spawn()?;
     // Ours is closed: if it ends without a word, so is theirs.
     drop(command);
+    crate::persist::crash_record::started(child.id());
     let mut process = [0; 4];
     let process = match number.read_exact(&mut process) {
         Ok(()) => u32::from_ne_bytes(process),

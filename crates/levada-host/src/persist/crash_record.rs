@@ -7,7 +7,12 @@
 //! A signal by which a host is told to end lets it end as ever, and then it fails, too.
 //!
 //! The functions that end a process, or send it a signal, tell who calls them (`levada_ends_watch`), since such a signal is
-//! handled on any thread.
+//! handled on any thread. So do those that set a clock, whose signal comes later, and those that start a process, which may
+//! send one ([`descendants`]). What would put another program into the place of a host is refused.
+
+mod descendants;
+
+pub use descendants::started;
 
 use levada_sys::Runtime;
 use libc::{c_int, c_void, siginfo_t};
@@ -70,6 +75,11 @@ const OF_INSTRUCTIONS: [c_int; 6] = [
 /// What `levada_ends_watch` tells.
 const EXITS: c_int = 0;
 const EXITS_AT_ONCE: c_int = 1;
+const SENDS: c_int = 2;
+const SETS: c_int = 3;
+const CLEARS: c_int = 4;
+const STARTS: c_int = 5;
+const REPLACES: c_int = 6;
 
 /// As no signal is numbered: it exits.
 const BY_EXIT: c_int = 0;
@@ -99,15 +109,39 @@ static RUNTIME: AtomicPtr<levada_sys::ffi::lvd_runtime> = AtomicPtr::new(std::pt
 
 /// Who has called what ends this process last, with which signal, and the status.
 static CALLER: Caller = Caller {
-    name: [const { AtomicU8::new(0) }; LONGEST],
+    name: Name::EMPTY,
     signal: AtomicI32::new(-1),
     status: AtomicI32::new(0),
 };
 
+/// Of each signal: who has last set a clock that sends it.
+static CLOCKS: [Name; 65] = [const { Name::EMPTY }; 65];
+
 const LONGEST: usize = 65;
 
+/// The name of an application, or nothing: written and read on any thread, also in a signal's handler.
+struct Name([AtomicU8; LONGEST]);
+
+impl Name {
+    const EMPTY: Name = Name([const { AtomicU8::new(0) }; LONGEST]);
+
+    fn set(&self, name: &[u8]) {
+        let bytes = name.iter().copied().chain(std::iter::repeat(0));
+        for (to, from) in self.0.iter().zip(bytes) {
+            to.store(from, Ordering::Relaxed);
+        }
+    }
+
+    /// False: there is none.
+    fn add_to(&self, line: &mut Line) -> bool {
+        let bytes = self.0.iter().map(|b| b.load(Ordering::Relaxed));
+        bytes.take_while(|b| *b != 0).for_each(|b| line.add(&[b]));
+        self.0[0].load(Ordering::Relaxed) != 0
+    }
+}
+
 struct Caller {
-    name: [AtomicU8; LONGEST],
+    name: Name,
     signal: AtomicI32,
     status: AtomicI32,
 }
@@ -115,22 +149,47 @@ struct Caller {
 impl Caller {
     fn set(&self, signal: c_int, name: &[u8]) {
         self.signal.store(-1, Ordering::Relaxed);
-        let bytes = name.iter().copied().chain(std::iter::repeat(0));
-        for (to, from) in self.name.iter().zip(bytes) {
-            to.store(from, Ordering::Relaxed);
-        }
+        self.name.set(name);
         self.signal.store(signal, Ordering::Release);
     }
 
     /// Adds the name of who has sent that; false: it is not known.
     fn add_to(&self, line: &mut Line, signal: c_int) -> bool {
-        let named = self.name[0].load(Ordering::Relaxed) != 0;
-        if !named || self.signal.load(Ordering::Acquire) != signal {
-            return false;
+        self.signal.load(Ordering::Acquire) == signal && self.name.add_to(line)
+    }
+}
+
+/// How a signal has come, or `exit`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// This process has sent it, or exits.
+    Call,
+    /// The code that runs on this thread has brought it about.
+    Instruction,
+    /// A clock, or the kernel for another reason: it comes on any thread.
+    Kernel,
+    /// A process that this one, or one of those, has started.
+    Descendant(libc::pid_t),
+    Others,
+}
+
+impl By {
+    fn of(signal: c_int, info: &siginfo_t) -> By {
+        // SAFETY: has no preconditions; which field is there the code says.
+        let (own, process) = unsafe { (libc::getpid(), info.si_pid()) };
+        match info.si_code {
+            libc::SI_TIMER => By::Kernel,
+            1.. if OF_INSTRUCTIONS.contains(&signal) => By::Instruction,
+            1.. => By::Kernel,
+            _ if process == own => By::Call,
+            _ if descendants::is_one(process) => By::Descendant(process),
+            _ => By::Others,
         }
-        let bytes = self.name.iter().map(|b| b.load(Ordering::Relaxed));
-        bytes.take_while(|b| *b != 0).for_each(|b| line.add(&[b]));
-        true
+    }
+
+    /// Of code that runs, or was started, here.
+    fn is_own(self) -> bool {
+        self != By::Others
     }
 }
 
@@ -166,6 +225,9 @@ pub fn leave_to(file: Option<File>, host: bool) {
             }
         }
         libc::atexit(on_exit);
+        if host {
+            descendants::watch();
+        }
         levada_sys::ffi::levada_ends_watch(on_call);
     }
 }
@@ -206,13 +268,10 @@ fn will() -> Option<&'static Will> {
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // What another process has sent has nothing to do with what runs here.
     // SAFETY: it is the system's, and there as long as the handler runs.
-    let (sent, own) = unsafe {
-        let sent = (*info).si_code <= 0;
-        (sent, !sent || (*info).si_pid() == libc::getpid())
-    };
+    let by = By::of(signal, unsafe { &*info });
     let asks = ENDS.contains(&signal);
-    if own || !asks {
-        say(signal, own, sent);
+    if by.is_own() || !asks {
+        say(signal, by);
     }
     // As if we had never been here: what comes of an instruction comes again.
     // SAFETY: what is called may be called in a signal's handler.
@@ -233,20 +292,15 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             std::ptr::null_mut(),
         );
         // One that was sent does not, nor one of a clock; nor do some processors stop at a breakpoint again.
-        let again = OF_INSTRUCTIONS.contains(&signal) && signal != libc::SIGTRAP;
-        if sent || !again {
+        if by != By::Instruction || signal == libc::SIGTRAP {
             libc::raise(signal);
         }
     }
 }
 
-/// Some code calls what ends this process, or sends it a signal.
-extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) {
-    let Some(will) = will() else { return };
-    let (signal, exits) = match ends {
-        EXITS | EXITS_AT_ONCE => (BY_EXIT, true),
-        _ => (value, false),
-    };
+/// Some code calls what ends this process, or sends it a signal, and so on. True: that is refused.
+extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) -> bool {
+    let Some(will) = will() else { return false };
     let mut name = [0 as c_char; LONGEST];
     // SAFETY: the name lives as long as its application, which runs here; the runtime lives, or is not there.
     let named = unsafe {
@@ -260,14 +314,42 @@ extern "C" fn on_call(ends: c_int, value: c_int, caller: *const c_void) {
             (!here.is_null()).then(|| CStr::from_ptr(here))
         }
     };
-    CALLER.set(signal, named.map_or(&[], CStr::to_bytes));
-    if exits {
-        CALLER.status.store(value, Ordering::Relaxed);
+    let name = named.map_or(&[][..], CStr::to_bytes);
+    match ends {
+        EXITS | EXITS_AT_ONCE => {
+            CALLER.set(BY_EXIT, name);
+            CALLER.status.store(value, Ordering::Relaxed);
+        }
+        SENDS => CALLER.set(value, name),
+        SETS | CLEARS => {
+            if let Some(clock) = CLOCKS.get(value as usize) {
+                clock.set(if ends == SETS { name } else { &[] });
+            }
+        }
+        STARTS if !name.is_empty() => descendants::begins(name),
+        REPLACES if will.host => {
+            refuses_to_be_replaced(name);
+            return true;
+        }
+        _ => {}
     }
     if ends == EXITS_AT_ONCE {
         exits_by_itself(will);
     }
+    false
 }
+
+fn refuses_to_be_replaced(name: &[u8]) {
+    let mut line = Line::default();
+    line.add(b"error: ");
+    line.add(if name.is_empty() { NAMELESS } else { name });
+    line.add(
+        b" would have put another program into the place of this host (exec): that is refused\n",
+    );
+    line.write(libc::STDERR_FILENO);
+}
+
+const NAMELESS: &[u8] = b"the code of an application";
 
 extern "C" fn on_exit() {
     if let Some(will) = will() {
@@ -277,27 +359,39 @@ extern "C" fn on_exit() {
 
 /// Nothing but the code of an application exits now: a host fails by that.
 fn exits_by_itself(will: &Will) {
-    say(BY_EXIT, true, true);
+    say(BY_EXIT, By::Call);
     if will.host {
         // SAFETY: all streams, as exit writes them; and then this process has nothing more to do.
         unsafe {
             libc::fflush(std::ptr::null_mut());
-            libc::syscall(libc::SYS_exit_group, FAILED);
+            levada_sys::ffi::levada_ends_now(FAILED);
         }
     }
 }
 
-/// In signal context. `own`: it comes from this process itself; `sent`: by a call, and not by an instruction.
-fn say(signal: c_int, own: bool, sent: bool) {
+/// In signal context.
+fn say(signal: c_int, by: By) {
     let Some(will) = will() else { return };
     if will.said.swap(true, Ordering::Relaxed) {
         return;
     }
     let mut name = Line::default();
-    let called = own && sent && CALLER.add_to(&mut name, signal);
-    // What a clock, or a file, has the kernel send comes on any thread.
-    let of_kernel = !sent && !OF_INSTRUCTIONS.contains(&signal);
-    if own && !called && !of_kernel {
+    let named = match by {
+        By::Call => CALLER.add_to(&mut name, signal),
+        By::Kernel => {
+            if let Some(clock) = CLOCKS.get(signal as usize) {
+                clock.add_to(&mut name);
+            }
+            true
+        }
+        By::Descendant(process) => {
+            descendants::add_name_to(&mut name, process);
+            true
+        }
+        By::Instruction => false,
+        By::Others => true,
+    };
+    if !named {
         // SAFETY: the name lives as long as its application, which runs here.
         let here = unsafe { levada_sys::ffi::lvd_app_name_here() };
         if !here.is_null() {
@@ -319,11 +413,11 @@ fn say(signal: c_int, own: bool, sent: bool) {
         }
         line.write(will.file);
     }
-    if will.host && own {
+    if will.host && by.is_own() {
         let mut line = Line::default();
         line.add(b"error: ");
         match name.used {
-            0 => line.add(b"the code of an application"),
+            0 => line.add(NAMELESS),
             _ => line.add(name.bytes()),
         }
         line.add(b" has ended this host: ");
@@ -338,7 +432,11 @@ fn say(signal: c_int, own: bool, sent: bool) {
                 line.add_number(signal);
             }
         }
-        line.add(b" in its code\n");
+        line.add(match by {
+            By::Kernel => b" of a clock that it has set, or of the kernel\n",
+            By::Descendant(_) => b" of a process that it has started\n",
+            _ => b" in its code\n",
+        });
         line.write(libc::STDERR_FILENO);
     }
 }
@@ -434,7 +532,7 @@ mod tests {
     #[test]
     fn who_has_sent_another_signal_is_not_named() {
         let caller = Caller {
-            name: [const { AtomicU8::new(0) }; LONGEST],
+            name: Name::EMPTY,
             signal: AtomicI32::new(-1),
             status: AtomicI32::new(0),
         };

@@ -96,37 +96,53 @@ fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
     compiled(
         &place,
         "ends",
-        "#define _GNU_SOURCE\n#include <pthread.h>\n#include <signal.h>\n#include <stdlib.h>\n#include <string.h>\n\
-         #include <unistd.h>\nstatic void *end(void *how) {\n  if (!strcmp(how, \"exit\")) exit(0);\n  \
+        "#define _GNU_SOURCE\n#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+         #include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nstatic void *end(void *how) {\n  if (!strcmp(how, \"exit\")) exit(0);\n  \
          if (!strcmp(how, \"quick_exit\")) quick_exit(0);\n  if (!strcmp(how, \"_exit\")) _exit(0);\n  \
          if (!strcmp(how, \"abort\")) abort();\n  if (!strcmp(how, \"kill\")) kill(getpid(), SIGTERM);\n  \
          if (!strcmp(how, \"raise\")) raise(SIGUSR1);\n  \
-         if (!strcmp(how, \"pthread_kill\")) pthread_kill(pthread_self(), SIGINT);\n  return 0;\n}\n\
+         if (!strcmp(how, \"pthread_kill\")) pthread_kill(pthread_self(), SIGINT);\n  \
+         if (!strcmp(how, \"exit_group\")) syscall(SYS_exit_group, 0);\n  \
+         if (!strcmp(how, \"tgkill\")) syscall(SYS_tgkill, getpid(), gettid(), SIGTERM);\n  \
+         if (!strcmp(how, \"alarm\")) alarm(1);\n  \
+         if (!strcmp(how, \"child\") && fork() == 0) kill(getppid(), SIGTERM), _exit(0);\n  \
+         if (!strcmp(how, \"grandchild\") && fork() == 0) {\n    char line[99];\n    int host = getppid();\n    \
+         sprintf(line, \"kill -TERM %d; while kill -0 %d 2>&-; do sleep 0.05; done\", host, host);\n    \
+         system(line), _exit(0);\n  }\n  return 0;\n}\n\
          int main(int argc, char **argv) {\n  pthread_t thread;\n  if (argc < 3) return 1;\n  \
          if (!strcmp(argv[2], \"here\")) end(argv[1]);\n  \
          else if (pthread_create(&thread, 0, end, argv[1]) == 0) pthread_join(thread, 0);\n  for (;;) sleep(1);\n}\n",
     );
     let mut host = Host::begin_in(place);
     host.many("good");
+    let own = "in its code";
+    let clock = "of a clock that it has set, or of the kernel";
+    let process = "of a process that it has started";
     let all = [
-        ("exit", "here", "exit(0)"),
-        ("exit", "there", "exit(0)"),
-        ("quick_exit", "there", "exit(0)"),
-        ("_exit", "here", "exit(0)"),
-        ("abort", "there", "signal 6"),
-        ("kill", "here", "signal 15"),
-        ("kill", "there", "signal 15"),
-        ("raise", "there", "signal 10"),
-        ("pthread_kill", "here", "signal 2"),
+        ("exit", "here", "exit(0)", own),
+        ("exit", "there", "exit(0)", own),
+        ("quick_exit", "there", "exit(0)", own),
+        ("_exit", "here", "exit(0)", own),
+        ("abort", "there", "signal 6", own),
+        ("kill", "here", "signal 15", own),
+        ("kill", "there", "signal 15", own),
+        ("raise", "there", "signal 10", own),
+        ("pthread_kill", "here", "signal 2", own),
+        ("exit_group", "there", "exit(0)", own),
+        ("tgkill", "here", "signal 15", own),
+        ("alarm", "here", "signal 14", clock),
+        ("child", "here", "signal 15", process),
+        ("child", "there", "signal 15", process),
+        ("grandchild", "here", "signal 15", process),
     ];
-    for (how, thread, word) in all {
+    for (how, thread, word, whence) in all {
         let name = format!("{how}.{thread}");
         let load = ["load", "ends.so", "--name", &name, "--socket=h.sock"];
         host.place.run(&[&load[..], &["--", how, thread]].concat());
         host.until_dead();
         let ended = host.child.wait().unwrap();
         assert!(!ended.success(), "{name}: {ended}");
-        let said = format!("error: {name} has ended this host: {word} in its code");
+        let said = format!("error: {name} has ended this host: {word} {whence}");
         assert!(host.said().contains(&said), "{name}: {}", host.said());
         host = host.again(&["--restore"]);
         host.until("good", |a| a["state"] == "running");
@@ -142,6 +158,54 @@ fn whatever_call_ends_a_host_it_fails_and_names_the_application() {
     // SAFETY: the child has not been waited for.
     unsafe { libc::kill(host.child.id() as i32, libc::SIGTERM) };
     assert!(host.child.wait().unwrap().success());
+}
+
+/// Another program would be the end of all applications: `exec` fails in the process of the host, and the one that was
+/// called is told who that was. In a child, and in a process of its own, it does what it always does.
+#[test]
+fn no_other_program_takes_the_place_of_a_host() {
+    let place = sources();
+    compiled(
+        &place,
+        "execs",
+        "#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         #include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+         static int execs(int how, char *file) {\n  char *args[] = {\"touch\", file, 0};\n  \
+         char *path = \"/usr/bin/touch\";\n  int fd = open(path, O_RDONLY | O_CLOEXEC);\n  errno = 0;\n  switch (how) {\n  \
+         case 0: return execl(path, \"touch\", file, (char *)0);\n  case 1: return execlp(\"touch\", \"touch\", file, (char *)0);\n  \
+         case 2: return execle(path, \"touch\", file, (char *)0, environ);\n  case 3: return execv(path, args);\n  \
+         case 4: return execvp(\"touch\", args);\n  case 5: return execve(path, args, environ);\n  \
+         case 6: return execvpe(\"touch\", args, environ);\n  case 7: return fexecve(fd, args, environ);\n  \
+         case 8: return execveat(AT_FDCWD, path, args, environ, 0);\n  \
+         case 9: return (int)syscall(SYS_execve, path, args, environ);\n  }\n  return 0;\n}\n\
+         int main(int argc, char **argv) {\n  char file[] = \"made0\";\n  for (int how = 0; how < 10; how++, file[4]++) {\n    \
+         if (argc > 1) execs(atoi(argv[1]), argv[2]);\n    \
+         if (execs(how, \"replaced\") != -1 || errno != EPERM) return 1;\n    \
+         pid_t child = fork();\n    if (child == 0) execs(how, file), _exit(1);\n    int status;\n    \
+         while (waitpid(child, &status, 0) < 0)\n      if (errno != EINTR) return 2;\n    if (status) return 3;\n  }\n  return 0;\n}\n",
+    );
+    let host = Host::begin_in(place);
+    host.many("good");
+    host.run(&["load", "execs.so", "--name=bad"]).succeeds();
+    let ended = host.until("bad", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert_eq!(ended["outcome"], "done", "{ended}");
+    for how in 0..10 {
+        assert!(host.place.exists(&format!("made{how}")), "{how}");
+    }
+    let said = "error: bad would have put another program into the place of this host (exec)";
+    assert_eq!(host.said().matches(said).count(), 10, "{}", host.said());
+    let args = [
+        "load",
+        "execs.so",
+        "--name=own",
+        "--isolate",
+        "--socket=h.sock",
+    ];
+    host.place
+        .run(&[&args[..], &["--", "5", "replaced"]].concat());
+    host.until("own", |a| a["state"] == "ended" || a["state"] == "failed");
+    assert!(host.place.exists("replaced"));
+    assert_eq!(host.seen("good")["state"], "running");
 }
 
 /// Of `kill -9` nothing is left but what had begun: those are tried one by one.
