@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What code calls that ends a process, puts another program into its place, or sends it a signal: an executable that
- * shows these functions to what it loads (--export-dynamic-symbol) is told who calls them, before they do what those of
- * the C library do. Without levada_ends_watch no code is told. The C library itself does not call these, so what `system`
- * and `posix_spawn` do in their children is not told. */
+ * shows these functions to what it loads (--export-dynamic-symbol) is told of each call, before they do what those of
+ * the C library do. Without levada_ends_watch no code is told. The C library itself does not call these, so what
+ * `system` and `posix_spawn` do in their children is not told. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Who is told: `ends` is EXITS or EXITS_AT_ONCE with the status as `value`, SENDS with the signal, SETS with the signal of
- * a clock (CLEARS: none comes of it any more), STARTS where a process is started, or REPLACES: true is returned if this
- * process is to stay what it is. */
+/* What is called: `ends` is EXITS or EXITS_AT_ONCE with the status as `value`, SENDS with the signal, SETS with the
+ * signal of a timer (CLEARS: the timer is cancelled), STARTS where a process is started, or REPLACES where an exec is
+ * to replace this process: true is returned if that is refused. */
 enum { EXITS, EXITS_AT_ONCE, SENDS, SETS, CLEARS, STARTS, REPLACES };
 typedef bool told(int ends, int value, const void *caller);
 
@@ -36,8 +36,8 @@ static bool tell(int ends, int value, const void *caller) {
   return to && to(ends, value, caller);
 }
 
-/* Those of the C library, which is behind this executable. They are looked up before there are threads: what is called in
- * a child that was just forked must not wait for the loader. */
+/* Those of the C library, which is behind this executable. They are looked up before there are threads: a child that
+ * was just forked must not wait for the loader. */
 static struct {
   void (*exit)(int), (*quick_exit)(int), (*abort)(void);
   int (*raise)(int), (*pthread_kill)(pthread_t, int);

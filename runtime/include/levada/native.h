@@ -108,9 +108,9 @@ LVD_API lvd_status lvd_wait_input(int fd);
  * `app` has printed more than the runtime lets it (lvd_runtime_options), this waits, as lvd_wait_until does. */
 LVD_API void lvd_app_prints(lvd_app *app, size_t bytes);
 
-/* A process that an application of a host forks is not to have this descriptor (`on`), as that of a pipe whose reader
- * waits until all that write have closed it. It is to be said again, with false, before the descriptor is closed. Other
- * programs than hosts leave forked processes what they have. From any thread. */
+/* In a host, a process that an application forks is not to have this descriptor (`on`): the reader of a pipe gets its
+ * end only when all copies are closed. Call it with false before the descriptor is closed. Outside of hosts it has no
+ * effect. From any thread. */
 LVD_API void lvd_close_on_fork(int fd, bool on);
 
 /* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,

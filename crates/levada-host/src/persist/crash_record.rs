@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a process leaves in a file, and on its error output, when the code of an application ends it: by `abort`, by a fault
-//! that nothing contains, by `exit` and its kin, or by a signal that it sends to its own process. The kernel alone knows of
-//! `kill -9`: of that nothing is left.
+//! What a process leaves in a file, and on its error output, when the code of an application ends it: by `abort`, by a
+//! fault that nothing contains, by `exit` and its kin, or by a signal that it sends to its own process. The kernel
+//! alone knows of `kill -9`: of that nothing is left.
 //!
-//! A host that is ended so ends with a failure, whatever status that code has asked for: a service manager starts it again.
-//! A signal by which a host is told to end lets it end as ever, and then it fails, too.
+//! A host that is ended so ends with a failure, whatever status that code has asked for: a service manager starts it
+//! again. A signal by which a host is told to end lets it end as ever, and then it fails, too.
 //!
-//! The functions that end a process, or send it a signal, tell who calls them (`levada_ends_watch`), since such a signal is
-//! handled on any thread. So do those that set a clock, whose signal comes later, and those that start a process, which may
-//! send one ([`descendants`]). What would put another program into the place of a host is refused.
+//! The functions that end a process, or send it a signal, tell who calls them (`levada_ends_watch`), since such a
+//! signal is handled on any thread. So do those that set a clock, whose signal comes later, and those that start a
+//! process, which may send one ([`descendants`]). What would put another program into the place of a host is refused.
 
 mod descendants;
 
@@ -22,8 +22,8 @@ use std::os::fd::IntoRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering};
 
-/// What the file is told: `died SIGNAL NAME`. By `exit` the signal is 0; where it is not known whose code it was, the name is
-/// `?`.
+/// What the file is told: `died SIGNAL NAME`. By `exit` the signal is 0; where it is not known whose code it was, the
+/// name is `?`.
 pub const WORD: &str = "died";
 
 /// And by another line, that the process had all but all of the memory that it may claim (`RLIMIT_DATA`).
@@ -114,7 +114,7 @@ static CALLER: Caller = Caller {
     status: AtomicI32::new(0),
 };
 
-/// Of each signal: who has last set a clock that sends it.
+/// Of each signal: the application that has last set a timer that sends it.
 static CLOCKS: [Name; 65] = [const { Name::EMPTY }; 65];
 
 const LONGEST: usize = 65;
@@ -193,8 +193,8 @@ impl By {
     }
 }
 
-/// From now on such an end is written to `file`, if there is one, which was opened to append; of a `host` also to its error
-/// output. To be called before there is a runtime: it contains the faults that it can, and hands on the others.
+/// From now on such an end is written to `file`, if there is one, which was opened to append; of a `host` also to its
+/// error output. To be called before there is a runtime: it contains the faults that it can, and hands on the others.
 pub fn leave_to(file: Option<File>, host: bool) {
     // SAFETY: all zeros is an action; those of the process are changed before there are other threads, and the
     // handlers live as long as it.
@@ -246,8 +246,8 @@ pub fn keep_silent() -> bool {
     })
 }
 
-/// It is over, and nothing of an application runs any more: from now on it exits with what status it likes. True: the code of
-/// an application has ended it.
+/// It is over, and nothing of an application runs any more: from now on it exits with what status it likes. True: the
+/// code of an application has ended it.
 pub fn end() -> bool {
     RUNTIME.store(std::ptr::null_mut(), Ordering::Release);
     WILL.get().is_some_and(|will| {

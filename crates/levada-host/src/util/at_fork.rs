@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a child that the code of an application forks has of its host: nothing. It may live for longer than the host, and what
-//! it had of the socket and the locks would keep the next host from starting, and clients of the dead one waiting; what it
-//! had of a pipe would keep the reader waiting. What another program takes the place of closes them anyway (`O_CLOEXEC`).
+//! What a child that the code of an application forks has of its host: nothing that matters to others. It may live
+//! longer than the host: a copy of the socket or of a lock would keep the next host from starting and clients of the
+//! dead one waiting; a copy of a pipe would keep the reader waiting. An `exec` closes all of them (`O_CLOEXEC`).
 //!
 //! Closed in the child are
-//! - what was open before the first application was loaded: locks, the journal, leases, what the host waits with;
-//! - connections of this host's socket, and of those of its isolated applications, which are known by their addresses;
-//! - what is noted by `lvd_close_on_fork`: all that the runtime opens, the inputs and outputs of networks, and here the
-//!   files that are the host's own ([`OwnFile`]).
+//! - what was open before the first application was loaded: locks, the journal, leases, descriptors for waiting;
+//! - connections of this host's socket, and to those of its isolated applications, which are known by their addresses;
+//! - what is noted by `lvd_close_on_fork`: all that the runtime opens, the inputs and outputs of networks, and the
+//!   files of the host that are opened later ([`OwnFile`]).
 //!
-//! What natives and C programs open themselves is theirs to close. Where code forks without the C library (`clone`)
-//! nothing is closed: who listens at a socket is asked of the kernel, and whose a lock is is written in its file.
+//! Natives and C programs close what they open themselves. Where code forks without the C library (`clone`) nothing is
+//! closed: the kernel is asked which process listens at a socket, and a lock's file has the process that has locked it.
 
 use crate::util::process::{began, has_ended, peer};
 use std::fs::File;
@@ -80,7 +80,7 @@ impl Identity {
 
 /// In the child, where only this thread is: system calls alone.
 extern "C" fn close_all() {
-    // SAFETY: what is noted is the host's, whose copy this is.
+    // SAFETY: what is noted is the host's, and this process a copy of it.
     unsafe { levada_sys::ffi::lvd_os_close_in_child() };
     for (fd, identity) in FIRST.get().into_iter().flatten() {
         // It may have been closed, and its number be another's.
@@ -114,8 +114,8 @@ extern "C" fn close_all() {
 fn for_each_descriptor(mut call: impl FnMut(RawFd)) {
     // Aligned as the entries are.
     let mut entries = [0u64; 512];
-    // SAFETY: the entries are as the kernel writes them (`linux_dirent64`): 8 bytes, 8 bytes, the length of the entry in
-    // two, a byte, and the name, which ends with a zero.
+    // SAFETY: the entries are as the kernel writes them (`linux_dirent64`): 8 bytes, 8 bytes, the length of the entry
+    // in two, a byte, and the name, which ends with a zero.
     unsafe {
         let folder = libc::open(
             c"/proc/self/fd".as_ptr(),
@@ -209,18 +209,17 @@ impl Drop for OwnFile {
     }
 }
 
-/// Held while a lock is taken: a record lock, which this has beside the others, keeps out no thread of this process.
+/// Held while a lock is taken: the record lock that protects it against other processes does not exclude threads.
 static TAKING: Mutex<()> = Mutex::new(());
 
-/// A locked file, in which stands the process that has locked it. The lock belongs to the open file (`F_OFD_SETLK`), so it is
-/// there as long as this is, whatever else opens and closes the file. No child has it, but one that was made by `clone`
-/// alone, which may live for longer: where the process has ended whose lock it was, the file gives way to a new one.
+/// A locked file that contains the process that has locked it. The lock belongs to the open file (`F_OFD_SETLK`), so it
+/// is kept whatever else opens and closes the file. Of the children, one made by `clone` directly has it, too, and may
+/// live longer: when the process in the file has ended, the file is replaced by a new one.
 #[derive(Debug)]
 pub(crate) struct LockedFile(OwnFile);
 
 impl LockedFile {
-    /// Opens the file at `path` by `open`, which makes it if there is none, and locks it if no other process has; none: one
-    /// has.
+    /// Opens the file at `path` by `open`, which makes it if there is none, and locks it. None: it is locked.
     pub(crate) fn open(
         path: &Path,
         mut open: impl FnMut() -> io::Result<File>,
@@ -228,8 +227,8 @@ impl LockedFile {
         let _taking = crate::util::lock::lock(&TAKING);
         loop {
             let file = OwnFile::new(open()?);
-            // Who holds this looks at the lock, its owner and the name of the file, and changes them. No code of an
-            // application has run yet, or only for this moment: the lock of a record is enough.
+            // Protects the lock, its owner and the name of the file while they are read and changed. A record lock is
+            // enough for this moment.
             set_lock(&file.0, libc::F_SETLKW, TAKES)?;
             if !is_at(&file.0, path) {
                 continue;
@@ -242,7 +241,7 @@ impl LockedFile {
             if !Owner::read(&file.0).is_some_and(|owner| owner.has_ended()) {
                 return Ok(None);
             }
-            // A copy of the descriptor has outlived it. Who waits for this file looks again.
+            // A copy of the descriptor has outlived it. Other processes that wait here open the new file.
             std::fs::remove_file(path)?;
         }
     }
@@ -294,7 +293,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(same)
 }
 
-/// The process that has locked a file, as it is written there: its number, when it began, and in which namespace it has that
+/// The process that has locked a file, as it is written there: its number, when it began, and the namespace of the
 /// number.
 #[derive(Debug, PartialEq, Eq)]
 struct Owner(i32, u64, u64);
@@ -334,13 +333,14 @@ fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |m| m.ino())
 }
 
-/// Does a process that lives listen at this socket? One that has forked children, and ended, does not, though they have it.
+/// Does a process that lives listen at this socket? One that has forked children, and ended, does not, though they have
+/// it.
 pub fn listens(path: &Path) -> bool {
     UnixStream::connect(path).is_ok_and(|stream| lives_behind(&stream))
 }
 
-/// Is the process that has called `listen` at the other end alive? It may have ended, where a child has its socket still. A
-/// process of another namespace has no number here, and counts as alive.
+/// Is the process that has called `listen` at the other end alive? It may have ended, where a child has its socket
+/// still. A process of another namespace has no number here, and counts as alive.
 pub fn lives_behind(stream: &impl AsRawFd) -> bool {
     peer(stream).is_none_or(|process| !has_ended(process as i32))
 }
@@ -363,7 +363,7 @@ mod tests {
         };
         let first = open().unwrap().unwrap();
         assert!(open().unwrap().is_none());
-        // Who else reads the file takes nothing of it.
+        // Another descriptor of the file that is closed does not unlock it.
         drop(File::open(&path).unwrap());
         assert!(open().unwrap().is_none());
         drop(first);

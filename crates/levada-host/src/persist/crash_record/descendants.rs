@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processes that this one has started, and those that these have started: which application has. A signal that one of
-//! them sends this process is as one that the application sends itself.
+//! The processes that this one has started, and those that these have started, with the application that started them.
+//! A signal from one of them to this process is attributed like one that the application sends itself.
 //!
-//! Each process that is forked by the C library enters itself into a table that is shared with it, so that it is known also
-//! when its parents have gone. What `posix_spawn` and `system` start is known by its parents, as long as it is there. What
-//! is made by `clone` or `vfork` is known as one of them, and not whose it is.
+//! Each process that the C library's `fork` makes enters itself into a table in shared memory, so that it is known also
+//! when its parents have ended. A process made by `posix_spawn` or `system` is known by its parents, as long as it
+//! exists. One made by `clone` or `vfork` is known as a descendant, without its application.
 
 use super::{LONGEST, Line, Name};
 use libc::{c_int, pid_t};
@@ -41,7 +41,7 @@ static STARTER: Starter = Starter {
 struct Starter {
     thread: AtomicUsize,
     name: Name,
-    /// More than one application has started processes: of one that is not in the table it is not known whose it is.
+    /// More than one application has started processes: one that is not in the table has no known application.
     several: AtomicBool,
 }
 
@@ -57,10 +57,10 @@ pub(super) fn watch() {
             -1,
             0,
         );
-        match shared == libc::MAP_FAILED {
-            true => return,
-            false => &*shared.cast::<Table>(),
+        if shared == libc::MAP_FAILED {
+            return;
         }
+        &*shared.cast::<Table>()
     };
     if TABLE.set(table).is_ok() {
         // SAFETY: what it calls may be called in a child that was just forked.
@@ -97,7 +97,8 @@ extern "C" fn enter_this() {
     }
 }
 
-/// A process that the host has started for an application in a process of its own: what that starts is nobody else's.
+/// A process that the host has started for an application in a process of its own: no other application is blamed for
+/// it.
 pub fn started(process: u32) {
     enter(process as pid_t, &[]);
 }
@@ -113,8 +114,8 @@ fn enter(process: pid_t, name: &[u8]) {
     entry.process.store(process, Ordering::Release);
 }
 
-/// Calls `found` with the entry of this process, or of the one nearest above it; without one, with nothing, if it comes from
-/// here at all. None: it does not. In signal context.
+/// Calls `found` with the entry of this process or of its nearest ancestor that has one; with nothing, if it descends
+/// from this process without an entry. None: it does not descend from it. In signal context.
 fn find<T>(process: pid_t, found: impl FnOnce(Option<&'static Entry>) -> T) -> Option<T> {
     let table = *TABLE.get()?;
     // SAFETY: has no preconditions.
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(name(process), "");
         begins(b"one");
         assert_eq!(name(process), "one");
-        // Whose it is then is not known, unless it has entered itself.
+        // Its application is not known then, unless it has an entry.
         begins(b"two");
         assert_eq!(name(process), "");
         enter(process, b"one");
