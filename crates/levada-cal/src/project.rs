@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Eclipse projects, as Orcc uses them: `.project` names a project, `.classpath` lists its source folders and the
 //! projects that it depends on.
+//!
 //! Packages of different projects may clash, so the order matters: the project's own source folders as listed, then
 //! those of its dependencies as listed, each followed by its own dependencies. A dependency is searched near the
 //! project that needs it: in a neighbouring folder, or at most two levels away.

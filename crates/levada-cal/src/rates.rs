@@ -8,6 +8,7 @@
 //! * *Totals*: a source that ends after a known number of elements, and static and cyclo-static actors behind it,
 //!   consume and produce known totals. What the last firing does not consume is lost.
 //! * *Capacity*: a channel with a requested capacity of less than what one firing moves.
+//!
 //! Only certain faults are reported. Nothing is assumed about actors with firings that depend on values of elements,
 //! actors in C, actors with guards and inputs, and what follows them.
 

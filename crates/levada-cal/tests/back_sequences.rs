@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Firing sequences, whose order is known beforehand, and table-driven decoding of variable-length codes. Whatever
 //! the channels hold, the output equals the interpreter's.
+//!
 //! Verified with faulty code: a sequence that continues where an element decides, one that skips an action about
 //! which an element decides, one that ignores an action of higher priority, a walk that fires once too often, one
 //! that does not count.

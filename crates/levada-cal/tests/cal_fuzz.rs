@@ -2,6 +2,7 @@
 //! Fuzzing of the front end: random bytes, random tokens, and random changes of correct programs. Nothing may panic
 //! or take long, the tree must hold the file byte for byte, every diagnostic must be printable, and a rejected file
 //! must have an error.
+//!
 //! `LEVADA_FUZZ=n` tries n times as many files; `LEVADA_SEED=s` selects others.
 
 use levada_cal::ast;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions that a native file calls without a declaration. Many C compilers accept this with a warning and assume
 //! that the function returns `int`, so that a wider or non-integer result is corrupted.
+//!
 //! The compiler's messages are stored with the object, so that the warning is also given when the object is found in
 //! the cache.
 

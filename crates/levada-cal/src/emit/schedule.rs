@@ -7,6 +7,7 @@
 //! `@schedule_outputs`. A guard that is false with all its elements available can change only by a firing, so
 //! nothing is awaited for it. In one scan each port is read once (`candidate_scan.rs`): otherwise an element that
 //! arrives between two reads could let an action fire although one of higher priority could.
+//!
 //! If all guards of an actor are false with all their elements available, it will never fire again; nor if all its
 //! consumers have closed and it has no other effect: it returns `LVD_DONE`.
 //!

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the source root and the class name of a file.
+//!
 //! A class `a.b.C` lies at `a/b/C.xdf` under some source root, which the user should not have to name in addition to
 //! the file. Networks rarely state their package, so the root is found by trial: the folder above the file from which
 //! most classes that the network uses can be found.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Random CAL programs, as source text, well-typed and deterministic by construction.
+//!
 //! Deterministic: an actor that can choose between actions chooses by values that it has, never by what has not
 //! arrived. In each state either all actions consume the same elements, or their guards depend on the state only and
 //! exclude each other. So the output does not depend on scheduling.

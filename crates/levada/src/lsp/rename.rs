@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds all uses of a name, and renames it.
+//!
 //! Local names are searched in their file only. Ports, parameters and names that units declare can be used in any
 //! file of the project: each file that contains the name is checked. If a file has errors, some uses may be missing;
 //! the found ones are listed, but a rename is refused. A rename is verified before it is returned: it must cause no

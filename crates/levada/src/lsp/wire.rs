@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Message framing on the standard streams: `Content-Length: N`, an empty line, N bytes of JSON.
+//!
 //! A message with invalid JSON is answered with an error and skipped, as its length is known. After an invalid header
 //! the stream cannot be resynchronised, and reading ends.
 
