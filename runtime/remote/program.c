@@ -88,7 +88,7 @@ static lvd_status join(void) {
     return LVD_E_CORRUPT;
   if (segment->layout != LVD_LAYOUT || segment->line != LVD_LINE) return LVD_E_LAYOUT;
   uint64_t slots = 1;
-  while (slots < LVD_RECORDS || slots * sizeof(lvd_record) % unit) slots *= 2;
+  while (slots < LVD_RECORDS_PER_RING || slots * sizeof(lvd_record) % unit) slots *= 2;
   uint64_t ring_size = slots * sizeof(lvd_record), each = unit + ring_size;
   if (segment_size < unit + 2 * each) return LVD_E_CORRUPT;
   /* Sizes are those of the host, which maps a ring twice; here it is mapped once. */
@@ -179,7 +179,7 @@ static remote_task *free_task(void) {
 /* The host is trusted except for memory bounds. */
 static lvd_status check_call(const lvd_record *r) {
   uint64_t need = r->offset ? aligned(r->size) + r->room : 0;
-  if (!r->offset && (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE))
+  if (!r->offset && (r->size > LVD_RECORD_INLINE_BYTES || r->room > LVD_RECORD_INLINE_BYTES))
     return LVD_E_ARGUMENT;
   if (need > lvd_remote_room(r->offset)) return LVD_E_CORRUPT;
   return lvd_procedure_find(r->name) ? LVD_OK : LVD_E_UNKNOWN;
@@ -310,7 +310,7 @@ lvd_status lvd_remote_serve(const lvd_far_board *board) {
     lvd_cache_clean(rung, LVD_LINE);
     lvd_fence_seq_cst();
     bool more = start_pending();
-    for (uint32_t i = 0; i < LVD_RECORDS && take_record(); i++) more = true;
+    for (uint32_t i = 0; i < LVD_RECORDS_PER_RING && take_record(); i++) more = true;
     more |= run_tasks();
     if (in.corrupt || out.corrupt) return LVD_E_CORRUPT;
     lvd_cache_drop(&segment->closing, LVD_LINE);

@@ -34,7 +34,7 @@ typedef struct remote_task {
   lvd_procedure *procedure;
   lvd_record record;
   lvd_frame frame;
-  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
+  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE_BYTES];
   LVD_ALIGNED(16) unsigned char stack[LVD_REMOTE_STACK_BYTES];
 } remote_task;
 

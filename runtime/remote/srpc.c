@@ -68,7 +68,7 @@ static lvd_status misuse(lvd_status status, const char *call, STREAM_ID id, cons
 /* ---- procedures ------------------------------------------------------------------------------ */
 
 static struct {
-  char name[LVD_TASK_NAME];
+  char name[LVD_TASK_NAME_BYTES];
   void (*function)(void *);
 } functions[LVD_REMOTE_PROCEDURES];
 
@@ -80,7 +80,7 @@ static void (*function_of(const char *name))(void *) {
 
 lvd_status pb_register(const char *name, void *function) {
   size_t length = name ? strlen(name) : 0;
-  if (!length || length >= LVD_TASK_NAME || !function) return LVD_E_ARGUMENT;
+  if (!length || length >= LVD_TASK_NAME_BYTES || !function) return LVD_E_ARGUMENT;
   void (*has_it)(void *) = function_of(name);
   if (has_it) return has_it == __extension__(void (*)(void *)) function ? LVD_OK : LVD_E_STATE;
   for (int i = 0; i < LVD_REMOTE_PROCEDURES; i++) {
@@ -121,7 +121,7 @@ static lvd_status find_procedure(lvd_frame *f) {
   lvd_task_message m;
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK || function_of(m.name)) return status;
-  char near[LVD_TASK_NAME] = "";
+  char near[LVD_TASK_NAME_BYTES] = "";
   for (int i = 0; i < LVD_REMOTE_PROCEDURES; i++)
     if (functions[i].function) lvd_closest_name(near, m.name, functions[i].name);
   if (*near && f->result_room >= sizeof near) {

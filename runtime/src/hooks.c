@@ -50,7 +50,7 @@ const lvd_hook_table lvd_hooks = {
                  .free = lvd_deadlock_probe_free,
                  .take = lvd_deadlock_take_record,
                  .look = lvd_deadlock_probe_run},
-    .child = {.falls = lvd_process_falls, .forget_parent = lvd_process_forget_parent},
+    .child = {.record_crash = lvd_process_record_crash, .forget_parent = lvd_process_forget_parent},
     .programs = {.unwatch = lvd_program_unwatch,
                  .part = lvd_program_part,
                  .misuse_told = lvd_misuse_told,

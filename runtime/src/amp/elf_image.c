@@ -103,7 +103,7 @@ lvd_status lvd_image_parse(const unsigned char *file, size_t size, const lvd_boa
 }
 
 lvd_status lvd_image_read(const char *name, const lvd_board *board, lvd_image *out) {
-  if (lvd_os_file_is_special(name)) /* for example a pipe, whose reader could block without limit */
+  if (lvd_os_file_is_special(name)) /* for example a pipe: reading it could block without limit */
     return lvd_window_refuse(LVD_E_ARGUMENT, "the image %s is no file", name);
   unsigned char *bytes = malloc(IMAGE_BYTES_MAX + 1);
   size_t size = 0;

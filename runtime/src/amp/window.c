@@ -130,7 +130,7 @@ static bool has_answered(const lvd_window *w) {
   return lvd_load_acquire_u32(&w->answered) == lvd_load_relaxed_u32(&w->command);
 }
 
-/* Sends the command whose arguments are in the window. */
+/* Sends a command; its arguments are in the window. */
 static lvd_status command(lvd_far_side *far, lvd_link *link, uint64_t deadline) {
   lvd_window *w = far->window;
   lvd_store_release_u32(&w->command, lvd_load_relaxed_u32(&w->command) + 1);
@@ -191,7 +191,7 @@ static lvd_status settle(lvd_far_side *far, lvd_link *link, int bell, uint64_t d
     lvd_status filled = lvd_link_fill(link);
     if (filled != LVD_OK) return filled;
   }
-  lvd_status status = lvd_board_keep(far->device, bell, &link->peer);
+  lvd_status status = lvd_board_start_agent(far->device, bell, &link->peer);
   if (status != LVD_OK) return status;
   lvd_os_socket_signal(link->bell_end);
   status = await(far, link, is_there, deadline);
@@ -269,7 +269,7 @@ static const char *cause_of(uint64_t cause) {
                                        [5] = "a load from where no memory is",
                                        [6] = "a store to an odd address",
                                        [7] = "a store to where no memory is",
-                                       [11] = "a system call, which nobody takes"};
+                                       [11] = "a system call, which has no handler"};
   return cause < 16 && said[cause] ? said[cause] : "a trap of an unknown kind";
 }
 

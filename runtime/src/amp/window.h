@@ -2,8 +2,8 @@
 /* Window: the host's side, and the interface of boards. A window's segment is a link's like any
  * other; here is how a board is started and its loader runs an image, and how the loader reports
  * that the program has failed, hangs, or has ended. */
-#ifndef LVD_SRC_WINDOW_H
-#define LVD_SRC_WINDOW_H
+#ifndef LVD_AMP_WINDOW_H
+#define LVD_AMP_WINDOW_H
 
 #include <levada/window.h>
 
@@ -34,9 +34,9 @@ lvd_status lvd_board_open(const lvd_board *board, const char *device, int64_t li
                           lvd_os_device **out);
 lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int64_t limit_ns,
                                  lvd_os_device **out);
-lvd_status lvd_board_keep(lvd_os_device *device, int bell, lvd_os_process *peer);
-const char *lvd_board_keeper(void);
-lvd_status lvd_board_no_keeper(const char *keeper); /* sets the error text */
+lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer);
+const char *lvd_board_agent(void);
+lvd_status lvd_board_no_agent(const char *keeper); /* sets the error text */
 /* The file that the environment variable names, else the installed one, else the one built with the
  * library. */
 const char *lvd_board_file(const char *variable, const char *installed, const char *built);

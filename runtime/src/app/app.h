@@ -25,13 +25,13 @@ void lvd_app_wait_inactive(lvd_app *app);
 
 /* ---- app_fibers.c ---------------------------------------------------------------------------- */
 
-/* cancels all of its fibers, and waits until they have returned */
+/* Cancels all of its fibers, and waits until they have returned. */
 void lvd_fibers_end(lvd_app *app);
 
 /* ---- quiescence.c ---------------------------------------------------------------------------- */
 
-void lvd_app_check_quiescent(
-    lvd_app *app); /* to be called when `live` has become 0, or an external end has changed since */
+/* To be called when `live` has become 0, or an external end has changed since. */
+void lvd_app_check_quiescent(lvd_app *app);
 /* Re-runs quiescence checks that were deferred from a signal handler. If `detect` is set, also runs
  * deadlock detection on suspects. Returns true if there was any suspect. */
 bool lvd_deferred_checks_run(lvd_runtime *rt, bool detect);

@@ -6,12 +6,17 @@
  * activation of it begins. The reaper does the rest (app_reaper.c).
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
- *   end:    exchange_release phase               -> app_reaper.c, find_ending: load_acquire     the outcome
- *   finish: store_release phase ENDED (app_reaper.c) -> wait, get_state: load_acquire       all that was done
- *   resume: store_release paused (let_go, hold_sources) -> may_run (worker.c), may_follow (fiber.c): load_acquire
- *                                                   what was read and written while it was paused
- *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0                      that it is not paused
- *   taking: exchange_acq_rel 0 -> lvd_app_requeue_held: exchange_acq_rel 1         the command is free
+ *   end:    exchange_release phase -> app_reaper.c, find_ending: load_acquire
+ *                                                     the outcome
+ *   finish: store_release phase ENDED (app_reaper.c) -> wait, get_state: load_acquire
+ *                                                     all that was done
+ *   resume: store_release paused (let_go, hold_sources)
+ *                                -> may_run (worker.c), may_follow (fiber.c): load_acquire
+ *                                                     what was read and written while it was paused
+ *   taking: exchange_acq_rel 1 -> take_up: exchange_acq_rel 0
+ *                                                     that it is not paused
+ *   taking: exchange_acq_rel 0 -> lvd_app_requeue_held: exchange_acq_rel 1
+ *                                                     the command is free
  *   still:  worker.c */
 #include "../blocking/blocking.h"
 #include "../sched/no_abandon.h"

@@ -20,9 +20,9 @@ uint64_t lvd_runs_ns(const lvd_entity *e) {
 /* Includes the running activation. If that ends meanwhile, it may have been counted twice: try
  * again. */
 static uint64_t busy_ns(lvd_entity *e, uint64_t *runs_ns) {
-  enum { TRIES = 4 };
+  enum { TRIES_MAX = 4 };
   uint64_t busy = 0;
-  for (uint32_t i = 0; i < TRIES; i++) {
+  for (uint32_t i = 0; i < TRIES_MAX; i++) {
     uint64_t before = lvd_load_relaxed_u64(&e->activations);
     busy = lvd_os_ticks_to_ns(lvd_load_relaxed_u64(&e->busy_ticks));
     *runs_ns = lvd_runs_ns(e);

@@ -9,10 +9,12 @@
  * them again once they have been quiescent for SUSPECT_NS.
  *
  * Pairs of orders (all else is ordered by locks, inboxes and commands)
- *   end:    exchange_release phase (app_control.c) -> find_ending: load_acquire phase       the outcome
- *   ring:   add_release reaper_work            -> main: load_acquire reaper_work        the phase, before it sleeps
- *   finish: store_release phase ENDED          -> wait, get_state (app_control.c): load_acquire
- * all that was done */
+ *   end:    exchange_release phase (app_control.c) -> find_ending: load_acquire phase
+ *                                                     the outcome
+ *   ring:   add_release reaper_work -> main: load_acquire reaper_work
+ *                                                     the phase, before it sleeps
+ *   finish: store_release phase ENDED -> wait, get_state (app_control.c): load_acquire
+ *                                                     all that was done */
 #include <stdlib.h>
 
 #include "../blocking/blocking.h"

@@ -9,9 +9,10 @@
  * while (app_reaper.c).
  *
  * Pairs of orders (all else is ordered by locks)
- *   rest:  add_release live (app_liveness.c) -> quiet: load_acquire live            what the actors left behind
- *   later: exchange_release check_deferred  -> suspects: exchange_acquire check_deferred  that nothing is
- * alive */
+ *   rest:  add_release live (app_liveness.c) -> quiet: load_acquire live
+ *                                                     what the actors left behind
+ *   later: exchange_release check_deferred -> suspects: exchange_acquire check_deferred
+ *                                                     that nothing is alive */
 #include "../sched/sched.h"
 #include "../stream/stream.h"
 #include "../wait/thread_waiters.h"
@@ -52,7 +53,7 @@ static void prune(lvd_app *app) {
 }
 
 /* No actor waits for room; some may still be deadlocked. An actor that waits for no elements has
- * come to an end of its own, such as a source whose input is exhausted. One that waits for elements
+ * come to an end of its own, such as a source with exhausted input. One that waits for elements
  * of such an actor has come to that end, too, since more input would let it go on. The rest is a
  * knot (Holt 1972): these wait for each other alone, and no input would change that. It is a
  * deadlock if elements are buffered before one of them, or if some cycle among them never carried
@@ -71,7 +72,7 @@ static bool has_deadlock(lvd_app *app) {
           lvd_load_relaxed_u32(&ch->tail) != lvd_load_relaxed_u32(&ch->consumer[k].head))
         return true;
   }
-  /* An actor whose channel has carried elements is no cause, nor is one that waits for it. */
+  /* An actor with a channel that has carried elements is no cause, nor is one that waits for it. */
   for (uint32_t i = 0; i < net->channels; i++)
     for (uint32_t k = 0; k < net->channel[i].consumers; k++)
       if (awaits(app, &net->channel[i], k) && lvd_load_relaxed_u32(&app->channel[i]->tail))

@@ -39,12 +39,12 @@ static void send_fault(lvd_process *p) {
   lvd_link_send(&p->link, &r);
 }
 
-void lvd_process_falls(const char *subject, const char *what) {
+void lvd_process_record_crash(const char *subject, const char *what) {
   const lvd_process *p = lvd_load_acquire_ptr(&parent_unit);
   uint32_t none = 0;
-  if (!p || !lvd_cas_relaxed_u32(&p->link.segment->falls, &none, LVD_FALLS)) return;
-  snprintf(p->link.segment->last_words, LVD_LAST_WORDS, "%.63s: %s", subject, what);
-  lvd_store_release_u32(&p->link.segment->falls, LVD_FELL);
+  if (!p || !lvd_cas_relaxed_u32(&p->link.segment->crash, &none, LVD_CRASH_WRITING)) return;
+  snprintf(p->link.segment->last_words, LVD_CRASH_TEXT_BYTES, "%.63s: %s", subject, what);
+  lvd_store_release_u32(&p->link.segment->crash, LVD_CRASH_WRITTEN);
 }
 
 /* exit() was called on a worker, rather than at the program's end. */
@@ -53,7 +53,7 @@ static void exits(int status) {
   char what[64];
   if (!w || !w->current) return;
   snprintf(what, sizeof what, "exit(%d) was called", status);
-  lvd_process_falls(w->current->name, what);
+  lvd_process_record_crash(w->current->name, what);
 }
 
 static void exits_quickly(void) {

@@ -95,7 +95,7 @@ typedef struct lvd_hook_table {
     void (*look)(struct lvd_link *link);
   } deadlock;
   struct { /* child/: this process as a unit of a parent process */
-    void (*falls)(const char *name, const char *what);
+    void (*record_crash)(const char *name, const char *what);
     void (*forget_parent)(void);
   } child;
   struct { /* srpc/ and program/ */

@@ -23,7 +23,7 @@
 #include "deadlock_report.h"
 #include "wait_graph.h"
 
-enum { ITEMS_PER_RECORD = LVD_RECORD_INLINE / 8 };
+enum { ITEMS_PER_RECORD = LVD_RECORD_INLINE_BYTES / 8 };
 
 typedef struct edge {
   uint32_t to, next; /* 1 + index; 0: end of list */
@@ -65,10 +65,10 @@ static bool is_met(const analysis *j, const lvd_wait_edge *h) {
 }
 
 /* The other process has reported that its own part of this is blocked, or may still report it. */
-static bool may_be_blocked_there(const analysis *j, lvd_link *link, const lvd_a32 *told) {
+static bool may_be_blocked_there(const analysis *j, lvd_link *link, const lvd_a32 *listed_in) {
   probe_scope s = link->side == LVD_PARENT ? SCOPE_WITH_CHILDREN : SCOPE_WITH_PARENT;
   if (j->scope != s || lvd_link_state(link) != LVD_OK) return false;
-  return !link->probe.answered || lvd_load_relaxed_u32(told) == link->probe.answered;
+  return !link->probe.answered || lvd_load_relaxed_u32(listed_in) == link->probe.answered;
 }
 
 static void mark_live(analysis *j, uint32_t i) {
@@ -95,7 +95,8 @@ static bool depends_on_parties(analysis *j, uint32_t i, const lvd_wait_edge *h) 
   lvd_shared_stream *ss = s->shared;
   int end = h->room ? LVD_RECEIVER : LVD_SENDER;
   /* Both ends belong to two users of this process, even if the other process was asked first. */
-  if (ss && s->parties < 2 && (!s->parties || !may_be_blocked_there(j, ss->link, &ss->told[end])))
+  if (ss && s->parties < 2 &&
+      (!s->parties || !may_be_blocked_there(j, ss->link, &ss->listed_in[end])))
     return false;
   if (!ss && s->parties < 2) return j->closed && depends(j, i, j->graph.count);
   for (uint32_t k = 0; k < s->parties; k++) {
@@ -111,7 +112,7 @@ static bool may_be_blocked(analysis *j, uint32_t i, const lvd_wait_edge *h) {
   if (h->end) return depends_on(j, i, h->other);
   if (h->call) {
     lvd_link *link = lvd_unit_link(h->call->unit);
-    return link && may_be_blocked_there(j, link, &h->call->told);
+    return link && may_be_blocked_there(j, link, &h->call->listed_in);
   }
   if (!h->s) return false;
   switch (h->owner) {
@@ -120,7 +121,7 @@ static bool may_be_blocked(analysis *j, uint32_t i, const lvd_wait_edge *h) {
     return depends_on(j, i, h->other);
   case LVD_OWNER_PROCESS:
     return may_be_blocked_there(j, h->s->shared->link,
-                                &h->s->shared->told[h->room ? LVD_RECEIVER : LVD_SENDER]);
+                                &h->s->shared->listed_in[h->room ? LVD_RECEIVER : LVD_SENDER]);
   case LVD_OWNER_NONE:
     return depends_on_parties(j, i, h);
   }
@@ -370,7 +371,7 @@ static void add_served(uint32_t number, const lvd_fiber *f, void *argument) {
     add_item(s->batch, waiter, number, LVD_ITEM_CALL);
 }
 
-/* Lists the items of this process whose owners are deadlocked. The caller holds the link's lock,
+/* Lists the items of this process that deadlocked waiters own. The caller holds the link's lock,
  * too. */
 static void list_items(const analysis *j, lvd_link *link, message_batch *l) {
   for (lvd_shared_stream *ss = link->streams; ss; ss = ss->next)
@@ -479,8 +480,8 @@ static void mark_stream(lvd_link *link, uint32_t number, uint64_t end, uint32_t 
   lvd_shared_stream *ss = link->streams;
   while (ss && ss->number != number) ss = ss->next;
   if (!ss || end > LVD_RECEIVER) return;
-  lvd_store_relaxed_u32(&ss->told_by[end], waiter);
-  lvd_store_relaxed_u32(&ss->told[end], probe);
+  lvd_store_relaxed_u32(&ss->listed_by[end], waiter);
+  lvd_store_relaxed_u32(&ss->listed_in[end], probe);
 }
 
 /* Stores which items the other side has listed. */
@@ -491,14 +492,14 @@ static void store_listed(lvd_link *link, const lvd_record *r) {
     for (uint64_t end = 0; number && end < 2; end++)
       mark_stream(link, number, end, r->number, (uint32_t)r->offset);
   }
-  for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE; at += 8) {
+  for (uint32_t at = 0; at + 8 <= r->size && at + 8 <= LVD_RECORD_INLINE_BYTES; at += 8) {
     uint64_t item;
     memcpy(&item, r->data + at, 8);
     uint32_t number = (uint32_t)(item >> 2), what = item & 3, waiter = (uint32_t)(item >> 34);
     if (what == LVD_ITEM_CALL) {
       lvd_call *c = lvd_link_call(link, number);
-      if (c) lvd_store_relaxed_u32(&c->told_by, waiter);
-      if (c) lvd_store_relaxed_u32(&c->told, r->number);
+      if (c) lvd_store_relaxed_u32(&c->listed_by, waiter);
+      if (c) lvd_store_relaxed_u32(&c->listed_in, r->number);
       continue;
     }
     mark_stream(link, number, what, r->number, waiter);

@@ -9,16 +9,15 @@
  * probe, all of them were blocked at the time of the reply: the application is deadlocked. The
  * parent then ends it with LVD_E_DEADLOCK, and sets `deadlocked` in the shared segment before it
  * closes any stream. */
-#ifndef LVD_SRC_KNOT_H
-#define LVD_SRC_KNOT_H
+#ifndef LVD_DEADLOCK_DEADLOCK_DETECT_H
+#define LVD_DEADLOCK_DEADLOCK_DETECT_H
 
 #include "../ipc/link.h"
 
 /* Called by the link's notifier thread. */
 void lvd_deadlock_probe_run(struct lvd_link *link);
-bool lvd_deadlock_take_record(struct lvd_link *link,
-                              /* Returns false if the record has another subject. */
-                              const struct lvd_record *record);
+/* Returns false if the record has another subject. */
+bool lvd_deadlock_take_record(struct lvd_link *link, const struct lvd_record *record);
 void lvd_deadlock_probe_free(struct lvd_link *link);
 
 /* The parent has set `deadlocked`, and this process has not applied it yet. Its waiters on that

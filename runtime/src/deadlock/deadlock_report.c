@@ -8,7 +8,8 @@
 
 enum { ENTRIES_MAX = 1024, ENTRIES_MIN = 16 };
 
-_Static_assert(sizeof(lvd_wait_info_wire) == LVD_RECORD_INLINE, "as long as a record has room");
+_Static_assert(sizeof(lvd_wait_info_wire) == LVD_RECORD_INLINE_BYTES,
+               "as long as a record has room");
 _Static_assert(sizeof((lvd_wait_info *)0)->name == sizeof((lvd_record *)0)->name, "as long");
 
 /* ---- the child: sending ---------------------------------------------------------------------- */
@@ -106,7 +107,7 @@ static lvd_wait_info *next_entry(lvd_deadlock_probe *k) {
 
 /* Copies the first line only. */
 static void sanitize_line(char *to, size_t max_entries, const char *from) {
-  char line[LVD_RECORD_INLINE];
+  char line[LVD_RECORD_INLINE_BYTES];
   size_t n = strcspn(from, "\n");
   memcpy(line, from, n);
   lvd_link_sanitize(to, 0, max_entries, (const unsigned char *)line, n);

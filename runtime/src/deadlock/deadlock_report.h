@@ -2,8 +2,8 @@
 /* Wait information across processes: what a child sends of its waiters with the reply to a deadlock
  * probe (deadlock_detect.h), one entry per awaited item, so that the parent can report a cycle that
  * leads through several processes. */
-#ifndef LVD_SRC_KNOT_STORY_H
-#define LVD_SRC_KNOT_STORY_H
+#ifndef LVD_DEADLOCK_DEADLOCK_REPORT_H
+#define LVD_DEADLOCK_DEADLOCK_REPORT_H
 
 #include "../core/text_buffer.h"
 #include "../ipc/link.h"
@@ -18,12 +18,12 @@ static inline uint64_t lvd_deadlock_item(uint32_t number, uint32_t what) {
 
 /* One entry, as sent. */
 typedef struct lvd_wait_info_wire {
-  uint32_t waiter;                   /* its index in the child */
-  uint32_t alone;                    /* it waits for nothing else, without a timeout */
-  uint32_t other;                    /* 1 + index of the waiter there that has to act; 0: none */
-  uint32_t action;                   /* what has to be done: lvd_wait_action */
-  uint64_t item;                     /* 1 + the awaited item of the receiver; 0: none */
-  char text[LVD_RECORD_INLINE - 24]; /* what it waits for */
+  uint32_t waiter; /* its index in the child */
+  uint32_t alone;  /* it waits for nothing else, without a timeout */
+  uint32_t other;  /* 1 + index of the waiter there that has to act; 0: none */
+  uint32_t action; /* what has to be done: lvd_wait_action */
+  uint64_t item;   /* 1 + the awaited item of the receiver; 0: none */
+  char text[LVD_RECORD_INLINE_BYTES - 24]; /* what it waits for */
 } lvd_wait_info_wire;
 
 typedef enum lvd_wait_action { LVD_AWAITS_END, LVD_AWAITS_FILL, LVD_AWAITS_DRAIN } lvd_wait_action;

@@ -7,8 +7,8 @@
  * closed, fibers do not move, and pointers may be followed. While it runs, what is read of a fiber
  * may be stale: pointers are then only compared with known addresses, never followed, and only some
  * of the fibers are included. The list of waiting threads is locked until the graph is freed. */
-#ifndef LVD_SRC_CROWD_H
-#define LVD_SRC_CROWD_H
+#ifndef LVD_DEADLOCK_WAIT_GRAPH_H
+#define LVD_DEADLOCK_WAIT_GRAPH_H
 
 #include "../rpc/unit.h"
 #include "../stream/stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Reports of what waits for what, and the test for deadlock. */
-#ifndef LVD_WAIT_REPORT_H
-#define LVD_WAIT_REPORT_H
+#ifndef LVD_DEADLOCK_WAIT_REPORT_H
+#define LVD_DEADLOCK_WAIT_REPORT_H
 
 #include "../sched/sched.h"
 

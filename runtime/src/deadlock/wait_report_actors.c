@@ -206,7 +206,7 @@ static void append_running(text_buffer *s, lvd_app *app, uint32_t worker) {
   lvd_os_unlock(&rt->lock);
 }
 
-/* Ready actors whose worker has not run them yet, in one line per worker. */
+/* Ready actors that have not been run yet, in one line per worker. */
 static void append_queued(text_buffer *s, lvd_app *app) {
   for (uint32_t w = 0; w < app->rt->workers; w++) {
     uint32_t last = LVD_OUTSIDE, count = 0;

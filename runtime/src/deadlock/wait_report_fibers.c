@@ -56,7 +56,7 @@ void lvd_report_wait_edge(text_buffer *s, const lvd_wait_graph *c, const lvd_wai
     text_append(s, h->room ? "room for %u in the stream %s" : "%u of the stream %s", h->n,
                 h->s->name);
     text_append(s, " (%u of %u)", fill, h->s->face.put.capacity);
-    if (h->owner == LVD_OWNER_NONE) text_append(s, ", whose other end nobody has taken");
+    if (h->owner == LVD_OWNER_NONE) text_append(s, ", and its other end has no owner");
   }
 }
 
@@ -83,22 +83,23 @@ static lvd_wait_info *entry_of(waiter_ref at, uint32_t nth) {
 }
 
 /* The waiter in the other process that has to act. */
-static waiter_ref remote_waiter(const lvd_wait_graph *c, lvd_link *link, const lvd_a32 *told,
+static waiter_ref remote_waiter(const lvd_wait_graph *c, lvd_link *link, const lvd_a32 *listed_in,
                                 const lvd_a32 *by) {
   waiter_ref at = {link, lvd_load_relaxed_u32(by)};
-  bool listed = has_replied(link) && lvd_load_relaxed_u32(told) == link->probe.answered;
+  bool listed = has_replied(link) && lvd_load_relaxed_u32(listed_in) == link->probe.answered;
   return listed && entry_of(at, 0) ? at : (waiter_ref){NULL, c->count};
 }
 
 static waiter_ref acting_waiter(const lvd_wait_graph *c, const lvd_wait_edge *h) {
   waiter_ref other = {NULL, c->count};
   if (h->call)
-    other = remote_waiter(c, lvd_unit_link(h->call->unit), &h->call->told, &h->call->told_by);
+    other =
+        remote_waiter(c, lvd_unit_link(h->call->unit), &h->call->listed_in, &h->call->listed_by);
   if (c->still && h->s && h->s->shared &&
       (h->owner == LVD_OWNER_PROCESS || h->owner == LVD_OWNER_NONE)) {
     const lvd_shared_stream *ss = h->s->shared;
     int end = h->room ? LVD_RECEIVER : LVD_SENDER;
-    other = remote_waiter(c, ss->link, &ss->told[end], &ss->told_by[end]);
+    other = remote_waiter(c, ss->link, &ss->listed_in[end], &ss->listed_by[end]);
   }
   return other.link ? other : (waiter_ref){NULL, h->other};
 }

@@ -98,7 +98,9 @@ void lvd_link_release(lvd_link *link, uint64_t offset) {
 
 /* ---- creating and joining -------------------------------------------------------------------- */
 
-static uint32_t record_slots(void) { return lvd_ring_slots(LVD_RECORDS, sizeof(lvd_record)); }
+static uint32_t record_slots(void) {
+  return lvd_ring_slots(LVD_RECORDS_PER_RING, sizeof(lvd_record));
+}
 
 static size_t slot_offset(const lvd_link *link, enum lvd_side to) {
   return link->unit + (to == LVD_CHILD ? 0 : link->unit + link->records_ring);
@@ -179,7 +181,7 @@ lvd_status lvd_link_fill(lvd_link *link) {
   for (int to = 0; to < 2; to++) {
     lvd_channel *ch = &link->slot[to]->channel;
     lvd_channel_init(ch, (unsigned char *)ch + link->unit, sizeof(lvd_record), record_slots(),
-                     LVD_RECORDS, 1, LVD_CHANNEL_MIRRORED);
+                     LVD_RECORDS_PER_RING, 1, LVD_CHANNEL_MIRRORED);
   }
   return attach(link);
 }
@@ -274,9 +276,9 @@ void lvd_link_await_sent(lvd_link *link, int64_t timeout_ns) {
   lvd_os_unlock(&link->lock);
 }
 
-/* Takes the records that have come, at most LVD_RECORDS. Returns false if none are left. */
+/* Takes the records that have come, at most LVD_RECORDS_PER_RING. Returns false if none are left. */
 static bool take_records(lvd_link *link) {
-  for (uint32_t i = 0; i < LVD_RECORDS; i++) {
+  for (uint32_t i = 0; i < LVD_RECORDS_PER_RING; i++) {
     if (lvd_elements(&link->in, 1) < 1) {
       if (link->in.corrupt) lvd_link_report_corrupt(link);
       return false;
@@ -295,8 +297,9 @@ static bool take_records(lvd_link *link) {
 
 /* True if the child's process crashed, false if it was killed. */
 static bool has_failed(const lvd_link *link) {
-  return link->side == LVD_PARENT && (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL ||
-                                      (!link->behind && lvd_os_process_crashed(&link->peer)));
+  return link->side == LVD_PARENT &&
+         (lvd_load_acquire_u32(&link->segment->crash) == LVD_CRASH_WRITTEN ||
+          (!link->behind && lvd_os_process_crashed(&link->peer)));
 }
 
 /* The other side has stopped using the memory. */

@@ -23,8 +23,8 @@
  * doorbell follows or the link's lock is held.
  *
  * Lock order: the link's lock, an application's gate, its list of streams. */
-#ifndef LVD_SRC_LINK_H
-#define LVD_SRC_LINK_H
+#ifndef LVD_IPC_LINK_H
+#define LVD_IPC_LINK_H
 
 #include "../../platform/device.h"
 #include "../stream/stream.h"
@@ -44,8 +44,9 @@ struct lvd_shared_stream {
   size_t ring;
   uint32_t number;
   lvd_a32 mine[2]; /* this side owns the end */
-  lvd_a32 told[2]; /* number of the probe for which the other side has listed its end as blocked, */
-  lvd_a32 told_by[2]; /* and the index there of the end's owner */
+  lvd_a32 listed_in
+      [2]; /* number of the probe for which the other side has listed its end as blocked, */
+  lvd_a32 listed_by[2]; /* and the index there of the end's owner */
   lvd_shared_stream *next, *previous;
 };
 

@@ -14,12 +14,11 @@ typedef struct lvd_expected_users {
   struct lvd_expected_users *next;
 } lvd_expected_users;
 
-/* Protected by the application's gate, except `look` (atomic) and `expected` (the link's lock). */
+/* Protected by the application's gate, except `pending` (atomic) and `expected` (the link's lock). */
 typedef struct lvd_deadlock_probe {
-  lvd_a32 pending; /* what the notifier is to send: LVD_PROBE_SEND, LVD_PROBE_REPLY */
-  uint32_t asked,
-      /* number of the last probe, and of the last one that was replied to; 0: none is valid */
-      answered;
+  lvd_a32 pending;             /* what the notifier is to send: LVD_PROBE_SEND, LVD_PROBE_REPLY */
+  uint32_t asked;              /* number of the last probe */
+  uint32_t answered;           /* number of the last one that was replied to; 0: none is valid */
   uint64_t asked_for;          /* fingerprint of the deadlocked waiters at the last probe */
   bool concerned;              /* a waiter of this process waits for the other side */
   struct lvd_wait_info *entry; /* wait information of the other side (deadlock_report.h) */

@@ -4,8 +4,8 @@
  * behind a memory window. All positions are offsets from the start of the segment.
  *
  * Freestanding. */
-#ifndef LVD_SEGMENT_H
-#define LVD_SEGMENT_H
+#ifndef LVD_IPC_SHM_LAYOUT_H
+#define LVD_IPC_SHM_LAYOUT_H
 
 #include <levada/channel.h>
 
@@ -13,7 +13,7 @@ enum lvd_side { LVD_PARENT, LVD_CHILD };
 enum lvd_stream_side { LVD_SENDER, LVD_RECEIVER };
 
 #define LVD_SEGMENT_MAGIC 0x4c56534du
-enum { LVD_LAST_WORDS = 200 /* bytes, with the null */ };
+enum { LVD_CRASH_TEXT_BYTES = 200 /* bytes, with the null */ };
 
 typedef struct lvd_segment {
   uint32_t magic, layout, line, unit;
@@ -26,12 +26,12 @@ typedef struct lvd_segment {
     LVD_ALIGNED(LVD_LINE) lvd_a32 rung; /* doorbell of that side; 1: rung, and not looked since */
   } bell[2];
   /* The child's, when its process is about to crash: what it was running, and why it fails. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 falls;
-  char last_words[LVD_LAST_WORDS];
+  LVD_ALIGNED(LVD_LINE) lvd_a32 crash;
+  char last_words[LVD_CRASH_TEXT_BYTES];
 } lvd_segment;
 
-/* Values of `falls`: being written, complete. */
-enum { LVD_FALLS = 1, LVD_FELL };
+/* Values of `crash`: being written, complete. */
+enum { LVD_CRASH_WRITING = 1, LVD_CRASH_WRITTEN };
 
 /* A channel in memory: this, padded to a whole unit, then its ring. */
 typedef struct lvd_slot_head {
@@ -55,7 +55,7 @@ enum lvd_record_kind {
   LVD_RECORD_MISUSE
 };
 
-enum { LVD_RECORD_INLINE = 256, LVD_RECORDS = 64 };
+enum { LVD_RECORD_INLINE_BYTES = 256, LVD_RECORDS_PER_RING = 64 };
 
 typedef struct lvd_record {
   uint32_t kind, number;
@@ -68,7 +68,7 @@ typedef struct lvd_record {
   uint64_t offset; /* of what is not inline, or of a stream; 0: none */
   uint64_t extent; /* bytes of a stream's ring; of a stack; of a result that has no room, else 0 */
   char name[64];
-  LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE];
+  LVD_ALIGNED(16) unsigned char data[LVD_RECORD_INLINE_BYTES];
 } lvd_record;
 
 #endif

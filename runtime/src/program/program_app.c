@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A C program as an application: one actor, whose single firing starts main as a fiber. So whatever
+/* A C program as an application: one actor with a single firing that starts main as a fiber. So whatever
  * can be done with an application can be done with it, and main may do what a fiber may do. */
 #include "program_app.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the runtime's registries must know of C programs that are opened and closed
  * (levada/program.h). */
-#ifndef LVD_HOSTED_H
-#define LVD_HOSTED_H
+#ifndef LVD_PROGRAM_PROGRAM_APP_H
+#define LVD_PROGRAM_PROGRAM_APP_H
 
 #include <levada/program.h>
 

@@ -24,7 +24,7 @@
 /* ---- procedures by name ---------------------------------------------------------------------- */
 
 typedef struct entry {
-  char name[LVD_PROCEDURE_NAME];
+  char name[LVD_PROCEDURE_NAME_BYTES];
   lvd_procedure *procedure;
   const struct lvd_program *program; /* that has registered it; null: the process itself */
   struct entry *next;
@@ -56,7 +56,7 @@ lvd_procedure *lvd_procedure_find(const char *name) {
 
 lvd_status lvd_procedure_register(const char *name, lvd_procedure *procedure) {
   LVD_NO_ABANDON;
-  if (!name || !*name || strlen(name) >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
+  if (!name || !*name || strlen(name) >= LVD_PROCEDURE_NAME_BYTES) return LVD_E_ARGUMENT;
   lvd_status status = LVD_OK;
   lvd_os_lock(&registry.lock);
   entry *e = find(name);
@@ -147,13 +147,13 @@ lvd_status lvd_call_start(lvd_unit *unit, const char *procedure, const void *arg
   LVD_NO_ABANDON;
   static const lvd_call_options defaults;
   const lvd_call_options *o = options ? options : &defaults;
-  size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE;
+  size_t room = o->result_room ? o->result_room : LVD_CALL_INLINE_BYTES;
   if (!unit || !procedure || !out || (size && !argument)) return LVD_E_ARGUMENT;
   if (size > LVD_CALL_MOST || room > LVD_CALL_MOST) return LVD_E_ARGUMENT;
   lvd_call *c = take_call(unit->app->rt);
   if (!c) return LVD_E_MEMORY;
-  void *copy = size <= LVD_CALL_INLINE ? c->argument : malloc(size);
-  void *result = room <= LVD_CALL_INLINE ? c->result : malloc(room);
+  void *copy = size <= LVD_CALL_INLINE_BYTES ? c->argument : malloc(size);
+  void *result = room <= LVD_CALL_INLINE_BYTES ? c->result : malloc(room);
   c->unit = unit;
   lvd_store_relaxed_ptr(&c->fiber, NULL);
   lvd_store_relaxed_u32(&c->cancelled, 0);
@@ -266,7 +266,7 @@ static void run_call(void *argument) {
   lvd_fiber *f = lvd_load_relaxed_ptr(&c->fiber);
   lvd_frame frame = c->frame;
   /* The caller polls the cache line of the result: it is written once, at the end. */
-  LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
+  LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE_BYTES];
   if (frame.result == c->result) frame.result = memset(result, 0, frame.result_room);
   f->outcome = c->procedure(&frame);
   size_t size = frame.result_size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Unit: a kind of processor that takes calls, as a table of functions: a core of this process
  * (call.c), another process, or a processor behind a window (unit_process.c). */
-#ifndef LVD_UNIT_H
-#define LVD_UNIT_H
+#ifndef LVD_RPC_UNIT_H
+#define LVD_RPC_UNIT_H
 
 #include <levada/call.h>
 #include <levada/wait.h>
@@ -11,11 +11,11 @@
 
 #include "../sched/sched.h"
 
-enum { LVD_CALL_INLINE = 256, LVD_PROCEDURE_NAME = 64 };
+enum { LVD_CALL_INLINE_BYTES = 256, LVD_PROCEDURE_NAME_BYTES = 64 };
 
 /* Bytes per cache line, for calls to another core: the callee starts with the first lines of the
  * record, and answers with one. */
-enum { LVD_CALL_LINE = 64 };
+enum { LVD_CALL_LINE_BYTES = 64 };
 
 /* Size of a result for which the procedure has set more than its room. */
 #define LVD_RESULT_TOO_LARGE SIZE_MAX
@@ -27,30 +27,29 @@ struct lvd_call {
   lvd_aptr fiber; /* the callee's: the fiber that runs it or has run it; null: it has not arrived */
   uint32_t level, stack;
   lvd_frame frame;
-  LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE];
+  LVD_ALIGNED(16) unsigned char argument[LVD_CALL_INLINE_BYTES];
   lvd_a32 cancelled;
   /* The caller's own. */
   lvd_status status;
   lvd_unit *unit;
   lvd_call *next;
   uint32_t number; /* of a process: identifies the answer */
-  lvd_a32
-      /* of a process: number of the probe for which it has listed this call as blocked
-       * (deadlock_detect.c) */
-      told;
-  lvd_a32 told_by; /* and the index there of the fiber that serves it */
-  uint64_t offset; /* of a process: position of what is too large for a record; 0: none */
+  /* of a process: number of the probe for which it has listed this call as blocked
+   * (deadlock_detect.c) */
+  lvd_a32 listed_in;
+  lvd_a32 listed_by; /* and the index there of the fiber that serves it */
+  uint64_t offset;   /* of a process: position of what is too large for a record; 0: none */
   /* Written by the callee: that it has returned, with the status as data, and the result. */
   LVD_ALIGNED(LVD_LINE) unsigned char apart[LVD_LINE - sizeof(lvd_sleeper)];
   lvd_event returned;
   size_t result_size;
-  LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE];
+  LVD_ALIGNED(16) unsigned char result[LVD_CALL_INLINE_BYTES];
 };
-_Static_assert(offsetof(lvd_call, argument) + 16 <= 2 * LVD_CALL_LINE,
+_Static_assert(offsetof(lvd_call, argument) + 16 <= 2 * LVD_CALL_LINE_BYTES,
                "small arguments: two lines");
 _Static_assert(offsetof(lvd_call, returned.word) % LVD_LINE == 0 &&
                    offsetof(lvd_call, result) + 32 <=
-                       offsetof(lvd_call, returned.word) + LVD_CALL_LINE,
+                       offsetof(lvd_call, returned.word) + LVD_CALL_LINE_BYTES,
                "small results: one line");
 
 typedef struct lvd_unit_kind {
@@ -75,7 +74,7 @@ struct lvd_unit {
   char name[48];
 };
 
-/* Adds a unit, whose fields are set, to its application, which frees it. */
+/* Adds a unit with its fields set to its application, which frees it. */
 void lvd_unit_enter(lvd_unit *unit);
 void lvd_units_free(lvd_app *app);
 
@@ -88,7 +87,7 @@ lvd_status lvd_unit_leave_stream(lvd_unit *unit, const char *name);
 void lvd_unit_expect_stream(lvd_unit *unit, const char *name, const lvd_user party[2],
                             uint32_t parties);
 
-/* The process whose call the calling fiber serves; null: none. */
+/* The process that has made the call that the calling fiber serves; null: none. */
 lvd_unit *lvd_unit_caller(void);
 
 void lvd_calls_free(lvd_runtime *rt);

@@ -76,11 +76,11 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
 /* If it has sent no reason: uses what it left in the shared memory, which may be incomplete, or its
  * exit status. */
 static void take_last_words(lvd_process *p, lvd_status why) {
-  char raw[LVD_LAST_WORDS], words[LVD_LAST_WORDS];
+  char raw[LVD_CRASH_TEXT_BYTES], words[LVD_CRASH_TEXT_BYTES];
   const lvd_link *link = &p->link;
   bool asked = p->asked_ns || (why != LVD_E_FAULT && why != LVD_E_PEER);
   if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
-  if (lvd_load_acquire_u32(&link->segment->falls) == LVD_FELL) {
+  if (lvd_load_acquire_u32(&link->segment->crash) == LVD_CRASH_WRITTEN) {
     memcpy(raw, link->segment->last_words, sizeof raw);
     raw[sizeof raw - 1] = 0;
     lvd_link_sanitize(words, 0, sizeof words, (const unsigned char *)raw, strlen(raw));

@@ -3,8 +3,8 @@
  * unit_process_load.c starts the other side, unit_process_call.c makes calls to it,
  * unit_process_serve.c serves calls from it, and unit_process_child.c is the child's view of its
  * parent. */
-#ifndef LVD_SRC_PROCESS_H
-#define LVD_SRC_PROCESS_H
+#ifndef LVD_RPC_UNIT_PROCESS_H
+#define LVD_RPC_UNIT_PROCESS_H
 
 #include <levada/process.h>
 
@@ -16,8 +16,8 @@
 #define LVD_GRACE_NS      2000000000    /* from the request to end until the process is killed */
 enum { LVD_PROCESS_BUCKETS = 256 };
 
-_Static_assert(sizeof(((lvd_record *)0)->name) == LVD_PROCEDURE_NAME, "as long");
-_Static_assert((int)LVD_CALL_INLINE == (int)LVD_RECORD_INLINE, "as large");
+_Static_assert(sizeof(((lvd_record *)0)->name) == LVD_PROCEDURE_NAME_BYTES, "as long");
+_Static_assert((int)LVD_CALL_INLINE_BYTES == (int)LVD_RECORD_INLINE_BYTES, "as large");
 
 typedef struct lvd_process {
   lvd_unit unit; /* first member */
@@ -100,6 +100,6 @@ void lvd_process_answer_the_rest(lvd_process *p, lvd_status outcome);
 void lvd_process_forget_parent(void);
 /* This process is about to crash since `subject`, which runs in it, did `what`: stores that for the
  * parent. Also called in a signal handler. */
-void lvd_process_falls(const char *subject, const char *what);
+void lvd_process_record_crash(const char *subject, const char *what);
 
 #endif

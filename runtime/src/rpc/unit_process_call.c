@@ -18,7 +18,7 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   lvd_process *p = (lvd_process *)c->unit;
   lvd_link *link = &p->link;
   size_t length = strlen(procedure), size = c->frame.argument_size, room = c->frame.result_room;
-  if (length == 0 || length >= LVD_PROCEDURE_NAME) return LVD_E_ARGUMENT;
+  if (length == 0 || length >= LVD_PROCEDURE_NAME_BYTES) return LVD_E_ARGUMENT;
   lvd_record r = {.kind = LVD_RECORD_CALL,
                   .size = (uint32_t)size,
                   .room = (uint32_t)room,
@@ -30,9 +30,9 @@ lvd_status lvd_process_start(lvd_call *c, const char *procedure, const lvd_call_
   if (status != LVD_OK) return status;
   c->offset = 0;
   c->returned.sleeper.kind = LVD_SLEEPS_AT_CALL;
-  lvd_store_relaxed_u32(&c->told, 0);
+  lvd_store_relaxed_u32(&c->listed_in, 0);
   lvd_os_lock(&link->lock);
-  if (size > LVD_RECORD_INLINE || room > LVD_RECORD_INLINE) {
+  if (size > LVD_RECORD_INLINE_BYTES || room > LVD_RECORD_INLINE_BYTES) {
     if (link->side == LVD_PARENT)
       c->offset = lvd_link_claim(link, lvd_process_aligned(size) + room);
     if (!c->offset)

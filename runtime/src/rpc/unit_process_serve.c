@@ -21,7 +21,7 @@ typedef struct lvd_served {
   lvd_frame frame;
   struct lvd_served *next, *previous;
   LVD_ALIGNED(16) lvd_record record;
-  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE];
+  LVD_ALIGNED(16) unsigned char result[LVD_RECORD_INLINE_BYTES];
 } served;
 
 /* Under the lock. */
@@ -109,7 +109,7 @@ lvd_unit *lvd_unit_caller(void) {
 /* LVD_OK: it is well-formed, and may be called. The parent is trusted. */
 static lvd_status check_call(lvd_process *p, const lvd_record *r) {
   if (p->link.side == LVD_CHILD) return LVD_OK;
-  if (r->size > LVD_RECORD_INLINE || r->room > LVD_RECORD_INLINE || r->offset)
+  if (r->size > LVD_RECORD_INLINE_BYTES || r->room > LVD_RECORD_INLINE_BYTES || r->offset)
     return LVD_E_ARGUMENT;
   if (!p->may_call || strncmp(r->name, p->may_call, strlen(p->may_call)) != 0) return LVD_E_UNKNOWN;
   lvd_os_lock(&p->link.lock);

@@ -136,8 +136,8 @@ static void say_overflow(const lvd_worker *w, bool in_library) {
       *advice ? ": " : "", advice);
   lvd_os_fatal_message(text);
   if (e)
-    lvd_hooks.child.falls(e->name,
-                          in_library ? "stack overflow in the C library" : "stack overflow");
+    lvd_hooks.child.record_crash(e->name,
+                                 in_library ? "stack overflow in the C library" : "stack overflow");
 }
 
 /* A caller of abort, or a failed assertion, may hold any lock, so it cannot be stopped alone. The
@@ -160,7 +160,7 @@ static void say_abort(const lvd_worker *w) {
            e->name, e->app->name, action ? ", action " : "", action ? action : "",
            native ? ", native " : "", native ? native : "");
   lvd_os_fatal_message(text);
-  lvd_hooks.child.falls(e->name, "abort was called");
+  lvd_hooks.child.record_crash(e->name, "abort was called");
 }
 
 /* In signal context, on the worker's thread. */

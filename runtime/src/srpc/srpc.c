@@ -208,8 +208,8 @@ lvd_status pb_boot(void) {
  * misuse. */
 static char *failure_text(lvd_status status, const char *misused) {
   lvd_fault fault;
-  size_t size =
-             lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 + LVD_RECORD_INLINE,
+  size_t size = lvd_app_why(lvd_program_here()->app, NULL, 0) + sizeof fault + 100 +
+                LVD_RECORD_INLINE_BYTES,
          at = 0;
   char *text = calloc(1, size);
   if (!text) return NULL;
@@ -230,7 +230,7 @@ lvd_status pb_finish(void) {
   if (!lvd_load_acquire_u32(&lvd_program_here()->booted)) return LVD_E_STATE;
   if (lvd_program_here()->hosted) return lvd_program_settle();
   if (lvd_fiber_self()) {
-    char in[LVD_MISUSE_IN];
+    char in[LVD_MISUSE_IN_BYTES];
     return lvd_misuse(LVD_E_STATE, "pb_finish()%s: a procedure would wait for its own end",
                       lvd_misuse_in(in));
   }
@@ -246,7 +246,7 @@ lvd_status pb_finish(void) {
   lvd_remote_collect();
   lvd_numbers_watch_ends(lvd_program_here());
   if (status == LVD_OK) lvd_numbers_tell_unread();
-  char misused[LVD_RECORD_INLINE];
+  char misused[LVD_RECORD_INLINE_BYTES];
   lvd_status misuse = lvd_misuses_take(lvd_program_here(), misused);
   lvd_program_here()->why = failure_text(status, misused);
   lvd_numbers_free();                      /* a thread may be ending now */

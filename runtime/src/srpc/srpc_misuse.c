@@ -60,17 +60,17 @@ static report_kind enter(lvd_misuses *m, lvd_status status, const char *text) {
   }
   for (uint32_t i = 0; i < m->lines; i++)
     if (m->line[i] == h) how = REPORTED;
-  if (how == REPORT && m->lines == LVD_MISUSE_LINES)
+  if (how == REPORT && m->lines == LVD_MISUSE_LINES_MAX)
     how = REPORTED;
   else if (how == REPORT)
     m->line[m->lines++] = h;
-  if (how == REPORT && m->lines == LVD_MISUSE_LINES) how = REPORT_LAST;
+  if (how == REPORT && m->lines == LVD_MISUSE_LINES_MAX) how = REPORT_LAST;
   lvd_os_unlock(&m->lock);
   return how;
 }
 
 static void print(const char *from, const char *text, bool last) {
-  char line[LVD_RECORD_INLINE + 160];
+  char line[LVD_RECORD_INLINE_BYTES + 160];
   snprintf(line, sizeof line, "levada: %s%s%s%s\n", from, *from ? ": " : "", text,
            last ? "\nlevada: further lines like these are left out" : "");
   lvd_os_fatal_message(line);
@@ -96,7 +96,7 @@ static void report_line(lvd_program_state *p, lvd_status status, char *text) {
 
 LVD_COLD lvd_status lvd_misuse(lvd_status status, const char *format, ...) {
   LVD_NO_ABANDON;
-  char text[LVD_RECORD_INLINE];
+  char text[LVD_RECORD_INLINE_BYTES];
   lvd_program_state *p = lvd_program_here();
   lvd_no_task(status);
   if (lvd_load_relaxed_u32(&p->misuses.off)) return status;
@@ -108,14 +108,14 @@ LVD_COLD lvd_status lvd_misuse(lvd_status status, const char *format, ...) {
   return status;
 }
 
-void lvd_misuse_hint(lvd_program_state *p, char text[LVD_RECORD_INLINE]) {
+void lvd_misuse_hint(lvd_program_state *p, char text[LVD_RECORD_INLINE_BYTES]) {
   if (!lvd_load_relaxed_u32(&p->misuses.off)) report_line(p, LVD_OK, text);
 }
 
-const char *lvd_misuse_in(char in[LVD_MISUSE_IN]) {
+const char *lvd_misuse_in(char in[LVD_MISUSE_IN_BYTES]) {
   const lvd_fiber *f = lvd_fiber_self();
   in[0] = 0;
-  if (f) snprintf(in, LVD_MISUSE_IN, " in %s", f->entity.name);
+  if (f) snprintf(in, LVD_MISUSE_IN_BYTES, " in %s", f->entity.name);
   return in;
 }
 
@@ -127,7 +127,7 @@ void lvd_misuse_told(lvd_unit *unit, const lvd_record *r) {
   lvd_program_state *own = &lvd_program_of_process, *p = app->program;
   if (!p && app == own->app) p = own;
   if (!p || lvd_load_relaxed_u32(&p->misuses.off)) return;
-  char text[LVD_RECORD_INLINE], line[LVD_RECORD_INLINE];
+  char text[LVD_RECORD_INLINE_BYTES], line[LVD_RECORD_INLINE_BYTES];
   size_t size = r->size < sizeof r->data ? r->size : sizeof r->data - 1;
   lvd_link_sanitize(text, 0, sizeof text, r->data, size);
   clean(text);
@@ -146,7 +146,7 @@ bool lvd_misused(void) {
   return any;
 }
 
-lvd_status lvd_misuses_take(lvd_program_state *p, char text[LVD_RECORD_INLINE]) {
+lvd_status lvd_misuses_take(lvd_program_state *p, char text[LVD_RECORD_INLINE_BYTES]) {
   lvd_misuses *m = &p->misuses;
   lvd_os_lock(&m->lock);
   lvd_status first = m->first;

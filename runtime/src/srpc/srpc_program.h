@@ -9,8 +9,8 @@
  *   srpc_streams.c       streams by number
  *
  * The lock is taken before any of the runtime's own. */
-#ifndef LVD_SRC_PROGRAM_H
-#define LVD_SRC_PROGRAM_H
+#ifndef LVD_SRPC_SRPC_PROGRAM_H
+#define LVD_SRPC_SRPC_PROGRAM_H
 
 #include <levada/process.h>
 #include <levada/srpc.h>
@@ -42,7 +42,7 @@ struct srpc_task {
   uint32_t number;  /* its number there */
   lvd_event signal;
   struct srpc_task *next;
-  char name[LVD_TASK_NAME];
+  char name[LVD_TASK_NAME_BYTES];
 };
 
 struct lvd_numbers; /* srpc_streams.c */
@@ -58,7 +58,7 @@ typedef struct lvd_program_state {
   lvd_app *app;
   char *why; /* text of the last pb_finish */
   lvd_misuses misuses;
-  char misused[LVD_RECORD_INLINE]; /* of an application: the first misuse; empty: none */
+  char misused[LVD_RECORD_INLINE_BYTES]; /* of an application: the first misuse; empty: none */
   TASKID tasks;
   TASKID released_first, released_last; /* oldest first: each stays recognisable for a while */
   uint32_t released_count;
@@ -109,8 +109,8 @@ lvd_unit *lvd_program_last_unit(void);
 /* The procedure of that name; null: none is registered. */
 void (*lvd_task_procedure(const char *name))(void *);
 /* Replaces `near` by the registered name nearest to `name`, if it is nearer. */
-void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME]);
-void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from);
+void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME_BYTES]);
+void lvd_task_copy_name(char to[LVD_TASK_NAME_BYTES], const char *from);
 /* Under the lock. Returns null if memory is short. */
 TASKID lvd_task_enter(const char *name, void (*function)(void *), int prio);
 void lvd_task_forget(TASKID *at); /* a place in the list; under the lock */
@@ -123,7 +123,7 @@ void lvd_tasks_free(lvd_program_state *p); /* nothing runs */
 
 /* LVD_OK; LVD_E_UNKNOWN: the process does not have that procedure, and `near` is replaced by its
  * nearest name, if that is nearer; LVD_E_PEER: it has exited. */
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME]);
+lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME_BYTES]);
 TASKID lvd_remote_create(lvd_unit *unit, const char *name, int prio); /* the unit is held */
 lvd_status lvd_remote_start(TASKID t);                                /* under the lock */
 lvd_status lvd_remote_signal(TASKID t, uint32_t data);

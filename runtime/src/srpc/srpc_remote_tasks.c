@@ -59,10 +59,10 @@ void lvd_remote_free(lvd_program_state *p) {
 /* `answered` (may be null): the other process has answered, with the name at `near` (may be
  * null). */
 static lvd_status request(lvd_unit *unit, const char *procedure, const message *m, bool *answered,
-                          char near[LVD_TASK_NAME]) {
+                          char near[LVD_TASK_NAME_BYTES]) {
   lvd_call *c;
   bool returned = false;
-  size_t size = near ? LVD_TASK_NAME : 0;
+  size_t size = near ? LVD_TASK_NAME_BYTES : 0;
   lvd_status status = lvd_call_start(unit, procedure, m, sizeof *m, NULL, &c);
   if (status == LVD_OK) {
     status = lvd_call_wait(c, near, near ? &size : NULL, lvd_program_limit(), &returned);
@@ -78,9 +78,9 @@ static message message_about(const TASKID t, uint32_t data) {
   return m;
 }
 
-lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME]) {
+lvd_status lvd_remote_knows(lvd_unit *unit, const char *name, char near[LVD_TASK_NAME_BYTES]) {
   message m = {.number = UINT32_MAX};
-  char there[LVD_TASK_NAME] = "";
+  char there[LVD_TASK_NAME_BYTES] = "";
   lvd_task_copy_name(m.name, name);
   bool answered;
   lvd_status status = request(unit, "srpc.knows", &m, &answered, there);
@@ -178,7 +178,7 @@ static lvd_status knows(lvd_frame *f) {
   lvd_status status = message_in(f, &m);
   if (status != LVD_OK) return status;
   if (lvd_task_procedure(m.name)) return LVD_OK;
-  char near[LVD_TASK_NAME] = "";
+  char near[LVD_TASK_NAME_BYTES] = "";
   lvd_task_closest_name(m.name, near);
   if (*near && f->result_room >= sizeof near) {
     memcpy(f->result, near, sizeof near);

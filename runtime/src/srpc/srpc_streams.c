@@ -42,7 +42,7 @@ typedef struct entry {
   lvd_a32 claimed;   /* both sides are known: no wait can be for a side that never comes */
   uint64_t since_ns; /* when a side first waited for one that has not come, ns; 0: never */
   bool waits, sends; /* a side waits now; for room, else for elements */
-  bool told;         /* that was reported */
+  bool reported;     /* that was reported */
 } entry;
 
 /* Under the lock. */
@@ -182,7 +182,7 @@ static void describe_refusal(entry *e, const void *me, bool sender, char *text, 
 }
 
 static lvd_status no_number(const char *call, STREAM_ID sID) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   return lvd_misuse(LVD_E_ARGUMENT, "%s(%d)%s: streams have the numbers 0 to %d", call, sID,
                     lvd_misuse_in(in), PB_STREAMS - 1);
 }
@@ -190,7 +190,7 @@ static lvd_status no_number(const char *call, STREAM_ID sID) {
 /* The caller does not own that end. */
 static lvd_status not_its_own(const char *call, STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
-  char in[LVD_MISUSE_IN], why[200];
+  char in[LVD_MISUSE_IN_BYTES], why[200];
   if (!e) return no_number(call, sID);
   lvd_os_lock(&lvd_program_here()->lock);
   describe_refusal(e, lvd_caller(), sender, why, sizeof why);
@@ -199,7 +199,7 @@ static lvd_status not_its_own(const char *call, STREAM_ID sID, bool sender) {
 }
 
 static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   lvd_status status = LVD_E_ARGUMENT;
   entry *e = entry_of(sID);
   if (!e) return no_number(call, sID);
@@ -247,7 +247,7 @@ static lvd_status deadlocked(const char *call, STREAM_ID sID, bool sender) {
  * like are not. */
 static lvd_status report(const char *call, STREAM_ID sID, size_t size, bool sender,
                          lvd_status status) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   if (status == LVD_E_STATE) return not_its_own(call, sID, sender);
   if (status == LVD_E_ARGUMENT) return no_such_element(call, sID, size);
   if (status == LVD_E_DEADLOCK) return deadlocked(call, sID, sender);
@@ -259,7 +259,7 @@ static lvd_status report(const char *call, STREAM_ID sID, size_t size, bool send
 
 /* ---- sides that do not come ------------------------------------------------------------------ */
 
-/* A wait at a stream whose other side nothing has created has no end, and may still be right: it is
+/* A wait at a stream without a second side has no end, and may still be right: it is
  * reported once it has lasted UNCLAIMED_S seconds. One thread of the program watches, from the
  * first such wait. */
 enum { UNCLAIMED_S = 2 };
@@ -276,7 +276,7 @@ typedef struct watch {
   lvd_unit *unit; /* that is looked at */
   uint64_t now, next;
   uint32_t lines; /* reported without the lock, since the error output may block */
-  char line[8][LVD_RECORD_INLINE];
+  char line[8][LVD_RECORD_INLINE_BYTES];
 } watch;
 
 /* Returns true if it is to be reported now; otherwise notes when it has to be looked at next. */
@@ -296,7 +296,7 @@ static void check_local(watch *w, entry *e, int number) {
     return;
   }
   if (!is_due(w, e->since_ns)) return;
-  e->told = true;
+  e->reported = true;
   const side *waits = e->side[0].owner ? &e->side[0] : &e->side[1];
   snprintf(w->line[w->lines++], sizeof *w->line,
            "stream %d: %s has waited %d s %s, and no other side has created the stream%s%s; "
@@ -331,7 +331,7 @@ static void check_all(watch *w) {
   w->next = UINT64_MAX;
   lvd_os_lock(&p->lock);
   for (int i = 0; i < PB_STREAMS; i++)
-    if (p->numbers->number[i].waits && !p->numbers->number[i].told)
+    if (p->numbers->number[i].waits && !p->numbers->number[i].reported)
       check_local(w, &p->numbers->number[i], i);
   for (uint32_t i = 0; i < p->units; i++) {
     lvd_link *link = lvd_unit_link(w->unit = p->unit[i]);
@@ -453,7 +453,7 @@ static void describe_no_side(entry *e, const void *me, char *text, size_t size) 
 lvd_status stream_create(STREAM_ID sID) {
   LVD_NO_ABANDON;
   entry *e = entry_of(sID);
-  char in[LVD_MISUSE_IN], why[160];
+  char in[LVD_MISUSE_IN_BYTES], why[160];
   if (!e) return no_number("stream_create", sID);
   lvd_status status = pb_boot();
   if (status != LVD_OK) return status;
@@ -466,7 +466,7 @@ lvd_status stream_create(STREAM_ID sID) {
   } else {
     enter_side(e, me);
     e->since_ns = 0;
-    e->waits = e->told = false;
+    e->waits = e->reported = false;
     lvd_store_relaxed_u32(&e->claimed, e->sides == 2);
   }
   if (status == LVD_OK && e->sides == 1 && !e->bound) e->unit = leads_to(me);
@@ -478,7 +478,7 @@ lvd_status stream_create(STREAM_ID sID) {
 
 /* The call must precede the first element. */
 static lvd_status too_late(const char *call, STREAM_ID sID) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   return lvd_misuse(LVD_E_STATE, "%s(%d)%s: this comes before the first element is put or got",
                     call, sID, lvd_misuse_in(in));
 }

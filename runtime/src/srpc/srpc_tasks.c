@@ -11,7 +11,7 @@
 #include "srpc_program.h"
 
 typedef struct registered {
-  char name[LVD_TASK_NAME];
+  char name[LVD_TASK_NAME_BYTES];
   const struct lvd_program *program; /* null: the process's own */
   void (*function)(void *);
   struct registered *next;
@@ -70,7 +70,7 @@ void (*lvd_task_procedure(const char *name))(void *) {
   return function;
 }
 
-void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME]) {
+void lvd_task_closest_name(const char *name, char near[LVD_TASK_NAME_BYTES]) {
   const struct lvd_program *program = lvd_program_here()->hosted;
   lvd_os_lock(&procedures_lock);
   for (const registered *r = procedures; r; r = r->next)
@@ -93,8 +93,8 @@ void lvd_procedures_forget(const struct lvd_program *hosted) {
 
 /* ---- the list of tasks ----------------------------------------------------------------------- */
 
-void lvd_task_copy_name(char to[LVD_TASK_NAME], const char *from) {
-  snprintf(to, LVD_TASK_NAME, "%s", from);
+void lvd_task_copy_name(char to[LVD_TASK_NAME_BYTES], const char *from) {
+  snprintf(to, LVD_TASK_NAME_BYTES, "%s", from);
 }
 
 /* Released tasks stay recognisable for a while, so that a use after release is reported rather than
@@ -211,7 +211,7 @@ static uint32_t worker_other_than(uint32_t one) {
   return worker == one ? worker_in_turn() : worker;
 }
 
-static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME; }
+static bool is_name(const char *name) { return name && strlen(name) < LVD_TASK_NAME_BYTES; }
 
 /* `call`: the text of the call up to the name. */
 static TASKID no_such_name(const char *call, const char *name) {
@@ -241,7 +241,7 @@ static TASKID unknown(const char *call, const char *name, const char *near) {
 
 /* `near`: the nearest name elsewhere. */
 static TASKID new_task_here(const char *call, const char *name, int prio,
-                            char near[LVD_TASK_NAME]) {
+                            char near[LVD_TASK_NAME_BYTES]) {
   void (*function)(void *) = lvd_task_procedure(name);
   if (function) return new_task(name, function, prio, worker_in_turn());
   lvd_task_closest_name(name, near);
@@ -250,9 +250,9 @@ static TASKID new_task_here(const char *call, const char *name, int prio,
 
 /* Which of the other processes have a procedure. */
 typedef struct known {
-  lvd_unit *by, *by_another; /* null: none */
-  bool gone;                 /* one has exited before it answered */
-  char near[LVD_TASK_NAME];  /* the nearest name of them; empty: none */
+  lvd_unit *by, *by_another;      /* null: none */
+  bool gone;                      /* one has exited before it answered */
+  char near[LVD_TASK_NAME_BYTES]; /* the nearest name of them; empty: none */
 } known;
 
 static lvd_status ask_all(const char *name, lvd_unit *const *other, uint32_t count, known *k) {
@@ -300,7 +300,7 @@ TASKID pb_create(const char *p_task, int prio) {
 
 TASKID pb_create_in(int process, const char *p_task, int prio) {
   LVD_NO_ABANDON;
-  char call[32], near[LVD_TASK_NAME] = "";
+  char call[32], near[LVD_TASK_NAME_BYTES] = "";
   snprintf(call, sizeof call, "pb_create_in(%d, ", process);
   if (!is_name(p_task)) return no_such_name(call, p_task);
   lvd_status status = pb_boot();
@@ -383,7 +383,7 @@ static lvd_status no_task(const char *call) {
 }
 
 static lvd_status misused_task(const char *call, const TASKID t, const char *why) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   return lvd_misuse(LVD_E_STATE, "%s of the task %s%s: %s", call, t->name, lvd_misuse_in(in), why);
 }
 

@@ -18,18 +18,17 @@ static void report_parts(text_buffer *s, const lvd_app *app, const lvd_app *old,
     const lvd_entity *e = lvd_with_fused_part(app, &m, &is);
     if (!e || !has_state(o->actor.cls)) continue;
     if (!lvd_same_class_of(&m, &is))
-      text_append(s, "%.*s begins anew: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
+      text_append(s, "%.*s is reset: it is a %.*s now, and was a %.*s\n", (int)m.length, m.name,
                   (int)lvd_fused_part_class_length(&is), is.class_name,
                   (int)lvd_fused_part_class_length(&m), m.class_name);
     else if (lvd_begins_with_others(old, e))
-      text_append(
-          s, "%.*s begins anew: it is joined with one that is new, and does something at first\n",
-          (int)m.length, m.name);
+      text_append(s, "%.*s is reset: it is fused with a new actor that has initial firings\n",
+                  (int)m.length, m.name);
     else if (lvd_are_ambiguous(e) || lvd_are_ambiguous(o))
       text_append(
           s,
-          "%.*s begins anew: it is joined with others than before, one of which is called like "
-          "it\n",
+          "%.*s is reset: it is fused with other actors than before, one of which has the same "
+          "name\n",
           (int)m.length, m.name);
   } while (lvd_fused_part_next(&m));
 }
@@ -44,14 +43,13 @@ static void report_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
   const lvd_actor_class *is = e->actor.cls, *was = o->actor.cls;
   if (!has_state(was)) return;
   if (!lvd_same_class(is, was)) {
-    text_append(s, "%s begins anew: it is a %.*s now, and was a %.*s\n", e->name,
+    text_append(s, "%s is reset: it is a %.*s now, and was a %.*s\n", e->name,
                 (int)lvd_class_length(is->name), is->name, (int)lvd_class_length(was->name),
                 was->name);
     return;
   }
   if (!is->memory || !was->memory) {
-    text_append(s, "%s begins anew: its class does not say what it remembers (lvd_memory)\n",
-                e->name);
+    text_append(s, "%s is reset: its class does not describe its state (lvd_memory)\n", e->name);
     return;
   }
   for (uint32_t i = 0; i < is->memory->variables; i++) {
@@ -59,7 +57,7 @@ static void report_actor(text_buffer *s, const lvd_app *app, const lvd_app *old,
     for (uint32_t k = 0; k < was->memory->variables; k++) {
       const lvd_variable *w = &was->memory->variable[k];
       if (strcmp(v->name, w->name) == 0 && (strcmp(v->type, w->type) || v->size != w->size))
-        text_append(s, "%s of %s begins anew: its type is %s now, and was %s\n", v->name, e->name,
+        text_append(s, "%s of %s is reset: its type is %s now, and was %s\n", v->name, e->name,
                     v->type, w->type);
     }
   }

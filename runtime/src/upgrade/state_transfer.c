@@ -120,7 +120,8 @@ static lvd_status check_actor(const transfer *t, const lvd_entity *o) {
   const lvd_memory *m = o->actor.cls->memory;
   if (!name || strcmp(name, m->state[m->initial]) == 0) return LVD_OK;
   if (!keeps_state(e, o))
-    return refuse(t, "the schedule of %s is at %s, and its new version begins anew", o->name, name);
+    return refuse(t, "the schedule of %s is at %s, and would be reset in its new version", o->name,
+                  name);
   const lvd_memory *n = e->actor.cls->memory;
   for (uint32_t i = 0; i < n->states; i++)
     if (strcmp(n->state[i], name) == 0) return LVD_OK;

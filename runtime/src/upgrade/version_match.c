@@ -178,13 +178,13 @@ bool lvd_begins_with_others(const lvd_app *old, const lvd_entity *e) {
 /* Name of the port in the fused part that owns it: `a.In`. The inputs belong to the first part, the
  * outputs to the last. */
 static const char *port_of(const lvd_actor_desc *a, uint32_t port, bool input,
-                           lvd_fused_part *whose) {
+                           lvd_fused_part *owner) {
   const lvd_port_class *all = input ? a->cls->input : a->cls->output;
   const char *name = all[port].name;
   bool joined = are_joined(a->name, a->cls->name);
-  whose->name = a->name;
-  if (joined && !input) whose->name = strrchr(a->name, '+') + 1;
-  whose->length = length_of_part(whose->name, joined);
+  owner->name = a->name;
+  if (joined && !input) owner->name = strrchr(a->name, '+') + 1;
+  owner->length = length_of_part(owner->name, joined);
   return joined && name && strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
 }
 

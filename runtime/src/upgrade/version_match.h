@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Version match: what corresponds in two versions of an application (version_match.c). */
-#ifndef LVD_SRC_MEMBERS_H
-#define LVD_SRC_MEMBERS_H
+#ifndef LVD_UPGRADE_VERSION_MATCH_H
+#define LVD_UPGRADE_VERSION_MATCH_H
 
 #include "../sched/sched.h"
 

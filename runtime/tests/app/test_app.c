@@ -405,7 +405,7 @@ void test_idle_uses_no_cpu(void) {
 /* An observer of what runs may sleep as long as no worker is awake. */
 static void count_awake(void *count) { lvd_add_relaxed_u32(count, 1); }
 
-void test_idle_tells_who_wakes(void) {
+void test_idle_reports_wake_ups(void) {
   enum { TIMES = 3 };
   lvd_a32 woken;
   lvd_store_relaxed_u32(&woken, 0);

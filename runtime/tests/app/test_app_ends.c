@@ -37,7 +37,7 @@ static lvd_verdict takes_run(lvd_actor *self) {
   lvd_await_elements(self, 1, 1);
   return LVD_WAIT;
 }
-void test_app_why_leaves_out_who_has_left(void) {
+void test_app_why_omits_closed_ends(void) {
   static const lvd_port_class in[] = {{"A", 4}, {"B", 4}};
   static const lvd_actor_class leaves = {
       .name = "leaves", .state_size = 4, .inputs = 1, .input = in, .run = takes_run};

@@ -108,7 +108,7 @@ void test_fault_endless_action(void) {
 }
 
 /* An application at the address of one that did not end gets the full time limit. */
-void test_fault_time_anew(void) {
+void test_fault_time_limit_restarts(void) {
   SKIP_SIGNALS();
   lvd_runtime *rt;
   lvd_runtime_options options = {.workers = 1, .time_limit_ms = 100};
@@ -285,7 +285,7 @@ void test_native_heir_goes(void) {
   lvd_runtime_destroy(rt);
 }
 
-static void end_in_vain(void *data, lvd_status outcome) {
+static void end_unused(void *data, lvd_status outcome) {
   CHECK_EQ(outcome, LVD_OK);
   lvd_app_fail(*(lvd_app **)data, "cannot close %s", "photo.ppm");
 }
@@ -293,7 +293,7 @@ static void end_in_vain(void *data, lvd_status outcome) {
 static lvd_verdict writer_run(lvd_actor *self) {
   (void)self;
   lvd_app *app = lvd_current_app();
-  *(lvd_app **)lvd_app_data(app, &key, sizeof(lvd_app *), end_in_vain) = app;
+  *(lvd_app **)lvd_app_data(app, &key, sizeof(lvd_app *), end_unused) = app;
   return LVD_DONE;
 }
 

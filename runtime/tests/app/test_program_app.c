@@ -46,7 +46,7 @@ static void unload(loaded l) {
 
 /* Each has its own variables, procedures and stream numbers, separate from the process's program,
  * too. */
-void test_hosted_side_by_side(void) {
+void test_program_app_side_by_side(void) {
   enum { PROGRAMS = 12 };
   static const char *const what[] = {"forks", "calls", "leaves"}, *const most[] = {"0", "1",
                                                                                    "5000"};
@@ -68,7 +68,7 @@ void test_hosted_side_by_side(void) {
 }
 
 /* Nothing is left of earlier ones; they are named after their files. */
-void test_hosted_again(void) {
+void test_program_app_again(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 50; i++) {
     loaded l = load(rt, "calls", "10");
@@ -93,7 +93,7 @@ static void fails(lvd_runtime *rt, const char *what, lvd_fault_kind kind, const 
   unload(l);
 }
 
-void test_hosted_failures(void) {
+void test_program_app_failures(void) {
   lvd_runtime *rt = runtime(2);
   loaded other = load(rt, "waits", NULL);
   fails(rt, "fails", LVD_FAULT_NATIVE, "main has returned 3");
@@ -106,7 +106,7 @@ void test_hosted_failures(void) {
   lvd_runtime_destroy(rt);
 }
 
-void test_hosted_stop(void) {
+void test_program_app_stop(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 20; i++) {
     loaded l = load(rt, "waits", NULL);
@@ -149,7 +149,7 @@ static lvd_app *endless_at(lvd_runtime *rt, uint32_t worker) {
 /* A program was suspended while it computed, and what its worker runs now does not end: it can
  * continue nowhere else, but ends when it is told to. It also does when all other workers are
  * delayed in the same way, and its forks have not been stolen. */
-void test_hosted_held_up(void) {
+void test_program_app_held_up(void) {
 #if defined __SANITIZE_THREAD__
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
 #endif
@@ -183,7 +183,7 @@ void test_hosted_held_up(void) {
 }
 
 /* It is abandoned while another fiber of it runs elsewhere, and yields. */
-void test_hosted_held_up_beside(void) {
+void test_program_app_held_up_with_fibers(void) {
 #if defined __SANITIZE_THREAD__
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
 #endif
@@ -213,7 +213,7 @@ void test_hosted_held_up_beside(void) {
 
 /* What main has registered is removed with the program, like what its constructors have
  * registered. */
-void test_hosted_registers(void) {
+void test_program_app_registers(void) {
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 3; i++) {
     loaded l = load(rt, "registers", NULL);
@@ -225,7 +225,7 @@ void test_hosted_registers(void) {
 }
 
 /* Each gets the data of its predecessor, and starts when that has ended. */
-void test_hosted_versions(void) {
+void test_program_app_versions(void) {
   enum { VERSIONS = 30 };
   lvd_runtime *rt = runtime(2);
   loaded all[VERSIONS];
@@ -251,7 +251,7 @@ void test_hosted_versions(void) {
 
 /* A program that listens is told, whether it waits already or not; one that does not listen
  * continues, and the request is withdrawn. */
-void test_hosted_drains(void) {
+void test_program_app_drains(void) {
   int ends[2];
   char fd[12];
   lvd_runtime *rt = runtime(2);
@@ -297,7 +297,7 @@ static void refuses(const char *path, const char *words) {
   CHECK_EQ(lvd_program_open(path, 0, NULL, &program, NULL, 0), LVD_E_ARGUMENT);
 }
 
-void test_hosted_wrong_objects(void) {
+void test_program_app_wrong_objects(void) {
   refuses("/nowhere/program.so", "No such file");
   refuses("/tmp", "Is a directory");
   refuses("/dev/null", "Invalid argument");
@@ -311,16 +311,16 @@ void test_hosted_wrong_objects(void) {
   lvd_program_close(NULL);
 }
 #else /* nothing is loaded where programs are for another processor */
-void test_hosted_side_by_side(void) {
+void test_program_app_side_by_side(void) {
   printf("skipped: the tests are built for another processor\n");
 }
-void test_hosted_again(void) { test_hosted_side_by_side(); }
-void test_hosted_failures(void) { test_hosted_side_by_side(); }
-void test_hosted_stop(void) { test_hosted_side_by_side(); }
-void test_hosted_versions(void) { test_hosted_side_by_side(); }
-void test_hosted_drains(void) { test_hosted_side_by_side(); }
-void test_hosted_held_up(void) { test_hosted_side_by_side(); }
-void test_hosted_held_up_beside(void) { test_hosted_side_by_side(); }
-void test_hosted_registers(void) { test_hosted_side_by_side(); }
-void test_hosted_wrong_objects(void) { test_hosted_side_by_side(); }
+void test_program_app_again(void) { test_program_app_side_by_side(); }
+void test_program_app_failures(void) { test_program_app_side_by_side(); }
+void test_program_app_stop(void) { test_program_app_side_by_side(); }
+void test_program_app_versions(void) { test_program_app_side_by_side(); }
+void test_program_app_drains(void) { test_program_app_side_by_side(); }
+void test_program_app_held_up(void) { test_program_app_side_by_side(); }
+void test_program_app_held_up_with_fibers(void) { test_program_app_side_by_side(); }
+void test_program_app_registers(void) { test_program_app_side_by_side(); }
+void test_program_app_wrong_objects(void) { test_program_app_side_by_side(); }
 #endif

@@ -37,7 +37,7 @@ static void start(bench *b, waiting *w, const char *name) {
 }
 
 /* One here, one there; either may park last. */
-void test_knot_of_two_processes(void) {
+void test_deadlock_of_two_processes(void) {
   static const uint64_t late[][2] = {{0, 0}, {80000000, 0}, {0, 80000000}, {80000000, 80000000}};
   for (size_t i = 0; i < COUNT(late); i++)
     for (int open = 0; open < 2; open++) {
@@ -65,7 +65,7 @@ void test_knot_of_two_processes(void) {
 }
 
 /* A cycle through two children: none of the three processes sees more than its part. */
-void test_knot_of_three_processes(void) {
+void test_deadlock_of_three_processes(void) {
   bench b = bench_of(2);
   lvd_unit *u[2] = {load(&b, "serve"), load(&b, "serve")};
   waiting w[2] = {{u[0], u[1], "from 0", "to 1", 0, LVD_OK},
@@ -97,7 +97,7 @@ void test_knot_of_three_processes(void) {
 
 static lvd_stream *kept;
 
-/* Waits for a stream whose other end belongs to the caller's caller. */
+/* Waits for a stream; its other end belongs to the caller's caller. */
 static lvd_status parent_gets(lvd_frame *f) {
   uint64_t x;
   (void)f;
@@ -112,7 +112,7 @@ static void calls_round(void *argument) {
   CHECK_EQ(result(call(u, "child_calls_back", &o)), LVD_E_DEADLOCK);
 }
 
-void test_knot_of_calls(void) {
+void test_deadlock_of_calls(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
   const lvd_stream_options o = {.name = "kept", .elem_size = 8};
@@ -137,7 +137,7 @@ void test_knot_of_calls(void) {
 /* ---- no deadlock ----------------------------------------------------------------------------- */
 
 /* All fibers of both processes wait, for long, and a program thread resumes them. */
-void test_knot_with_hope(void) {
+void test_deadlock_not_with_free_thread(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
   lvd_stream *there, *local;

@@ -66,7 +66,7 @@ static void name_there(char name[80], const char *task, int process) {
   snprintf(name, 80, "%s in process %d (%.20s)", task, process, base);
 }
 
-void test_knot_of_srpc(void) {
+void test_deadlock_of_srpc(void) {
   pb_set_diagnostics(false);
   can_start();
   for (int round = 0; round < 6; round++) {
@@ -87,7 +87,7 @@ void test_knot_of_srpc(void) {
 }
 
 /* One here and one there, each a fiber or a thread, in either order. */
-void test_knot_of_srpc_ring(void) {
+void test_deadlock_of_srpc_ring(void) {
   pb_set_diagnostics(false);
   static const struct {
     const char *here, *there; /* null: the thread main */
@@ -126,7 +126,7 @@ void test_knot_of_srpc_ring(void) {
 }
 
 /* main has announced that it will send, and waits for the task instead. */
-void test_knot_of_srpc_task(void) {
+void test_deadlock_of_srpc_task(void) {
   pb_set_diagnostics(false);
   char path[32], name[80], line[200];
   show_children(path);
@@ -154,7 +154,7 @@ PB_PROCEDURE(here_left)
 PB_PROCEDURE(here_right)
 
 /* left -> one child -> right -> another -> left. */
-void test_knot_of_srpc_three(void) {
+void test_deadlock_of_srpc_three(void) {
   pb_set_diagnostics(false);
   char path[32], name[2][80];
   int process[2];
@@ -200,7 +200,7 @@ static void here_ring_too(void) { wants(3, 2, 1); }
 PB_PROCEDURE(here_ring)
 PB_PROCEDURE(here_ring_too)
 
-void test_knot_of_srpc_outside(void) {
+void test_deadlock_of_srpc_waiter_outside(void) {
   pb_set_diagnostics(false);
   char path[32];
   show_children(path);

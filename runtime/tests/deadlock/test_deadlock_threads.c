@@ -52,7 +52,7 @@ static void push(lvd_stream *s, uint64_t x) {
 }
 
 /* The first answer comes; a second one was not asked for. */
-void test_knot_of_thread(void) {
+void test_deadlock_of_thread(void) {
   lvd_runtime *rt = runtime_of(2);
   for (int way = 0; way < 4; way++) {
     lvd_app *app = open_app(rt);
@@ -80,7 +80,7 @@ void test_knot_of_thread(void) {
 }
 
 /* main -> fiber -> thread -> fiber -> main; or threads alone. */
-void test_knot_of_threads(void) {
+void test_deadlock_of_threads(void) {
   static const char *const name[4] = {"main", "left", "reader", "right"};
   lvd_runtime *rt = runtime_of(2);
   for (int alone = 0; alone < 2; alone++) {
@@ -126,7 +126,7 @@ static lvd_status gets_kept(lvd_frame *f) {
 }
 static void gets_kept_too(void *argument) { *(lvd_status *)argument = gets_kept(NULL); }
 
-void test_knot_of_join(void) {
+void test_deadlock_of_join(void) {
   lvd_runtime *rt = runtime_of(2);
   CHECK_EQ(lvd_procedure_register("gets_kept", gets_kept), LVD_OK);
   for (int way = 0; way < 3; way++) {
@@ -174,7 +174,7 @@ static void wants_more(void *unused) {
   CHECK_EQ(stream_get(3, a), LVD_E_DEADLOCK);
 }
 
-void test_knot_of_program(void) {
+void test_deadlock_of_program(void) {
   u32 a = 5;
   pb_set_diagnostics(false);
   CHECK_EQ(pb_register("wants_more", (void *)(uintptr_t)wants_more), LVD_OK);
@@ -191,7 +191,7 @@ void test_knot_of_program(void) {
 }
 
 /* Across processes, without a fiber here: the call that main waits for waits for main. */
-void test_knot_of_thread_and_process(void) {
+void test_deadlock_of_thread_and_process(void) {
   bench b = bench_of(2);
   lvd_unit *u = load(&b, "serve");
   lvd_stream *there, *back;
@@ -260,7 +260,7 @@ static void saves(void *argument) {
 
 /* main waits for a fiber, the fiber for a thread: each continues at some moment, perhaps just while
  * it is analysed. */
-void test_knot_of_nobody(void) {
+void test_deadlock_not_of_short_waits(void) {
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = open_app(rt);
   relay r = {make(app, "in"), make(app, "out"), LVD_OK, NULL};

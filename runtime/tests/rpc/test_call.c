@@ -43,7 +43,7 @@ void test_call_statuses(void) {
   lvd_call *c[3];
   bool returned;
   CHECK_EQ(lvd_unit_core(app, 2, &none), LVD_E_ARGUMENT);
-  CHECK_EQ(lvd_call_start(u, "nobody knows it", NULL, 0, NULL, &c[0]), LVD_E_UNKNOWN);
+  CHECK_EQ(lvd_call_start(u, "unregistered", NULL, 0, NULL, &c[0]), LVD_E_UNKNOWN);
   CHECK_EQ(lvd_call_start(u, "twice", NULL, LVD_CALL_MOST + 1, NULL, &c[0]), LVD_E_ARGUMENT);
   CHECK_EQ(lvd_procedure_register("twice", backwards), LVD_E_STATE);
   CHECK_EQ(lvd_call_start(u, "twice", "xyz", 3, NULL, &c[0]), LVD_OK);

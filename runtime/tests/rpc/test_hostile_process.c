@@ -332,11 +332,11 @@ static bool all_corrupt(const victim *v) {
 }
 
 static void use(victim *v, uint64_t *seed) {
-  uint64_t who = next_random(seed) % (CONSUMERS + 1);
-  if (who == CONSUMERS)
+  uint64_t end = next_random(seed) % (CONSUMERS + 1);
+  if (end == CONSUMERS)
     produce(v, seed);
   else
-    consume(v, &v->c[who], seed);
+    consume(v, &v->c[end], seed);
 }
 
 static const struct {

@@ -593,7 +593,7 @@ void test_process_kills(void) {
   bench_free(&b);
 }
 
-/* A process whose parent is killed ends, even if it computes without end, or is in a call to the
+/* When its parent is killed a process ends, even if it computes without end, or is in a call to the
  * parent. */
 void test_process_orphans(void) {
   if (usable_cores() < 2) SKIP("one core: what computes for ever keeps the only worker");

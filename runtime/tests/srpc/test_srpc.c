@@ -73,12 +73,12 @@ static void twice_by_one_side(void) {
 }
 PB_PROCEDURE(twice_by_one_side)
 
-static lvd_a32 waited_in_vain;
+static lvd_a32 waited_without_result;
 
 static void waits_for_signal(void) {
   u32 data = 0;
   CHECK_EQ(pb_wait_signal(&data, 1000), LVD_E_TIME);
-  lvd_store_release_u32(&waited_in_vain, 1);
+  lvd_store_release_u32(&waited_without_result, 1);
   CHECK_EQ(pb_wait_signal(&data, -1), LVD_OK);
   CHECK_EQ(data, 42);
 }
@@ -98,14 +98,14 @@ PB_PROCEDURE(second_of_two)
 
 void test_srpc_statuses(void) {
   pb_set_diagnostics(false);
-  CHECK(pb_create("nobody", 0) == NULL);
+  CHECK(pb_create("unregistered", 0) == NULL);
   TASKID t = pb_create("twice_by_one_side", 0), s = pb_create("waits_for_signal", 0);
   CHECK_EQ(pb_wait(t), LVD_E_STATE);
   CHECK_EQ(pb_rpc(t), LVD_OK);
   CHECK_EQ(pb_wait(t), LVD_OK);
   CHECK_EQ(pb_rpc(s), LVD_OK);
   CHECK_EQ(pb_wait_signal(NULL, 0), LVD_E_STATE); /* the caller is no procedure */
-  while (!lvd_load_acquire_u32(&waited_in_vain)) lvd_fiber_sleep(100000);
+  while (!lvd_load_acquire_u32(&waited_without_result)) lvd_fiber_sleep(100000);
   CHECK_EQ(pb_signal(s, 42), LVD_OK);
   CHECK_EQ(pb_wait(s), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_OK);
@@ -129,7 +129,7 @@ void test_srpc_deadlock_while_waiting(void) {
   CHECK_EQ(pb_wait(t[0]), LVD_OK);
   CHECK_EQ(pb_finish(), LVD_E_DEADLOCK);
   CHECK(strstr(pb_why(), "in a circle"));
-  CHECK(strstr(pb_why(), "whose other end nobody has taken; first_of_two has to fill it"));
+  CHECK(strstr(pb_why(), "and its other end has no owner; first_of_two has to fill it"));
 }
 
 /* The transmitter waits for an answer first. */
@@ -432,7 +432,7 @@ void test_srpc_starts_both(void) {
   pb_set_diagnostics(false);
   lvd_store_release_u32(&may_end, 0);
   TASKID t = pb_create("ends_when_told", 0);
-  CHECK(pb_create("nobody", 0) == NULL);
+  CHECK(pb_create("unregistered", 0) == NULL);
   CHECK_EQ(pb_status(), LVD_E_UNKNOWN);
   CHECK(pb_create(NULL, 0) == NULL);
   CHECK_EQ(pb_status(), LVD_E_ARGUMENT);

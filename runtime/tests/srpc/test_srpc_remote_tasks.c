@@ -38,7 +38,7 @@ static void *kills(void *unused) {
 static void local_one(void) {}
 PB_PROCEDURE(local_one)
 
-void test_process_task_asked_in_vain(void) {
+void test_process_task_request_to_dead_process(void) {
   pb_set_diagnostics(false);
   can_start();
   for (int round = 0; round < 6; round++) {

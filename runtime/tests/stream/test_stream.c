@@ -387,12 +387,12 @@ void test_stream_end_not_taken(void) {
   do {
     CHECK_EQ(lvd_app_wait(app, 60), LVD_E_TIME);
     lvd_app_why(app, why, sizeof why);
-  } while (!strstr(why, "reader waits for 1 of the stream untaken (0 of 4096), whose other end "
-                        "nobody has taken"));
+  } while (!strstr(why, "reader waits for 1 of the stream untaken (0 of 4096), and its other "
+                        "end has no owner"));
   lvd_app_close(app);
   CHECK_EQ(lvd_app_wait(app, 20000), LVD_E_DEADLOCK);
   lvd_app_why(app, why, sizeof why);
-  CHECK(strstr(why, "untaken (0 of 4096), whose other end nobody has taken"));
+  CHECK(strstr(why, "untaken (0 of 4096), and its other end has no owner"));
   lvd_app_unload(app);
 
   for (int sender = 0; sender < 2; sender++) {

@@ -198,7 +198,7 @@ static void check_sums(void) {
   }
 }
 
-void test_takeover_goes_on(void) {
+void test_transfer_continues(void) {
   lvd_runtime *rt = runtime_of(2);
   version plain, numbered;
   make(&plain, &giving_class, &summing_class, 256);
@@ -300,7 +300,7 @@ static void make_both(lvd_network net[2], const lvd_actor_class *passes) {
 }
 
 /* Actors are fused, and unfused again: each keeps its state, and no element in between is lost. */
-void test_takeover_joined(void) {
+void test_transfer_fused(void) {
   lvd_network net[2];
   make_both(net, &pass_class);
   lvd_runtime *rt = runtime_of(2);
@@ -343,7 +343,7 @@ void test_takeover_joined(void) {
 }
 
 /* State that is reset since parts are fused in another way is reported. */
-void test_takeover_says_who_is_joined(void) {
+void test_transfer_reports_fused_parts(void) {
   lvd_network net[2];
   lvd_actor_class other = pass_class;
   other.name = "other";
@@ -354,7 +354,7 @@ void test_takeover_says_who_is_joined(void) {
   CHECK_EQ(lvd_app_load(rt, &net[1], NULL, &old, NULL, 0), LVD_OK);
   CHECK_EQ(lvd_app_load(rt, &net[0], NULL, &new, NULL, 0), LVD_OK);
   lvd_app_anew(new, old, text, sizeof text);
-  CHECK(strcmp(text, "n.pass begins anew: it is a other now, and was a pass\n") == 0);
+  CHECK(strcmp(text, "n.pass is reset: it is a other now, and was a pass\n") == 0);
   lvd_app_unload(old);
   lvd_app_unload(new);
   lvd_runtime_destroy(rt);
@@ -372,7 +372,7 @@ static void says(lvd_runtime *rt, version *is, version *was, const char *words) 
 }
 
 /* The values of a class's parameters make no difference; state that is reset is reported. */
-void test_takeover_says_what_begins_anew(void) {
+void test_transfer_reports_resets(void) {
   static const char *const same[] = {"sum",          "sum__12", "sum__10_0",     "sum__m3_true_x",
                                      "sum__10_0__2", "sum__x",  "sum__false__17"};
   static const char *const others[] = {"sum__",    "sum__12_", "sum__y", "sum_12",
@@ -393,18 +393,17 @@ void test_takeover_says_what_begins_anew(void) {
     class.name = others[i];
     const char *base = strcmp(others[i], "sums__1") ? others[i] : "sums";
     snprintf(words, sizeof words,
-             "first begins anew: it is a %s now, and was a sum\n"
-             "second begins anew: it is a %s now, and was a sum\n",
+             "first is reset: it is a %s now, and was a sum\n"
+             "second is reset: it is a %s now, and was a sum\n",
              base, base);
     says(rt, &now, &plain, words);
   }
   class.name = "sum__1";
   class.memory = &wide_memory;
   now.actor[2].name = "third";
-  says(rt, &now, &plain, "sum of first begins anew: its type is uint 32 now, and was uint 64\n");
+  says(rt, &now, &plain, "sum of first is reset: its type is uint 32 now, and was uint 64\n");
   class.memory = NULL;
-  says(rt, &now, &plain,
-       "first begins anew: its class does not say what it remembers (lvd_memory)\n");
+  says(rt, &now, &plain, "first is reset: its class does not describe its state (lvd_memory)\n");
   lvd_runtime_destroy(rt);
 }
 
@@ -417,7 +416,7 @@ static void refused(lvd_runtime *rt, lvd_app *old, version *v, const char *part)
   lvd_app_unload(app);
 }
 
-void test_takeover_is_refused(void) {
+void test_transfer_refused(void) {
   lvd_runtime *rt = runtime_of(2);
   version plain, little, wide, unlike, none;
   make(&plain, &giving_class, &summing_class, 256);
@@ -465,7 +464,7 @@ void test_takeover_is_refused(void) {
 }
 
 /* A held source produces no more, and continues afterwards. */
-void test_takeover_rests(void) {
+void test_transfer_of_held_source(void) {
   lvd_runtime *rt = runtime_of(2);
   version plain;
   make(&plain, &giving_class, &summing_class, 16);

@@ -185,7 +185,7 @@ fn a_fused_actor_keeps_its_state() {
         let replaced = host.run(&[&["replace", "a", &network], more].concat());
         let said = format!("{}{}", replaced.out, replaced.err);
         replaced.succeeds();
-        assert!(!said.contains("count begins anew"), "{said}");
+        assert!(!said.contains("count is reset"), "{said}");
         let shown = host.json(&["show", "a"]);
         let names = shown["actor"].as_array().unwrap().iter();
         joined.extend(names.filter_map(|a| a["name"].as_str()).map(str::to_string));
@@ -506,8 +506,8 @@ fn a_parameter_may_change() {
             if !network.is_empty() {
                 let run = host.run(&["replace", &name, network]);
                 let told = run.succeeds().err.clone();
-                let anew = "note: last of adds begins anew: its type is ";
-                assert_eq!(told.contains(anew), last == 0, "{told}");
+                let reset = "note: last of adds is reset: its type is ";
+                assert_eq!(told.contains(reset), last == 0, "{told}");
             }
             // Each is given its own, and has fired before the next one comes.
             file.write_all(b"1\n").unwrap();

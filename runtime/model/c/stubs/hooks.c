@@ -37,7 +37,7 @@
 #pragma weak lvd_deadlock_probe_free
 #pragma weak lvd_deadlock_take_record
 #pragma weak lvd_deadlock_probe_run
-#pragma weak lvd_process_falls
+#pragma weak lvd_process_record_crash
 #pragma weak lvd_process_forget_parent
 #pragma weak lvd_program_unwatch
 #pragma weak lvd_program_part
