@@ -67,7 +67,7 @@ uint32_t lvd_wait_graph_index(const lvd_wait_graph *c, const lvd_fiber *f) {
 uint32_t lvd_wait_graph_owner(const lvd_wait_graph *c, lvd_user user) {
   if (user.fiber) return lvd_wait_graph_index(c, user.fiber);
   for (uint32_t i = c->fibers; i < c->count; i++)
-    if (c->node[i].thread->user == user.who) return i;
+    if (c->node[i].thread->user == user.id) return i;
   return c->count;
 }
 

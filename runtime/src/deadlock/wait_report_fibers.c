@@ -110,7 +110,7 @@ static waiter_ref next_waiter(const lvd_wait_graph *c, waiter_ref at, uint32_t n
   lvd_wait_edge h;
   if (!at.link) return lvd_wait_graph_blocked(c, at.index, nth, &h) ? acting_waiter(c, &h) : none;
   const lvd_wait_info *l = entry_of(at, nth);
-  if (!l || (!l->wire.other && !l->user.who)) return none;
+  if (!l || (!l->wire.other && !l->user.id)) return none;
   if (!l->wire.other) return (waiter_ref){NULL, lvd_wait_graph_owner(c, l->user)};
   waiter_ref other = {at.link, l->wire.other - 1};
   return entry_of(other, 0) ? other : none;

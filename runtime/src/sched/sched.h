@@ -95,7 +95,7 @@ void lvd_reaper_wake(lvd_runtime *rt); /* an application is to be checked or end
 
 /* The user of a stream or call, as lvd_caller identifies it. */
 typedef struct lvd_user {
-  void *who;
+  void *id;
   lvd_fiber *fiber; /* null: a thread */
 } lvd_user;
 

@@ -188,7 +188,7 @@ void test_program_app_held_up_with_fibers(void) {
   SKIP("the thread sanitizer keeps back the signal by which it would be suspended");
 #endif
   static const uint32_t first = 0;
-  const char *argv[] = {"program", "computes beside another"};
+  const char *argv[] = {"program", "computes with another"};
   lvd_app_options o = {.placement = &first};
   lvd_runtime *rt = runtime(2);
   for (int i = 0; i < 3; i++) {

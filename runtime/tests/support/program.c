@@ -169,7 +169,7 @@ int main(int argc, char **argv) {
   if (strcmp(what, "listens") == 0) return listens(most);
   if (strcmp(what, "computes") == 0) return computes(0);
   if (strcmp(what, "computes amid forks") == 0) return computes(1);
-  if (strcmp(what, "computes beside another") == 0) {
+  if (strcmp(what, "computes with another") == 0) {
     lvd_fiber_options o = {.place = LVD_WORKER(1)};
     for (int i = 0; i < 8; i++)
       if (lvd_fiber_start(lvd_app_here(), yields, NULL, &o, NULL) != LVD_OK) return 1;
