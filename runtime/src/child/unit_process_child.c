@@ -58,7 +58,7 @@ static void exits(int status) {
 
 static void exits_quickly(void) {
   const lvd_worker *w = lvd_this_worker();
-  if (w && w->current) lvd_process_falls(w->current->name, "quick_exit was called");
+  if (w && w->current) lvd_process_record_crash(w->current->name, "quick_exit was called");
 }
 
 bool lvd_unit_is_loaded(void) { return getenv(LVD_UNIT_VARIABLE) != NULL; }

@@ -228,7 +228,7 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
 /* Nothing can come from the other side, since it waits for what waits for the caller. */
 static lvd_status deadlocked(const char *call, STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   lvd_misuse_in(in);
   lvd_os_lock(&lvd_program_here()->lock);
   const lvd_stream *s = sender || !e ? NULL : lvd_load_relaxed_ptr(&e->stream);

@@ -389,7 +389,7 @@ static lvd_status misused_task(const char *call, const TASKID t, const char *why
 
 /* What it waited for could come from nothing but what waits for it in turn. */
 static lvd_status deadlocked(const char *call, const TASKID t, lvd_status status) {
-  char in[LVD_MISUSE_IN];
+  char in[LVD_MISUSE_IN_BYTES];
   if (status != LVD_E_DEADLOCK) return status;
   return lvd_misuse(status, "%s of the task %s%s: a deadlock, in which each waits for another",
                     call, t->name, lvd_misuse_in(in));
