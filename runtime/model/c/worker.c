@@ -13,7 +13,7 @@ enum { WORKERS = 2, SOURCE = 0, SINK = 1, ENTITIES = 2, LEVEL = 4 };
 typedef struct model_world {
   lvd_runtime rt;
   lvd_worker worker[2 * WORKERS]; /* the urgent ones, too, which never begin */
-  lvd_entity *unsettled[WORKERS][ENTITIES];
+  lvd_entity *pending_parks[WORKERS][ENTITIES];
   lvd_slot slot[ENTITIES];
   lvd_entity *entities[ENTITIES];
   lvd_app app;
@@ -176,7 +176,7 @@ model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint
     lvd_inbox_init(&m->worker[i].inbox);
     m->worker[i].rt = &m->rt;
     m->worker[i].index = i;
-    m->worker[i].unsettled = m->unsettled[i];
+    m->worker[i].pending_parks = m->pending_parks[i];
     m->share[i].app = &m->app;
   }
   place(m, SOURCE, source);

@@ -130,7 +130,7 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
     m->worker[i].rt = &m->rt;
     m->worker[i].index = i;
     m->worker[i].cpu = (int32_t)i;
-    m->worker[i].unsettled = m->unsettled[i];
+    m->worker[i].pending_parks = m->pending_parks[i];
     m->worker[i].given.word = m->worker[i].runs.word = 1;
   }
   for (uint32_t i = 0; i < EVENTS; i++) {

@@ -13,7 +13,7 @@ typedef struct model_world {
   lvd_runtime rt;
   lvd_worker worker[2 * WORKERS];
   lvd_command command[2 * WORKERS];
-  lvd_entity *unsettled[WORKERS][FIBERS];
+  lvd_entity *pending_parks[WORKERS][FIBERS];
   lvd_slot slot[FIBERS];
   lvd_entity *entities[FIBERS];
   lvd_app app;

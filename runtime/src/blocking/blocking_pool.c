@@ -292,12 +292,12 @@ static lvd_status wait_for_call(lvd_fiber *f, lvd_blocking_request *out) {
   uint32_t which;
   lvd_status status = lvd_fiber_wait(f, &want, 1, -1, &which);
   if (status != LVD_OK && take_back(rt, out)) return status;
-  f->deaf = true;
+  f->uninterruptible = true;
   while (!lvd_event_is_set(&f->unblocked)) {
     interrupt_call(rt, &f->entity);
     lvd_fiber_wait(f, &want, 1, RETRY_NS, &which);
   }
-  f->deaf = false;
+  f->uninterruptible = false;
   lvd_fiber_wait_uninterruptible(f, &f->unblocked);
   return LVD_OK;
 }

@@ -109,7 +109,7 @@ static void request_next(lvd_deque *from) {
   set_abandon(f, abandonable);
 }
 
-static void end_taken(lvd_fork *slot, lvd_deque *from, uint64_t how) {
+static void complete_stolen(lvd_fork *slot, lvd_deque *from, uint64_t how) {
   uint64_t was = lvd_exchange_release_u64(&slot->state, how);
   if (was & WAITS) lvd_fork_complete(from); /* not read from the slot: that may be reused by now */
 }
@@ -126,10 +126,10 @@ void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here) {
     lvd_cancel_end(&same);
   }
   request_next(from);
-  end_taken(slot, from, DONE);
+  complete_stolen(slot, from, DONE);
 }
 
-void lvd_fork_fail(lvd_fork *slot, lvd_deque *from) { end_taken(slot, from, FAILED); }
+void lvd_fork_fail(lvd_fork *slot, lvd_deque *from) { complete_stolen(slot, from, FAILED); }
 
 static lvd_deque *thief_of(uint64_t state) {
   return (lvd_deque *)(uintptr_t)(state & ~(uint64_t)(DONE | FAILED | WAITS));

@@ -79,7 +79,7 @@ typedef struct lvd_fork_set {
   /* Number of woken workers that have not looked for work yet. */
   lvd_a32 coming;
   /* Ticks: when a worker with LVD_ABSTAINS was last woken to check its state. */
-  lvd_a64 stirred;
+  lvd_a64 abstainer_woken_at;
   LVD_ALIGNED(LVD_LINE) lvd_a32 deques;
   lvd_aptr deque[LVD_DEQUES];
 } lvd_fork_set;

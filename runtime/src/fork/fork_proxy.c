@@ -5,9 +5,9 @@
  * than cores. While the thread waits, the worker has its core back.
  *
  * Pairs of orders
- *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: lender or sleeps, [fence],
+ *   abstain: fork_sleeps, [fence], look at the thread <> leave, wait: proxy or sleeps, [fence],
  *                                                          load fork_sleeps
- *   take: a forker, cas_release lender -> abstain: load_acquire */
+ *   take: a forker, cas_release proxy -> abstain: load_acquire */
 #include "fork.h"
 
 enum { CHECK_NS = 1000000 };
@@ -29,14 +29,14 @@ void lvd_fork_proxy_leave(lvd_fork_state *f) {
   if (f->place == LVD_NOWHERE) return;
   lvd_worker *w = &f->forks->rt->worker[f->place];
   lvd_lease_leave(&f->leased);
-  lvd_store_relaxed_ptr(&w->lender, NULL);
+  lvd_store_relaxed_ptr(&w->proxy, NULL);
   f->place = LVD_NOWHERE;
   lvd_fork_proxy_wake(w);
 }
 
 static bool take_place(lvd_fork_state *f, lvd_worker *w) {
   void *none = NULL;
-  if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->lender, &none, f)) return false;
+  if (!lvd_load_relaxed_u32(&w->given) || !lvd_cas_release_ptr(&w->proxy, &none, f)) return false;
   lvd_fork_proxy_leave(f);
   f->place = w->index;
   lvd_sleeps_set(f->forks, w, LVD_ABSTAINS);
@@ -66,22 +66,22 @@ static bool has_forked(const lvd_fork_state *f) {
 
 /* Does a thread of the program compute in the place of `w`? Measured each CHECK_NS. */
 bool lvd_fork_proxy_is_taken(lvd_worker *w) {
-  lvd_fork_state *lender = lvd_load_acquire_ptr(&w->lender);
-  if (!lender || lvd_load_relaxed_u32(&lender->sleeps)) {
-    w->lender_seen = NULL;
+  lvd_fork_state *proxy = lvd_load_acquire_ptr(&w->proxy);
+  if (!proxy || lvd_load_relaxed_u32(&proxy->sleeps)) {
+    w->proxy_seen = NULL;
     return false;
   }
   uint64_t now = lvd_os_now_ns();
-  if (lender != w->lender_seen || has_forked(lender)) {
-    w->lender_seen = lender;
-    w->lender_computes = true;
-  } else if (now - w->lender_looked < CHECK_NS) {
-    return w->lender_computes;
+  if (proxy != w->proxy_seen || has_forked(proxy)) {
+    w->proxy_seen = proxy;
+    w->proxy_computes = true;
+  } else if (now - w->proxy_checked_ns < CHECK_NS) {
+    return w->proxy_computes;
   } else {
-    uint64_t cpu = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
-    w->lender_computes = (cpu - w->lender_cpu) * 2 > now - w->lender_looked;
+    uint64_t cpu = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&proxy->clock));
+    w->proxy_computes = (cpu - w->proxy_cpu_ns) * 2 > now - w->proxy_checked_ns;
   }
-  w->lender_looked = now;
-  w->lender_cpu = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&lender->clock));
-  return w->lender_computes;
+  w->proxy_checked_ns = now;
+  w->proxy_cpu_ns = lvd_os_cpu_clock_ns((int)lvd_load_relaxed_u32(&proxy->clock));
+  return w->proxy_computes;
 }

@@ -20,7 +20,7 @@ enum { RECHECK_NS = 4000000 };
 
 /* ---- stolen calls --------------------------------------------------------------------------- */
 
-static void taken_main(void *argument) {
+static void stolen_main(void *argument) {
   lvd_fiber *fiber = argument;
   lvd_fork_state *f = lvd_fork_state_self();
   f->worker->fork_base = NULL; /* so that leaving its stack always calls lvd_forks_suspend */
@@ -44,7 +44,7 @@ static void make_fiber(lvd_fork_state *f, lvd_fork *slot, lvd_deque *d) {
   f->reserve = NULL;
   bool bare = !app;
   if (bare) app = lvd_load_relaxed_ptr(&f->forks->app);
-  lvd_fiber_ready(f->worker, fiber, app, lvd_load_relaxed_u32(&d->level), taken_main);
+  lvd_fiber_ready(f->worker, fiber, app, lvd_load_relaxed_u32(&d->level), stolen_main);
   fiber->bare = bare;
   fiber->taken = slot;
   fiber->taken_from = d;
@@ -123,7 +123,7 @@ static bool look(lvd_worker *w, lvd_fork_state *f) {
 }
 
 /* A woken worker has looked for work, or will not. */
-static void is_there(lvd_worker *w) {
+static void has_woken(lvd_worker *w) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&w->fork_sleeps) == LVD_COMES))
     lvd_sleeps_set(lvd_load_relaxed_ptr(&w->rt->forks), w, LVD_AWAKE);
 }
@@ -132,12 +132,12 @@ bool lvd_forks_poll(lvd_worker *w) {
   lvd_fork_state *f =
       forks_to_look_at(w) && !lvd_fork_proxy_is_taken(w) ? lvd_fork_state_self() : NULL;
   bool found = f && look(w, f);
-  is_there(w);
+  has_woken(w);
   return found;
 }
 
 bool lvd_forks_before_sleep(lvd_worker *w, int64_t *most) {
-  is_there(w);
+  has_woken(w);
   lvd_fork_set *forks = forks_to_look_at(w);
   if (!forks) return false;
   lvd_fork_state *f = lvd_fork_state_self();
@@ -174,10 +174,10 @@ void lvd_forks_after_sleep(lvd_worker *w) {
 
 /* All sleeping workers are in LVD_ABSTAINS: wakes one at intervals, to check whether its thread
  * still computes. */
-static void stir_one(lvd_fork_set *forks) {
-  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->stirred);
+static void wake_abstainer(lvd_fork_set *forks) {
+  uint64_t now = lvd_os_ticks(), last = lvd_load_relaxed_u64(&forks->abstainer_woken_at);
   if (lvd_os_ticks_to_ns(now - last) < RECHECK_NS) return;
-  lvd_store_relaxed_u64(&forks->stirred, now);
+  lvd_store_relaxed_u64(&forks->abstainer_woken_at, now);
   for (uint32_t i = 0; i < forks->rt->workers; i++)
     if (lvd_fork_proxy_wake(&forks->rt->worker[i])) return;
 }
@@ -206,7 +206,7 @@ bool lvd_forks_wake(lvd_fork_state *by) {
       lvd_load_relaxed_u32(&rt->worker[by->place].fork_sleeps) == LVD_SLEEPS)
     lvd_sleeps_set(forks, &rt->worker[by->place], LVD_ABSTAINS);
   if (!lvd_load_relaxed_u32(&forks->sleepers)) {
-    stir_one(forks);
+    wake_abstainer(forks);
     return false;
   }
   bool more = false;

@@ -11,20 +11,21 @@ static bool pass(lvd_lease *l, uint32_t holder, uint32_t to, uint64_t now) {
   return true;
 }
 
-/* Whether process `who` waits. The compare-and-swap reads the newest value: a process that waits
+/* Whether `process` waits. The compare-and-swap reads the newest value: a process that waits
  * for the whole time that the caller is the holder is found. */
-static bool waits(lvd_lease *l, uint32_t who) {
+static bool waits(lvd_lease *l, uint32_t process) {
   uint32_t does = 1;
-  return lvd_load_relaxed_u32(&l->want[who]) && lvd_cas_relaxed_u32(&l->want[who], &does, 1);
+  return lvd_load_relaxed_u32(&l->want[process]) &&
+         lvd_cas_relaxed_u32(&l->want[process], &does, 1);
 }
 
-/* If process `who` waits, ends its wait and wakes its sleeping threads, which then read
+/* If `process` waits, ends its wait and wakes its sleeping threads, which then read
  * `holder`. */
-static bool call(lvd_lease *l, uint32_t who) {
-  if (!lvd_load_relaxed_u32(&l->want[who]) || !lvd_exchange_release_u32(&l->want[who], 0))
+static bool call(lvd_lease *l, uint32_t process) {
+  if (!lvd_load_relaxed_u32(&l->want[process]) || !lvd_exchange_release_u32(&l->want[process], 0))
     return false;
   lvd_add_relaxed_u32(&l->waiting, UINT32_MAX);
-  lvd_os_wake_shared(&l->want[who]);
+  lvd_os_wake_shared(&l->want[process]);
   return true;
 }
 

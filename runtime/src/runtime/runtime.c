@@ -105,7 +105,7 @@ lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **
   if (quota && quota < rt->workers) rt->workers = quota;
   if (options->workers) rt->workers = options->workers;
   rt->given_count = rt->workers;
-  rt->relieved = true;
+  rt->has_backup_workers = true;
   lvd_fiber_pool_init(rt);
   rt->fenced = !lvd_os_barrier_prepare();
   lvd_os_ticks_to_ns(1); /* calibrates the ticks, once */

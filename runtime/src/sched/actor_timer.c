@@ -117,8 +117,8 @@ static bool only_computes(const lvd_entity *e) {
 }
 
 /* Only within a tick of the clock; a later timer is handled by a later activation. */
-static bool is_amid(const lvd_entity *e, uint64_t ticks) {
-  uint64_t longest = e->lately_longest ? e->lately_longest : UINT64_MAX;
+static bool is_due_while_running(const lvd_entity *e, uint64_t ticks) {
+  uint64_t longest = e->recent_longest_ticks ? e->recent_longest_ticks : UINT64_MAX;
   return ticks < longest && lvd_os_ticks_to_ns(ticks) < 2 * LVD_TICK_MS * 1000000;
 }
 
@@ -132,7 +132,7 @@ void lvd_actor_timers_request_yield(lvd_worker *w, const lvd_entity *e, uint64_t
   }
   uint64_t next = lvd_load_relaxed_u64(&w->next_alarm);
   if (w->timers && w->timers->deadline < next) next = w->timers->deadline;
-  if (next <= now || next == asks || !is_amid(e, next - now)) return;
+  if (next <= now || next == asks || !is_due_while_running(e, next - now)) return;
   uint64_t ns = lvd_os_ticks_to_ns(next - now);
   lvd_store_relaxed_u64(&w->asks_at, next);
   /* The tick rate is not known more precisely: late is better than early. */

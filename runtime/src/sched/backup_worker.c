@@ -24,11 +24,11 @@ static lvd_worker *home_of(const lvd_worker *w) {
 
 lvd_worker *lvd_backup_worker(const lvd_worker *w) {
   const lvd_runtime *rt = w->rt;
-  for (uint32_t i = 0; rt->relieved && i < rt->workers; i++) {
-    lvd_worker *relief = of_core(rt, w->index + i); /* that of the same core first */
-    if (relief != w && lvd_load_acquire_u32(&relief->runs) && !lvd_worker_is_overrun(relief) &&
-        lvd_load_relaxed_u32(&home_of(relief)->given))
-      return relief;
+  for (uint32_t i = 0; rt->has_backup_workers && i < rt->workers; i++) {
+    lvd_worker *backup = of_core(rt, w->index + i); /* that of the same core first */
+    if (backup != w && lvd_load_acquire_u32(&backup->runs) && !lvd_worker_is_overrun(backup) &&
+        lvd_load_relaxed_u32(&home_of(backup)->given))
+      return backup;
   }
   return NULL;
 }
@@ -36,7 +36,7 @@ lvd_worker *lvd_backup_worker(const lvd_worker *w) {
 void lvd_backup_worker_request(const lvd_worker *w) {
   lvd_runtime *rt = w->rt;
   uint32_t core = w->index % rt->workers;
-  if (!rt->relieved || lvd_load_relaxed_u32(&of_core(rt, core)->runs)) return;
+  if (!rt->has_backup_workers || lvd_load_relaxed_u32(&of_core(rt, core)->runs)) return;
   for (uint32_t i = 0; i < rt->workers; i++) {
     const lvd_worker *other = &rt->worker[i];
     if (i != core && lvd_load_relaxed_u32(&other->given) && !lvd_worker_is_overrun(other)) return;

@@ -34,7 +34,7 @@ typedef struct lvd_entity {
   uint32_t level;         /* priority level; LVD_INBOX_LEVELS - 1 is the highest */
   bool is_fiber;          /* it is the head of an lvd_fiber and has no actor */
   bool initialised;       /* init has run */
-  bool unsettled;         /* it is on its worker's list of pending parks */
+  bool park_pending;      /* it is on its worker's list of pending parks */
   bool in_knot;           /* it is part of a knot of the wait graph (quiescence.c) */
   bool forks;             /* an actor that has forked: from now on it may wait for its forks */
   lvd_aptr fd_watches;    /* list of the descriptors that an actor has polled (blocking_pool.c) */
@@ -53,7 +53,8 @@ typedef struct lvd_entity {
   /* Ticks: the largest reported busy time, the running activation included
    * (lvd_counter_monotonic). */
   lvd_a64 busy_told;
-  uint64_t lately_longest; /* ticks: the longest activation, decaying by 1/16 per activation */
+  uint64_t
+      recent_longest_ticks; /* ticks: the longest activation, decaying by 1/16 per activation */
   lvd_a64 clocked; /* 1 + the number of an activation that the clock or the watchdog has found */
 } lvd_entity;
 

@@ -179,10 +179,11 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
     lvd_steal_time_update(w, lvd_os_ticks());
     uint64_t activations = lvd_load_relaxed_u64(&e->activations);
     uint64_t turn = lvd_load_relaxed_u64(&w->activations);
-    if (e != w->clock_entity || activations != w->clock_activations || turn != w->clock_turn) {
+    if (e != w->clock_entity || activations != w->clock_activations ||
+        turn != w->clock_activation) {
       w->clock_entity = e;
       w->clock_activations = activations;
-      w->clock_turn = turn;
+      w->clock_activation = turn;
       w->clock_ticks = 0;
     } else {
       w->clock_ticks++;

@@ -235,7 +235,7 @@ void lvd_fiber_main(void *argument) {
 
 /* Why a wait of `f` ends regardless of its wait items; LVD_OK: it does not. */
 static lvd_status interrupted(const lvd_fiber *f) {
-  if (f->deaf) return LVD_OK;
+  if (f->uninterruptible) return LVD_OK;
   uint32_t told = lvd_load_relaxed_u32(f->cancelled);
   if (told) return (lvd_status)told;
   uint32_t phase = lvd_load_acquire_u32(&f->entity.app->phase);
@@ -340,9 +340,9 @@ lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, in
 void lvd_fiber_wait_uninterruptible(lvd_fiber *f, lvd_event *e) {
   uint32_t which;
   const lvd_want want = {.event = e};
-  f->deaf = true;
+  f->uninterruptible = true;
   while (!lvd_exchange_acquire_u64(&e->word, 0)) lvd_fiber_wait(f, &want, 1, -1, &which);
-  f->deaf = false;
+  f->uninterruptible = false;
 }
 
 /* Yields in all cases but the switch to a fiber of equal urgency. If all others of its level have

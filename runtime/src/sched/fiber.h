@@ -48,9 +48,9 @@ struct lvd_fiber {
   /* The items that it waits for, on its own stack; null while it runs. Its worker reads them. */
   const lvd_want *want;
   uint32_t wants;
-  lvd_timer timer; /* in its worker's heap while it waits with a timeout */
-  bool ended;      /* body has returned; its worker releases it */
-  bool deaf;       /* its waits ignore cancellation and the application's end */
+  lvd_timer timer;      /* in its worker's heap while it waits with a timeout */
+  bool ended;           /* body has returned; its worker releases it */
+  bool uninterruptible; /* its waits ignore cancellation and the application's end */
   /* If not 0, its waits end with this status; points to `cancel` or into a call. */
   lvd_a32 *cancelled;
   lvd_a32 cancel;

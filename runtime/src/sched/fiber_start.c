@@ -76,7 +76,7 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->body = body;
   f->argument = argument;
   f->ended = false;
-  f->deaf = false;
+  f->uninterruptible = false;
   f->outcome = LVD_OK;
   f->want = NULL;
   f->wants = 0;

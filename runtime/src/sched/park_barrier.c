@@ -13,18 +13,19 @@
 enum { POLL_MAX = 64 };
 
 void lvd_pending_park_add(lvd_worker *w, lvd_entity *e) {
-  if (e->unsettled) return;
+  if (e->park_pending) return;
   lvd_assert(w->pending_park_count < w->rt->options.entities);
-  e->unsettled = true;
-  w->unsettled[w->pending_park_count++] = e; /* cannot overflow: as long as the table of entities */
+  e->park_pending = true;
+  w->pending_parks[w->pending_park_count++] =
+      e; /* cannot overflow: as long as the table of entities */
 }
 
 void lvd_pending_park_remove(lvd_worker *w, lvd_entity *e) {
-  if (!e->unsettled) return;
-  e->unsettled = false;
+  if (!e->park_pending) return;
+  e->park_pending = false;
   for (uint32_t i = 0; i < w->pending_park_count; i++)
-    if (w->unsettled[i] == e) {
-      w->unsettled[i] = w->unsettled[--w->pending_park_count];
+    if (w->pending_parks[i] == e) {
+      w->pending_parks[i] = w->pending_parks[--w->pending_park_count];
       return;
     }
 }
@@ -33,11 +34,11 @@ void lvd_pending_park_remove(lvd_worker *w, lvd_entity *e) {
  * last. */
 static uint32_t poll_parks(lvd_worker *w, uint32_t i, uint32_t n) {
   while (n-- && i < w->pending_park_count) {
-    lvd_entity *e = w->unsettled[i];
+    lvd_entity *e = w->pending_parks[i];
     bool idle = lvd_load_relaxed_u32(&e->state) == LVD_IDLE;
     if (!idle || lvd_entity_can_go_on(e)) {
-      e->unsettled = false;
-      w->unsettled[i] = w->unsettled[--w->pending_park_count];
+      e->park_pending = false;
+      w->pending_parks[i] = w->pending_parks[--w->pending_park_count];
       /* Its state here is counted until the barrier is complete: no quiescence check can run. */
       if (idle) lvd_entity_wake_locked(e);
     } else {
@@ -51,8 +52,8 @@ static uint32_t poll_parks(lvd_worker *w, uint32_t i, uint32_t n) {
  * barrier. */
 bool lvd_poll_pending_parks(lvd_worker *w) {
   w->since_poll = 0;
-  if (w->look_from >= w->pending_park_count) w->look_from = 0;
-  w->look_from = poll_parks(w, w->look_from, POLL_MAX);
+  if (w->poll_from >= w->pending_park_count) w->poll_from = 0;
+  w->poll_from = poll_parks(w, w->poll_from, POLL_MAX);
   return w->ready_queues != 0;
 }
 
@@ -60,7 +61,7 @@ void lvd_park_barrier(lvd_worker *w) {
   if (w->pending_park_count) {
     lvd_os_barrier();
     poll_parks(w, 0, UINT32_MAX);
-    for (uint32_t i = 0; i < w->pending_park_count; i++) w->unsettled[i]->unsettled = false;
+    for (uint32_t i = 0; i < w->pending_park_count; i++) w->pending_parks[i]->park_pending = false;
     w->pending_park_count = 0;
   }
   w->park_barrier_at = lvd_os_ticks();

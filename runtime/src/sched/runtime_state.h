@@ -11,11 +11,11 @@ struct lvd_runtime {
   /* Array: one worker per core, then their priority workers (priority_worker.c), then their
    * backup workers (backup_worker.c). */
   lvd_worker *worker;
-  bool relieved;       /* there are backup workers */
-  lvd_slot *slot;      /* one slot per loaded entity, for the inboxes ... */
-  lvd_entity **entity; /* ... and the entity of each slot */
-  uint32_t slot_hint;  /* where to search for a free slot for an actor; under `lock` */
-  bool one_core;       /* the process may use only one core */
+  bool has_backup_workers; /* there are backup workers */
+  lvd_slot *slot;          /* one slot per loaded entity, for the inboxes ... */
+  lvd_entity **entity;     /* ... and the entity of each slot */
+  uint32_t slot_hint;      /* where to search for a free slot for an actor; under `lock` */
+  bool one_core;           /* the process may use only one core */
   bool fenced;
   /* Number of links to other processes and processors, which may run on another core. */
   lvd_a32 links;
@@ -70,7 +70,7 @@ static inline uint64_t lvd_clocked_ms(const lvd_worker *w) {
 
 /* Number of workers, priority and backup workers included. */
 static inline uint32_t lvd_worker_total(const lvd_runtime *rt) {
-  return (rt->relieved ? 3 : 2) * rt->workers;
+  return (rt->has_backup_workers ? 3 : 2) * rt->workers;
 }
 static inline bool lvd_is_priority_worker(const lvd_runtime *rt, uint32_t index) {
   return index >= rt->workers && index < 2 * rt->workers;

@@ -285,8 +285,8 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
   lvd_count(&w->activations, 1);
   if (took > lvd_load_relaxed_u64(&e->longest_ticks))
     lvd_store_relaxed_u64(&e->longest_ticks, took);
-  uint64_t lately = e->lately_longest - e->lately_longest / 16;
-  e->lately_longest = took > lately ? took : lately;
+  uint64_t decayed = e->recent_longest_ticks - e->recent_longest_ticks / 16;
+  e->recent_longest_ticks = took > decayed ? took : decayed;
   lvd_ready_charge_app(w, e, end, took);
 
   if (LVD_UNLIKELY(!whole)) {
@@ -335,7 +335,7 @@ static uint64_t activate(lvd_worker *w, lvd_entity *e, uint64_t now) {
 /* Sets an entity aside that may not run now. True: `e` may run. */
 static bool may_run(lvd_worker *w, lvd_entity *e) {
   lvd_app *app = e->app;
-  if (LVD_UNLIKELY(w->relief)) lvd_backup_worker_goes_home(w, e);
+  if (LVD_UNLIKELY(w->is_backup)) lvd_backup_worker_goes_home(w, e);
   bool ending = lvd_load_relaxed_u32(&app->phase) != LVD_PHASE_RUNNING;
   if (LVD_UNLIKELY(ending && !e->is_fiber)) { /* a fiber has to return by itself */
     lvd_store_relaxed_u32(&e->state, LVD_FINISHED);
@@ -521,13 +521,13 @@ lvd_status lvd_worker_prepare(lvd_runtime *rt, uint32_t i, int32_t cpu) {
   w->rt = rt;
   w->index = i;
   w->cpu = cpu;
-  w->relief = i >= 2 * rt->workers;
+  w->is_backup = i >= 2 * rt->workers;
   w->round_robin = rt->options.round_robin;
   lvd_store_relaxed_u64(&w->next_alarm, UINT64_MAX);
   lvd_store_relaxed_u32(&w->given, 1);
-  w->unsettled = lvd_os_alloc(lvd_entities_size(rt));
+  w->pending_parks = lvd_os_alloc(lvd_entities_size(rt));
   w->escape = calloc(1, lvd_os_escape_size());
-  return w->unsettled && w->escape ? LVD_OK : LVD_E_MEMORY;
+  return w->pending_parks && w->escape ? LVD_OK : LVD_E_MEMORY;
 }
 
 lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
@@ -538,6 +538,6 @@ lvd_status lvd_worker_start(lvd_worker *w, const char *name) {
 
 void lvd_worker_free(lvd_worker *w) {
   if (!w->rt) return;
-  lvd_os_free(w->unsettled, lvd_entities_size(w->rt));
+  lvd_os_free(w->pending_parks, lvd_entities_size(w->rt));
   free(w->escape);
 }

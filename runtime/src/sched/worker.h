@@ -83,7 +83,7 @@ struct lvd_worker {
   lvd_queue ready[LVD_Q_COUNT];
   uint32_t ready_queues; /* bit i: queue i is not empty */
   bool yielded;          /* the activation that ends has yielded after its time slice */
-  bool relief;           /* it is the backup worker of its core (backup_worker.c) */
+  bool is_backup;        /* it is the backup worker of its core (backup_worker.c) */
   bool round_robin;      /* queues are kept in the order of the actors' slots */
   /* Ticks, per level: time that other entities may still use before the one that yielded last
    * runs again. */
@@ -100,14 +100,14 @@ struct lvd_worker {
 
   /* ---- Park barrier (park_barrier.c). */
   /* IDLE entities that were armed towards another worker since the last barrier */
-  lvd_entity **unsettled;
-  uint32_t pending_park_count; /* number of `unsettled` */
+  lvd_entity **pending_parks;
+  uint32_t pending_park_count; /* number of `pending_parks` */
   uint64_t park_barrier_at;    /* ticks: time of the last barrier */
   /* Ticks: the longest interval between two barriers while parks are pending. */
   uint64_t park_barrier_ticks;
   uint64_t retired;                   /* ticks: duration of the barrier before the last sleep */
   uint32_t since_poll;                /* activations since pending parks were last polled */
-  uint32_t look_from;                 /* index in `unsettled` where the next poll begins */
+  uint32_t poll_from;                 /* index in `pending_parks` where the next poll begins */
   struct lvd_app_worker_state *quiet; /* applications of which nothing may be ready here any more */
 
   /* ---- The running activation. */
@@ -119,7 +119,7 @@ struct lvd_worker {
    * activations and by the worker's count (an entity's memory may be reused), ... */
   const lvd_entity *clock_entity;
   uint64_t clock_activations;
-  uint64_t clock_turn;
+  uint64_t clock_activation;
   uint32_t clock_ticks; /* ... and the number of ticks of LVD_TICK_MS in it */
 
   /* ---- Fibers (fiber.c). */
@@ -146,11 +146,12 @@ struct lvd_worker {
   struct lvd_fork_state *forker; /* its fork state, from the runtime's first fork on */
   lvd_fork *fork_base;           /* lvd_forks.head while no fork is open */
   lvd_a32 fork_sleeps;           /* LVD_AWAKE, _SLEEPS, _COMES or _ABSTAINS */
-  lvd_aptr lender;   /* fork state of the program's thread that computes in its place; null: none */
-  void *lender_seen; /* `lender` at the last check (fork_proxy.c) */
-  uint64_t lender_looked, lender_cpu; /* ns: time of that check, and the thread's CPU time then */
-  bool lender_computes;               /* result of that check */
-  struct lvd_call *spare_calls;       /* free call records (rpc/call.c) */
+  lvd_aptr proxy;   /* fork state of the program's thread that computes in its place; null: none */
+  void *proxy_seen; /* `proxy` at the last check (fork_proxy.c) */
+  uint64_t proxy_checked_ns,
+      proxy_cpu_ns;             /* ns: time of that check, and the thread's CPU time then */
+  bool proxy_computes;          /* result of that check */
+  struct lvd_call *spare_calls; /* free call records (rpc/call.c) */
   uint32_t spare_call_count;
 
   /* ---- Actors that wait for a time (actor_timer.c). */

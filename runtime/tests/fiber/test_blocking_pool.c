@@ -330,12 +330,12 @@ static void hears_of_it(void *argument) {
   CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
   CHECK_EQ(lvd_wait_readable(*(int *)argument), LVD_E_CANCELLED);
 }
-static void read_in_vain(void *argument) {
+static void read_without_result(void *argument) {
   char byte;
   CHECK(read(*(int *)argument, &byte, 1) < 0 && errno == EINTR);
 }
 static void is_interrupted(void *argument) {
-  CHECK_EQ(lvd_blocking(read_in_vain, argument), LVD_OK);
+  CHECK_EQ(lvd_blocking(read_without_result, argument), LVD_OK);
   CHECK_EQ(lvd_fiber_sleep(1000000000), LVD_E_CANCELLED);
 }
 

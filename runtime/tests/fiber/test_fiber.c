@@ -271,7 +271,7 @@ static void sleep_long(void *argument) {
   CHECK((int64_t)(now_ns() - before) >= *ns);
 }
 
-static void wait_in_vain(void *argument) {
+static void wait_without_result(void *argument) {
   lvd_event *e = argument;
   CHECK_EQ(lvd_event_wait(e, NULL, 0), LVD_E_TIME);
   CHECK_EQ(lvd_event_wait(e, NULL, 2000000), LVD_E_TIME);
@@ -285,7 +285,7 @@ void test_fiber_time_limits(void) {
   lvd_event never[10];
   for (int i = 0; i < 10; i++) {
     lvd_event_init(&never[i]);
-    CHECK_EQ(lvd_fiber_start(app, wait_in_vain, &never[i], NULL, NULL), LVD_OK);
+    CHECK_EQ(lvd_fiber_start(app, wait_without_result, &never[i], NULL, NULL), LVD_OK);
   }
   for (int i = 0; i < 50; i++) {
     ns[i] = (int64_t)(next_random(&seed) % 20000000);

@@ -129,11 +129,11 @@ static void busy_thread(void) {
   spin_ns(1000000);
   forks();
 }
-static void exit_beside_busy(void) {
+static void exit_while_busy(void) {
   busy_thread();
   exit(6);
 }
-static void quick_exit_beside_busy(void) {
+static void quick_exit_while_busy(void) {
   at_quick_exit(forks);
   busy_thread();
   quick_exit(7);
@@ -200,8 +200,8 @@ void test_fork_exit_busy(void) {
   SKIP_LEAKS();
   for (uint64_t i = 0; i < SCALED(20) + 1; i++) {
     CHECK_EQ(status_of(busy_thread), 0);
-    CHECK_EQ(status_of(exit_beside_busy), 6);
-    CHECK_EQ(status_of(quick_exit_beside_busy), 7);
+    CHECK_EQ(status_of(exit_while_busy), 6);
+    CHECK_EQ(status_of(quick_exit_while_busy), 7);
     CHECK_EQ(status_of(end_at_once), 8);
     CHECK_EQ(status_of(abort_in_taken), 1000 + SIGABRT);
   }

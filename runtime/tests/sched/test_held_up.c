@@ -159,7 +159,7 @@ static lvd_verdict allocating_run(lvd_actor *self) {
 }
 static const lvd_actor_class allocating_class = {.name = "Allocating", .run = allocating_run};
 
-static void waits_in_vain(void *unused) {
+static void waits_without_result(void *unused) {
   uint32_t data;
   (void)unused;
   lvd_event_wait(&never, &data, -1);
@@ -181,7 +181,7 @@ void test_held_up_judged(void) {
     until_begun(1);
     CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
     for (int f = 0; f < FIBERS; f++)
-      CHECK_EQ(lvd_fiber_start(app, waits_in_vain, NULL, &o, NULL), LVD_OK);
+      CHECK_EQ(lvd_fiber_start(app, waits_without_result, NULL, &o, NULL), LVD_OK);
     lvd_app_close(app);
     lvd_app *allocating = alone(rt, &other, &allocating_class);
     lvd_store_release_u32(&may_end, 1);

@@ -10,8 +10,8 @@ static uint32_t turn[MOST], turns;
 /* All actors have been made ready, so that no activation is skipped for that reason. */
 static lvd_a32 all_there;
 
-static void had_turn(uint32_t who) {
-  if (turns < MOST) turn[turns++] = who;
+static void had_turn(uint32_t slot) {
+  if (turns < MOST) turn[turns++] = slot;
 }
 static bool begins(void) { return lvd_load_acquire_u32(&all_there); }
 

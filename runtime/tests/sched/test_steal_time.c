@@ -158,7 +158,7 @@ static void ends(lvd_runtime *rt, pthread_t other) {
   lvd_runtime_destroy(rt);
 }
 
-static void costs_what_it_uses_beside(void) {
+static void costs_what_it_uses_contended(void) {
   pthread_t other;
   int32_t core;
   lvd_runtime *rt = beside(&other, &core);
@@ -167,7 +167,7 @@ static void costs_what_it_uses_beside(void) {
 }
 
 /* Its sleep delays the others of its worker, so it counts as busy time. */
-static void takes_what_it_sleeps_beside(void) {
+static void takes_what_it_sleeps_contended(void) {
   enum { TIMES = 20 };
   pthread_t other;
   int32_t core;
@@ -183,12 +183,12 @@ static void takes_what_it_sleeps_beside(void) {
 
 void test_lost_to_threads(void) {
   if (!tells_delays()) SKIP("the kernel does not report run delays");
-  costs_what_it_uses_beside();
+  costs_what_it_uses_contended();
 }
 
 void test_lost_and_slept(void) {
   if (!tells_delays()) SKIP("the kernel does not report run delays");
-  takes_what_it_sleeps_beside();
+  takes_what_it_sleeps_contended();
 }
 
 /* From here on the kernel does not report the run delays of this process. */
@@ -205,12 +205,12 @@ static void hide_delays(void) {
 
 void test_lost_untold(void) {
   hide_delays();
-  costs_what_it_uses_beside();
+  costs_what_it_uses_contended();
 }
 
 void test_lost_untold_and_slept(void) {
   hide_delays();
-  takes_what_it_sleeps_beside();
+  takes_what_it_sleeps_contended();
 }
 
 /* Its worker is woken repeatedly, each time while the others have the core: none of that counts

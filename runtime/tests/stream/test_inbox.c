@@ -64,8 +64,8 @@ void test_inbox_many_senders(void) {
     if (!n) sched_yield();
     for (; n; n = after) {
       after = lvd_load_relaxed_u32(&slot[n - 1].next);
-      uint32_t who = payload[n - 1] >> 24;
-      CHECK_EQ(payload[n - 1] & 0xffffff, next[who]++); /* each sender's in order, none lost */
+      uint32_t sender = payload[n - 1] >> 24;
+      CHECK_EQ(payload[n - 1] & 0xffffff, next[sender]++); /* each sender's in order, none lost */
       lvd_slot_free(slot, n - 1);
       got++;
     }

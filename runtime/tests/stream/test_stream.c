@@ -352,7 +352,7 @@ void test_stream_deadlock_is_named(void) {
 
 static void does_nothing(void *argument) { (void)argument; }
 
-static void gets_in_vain(void *argument) {
+static void gets_without_result(void *argument) {
   uint32_t x;
   CHECK_EQ(lvd_stream_get(argument, &x, 4), LVD_E_DEADLOCK);
 }
@@ -381,8 +381,9 @@ void test_stream_end_not_taken(void) {
   const lvd_stream_options o = {.name = "untaken", .elem_size = 4};
   CHECK_EQ(lvd_stream_create(app, &o, &s), LVD_OK);
   CHECK_EQ(lvd_fiber_start(app, does_nothing, NULL, NULL, NULL), LVD_OK);
-  CHECK_EQ(lvd_fiber_start(app, gets_in_vain, s, &(lvd_fiber_options){.name = "reader"}, NULL),
-           LVD_OK);
+  CHECK_EQ(
+      lvd_fiber_start(app, gets_without_result, s, &(lvd_fiber_options){.name = "reader"}, NULL),
+      LVD_OK);
   /* The application is open: an owner may still come. */
   do {
     CHECK_EQ(lvd_app_wait(app, 60), LVD_E_TIME);
