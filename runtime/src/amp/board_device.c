@@ -39,15 +39,15 @@ const char *lvd_board_agent(void) {
   return lvd_board_file("LEVADA_KEEPER", LVD_KEEPER, LVD_KEEPER_BUILT);
 }
 
-lvd_status lvd_board_no_agent(const char *keeper) {
+lvd_status lvd_board_no_agent(const char *agent) {
   return lvd_window_refuse(LVD_E_UNKNOWN,
-                           "the keeper %s is not there: name another in LEVADA_KEEPER", keeper);
+                           "the keeper %s is not there: name another in LEVADA_KEEPER", agent);
 }
 
 lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer) {
-  const char *keeper = lvd_board_agent();
-  lvd_status status = device->start_agent(device, keeper, bell, peer);
-  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(keeper) : status;
+  const char *agent = lvd_board_agent();
+  lvd_status status = device->start_agent(device, agent, bell, peer);
+  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(agent) : status;
 }
 
 static lvd_os_device *open_uio(const char *name, char *text, size_t size, int64_t limit_ns,

@@ -37,7 +37,7 @@ const char *lvd_board_file(const char *variable, const char *installed, const ch
 /* `variable`: the environment variable that names the loader. */
 static lvd_status boot(const char *qemu, const char *loader, const char *variable, int memory,
                        size_t size, int bell, lvd_os_process *peer) {
-  const char *keeper = lvd_board_agent();
+  const char *agent = lvd_board_agent();
   if (!lvd_board_has(loader))
     return lvd_window_refuse(LVD_E_UNKNOWN,
                              "the loader %s is not there: build it with riscv64-linux-gnu-gcc, or "
@@ -62,8 +62,8 @@ static lvd_status boot(const char *qemu, const char *loader, const char *variabl
       object,       "-chardev",    socket,    "-serial",     "chardev:bell",
       "-bios",      "none",        "-kernel", loader,        NULL};
   const int keep[2] = {memory, bell};
-  lvd_status status = lvd_os_process_start(peer, keeper, argument, "LEVADA_BOARD", "qemu", keep, 2);
-  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(keeper) : status;
+  lvd_status status = lvd_os_process_start(peer, agent, argument, "LEVADA_BOARD", "qemu", keep, 2);
+  return status == LVD_E_UNKNOWN ? lvd_board_no_agent(agent) : status;
 }
 
 static const char *qemu_of(const char *variable, const char *fallback) {

@@ -36,7 +36,7 @@ lvd_status lvd_board_open_before(const lvd_board *board, const char **file, int6
                                  lvd_os_device **out);
 lvd_status lvd_board_start_agent(lvd_os_device *device, int bell, lvd_os_process *peer);
 const char *lvd_board_agent(void);
-lvd_status lvd_board_no_agent(const char *keeper); /* sets the error text */
+lvd_status lvd_board_no_agent(const char *agent); /* sets the error text: it is missing */
 /* The file that the environment variable names, else the installed one, else the one built with the
  * library. */
 const char *lvd_board_file(const char *variable, const char *installed, const char *built);

@@ -20,7 +20,7 @@ static void at_exit(int status) {
   if (status == 0 && lvd_load_relaxed_u32(&counted)) exit(EXIT_FAILURE);
 }
 
-/* Of an unknown status: one of failure stays none of success. */
+/* The status is unknown here: a failure stays a failure. */
 static void at_quick_exit_call(void) {
   if (lvd_load_relaxed_u32(&counted)) quick_exit(EXIT_FAILURE);
 }

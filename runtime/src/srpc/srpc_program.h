@@ -30,7 +30,7 @@ struct srpc_task {
   lvd_fiber *fiber; /* while it is started and not waited for */
   lvd_call *call;   /* the same, in another process */
   bool awaited;     /* a thread or fiber waits for it */
-  bool waited;      /* it was waited for since it was last started */
+  bool waited;      /* pb_wait has returned since it was last started */
   lvd_fiber *self;  /* while it runs in this process */
   jmp_buf *end;     /* where pb_return jumps to */
   bool released;    /* pb_release was called: no longer valid */

@@ -225,7 +225,7 @@ static lvd_status no_such_element(const char *call, STREAM_ID sID, size_t size) 
   return status;
 }
 
-/* Nothing can come from the other side, since it waits for what waits for the caller. */
+/* Reports a deadlock: the other side waits for something that waits for the caller. */
 static lvd_status deadlocked(const char *call, STREAM_ID sID, bool sender) {
   entry *e = entry_of(sID);
   char in[LVD_MISUSE_IN_BYTES];

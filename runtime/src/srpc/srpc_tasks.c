@@ -387,7 +387,7 @@ static lvd_status misused_task(const char *call, const TASKID t, const char *why
   return lvd_misuse(LVD_E_STATE, "%s of the task %s%s: %s", call, t->name, lvd_misuse_in(in), why);
 }
 
-/* What it waited for could come from nothing but what waits for it in turn. */
+/* Reports a deadlock: what could have resumed the wait waits for the caller. */
 static lvd_status deadlocked(const char *call, const TASKID t, lvd_status status) {
   char in[LVD_MISUSE_IN_BYTES];
   if (status != LVD_E_DEADLOCK) return status;
