@@ -165,7 +165,7 @@ void model_ask(uint32_t n) {
 
 /* The fiber's stack is used again, if it is: by who has joined it. */
 void model_use_again(model_world *m, uint32_t fiber) {
-  if (!m->fiber[fiber]->kept) forks->before[0] = forks->after[0] = 0;
+  if (!m->fiber[fiber]->not_reusable) forks->before[0] = forks->after[0] = 0;
 }
 
 void model_scope_begin(void) { lvd_cancel_begin(&forks->scope); }

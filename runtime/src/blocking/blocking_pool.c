@@ -172,11 +172,11 @@ static void give_all_back(lvd_blocking_request *list) {
 
 static void poller_main(void *argument) {
   lvd_runtime *rt = argument;
-  enum { MOST = 64 };
-  lvd_os_ready_fd ready[MOST];
+  enum { EVENTS_MAX = 64 };
+  lvd_os_ready_fd ready[EVENTS_MAX];
   lvd_take_priority(rt, LVD_PRIO_SERVICE);
   for (;;) {
-    uint32_t n = lvd_os_poller_wait(rt->poller, ready, MOST);
+    uint32_t n = lvd_os_poller_wait(rt->poller, ready, EVENTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
       const lvd_os_ready_fd *r = &ready[i];
       lvd_blocking_request *list = NULL;

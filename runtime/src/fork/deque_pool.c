@@ -145,7 +145,7 @@ void lvd_forks_suspend(lvd_worker *w, lvd_fiber *fiber) {
   /* A stolen call without open forks: the deque stays with the thread. */
   if (lvd_forks.head == d->slot) {
     w->fork_base = d->slot;
-    if (!fiber->ended) lvd_fork_withdraw(fiber->taken, d);
+    if (!fiber->ended) lvd_fork_withdraw(fiber->stolen, d);
     return;
   }
   d->head = lvd_forks.head;
@@ -179,7 +179,7 @@ void lvd_forks_resume(lvd_worker *w, lvd_fiber *fiber) {
   fiber->forks = NULL;
   if (old) keep(f, old);
   take_up(f, d, d->head);
-  w->fork_base = fiber->taken ? NULL : d->slot;
+  w->fork_base = fiber->stolen ? NULL : d->slot;
 }
 
 /* Fails all calls that ran on this stack, one on top of the other. */
@@ -204,13 +204,13 @@ static bool abandon_left(lvd_fork_set *forks, lvd_fiber *fiber) {
 void lvd_forks_drop(lvd_fiber *fiber) {
   lvd_deque *d = fiber->forks;
   lvd_fork_set *forks = lvd_load_relaxed_ptr(&fiber->entity.app->rt->forks);
-  if (fiber->taken) { /* without a deque no owner can find it */
-    if (d) lvd_fork_withdraw(fiber->taken, d);
-    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  if (fiber->stolen) { /* without a deque no owner can find it */
+    if (d) lvd_fork_withdraw(fiber->stolen, d);
+    lvd_fork_fail(fiber->stolen, fiber->stolen_from);
   }
   if (!d) return;
   fail_all(forks, d);
-  fiber->kept |= !abandon_left(forks, fiber);
+  fiber->not_reusable |= !abandon_left(forks, fiber);
 }
 
 /* The worker that would resume it is not known any more. Ends stealing from it; its thieves are
@@ -242,9 +242,9 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
   lvd_fork_state *f = lvd_fork_state_here;
   lvd_deque *d = f ? lvd_load_relaxed_ptr(&f->deque) : NULL;
   /* Without a deque, or with one that it has left, no owner can find it. */
-  if (fiber && fiber->taken) {
-    if (d) lvd_fork_withdraw(fiber->taken, d);
-    lvd_fork_fail(fiber->taken, fiber->taken_from);
+  if (fiber && fiber->stolen) {
+    if (d) lvd_fork_withdraw(fiber->stolen, d);
+    lvd_fork_fail(fiber->stolen, fiber->stolen_from);
   }
   if (d && lvd_forks.head != w->fork_base) {
     fail_all(f->forks, d);
@@ -256,7 +256,7 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *fiber) {
     if (idle)
       keep(f, d);
     else
-      fiber->kept = true;
+      fiber->not_reusable = true;
     lvd_fork_state_take_empty(f);
   }
 }

@@ -175,7 +175,7 @@ static bool open_app(lvd_fork_set *forks) {
 /* A call that fits on its thread's stack must fit where it is stolen: sets the stack size for
  * stolen calls. */
 static void raise_stack_size(lvd_fork_set *forks, size_t size) {
-  enum { GUARD_MAX_BYTES = 64 * 1024 }; /* bytes; not all systems count the guard */
+  enum { GUARD_MAX_BYTES = 64 * 1024 }; /* not all systems count the guard */
   uint32_t size_log2 = lvd_load_relaxed_u32(&forks->stack_log2);
   while (size_log2 < LVD_STACK_LARGEST && ((size_t)1 << size_log2) + GUARD_MAX_BYTES < size)
     size_log2++;

@@ -24,7 +24,7 @@ static void stolen_main(void *argument) {
   lvd_fiber *fiber = argument;
   lvd_fork_state *f = lvd_fork_state_self();
   f->worker->fork_base = NULL; /* so that leaving its stack always calls lvd_forks_suspend */
-  lvd_fork_run(fiber->taken, fiber->taken_from, lvd_load_relaxed_ptr(&f->deque));
+  lvd_fork_run(fiber->stolen, fiber->stolen_from, lvd_load_relaxed_ptr(&f->deque));
 }
 
 /* Is a stack at hand for a stolen call? Without one it does not steal: the owner can make the
@@ -42,12 +42,12 @@ static void make_fiber(lvd_fork_state *f, lvd_fork *slot, lvd_deque *d) {
   lvd_app *app = lvd_load_relaxed_ptr(&d->app);
   lvd_fiber *fiber = f->reserve;
   f->reserve = NULL;
-  bool bare = !app;
-  if (bare) app = lvd_load_relaxed_ptr(&f->forks->app);
+  bool of_thread = !app;
+  if (of_thread) app = lvd_load_relaxed_ptr(&f->forks->app);
   lvd_fiber_ready(f->worker, fiber, app, lvd_load_relaxed_u32(&d->level), stolen_main);
-  fiber->bare = bare;
-  fiber->taken = slot;
-  fiber->taken_from = d;
+  fiber->of_thread = of_thread;
+  fiber->stolen = slot;
+  fiber->stolen_from = d;
 }
 
 /* Has the current stack room for one more call? */

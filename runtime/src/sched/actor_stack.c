@@ -45,7 +45,7 @@ bool lvd_stack_borrow(lvd_worker *w, lvd_entity *e) {
                         (size_t)((unsigned char *)f - f->low) - f->guard, stack_main, f);
   }
   f->forks = NULL;
-  f->taken = NULL;
+  f->stolen = NULL;
   e->stack = f;
   return true;
 }

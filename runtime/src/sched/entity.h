@@ -53,8 +53,7 @@ typedef struct lvd_entity {
   /* Ticks: the largest reported busy time, the running activation included
    * (lvd_counter_monotonic). */
   lvd_a64 busy_told;
-  uint64_t
-      recent_longest_ticks; /* ticks: the longest activation, decaying by 1/16 per activation */
+  uint64_t recent_longest_ticks; /* the longest activation, decaying by 1/16 per activation */
   lvd_a64 clocked; /* 1 + the number of an activation that the clock or the watchdog has found */
 } lvd_entity;
 

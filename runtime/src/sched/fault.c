@@ -69,15 +69,15 @@ bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t 
 
 /* Does a call run that a thread of the program has forked? Then its faults belong to the
  * program. */
-static bool is_bare(const lvd_worker *w) {
-  return w->current && w->current->is_fiber && lvd_fiber_is_bare(w->current);
+static bool is_of_thread(const lvd_worker *w) {
+  return w->current && w->current->is_fiber && lvd_fiber_is_of_thread(w->current);
 }
 
 LVD_NORETURN static void fail(lvd_worker *w, lvd_fault_kind kind, uint32_t line, const char *format,
                               va_list list) {
   char message[sizeof((lvd_fault *)0)->message];
   /* Not called from an actor: there is nothing to stop. */
-  if (!w || !w->current || is_bare(w)) abort();
+  if (!w || !w->current || is_of_thread(w)) abort();
   w->abandonable = 0;
   vsnprintf(message, sizeof message, format, list);
   lvd_fault_record(w->current, kind, line, message);
@@ -154,9 +154,9 @@ static void say_abort(const lvd_worker *w) {
   char text[448];
   snprintf(text, sizeof text,
            "levada: abort was called in %s '%.63s' of '%.63s'%s%.63s%s%.63s; the process ends\n",
-           is_bare(w) ? "a call that a thread has forked in"
-           : fiber    ? "fiber"
-                      : "actor",
+           is_of_thread(w) ? "a call that a thread has forked in"
+           : fiber         ? "fiber"
+                           : "actor",
            e->name, e->app->name, action ? ", action " : "", action ? action : "",
            native ? ", native " : "", native ? native : "");
   lvd_os_fatal_message(text);
@@ -224,7 +224,7 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
   case LVD_TRAP_MEMORY:
     overflow = lvd_fiber_overflows(w, address);
     bool in_library = overflow && lvd_os_in_system_library(at);
-    bool alone = w->abandonable && !in_library && !is_bare(w);
+    bool alone = w->abandonable && !in_library && !is_of_thread(w);
     if (overflow && !alone) say_overflow(w, in_library);
     if (!alone) return;
     if (overflow)
@@ -233,11 +233,11 @@ void lvd_trap(void *self, lvd_os_trap trap, const void *address, const void *at)
       snprintf(text, sizeof text, "bad access to memory at %p", address);
     break;
   case LVD_TRAP_ARITHMETIC:
-    if (!w->abandonable || is_bare(w)) return;
+    if (!w->abandonable || is_of_thread(w)) return;
     snprintf(text, sizeof text, "division by zero, or its result does not fit");
     break;
   case LVD_TRAP_ILLEGAL:
-    if (!w->abandonable || is_bare(w)) return;
+    if (!w->abandonable || is_of_thread(w)) return;
     snprintf(text, sizeof text, "illegal instruction");
     break;
   }

@@ -187,7 +187,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now) {
   w->loop_countdown = CHECKS_AWAY_MAX;
   lvd_store_relaxed_u64(&w->started_at, now);
   lvd_store_relaxed_u32(&w->running_queue, lvd_queue_class(e) + 1);
-  if (LVD_UNLIKELY(fiber_of(e)->left)) {
+  if (LVD_UNLIKELY(fiber_of(e)->must_abandon)) {
     lvd_hooks.forks.drop(fiber_of(e));
     abandon(w, fiber_of(e));
   } else {
@@ -250,7 +250,7 @@ bool lvd_fiber_can_go_on(lvd_entity *e) {
   return interrupted(f) != LVD_OK;
 }
 
-bool lvd_fiber_is_bare(const lvd_entity *e) { return ((const lvd_fiber *)e)->bare; }
+bool lvd_fiber_is_of_thread(const lvd_entity *e) { return ((const lvd_fiber *)e)->of_thread; }
 
 bool lvd_entity_is_pinned(const lvd_entity *e) {
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
@@ -383,7 +383,7 @@ static inline bool switch_to_next(lvd_worker *w, lvd_entity *e) {
   if (LVD_UNLIKELY(--w->switches_left == 0 || w->ready_queues >> place != 1 ||
                    lvd_load_relaxed_u32(&w->yield) || next->app != e->app || !next->is_fiber ||
                    lvd_load_relaxed_u32(&next->target) != w->index || fiber_of(next)->forks ||
-                   fiber_of(next)->left || lvd_forks.head != w->fork_base)) {
+                   fiber_of(next)->must_abandon || lvd_forks.head != w->fork_base)) {
     w->abandonable = 1;
     return false;
   }

@@ -60,13 +60,13 @@ struct lvd_fiber {
   lvd_event *end;
   lvd_event done, unblocked;
   struct lvd_deque *forks; /* its deque, while it is suspended with open forks */
-  lvd_fork *taken;         /* the stolen fork whose call it makes (steal.c) ... */
-  struct lvd_deque *taken_from;
-  bool bare;        /* ... of a thread of the program, to which its faults belong */
+  lvd_fork *stolen;        /* the stolen fork whose call it makes (steal.c) ... */
+  struct lvd_deque *stolen_from;
+  bool of_thread;   /* ... of a thread of the program, to which its faults belong */
   bool interrupted; /* it was preempted: thread-local addresses may be in its registers */
   /* Preempted and not to be resumed: its application ends while its worker is in an overrun. */
-  bool left;
-  bool kept;                   /* abandoned, but others may still write to its stack: not reused */
+  bool must_abandon;
+  bool not_reusable;           /* abandoned, but others may still write to its stack: not reused */
   lvd_a32 blocked;             /* one of LVD_BLOCKED_*, while it waits for `unblocked` */
   void *word;                  /* fiber-local value (lvd_fiber_word) */
   struct lvd_stream_end *ends; /* the stream ends that it uses; flushed when it waits */

@@ -141,7 +141,7 @@ void lvd_fiber_put_back(lvd_runtime *rt, lvd_fiber *f) {
   if (f->size_log2 >= LVD_STACK_MOST)
     lvd_os_stack_shrink(f->low + f->guard, (size_t)1 << f->size_log2, KEEP_BYTES);
   lvd_worker *w = lvd_this_worker();
-  if (LVD_UNLIKELY(f->kept)) return; /* until the runtime is destroyed */
+  if (LVD_UNLIKELY(f->not_reusable)) return; /* until the runtime is destroyed */
   if (!w || w->rt != rt) {
     give_back(rt, k, f, f);
     return;

@@ -84,8 +84,8 @@ void lvd_fiber_fill(lvd_fiber *f, lvd_app *app, uint32_t worker, uint32_t level,
   f->word = NULL;
   f->end = NULL;
   f->forks = NULL;
-  f->taken = NULL;
-  f->bare = f->interrupted = f->left = false;
+  f->stolen = NULL;
+  f->of_thread = f->interrupted = f->must_abandon = false;
   f->started_as = LVD_STARTED_AS_FIBER;
   f->cancelled = &f->cancel;
   lvd_store_relaxed_u32(&f->cancel, 0);

@@ -46,7 +46,7 @@ void lvd_forced_exit_tick(lvd_worker *w) {
 /* Does an overdue fiber of a C program run? */
 static bool is_overdue(const lvd_worker *w) {
   const lvd_entity *e = w->current;
-  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_bare(e)) return false;
+  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_of_thread(e)) return false;
   lvd_app *app = e->app;
   if (!app->code_to || lvd_load_relaxed_u32(&app->phase) == LVD_PHASE_RUNNING) return false;
   lvd_app_worker_state *share = &app->share[w->index];

@@ -66,7 +66,7 @@ static void migrate_ready(lvd_worker *w, uint64_t waited_ms) {
     lvd_worker *to = here ? NULL : lvd_find_backup_worker(w);
     if (!here && !to) lvd_store_relaxed_u32(&w->migrate_failed, 1);
     if (to) {
-      if (abandoned) ((lvd_fiber *)e)->left = true;
+      if (abandoned) ((lvd_fiber *)e)->must_abandon = true;
       lvd_store_relaxed_u32(&e->target, to->index);
       lvd_entity_hand_over(w, e, to->index);
     } else {

@@ -57,7 +57,7 @@ static bool can_be_suspended(const lvd_worker *w, const void *sp) {
 /* Does a fiber of a paused C program run? */
 static bool is_to_pause(const lvd_worker *w) {
   const lvd_entity *e = w->current;
-  return e && e->is_fiber && w->abandonable && !lvd_fiber_is_bare(e) && e->app->code_to &&
+  return e && e->is_fiber && w->abandonable && !lvd_fiber_is_of_thread(e) && e->app->code_to &&
          lvd_load_relaxed_u32(&e->app->phase) == LVD_PHASE_RUNNING &&
          lvd_load_relaxed_u32(&e->app->paused) & LVD_PAUSE_ALL;
 }
@@ -113,11 +113,12 @@ void lvd_preempt_fiber(lvd_worker *w, const void *sp, const void *at) {
   const lvd_fiber *f = (const lvd_fiber *)w->current;
   const lvd_app *app = w->current->app;
   lvd_forced_exit_tick(w);
-  if (!f->bare && !app->code_to && app->net->actors) { /* a native of a network that has forked */
+  if (!f->of_thread && !app->code_to &&
+      app->net->actors) { /* a native of a network that has forked */
     lvd_overrun_tick(w);
     return;
   }
-  if (f->bare || !app->code_to || (!w->clock_ticks && !has_eligible_work(w))) return;
+  if (f->of_thread || !app->code_to || (!w->clock_ticks && !has_eligible_work(w))) return;
   if (!lvd_in_code_of_its_own(w, sp, at)) {
     tick_in_library(w, sp);
     return;
@@ -144,7 +145,8 @@ void lvd_send_preempt(lvd_worker *w) {
 
 void lvd_on_preempt(lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
-  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_bare(e) || !e->app->code_to) return;
+  if (!e || !e->is_fiber || !w->abandonable || lvd_fiber_is_of_thread(e) || !e->app->code_to)
+    return;
   if (!lvd_load_relaxed_u32(&w->yield) || !lvd_in_code_of_its_own(w, sp, at)) return;
   lvd_forced_exit_check(w);
   if (can_be_suspended(w, sp) && has_other_work(w)) lvd_os_inject_call(preempt_now);

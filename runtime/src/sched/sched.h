@@ -120,7 +120,7 @@ uint64_t lvd_fibers_run(lvd_worker *w, lvd_entity *e, uint64_t now);
 bool lvd_fiber_can_go_on(lvd_entity *e);
 lvd_status lvd_fiber_wait(lvd_fiber *f, const lvd_want *want, uint32_t count, int64_t timeout_ns,
                           uint32_t *which);
-bool lvd_fiber_is_bare(const lvd_entity *e);
+bool lvd_fiber_is_of_thread(const lvd_entity *e);
 /* It is suspended with open forks, or was preempted: it stays on its worker. */
 bool lvd_entity_is_pinned(const lvd_entity *e);
 /* In a signal handler, on the stack of the running fiber: suspends it, behind all ready

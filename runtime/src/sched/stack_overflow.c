@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { THREAD_GUARD_BYTES = 1 << 16 }; /* bytes: upper bound of the guard below a thread's stack */
+enum { THREAD_GUARD_BYTES = 1 << 16 }; /* upper bound of the guard below a thread's stack */
 
 /* What the user can do to get a larger stack, by the interface that started the fiber. Runs in
  * signal context. */
@@ -16,9 +16,9 @@ const char *lvd_stack_advice(const lvd_entity *e) {
   if (!e->is_fiber && !e->stack)
     return "an actor has the stack of its worker's thread: ulimit -s makes that larger";
   const lvd_fiber *f = e->is_fiber ? (const lvd_fiber *)e : e->stack;
-  if (!f->taken && f->size_log2 >= LVD_STACK_MOST) /* as the main function of a program has */
+  if (!f->stolen && f->size_log2 >= LVD_STACK_MOST) /* as the main function of a program has */
     return "it has 8 MiB, the most that a fiber can have: allocate large objects on the heap";
-  if (!f->taken) return larger[f->started_as];
+  if (!f->stolen) return larger[f->started_as];
   return "the stack of a stolen call is as large as the largest of a thread that forks, from 8 MiB "
          "to 1 GiB: "
          "ulimit -s or the thread's attributes make that larger";
@@ -40,8 +40,9 @@ bool lvd_fiber_overflows(const lvd_worker *w, const void *address) {
  * held: the trap handler has a stack of its own. */
 LVD_BARE_STACK void lvd_no_abandon_overflow(lvd_worker *w) {
   lvd_entity *e = w->current;
-  if (e->is_fiber && ((const lvd_fiber *)e)->bare) return; /* the fault belongs to the program */
-#ifndef __SANITIZE_THREAD__                                /* it handles the signals itself */
+  if (e->is_fiber && ((const lvd_fiber *)e)->of_thread)
+    return;                 /* the fault belongs to the program */
+#ifndef __SANITIZE_THREAD__ /* it handles the signals itself */
   *(volatile unsigned char *)(uintptr_t)(lvd_stack_low(w) - 1) = 0;
 #endif
   w->abandonable = 0;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 4096, SECOND_NS = 1000000000 };
+enum { LINE_BYTES = 4096, SECOND_NS = 1000000000 };
 
 struct lvd_shield {
   lvd_os_process command;
@@ -24,7 +24,7 @@ struct lvd_shield {
   uint64_t failed;
   lvd_shield_report last;
   size_t length;
-  char line[LINE];
+  char line[LINE_BYTES];
 };
 
 static _Thread_local char why[256];
@@ -68,7 +68,7 @@ static bool is(const char *line, const char *what) {
 }
 
 /* Reads the next line, without its newline, or times out. */
-static lvd_status hear(lvd_shield *s, char line[LINE]) {
+static lvd_status hear(lvd_shield *s, char line[LINE_BYTES]) {
   uint64_t end = lvd_os_now_ns() + (uint64_t)s->limit_ns;
   for (;;) {
     char *stop = memchr(s->line, '\n', s->length);
@@ -80,10 +80,11 @@ static lvd_status hear(lvd_shield *s, char line[LINE]) {
       memmove(s->line, stop + 1, s->length);
       return LVD_OK;
     }
-    if (s->cut || s->length == LINE) return LVD_E_PEER;
+    if (s->cut || s->length == LINE_BYTES) return LVD_E_PEER;
     uint64_t now = lvd_os_now_ns();
     if (now >= end) return LVD_E_TIME;
-    long got = lvd_os_socket_receive(s->wire, s->line + s->length, LINE - s->length, end - now);
+    long got =
+        lvd_os_socket_receive(s->wire, s->line + s->length, LINE_BYTES - s->length, end - now);
     if (got == 0) s->cut = true;
     if (got > 0) s->length += (size_t)got;
   }
@@ -189,7 +190,7 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
              status == LVD_E_UNKNOWN ? "is not there" : "cannot be started");
     return status;
   }
-  char line[LINE];
+  char line[LINE_BYTES];
   status = hear(s, line);
   if (status == LVD_OK && is(line, "up")) {
     note(s, line);
@@ -212,7 +213,7 @@ lvd_status lvd_shield_begin(const lvd_shield_options *options, lvd_shield **out)
 lvd_status lvd_shield_ask(lvd_shield *s, lvd_shield_report *out) {
   *why = 0;
   if (!s || !out) return refuse(LVD_E_ARGUMENT, "an argument is null");
-  char line[LINE];
+  char line[LINE_BYTES];
   lvd_status status = LVD_OK;
   if (!s->over) {
     lvd_os_socket_signal(s->wire);
@@ -230,7 +231,7 @@ lvd_status lvd_shield_end(lvd_shield *s) {
   *why = 0;
   if (!s) return LVD_OK;
   lvd_os_socket_shutdown(s->wire);
-  char line[LINE];
+  char line[LINE_BYTES];
   lvd_status status = LVD_OK;
   /* Replies to status requests that timed out may come first. */
   while (!s->over && status == LVD_OK)

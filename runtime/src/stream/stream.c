@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { RING_BYTES = 16 * 1024, RING_LEAST = 64, SPIN_US = 20 };
+enum { RING_BYTES = 16 * 1024, RING_SLOTS_MIN = 64, SPIN_US = 20 };
 
 lvd_thread_list lvd_threads[1 << LVD_THREAD_LISTS_LOG2];
 
@@ -28,7 +28,7 @@ lvd_status lvd_stream_check(const lvd_stream_options *o) {
 uint32_t lvd_stream_capacity(const lvd_stream_options *o) {
   if (o->capacity) return o->capacity;
   uint32_t capacity = RING_BYTES / o->elem_size;
-  return capacity < RING_LEAST ? RING_LEAST : capacity;
+  return capacity < RING_SLOTS_MIN ? RING_SLOTS_MIN : capacity;
 }
 
 static stream *new_stream(lvd_app *app, lvd_channel *ch, const lvd_stream_options *o) {

@@ -3,15 +3,15 @@
  * option. */
 #include "../support/test.h"
 
-enum { ROUNDS = 60, ACTORS = 4, MOST = ROUNDS * (ACTORS + 2) };
+enum { ROUNDS = 60, ACTORS = 4, TURNS_MAX = ROUNDS * (ACTORS + 2) };
 
 /* The activations in which something was done. Written by the worker; read when all have ended. */
-static uint32_t turn[MOST], turns;
+static uint32_t turn[TURNS_MAX], turns;
 /* All actors have been made ready, so that no activation is skipped for that reason. */
 static lvd_a32 all_there;
 
 static void had_turn(uint32_t slot) {
-  if (turns < MOST) turn[turns++] = slot;
+  if (turns < TURNS_MAX) turn[turns++] = slot;
 }
 static bool begins(void) { return lvd_load_acquire_u32(&all_there); }
 

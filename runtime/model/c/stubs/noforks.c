@@ -25,6 +25,6 @@ void lvd_forks_abandon(lvd_worker *w, lvd_fiber *f) { (void)w, (void)f; }
 void lvd_forks_drop(lvd_fiber *f) { (void)f; }
 void lvd_forks_abandon_suspended(lvd_app *app, lvd_fiber *f) { (void)app, (void)f; }
 __attribute__((weak)) bool lvd_entity_is_pinned(const lvd_entity *e) { return e == NULL; }
-__attribute__((weak)) bool lvd_fiber_is_bare(const lvd_entity *e) { return e == NULL; }
+__attribute__((weak)) bool lvd_fiber_is_of_thread(const lvd_entity *e) { return e == NULL; }
 __attribute__((weak)) void lvd_forced_exit_check(lvd_worker *w) { (void)w; }
 __attribute__((weak)) void lvd_stacks_abandon_forks(lvd_app *app) { (void)app; }
