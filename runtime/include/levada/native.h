@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Native: what C functions called from an actor (CAL's @native) may ask of their surroundings.
+/* Native: services for C functions that an actor calls (CAL's @native).
  *
- * One network can be loaded many times in one process, so natives keep no static state: what they
- * need to remember they keep with lvd_app_data. All calls are for the thread that runs the
- * actor. */
+ * A network may be loaded several times in one process, so a native must keep no static state;
+ * lvd_app_data holds what it needs to remember. Unless stated otherwise, call these functions on
+ * the thread that runs the actor. */
 #ifndef LVD_NATIVE_H
 #define LVD_NATIVE_H
 
@@ -15,109 +15,115 @@ extern "C" {
 
 typedef struct lvd_app lvd_app;
 
-/* The application whose actor runs on this thread; null outside of actors. */
+/* The application of the actor that runs on this thread; null outside of actors. */
 LVD_API lvd_app *lvd_current_app(void);
 
-/* A name for the actor that runs on this thread, to compare with others of its application; null
- * outside of actors. */
+/* An opaque identity of the actor that runs on this thread, comparable within its application;
+ * null outside of actors. */
 LVD_API const void *lvd_current_actor(void);
 
-/* The option `name` that the application was loaded with ("in", "out", ...), or null. Lives as long
- * as the application. */
+/* The value of the option `name` ("in", "out", ...) that the application was loaded with, or null.
+ * Lives as long as the application. */
 LVD_API const char *lvd_app_option(lvd_app *app, const char *name);
 
-/* The application's block for `key` (any address that is yours), zeroed when first asked for; null
- * if there is no memory. `end` (may be null) runs once when the application has ended, with LVD_OK
- * or why it failed; no actor of it runs then. */
+/* The application's block of `size` bytes for `key` (any address that the caller owns), zeroed at
+ * the first request; null if out of memory. The application owns the block. `end` (may be null)
+ * runs once when the application has ended and no actor of it runs, with LVD_OK or the reason of
+ * the failure. */
 LVD_API void *lvd_app_data(lvd_app *app, const void *key, size_t size,
                            void (*end)(void *data, lvd_status outcome));
 
-/* The same for what a new version of the application is to have as it is (lvd_app_take_over): when it asks
- * for a block of this name and size it gets the old one's, and `end` is its own. So what lies there must
- * not lead into code, nor to an application or actor. `name` lives as long as the application. */
+/* Like lvd_app_data, for persistent data: if a new version of the application (lvd_app_take_over)
+ * requests a block of the same name and size, it gets the old version's block, with its own `end`.
+ * The block must therefore contain no pointers to code, applications or actors. `name` must live
+ * as long as the application. */
 LVD_API void *lvd_app_heirloom(lvd_app *app, const char *name, const void *key, size_t size,
                                void (*end)(void *data, lvd_status outcome));
 
-/* Is the application to come to its end by itself: is it unloaded, or does a new version wait to take its
- * place (lvd_app_drain)? A network's sources are ended without being asked. A C program asks where it takes its
- * next element: it takes no more then, gives what it has, and returns from main; what its new version needs
- * to go on from there it leaves in heirlooms. What was told true once stays true. From any thread. */
+/* True if the application shall end by itself: it is being unloaded, or a new version waits to
+ * replace it (lvd_app_drain). Sources of a network are ended without this. A C program asks before
+ * it takes its next element; on true it takes no more, outputs what it has, leaves what its new
+ * version needs in heirlooms, and returns from main. Once true, it stays true. From any thread. */
 LVD_API bool lvd_app_drains(lvd_app *app);
 
-/* Stops the application with this message, as a fault of the action that called. */
+/* Fails the application with this message, as a fault of the current action. Does not return. */
 LVD_API LVD_NORETURN void lvd_native_fail(const char *format, ...) LVD_PRINTF(1, 2);
 
-/* Ends the actor that runs on this thread, as a source whose input is exhausted: it never fires
- * again. What it gave in earlier firings is delivered, and what is in flight comes out; the firing
- * that called does not take place. */
+/* Ends the actor that runs on this thread, as a source at the end of its input: it never fires
+ * again. Output of earlier firings is delivered and elements in flight are processed; the current
+ * firing is discarded. Does not return. */
 LVD_API LVD_NORETURN void lvd_native_end(void);
 
-/* Stops the application with this message, as a fault of no actor, and returns. It may be called by
- * the `end` of a block, too: an application that had ended well has failed then. */
+/* Fails the application with this message, as a fault of no actor, and returns. The `end` function
+ * of a block may call it too: an application that had ended successfully has then failed. */
 LVD_API void lvd_app_fail(lvd_app *app, const char *format, ...) LVD_PRINTF(2, 3);
 
-/* Ends the application now, and well: what an exit(0) would do in a program that holds nothing
- * else. What is in flight is dropped; an application whose input merely ends need not call this. */
+/* Ends the application now, successfully, like exit(0) in a program of its own. Elements in flight
+ * are discarded. Not needed where the input just ends. */
 LVD_API void lvd_app_finish(lvd_app *app);
 
-/* From now on the application may come to rest with actors that wait for room or for one another:
- * that is its good end, and no deadlock. For one whose input has been given and which has got more,
- * so that the last of it comes out. */
+/* From now on the application ends successfully, not with a deadlock, when it becomes quiescent
+ * while actors wait for room or for one another. For an application that got all of its input,
+ * plus padding that brings out the last results. */
 LVD_API void lvd_app_ends_at_rest(lvd_app *app);
 
-/* What the application has done so far, in its own unit ("frames"): shown as progress. `unit` must
- * live as long as the application; its first 64 characters are shown. */
+/* Reports progress: `done` in the unit `unit` ("frames"). `unit` must live as long as the
+ * application; its first 64 characters are shown. */
 LVD_API void lvd_app_progress(lvd_app *app, const char *unit, uint64_t done);
 
-/* How many bytes of its input the application has taken, and how many there are in all; 0: unknown, as
- * of a pipe. May be called from any thread; the last call holds. */
+/* Reports the bytes of input consumed, and the total; total 0: unknown, as of a pipe. From any
+ * thread; the last call holds. */
 LVD_API void lvd_app_input_progress(lvd_app *app, uint64_t done_bytes, uint64_t total_bytes);
 
-/* Calls call(argument), which may block in the system as long as it likes: the fiber, or the actor
- * (if it is LVD_CLASS_MAY_WAIT, as compiled CAL is), waits, and its worker goes on with other work
- * meanwhile. The call runs on a thread of its own (the runtime keeps at most 512; further calls wait
- * for one), so thread-local variables, errno too, are not the caller's: hand results over in
- * `argument`. On any other thread it is just a call. LVD_E_LIMIT: no thread can be had.
- * LVD_E_CANCELLED, LVD_E_STOPPED (fibers): the call was not made, it waited for a thread still.
+/* Runs call(argument), which may block in the system for any time. The fiber, or the actor (if
+ * LVD_CLASS_MAY_WAIT, as compiled CAL is), is suspended and its worker runs other work. The call
+ * runs on a helper thread (at most 512 per runtime; further calls wait for one), so thread-local
+ * variables, errno included, are not the caller's: pass results in `argument`. On a thread that is
+ * no worker it is a plain call. LVD_E_LIMIT: no thread is available. LVD_E_CANCELLED,
+ * LVD_E_STOPPED (fibers only): the call was not made, since it was still waiting for a thread.
  *
- * When the fiber is cancelled, or the application ends meanwhile, a signal interrupts what the call
- * waits for in the system (EINTR): it must return then. A fiber goes on; in an actor lvd_blocking does not return, as
- * lvd_native_fail does not. So hold no lock here, and own nothing but what lvd_app_data keeps. */
+ * If the fiber is cancelled or the application ends meanwhile, a signal interrupts the system call
+ * (EINTR), and `call` must return. A fiber then continues; in an actor lvd_blocking does not
+ * return, like lvd_native_fail. So the caller must hold no lock, and own nothing but what
+ * lvd_app_data keeps. */
 LVD_API lvd_status lvd_blocking(void (*call)(void *argument), void *argument);
 
-/* Waits, in the same way, until CLOCK_MONOTONIC has come to `ns`; at once if it has. No thread waits for
- * it: the worker has an alarm, and is free until then. In a fiber LVD_E_CANCELLED, LVD_E_STOPPED as from any
- * wait. Any other thread just sleeps. */
+/* Suspends the caller, as lvd_blocking does, until CLOCK_MONOTONIC reaches `ns` nanoseconds;
+ * returns at once if it has. Uses a timer of the worker, no thread. In a fiber returns
+ * LVD_E_CANCELLED, LVD_E_STOPPED like any wait. Any other thread sleeps. */
 LVD_API lvd_status lvd_wait_until(int64_t ns);
 
-/* Waits, in the same way, until the descriptor can be read or written without blocking, or has an
- * end or an error to tell; at once if it can already. Of a pipe or a terminal that can be written,
- * 4096 bytes at a time do not block. All who wait so share one thread. In a fiber LVD_E_CANCELLED,
- * LVD_E_STOPPED as from any wait. LVD_E_LIMIT: the system watches no more. */
+/* Suspends the caller likewise until the descriptor can be read or written without blocking, or
+ * has reached its end or an error; returns at once if it already has. A pipe or terminal reported
+ * writable accepts 4096 bytes without blocking. One thread serves all such waits. In a fiber
+ * returns LVD_E_CANCELLED, LVD_E_STOPPED like any wait. LVD_E_LIMIT: the system watches no more
+ * descriptors. */
 LVD_API lvd_status lvd_wait_readable(int fd);
 LVD_API lvd_status lvd_wait_writable(int fd);
 
-/* lvd_wait_readable, for a native that has taken nothing of its input yet: what it is called for can be
- * done anew. So a new version of the application need not wait until something comes: this firing is
- * left here for good, and the new version begins it anew (LVD_CLASS_RESTARTS). When its application drains, such
- * a source ends here, as by lvd_native_end, and so does one that has done nothing yet of this firing (lvd_actor.looks). In a fiber, LVD_E_ENDED as soon
- * as its application drains (lvd_app_drains), whether or not there is something: that is the next version's. */
+/* Like lvd_wait_readable, for a native that has not consumed input in this firing. If the
+ * application is replaced meanwhile, the firing is discarded and the new version repeats it
+ * (LVD_CLASS_RESTARTS). If the application drains, such a source ends, as by lvd_native_end; so
+ * does one with a firing that had no effect yet (lvd_actor.looks). In a fiber returns LVD_E_ENDED
+ * once the application drains (lvd_app_drains), even if input is available: that input is left to
+ * the next version. */
 LVD_API lvd_status lvd_wait_input(int fd);
 
-/* Before a native writes so many bytes to what all applications of the process print to, as `print` in CAL does: where
- * `app` has printed more than the runtime lets it (lvd_runtime_options), this waits, as lvd_wait_until does. */
+/* Call before a native writes `bytes` bytes to the console that all applications of the process
+ * share, as CAL's `print` does. Where `app` has exceeded its output rate
+ * (lvd_runtime_options.prints), suspends the caller like lvd_wait_until. */
 LVD_API void lvd_app_prints(lvd_app *app, size_t bytes);
 
-/* In a host, a process that an application forks is not to have this descriptor (`on`): the reader of a pipe gets its
- * end only when all copies are closed. Call it with false before the descriptor is closed. Outside of hosts it has no
- * effect. From any thread. */
+/* With `on`, a process that an application of a host forks does not inherit this descriptor: the
+ * reader of a pipe sees its end only when all copies are closed. Call with false before the
+ * descriptor is closed. No effect outside of hosts. From any thread. */
 LVD_API void lvd_close_on_fork(int fd, bool on);
 
-/* Can the descriptor be read without blocking, or has it an end or an error to tell? Where it has not,
- * the actor that asks is asked to run again as soon as it has: so this is what a guard asks, whose
- * actor waits for elements meanwhile, too. The application goes on until then. Only what was asked
- * since the actor last fired counts, and only while it is open. On any other thread, and in fibers,
- * this asks and no more. */
+/* True if the descriptor can be read without blocking, or has reached its end or an error.
+ * Otherwise the calling actor is scheduled again once that is so, and the application does not end
+ * before; a guard uses this while the actor also waits for elements. Only requests since the
+ * actor's last firing count, and only while the descriptor is open. On other threads and in fibers
+ * it only queries. */
 LVD_API bool lvd_ask_readable(int fd);
 
 #ifdef __cplusplus

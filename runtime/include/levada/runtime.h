@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Runtime: one worker per core; applications loaded, started, paused, stopped and unloaded while
- * others run.
+/* Runtime: one worker thread per core. Applications are loaded, started, paused, stopped and
+ * unloaded while others run.
  *
- * All calls here are thread-safe, and for threads that are no workers unless they say otherwise. */
+ * Unless stated otherwise, every function here is thread-safe and may be called by any thread that
+ * is not a worker. */
 #ifndef LVD_RUNTIME_H
 #define LVD_RUNTIME_H
 
@@ -20,72 +21,78 @@ extern "C" {
 
 typedef struct lvd_runtime lvd_runtime;
 
-/* Which of the actors that can fire on a worker goes next is a matter of priority and of promised rates; where
- * these leave a choice, it is the one that could fire first. With `round_robin` it is the next one in the order of
- * loading, behind the one that ran last and round: each has one turn a round. Fibers do as ever. */
+/* A worker runs the ready actor that priority and promised rates (lvd_app_promise) select; among
+ * equals the one that has been ready longest. With `round_robin`, equals run cyclically in the
+ * order of loading, each at most once per round. Fibers are scheduled the same way in both cases.
+ */
 typedef struct lvd_runtime_options {
-  uint32_t workers;       /* 0: as many as affinity and the container's CPU quota leave */
-  uint32_t spin_us;       /* an idle worker looks around for so long before it sleeps; 0: 30 */
-  bool no_spin;           /* sleep at once */
-  bool no_pin;            /* do not pin workers to cores */
-  bool round_robin;       /* actors have their turns in the order of loading */
-  uint32_t time_limit_ms; /* CPU time one action may take before its application is stopped;
-                             0: no limit */
-  uint32_t entities;      /* at most so many actors and fibers at a time; 0: 262144 */
-  /* 0: the usual class; else the real-time priority (1 to LVD_REALTIME_MOST) of what runs
-   * applications, which so goes before all that is of the usual class. */
+  uint32_t workers; /* 0: as many as the affinity mask and the container's CPU quota allow */
+  uint32_t spin_us; /* microseconds that an idle worker polls before it sleeps; 0: 30 */
+  bool no_spin;     /* sleep without polling */
+  bool no_pin;      /* do not pin workers to cores */
+  bool round_robin; /* run equal actors in the order of loading */
+  /* ms of CPU time for one action before its application is stopped; 0: no limit */
+  uint32_t time_limit_ms;
+  uint32_t entities; /* maximum number of live actors and fibers; 0: 262144 */
+  /* Real-time priority, 1 to LVD_REALTIME_MOST, of the threads that run applications: they run
+   * before all threads of the normal scheduling class. 0: normal class. */
   uint32_t realtime;
-  /* So many bytes a second an application may print (lvd_app_prints in native.h), and what it has not printed in
-   * the last second besides; 0: no limit. */
+  /* Limit of console output per application, in bytes per second (lvd_app_prints in native.h).
+   * Credit that was not used in the last second is added. 0: no limit. */
   uint64_t prints;
-  /* Called with `argument`, on a thread of the runtime's, when a worker has something to do after a time in which
-   * none had (lvd_runtime_rests): it must not block, nor call what waits for a worker. May be null. */
+  /* Called with `argument` on a thread of the runtime when a worker gets work after a period in
+   * which all were idle (lvd_runtime_rests). Must not block or call a function that waits for a
+   * worker. May be null. */
   void (*awake)(void *argument);
   void *argument;
 } lvd_runtime_options;
 
-/* Two above it are needed: the first is that of what is urgent, the second of what serves the workers. */
+/* The two priorities above it are reserved: the lower for urgent fibers, the higher for threads
+ * that serve the workers. */
 #define LVD_REALTIME_MOST 97
 
-/* Does the system let this process have a runtime of that real-time priority? */
+/* Does the system allow this process a runtime of that real-time priority? */
 LVD_API bool lvd_realtime_allowed(uint32_t realtime);
 
-/* `options` may be null. On LVD_OK *out is to be given to lvd_runtime_destroy. LVD_E_LIMIT: the system does not
- * allow its real-time priority. */
+/* Creates a runtime and starts its workers. `options` may be null. On LVD_OK the caller owns *out
+ * and frees it with lvd_runtime_destroy. LVD_E_LIMIT: the system does not allow the real-time
+ * priority. */
 LVD_API lvd_status lvd_runtime_create(const lvd_runtime_options *options, lvd_runtime **out);
 
-/* Stops and unloads every application, ends the workers. */
+/* Stops and unloads all applications, joins the workers, frees the runtime. */
 LVD_API void lvd_runtime_destroy(lvd_runtime *rt);
 
-/* The calling thread serves the runtime: it controls what runs there. If the workers have a real-time
- * priority it has a higher one from now on, so that it has its turn whatever they compute; else nothing changes.
- * What it starts is of the usual class. */
+/* Marks the calling thread as one that serves (controls) the runtime. If the workers have a
+ * real-time priority, the thread gets a higher one, so that computing workers cannot starve it;
+ * otherwise nothing changes. Threads that it creates start in the normal class. */
 LVD_API void lvd_thread_serves(const lvd_runtime *rt);
-/* The priority of such a thread, of the runtime whose worker runs the caller; 0: the usual class, or nobody's worker
- * does. For a library whose own thread wakes fibers, and has no runtime. */
+/* The priority of such a thread in the runtime of the caller's worker. 0: normal class, or
+ * the caller is not on a worker. For a library that has a thread of its own which wakes fibers but
+ * no runtime handle. */
 LVD_API uint32_t lvd_serving_priority(void);
 
-/* No worker has had anything to do for half a second or more, so that no thread of the runtime's has a reason to wake
- * up: the next who has calls `awake` of the options. */
+/* True if all workers have been idle for at least 500 ms, so that no thread of the runtime has a
+ * reason to wake up. The next worker that gets work calls `awake` of the options. */
 LVD_API bool lvd_runtime_rests(const lvd_runtime *rt);
 
-/* Workers that there are, whether or not their core is in the running set. */
+/* Number of workers, including those that have no core in the running set. */
 LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
 
-/* Takes the core of `worker` from the running set: the worker finishes its firing, its entities
- * move to the others, and it sleeps; the call returns when that is so. LVD_E_STATE: it is the last
- * one. lvd_core_give puts it back; entities return when they are moved or placed again. */
+/* Removes the core of `worker` from the running set: the worker finishes its firing, its entities
+ * (actors and fibers) migrate to other workers, and it sleeps. Returns when that is done.
+ * LVD_E_STATE: it is the last core. lvd_core_give puts the core back; entities return only if they
+ * are moved or placed again. */
 LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
 LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
-/* Takes it, waiting no longer than this (negative: for ever). LVD_E_TIME: somebody is there still; `why`, which may
- * be null, says who, and all is as it was. */
+/* lvd_core_take with a timeout in ms (negative: none). LVD_E_TIME: an entity is still there; `why`
+ * (may be null) names it, and nothing has changed. */
 LVD_API lvd_status lvd_core_take_within(lvd_runtime *rt, uint32_t worker, int64_t timeout_ms,
                                         char *why, size_t why_size);
-/* The same, for the actors of `app`: they stay there, may be moved there (lvd_app_move), and nothing else
- * is. Until lvd_core_give, or lvd_app_unload. The core of one that it has taken over from (lvd_app_take_over) is
- * handed on. */
+/* Reserves the core for `app`: actors of `app` stay on it or may be moved to it (lvd_app_move),
+ * all other entities leave. In force until lvd_core_give or lvd_app_unload. When another
+ * application takes over from `app` (lvd_app_take_over), the reservation passes to it. */
 LVD_API lvd_status lvd_core_take_for(lvd_app *app, uint32_t worker);
-/* The core, which has been taken, and for nobody, is now that of `app` in the same way. */
+/* Reserves for `app`, in the same way, a core that is already taken and not reserved. */
 LVD_API lvd_status lvd_core_pass(lvd_app *app, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
@@ -97,174 +104,194 @@ typedef struct lvd_option {
 } lvd_option;
 
 typedef struct lvd_app_options {
-  const char *name;          /* null: the network's */
-  const uint32_t *placement; /* a worker for each actor; null: the runtime spreads them */
-  const lvd_option *option;  /* what natives can ask for */
+  const char *name; /* null: the name of the network */
+  /* worker index of each actor; null: the runtime distributes them */
+  const uint32_t *placement;
+  const lvd_option *option; /* options that natives can query (lvd_app_option) */
   uint32_t option_count;
-  int32_t priority;  /* added to each actor's */
-  uint32_t capacity; /* for channels that ask for none; 0: by size of element */
+  int32_t priority; /* added to the priority of each actor */
+  /* elements of channels without a capacity of their own; 0: by element size */
+  uint32_t capacity;
 } lvd_app_options;
 
 typedef enum lvd_app_state {
   LVD_APP_LOADED, /* not started */
   LVD_APP_RUNNING,
   LVD_APP_PAUSED,
-  LVD_APP_ENDED, /* lvd_app_wait says how */
-  LVD_APP_ENDING /* nothing of it begins any more; a firing may last, or files be finished */
+  LVD_APP_ENDED, /* lvd_app_wait returns the outcome */
+  LVD_APP_ENDING /* no firing begins any more; one may still run, or files may be closing */
 } lvd_app_state;
 
-/* Makes an instance of a network: its state, its channels. Nothing runs before lvd_app_start.
- * `net` must live until lvd_app_unload. Errors: LVD_E_LAYOUT, LVD_E_ARGUMENT (a port that is not
- * connected, or twice; sizes that differ), LVD_E_MEMORY, LVD_E_LIMIT; `why` (may be null) then has
- * the sentence. */
+/* Instantiates a network: allocates actor state and channels. Nothing runs before lvd_app_start.
+ * `net` must outlive lvd_app_unload; the caller frees *out with that function. Errors:
+ * LVD_E_LAYOUT, LVD_E_ARGUMENT (a port unconnected or connected twice, or sizes that differ),
+ * LVD_E_MEMORY, LVD_E_LIMIT; `why` (may be null) then receives a sentence, at most why_size bytes.
+ */
 LVD_API lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
                                 const lvd_app_options *options, lvd_app **out, char *why,
                                 size_t why_size);
 
-/* What lvd_app_load would claim for it: state, and the rings of its channels. The same errors. */
+/* Bytes that lvd_app_load would allocate for actor state and channel rings. Same errors. */
 LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
                                 const lvd_app_options *options, uint64_t *bytes, char *why,
                                 size_t why_size);
 
 LVD_API lvd_status lvd_app_start(lvd_app *app);
-/* The same, but it is paused from its beginning: nothing of it runs before lvd_app_resume. Both: LVD_E_STATE if it has
- * been started, or has ended. From any thread. */
+/* Like lvd_app_start, but paused: nothing runs before lvd_app_resume. Both return LVD_E_STATE if
+ * the application was already started or has ended. From any thread. */
 LVD_API lvd_status lvd_app_start_paused(lvd_app *app);
 
-/* It is promised a rate, or is not any more: it goes before others of its priority, so far as that leaves them a
- * sixteenth. Who promises it keeps it from more than that, with lvd_app_pause. From any thread. */
+/* Sets or clears the promise of a rate. An application with a promise runs before others of its
+ * priority, as long as that leaves the others 1/16 of the worker's time. The caller enforces the
+ * rate's upper bound by lvd_app_pause. From any thread. */
 LVD_API lvd_status lvd_app_promise(lvd_app *app, bool promised);
 
-/* No actor of it runs when lvd_app_pause returns; nothing in its channels is lost. */
+/* Pauses the application. No actor of it runs when this returns; the contents of channels are
+ * kept. */
 LVD_API lvd_status lvd_app_pause(lvd_app *app);
-/* The same, waiting for a firing that lasts no longer than this. LVD_E_TIME: it lasts still, and is
- * the last of that actor until lvd_app_resume. */
+/* Like lvd_app_pause, but waits at most `timeout_ms` ms for firings to finish. LVD_E_TIME: a
+ * firing is still running; it is that actor's last one until lvd_app_resume. */
 LVD_API lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms);
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
-/* Ends its sources: no actor without inputs fires again, what is in flight comes out, and then it
- * ends by itself. Returns at once. A source that waits for input (lvd_wait_input in native.h) in a
- * firing that has done nothing yet (LVD_CLASS_RESTARTS, lvd_actor.looks), ends there; what one waits for in the middle of any
- * other is waited for still. LVD_E_UNKNOWN: no actor of it is without inputs. A C program (program.h) is asked to return
- * (lvd_app_drains, lvd_wait_input in native.h), and never ends if it does not listen. */
+/* Drains the application: actors without inputs fire no more, elements in flight are processed,
+ * then the application ends. Returns at once. A source that waits for input (lvd_wait_input in
+ * native.h) ends at that point if its firing has had no effect yet (LVD_CLASS_RESTARTS,
+ * lvd_actor.looks); any other firing that waits runs to its end first. LVD_E_UNKNOWN: every actor
+ * has inputs. A C program (program.h) is asked to return (lvd_app_drains, lvd_wait_input in
+ * native.h); if it ignores that, it does not end. */
 LVD_API lvd_status lvd_app_drain(lvd_app *app);
-/* The same taken back, of a C program that has not been told so: LVD_E_STATE if it has, or does not drain. */
+/* Cancels lvd_app_drain of a C program that has not observed it yet. LVD_E_STATE: it has observed
+ * it, or is not draining. */
 LVD_API lvd_status lvd_app_drain_no_more(lvd_app *app);
 
-/* `app`, which is loaded and not started, goes on where `old`, which is paused or not started either, is: actors of the same
- * name and class, whatever the values of its parameters, have what they remember (lvd_memory), channels between the same ports what is in them;
- * natives will have what they keep as heirlooms (native.h). Then `old` is to be ended by lvd_app_finish,
- * and `app` to be started when it has ended, and not unloaded before; and the code of `old` lives on as
- * long as `app` is loaded, with that of those before it, if heirlooms of theirs are left. If this fails `old` may be resumed, as it was, and `app` is good for nothing.
- * LVD_E_STATE: not at this moment, as `why` says: an actor is in the middle of a firing, or has more to
- * leave than its new version can take. LVD_E_MEMORY. */
+/* Transfers the state of `old` to `app`. `old` must be paused or not started; `app` must be loaded
+ * and not started. Copies actor state (lvd_memory) by actor name and class, whatever the parameter
+ * values, and channel contents by the ports that the channel connects. Persistent data of natives
+ * (lvd_app_heirloom in native.h) moves when `old` ends.
+ *
+ * On success: call lvd_app_finish(old), wait until it has ended, then start `app`; do not unload
+ * `app` before. Code of `old` and of its predecessors must stay loaded until `app` is unloaded or
+ * lvd_app_heirlooms_left is false.
+ *
+ * On failure `old` is unchanged and may be resumed; `app` must be unloaded. LVD_E_STATE: not
+ * possible now, see `why`: an actor is in the middle of a firing, or holds more than its new
+ * version can take. LVD_E_MEMORY. */
 LVD_API lvd_status lvd_app_take_over(lvd_app *app, lvd_app *old, char *why, size_t why_size);
-/* What actors that both have do not take along, since their class or the type of a variable is another one: a line for
- * each, as far as it fits; its length in all. */
+/* Lists state that actors common to both would not transfer because the class or the type of a
+ * variable differs: one line each. Writes at most `size` bytes; returns the full length. */
 LVD_API size_t lvd_app_anew(const lvd_app *app, const lvd_app *old, char *text, size_t size);
 
-/* When `old` comes to a good end of its own, its heirlooms are for `app`, which is loaded and not started; null:
- * they end with it. So a C program takes over from another, which drains; what is said above of the code
- * of `old` holds. */
+/* When `old` ends successfully by itself, its persistent data (heirlooms) passes to `app`, which
+ * is loaded and not started; null: it is freed with `old`. This is how a C program takes over from
+ * another one that drains. The lifetime of the code of `old` is as for lvd_app_take_over. */
 LVD_API lvd_status lvd_app_inherit(lvd_app *app, lvd_app *old);
 
-/* Has it heirlooms that nobody has asked for? They are ended by the code that made them. */
+/* True if the application holds heirlooms that no native has requested yet. They are freed by
+ * functions in the code that made them, which must stay loaded. */
 LVD_API bool lvd_app_heirlooms_left(lvd_app *app);
 
-/* While it rests no actor without inputs begins another firing; all others go on. Returns at once. */
+/* With `rests`, actors without inputs begin no firing; all others go on. Returns at once. */
 LVD_API lvd_status lvd_app_rest(lvd_app *app, bool rests);
 
-/* Ends it now, between two firings; lvd_app_wait then says LVD_E_STOPPED. What an actor or its native sleeps in, in the
- * system, for 100 ms or more, is interrupted (EINTR) until it returns. */
+/* Stops the application between two firings; lvd_app_wait then returns LVD_E_STOPPED. A system
+ * call in which an actor or native blocks for 100 ms or more is interrupted by a signal (EINTR),
+ * repeatedly until it returns. */
 LVD_API lvd_status lvd_app_stop(lvd_app *app);
-/* The same, waiting no longer than this. LVD_E_TIME: it ends later, when a firing of it has. */
+/* Like lvd_app_stop, but waits at most `timeout_ms` ms. LVD_E_TIME: the application ends when the
+ * running firing has ended. */
 LVD_API lvd_status lvd_app_stop_within(lvd_app *app, int64_t timeout_ms);
 
-/* Waits until it has ended, at most `timeout_ms` (negative: for ever): LVD_OK by itself (nothing
- * can fire any more, or lvd_app_finish), LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED; LVD_E_TIME if
- * it runs still.
+/* Waits at most `timeout_ms` ms (negative: no limit) until the application has ended. LVD_OK: it
+ * ended by itself (quiescent, or lvd_app_finish). LVD_E_FAULT, LVD_E_DEADLOCK, LVD_E_STOPPED: it
+ * failed or was stopped. LVD_E_TIME: it is still running.
  *
- * When nothing can fire any more it is a deadlock if an actor waits for room, or if actors wait for
- * one another's elements in a circle that no input would open, and either elements lie before one
- * of them or none ever went round. Who waits for an actor that has come to its own end has ended
- * with it, whether or not elements are left over. */
+ * A quiescent application, in which no actor can fire, is deadlocked if an actor waits for room,
+ * or if actors wait for elements in a cycle that no input could resolve and either an actor of the
+ * cycle has unread elements or no element ever passed through it. An actor that waits for one that
+ * has ended has ended as well, whether or not elements are left. */
 LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms);
 
-/* Stops it if it runs, and frees all it had. */
+/* Stops it if it is running, and frees everything that belongs to it. */
 LVD_API void lvd_app_unload(lvd_app *app);
 
 LVD_API lvd_app_state lvd_app_get_state(lvd_app *app);
 LVD_API const char *lvd_app_name(const lvd_app *app);
-/* The name of the application whose code runs on the calling thread; null: none's. May be called in
- * signal context, by who leaves word of why the process ends. */
+/* Name of the application that runs code on the calling thread, or null. Async-signal-safe: for a
+ * handler that reports why the process ends. */
 LVD_API const char *lvd_app_name_here(void);
-/* Copies to `name` the name of the C program whose own instructions lie at `code`, as those of a thread that it has started
- * do; false: none's. */
+/* Copies to `name` the name of the C program that contains the instruction address `code`; this
+ * also identifies threads that the program created. False: no program contains it. */
 LVD_API bool lvd_app_name_of_code(lvd_runtime *rt, const void *code, char *name, size_t size);
 
-/* What lvd_app_progress was last told; *unit is null if it never was. */
+/* The last value passed to lvd_app_progress; *unit is null if it was never called. */
 LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
-/* The arguments of the last lvd_app_input_progress: returns the bytes of input that were taken, and sets
- * *total_bytes to all there are; both are 0 if it was never called. */
+/* The last arguments of lvd_app_input_progress: returns the input bytes consumed, and sets
+ * *total_bytes to the total. Both are 0 if it was never called. */
 LVD_API uint64_t lvd_app_get_input_progress(lvd_app *app, uint64_t *total_bytes);
 
-/* Moves an actor to a worker, between two of its firings. Returns at once. */
+/* Migrates an actor to a worker between two firings. Returns at once. */
 LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Ends of channels that the program holds (LVD_OUTSIDE)                                       */
+/* Channel ends held by the program (LVD_OUTSIDE)                                             */
 /* ------------------------------------------------------------------------------------------ */
 
-/* The program's end of channel `channel`, for one thread at a time, to wait on with wait.h; null if
- * it is an actor's. Good until lvd_app_unload. An application with such a producer does not end
- * before lvd_end is called on it. */
+/* The program's end of channel `channel`, for one thread at a time; wait on it with wait.h. Null
+ * if the end is an actor's. Valid until lvd_app_unload. An application with such a producer does
+ * not end before lvd_end is called on it. */
 LVD_API lvd_producer *lvd_app_producer(lvd_app *app, uint32_t channel);
 LVD_API lvd_consumer *lvd_app_consumer(lvd_app *app, uint32_t channel, uint32_t index);
 
 /* ------------------------------------------------------------------------------------------ */
-/* What happened: counters, faults, and why nothing moves                                      */
+/* Observation: counters, faults, and the wait report                                         */
 /* ------------------------------------------------------------------------------------------ */
 
 typedef struct lvd_actor_counters {
   const char *name;
-  uint32_t worker; /* where it is */
-  uint32_t target; /* where it shall be: by lvd_app_move, or given away by a stuck worker */
+  uint32_t worker; /* index of its current worker */
+  /* index of its future worker: by lvd_app_move, or moved off a blocked worker */
+  uint32_t target;
   uint64_t firings;
   uint64_t activations; /* calls of run */
-  uint64_t busy_ns; /* time spent in run, but not what its worker waited for its core meanwhile */
-  uint64_t longest_ns; /* the longest run, in the same way */
-  uint64_t runs_ns;    /* the run that it is in until now, once it lasts for milliseconds; else 0 */
-  bool waits;          /* at the moment: for a channel, or for what is outside; or it has ended */
-  bool outside;        /* for what is outside, in the middle of a firing */
+  uint64_t busy_ns;     /* ns spent in run, without those in which its worker waited for its core */
+  uint64_t longest_ns;  /* the longest call of run, measured likewise */
+  /* duration of the current call of run once it lasts for milliseconds; else 0 */
+  uint64_t runs_ns;
+  bool waits;   /* it waits for a channel or for external input, or has ended */
+  bool outside; /* it waits for external input in the middle of a firing */
 } lvd_actor_counters;
 
 typedef struct lvd_channel_counters {
-  lvd_port_ref from, to; /* one record for each consumer */
-  uint32_t capacity, fill;
-  uint32_t awaited;     /* elements that the consumer waits for here; 0: it does not */
-  uint64_t put, got;    /* elements ever */
-  uint64_t wakes;       /* consumer woken */
-  uint64_t full, empty; /* times the producer, the consumer found it so and waited */
+  lvd_port_ref from, to;   /* one record for each consumer */
+  uint32_t capacity, fill; /* capacity and fill in elements */
+  uint32_t awaited;        /* elements that the consumer waits for; 0: it does not wait */
+  uint64_t put, got;       /* elements since creation */
+  uint64_t wakes;          /* times the consumer was woken */
+  /* times the producer found it full, the consumer found it empty, and waited */
+  uint64_t full, empty;
 } lvd_channel_counters;
 
 typedef struct lvd_worker_counters {
   int32_t cpu;                /* the core it is pinned to; -1: none */
   bool given;                 /* its core is in the running set */
-  uint64_t busy_ns, sleep_ns; /* running actors; asleep; the rest is looking around */
+  uint64_t busy_ns, sleep_ns; /* ns running actors, ns asleep; the rest is polling */
   uint64_t activations, sleeps, wakes_sent;
-  uint64_t runs_ns; /* for how long what runs there has kept it, by the clock; 0: nothing does */
-  uint64_t
-      lost_ns; /* for which what ran had no core, which other programs had: in no other of these times */
+  /* wall-clock ns for which the current activation has occupied it; 0: idle */
+  uint64_t runs_ns;
+  /* ns for which other programs had the core while an activation was runnable; not part of the
+   * other times */
+  uint64_t lost_ns;
 } lvd_worker_counters;
 
-/* Reads all counters of an application, while it runs or after: fills at most *actors and *channels
- * records and sets both to how many there are. */
+/* Reads all counters of an application, running or ended: fills at most *actors and *channels
+ * records and sets both to the number that exist. */
 LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uint32_t *actors,
                                     lvd_channel_counters *channel, uint32_t *channels);
-/* CPU time of its fibers, calls of forks and procedures included; in steps of 4 ms, and right on the
- * average. */
+/* CPU time in ns of the application's fibers, including forked calls and procedures. Sampled every
+ * 4 ms; unbiased. */
 LVD_API uint64_t lvd_app_fibers_busy_ns(lvd_app *app);
-/* That of those on one worker's core. */
+/* The same for the fibers on one worker. */
 LVD_API uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker);
 LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
                                             lvd_worker_counters *out);
@@ -276,13 +303,13 @@ typedef struct lvd_fault {
   char message[256];
 } lvd_fault;
 
-/* The fault that ended the application; false if none did. */
+/* The fault that ended the application; false if there was none. */
 LVD_API bool lvd_app_fault(lvd_app *app, lvd_fault *out);
 
-/* Says in words why nothing moves (or what waits for what, if something does): who waits for whom,
- * the full or empty channel named, a cycle of waits first; and who could go on, and waits for its turn on
- * a worker. Writes at most `size` bytes with the
- * terminating null; returns the length it would have. */
+/* Describes why the application does not progress (or, if it does, what waits for what): each
+ * waiting entity with the full or empty channel that it waits for, a cycle of waits first, then
+ * the ready entities that wait for a worker. Writes at most `size` bytes including the terminating
+ * null; returns the full length. */
 LVD_API size_t lvd_app_why(lvd_app *app, char *text, size_t size);
 
 #ifdef __cplusplus

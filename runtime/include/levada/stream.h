@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stream: a channel between two procedures, made by name or handed over, whose waits suspend.
+/* Stream: a channel between two procedures, created by name or passed by pointer; its waits
+ * suspend the caller.
  *
- *   put   gather an element    push  transmit all that was gathered
- *   get   retrieve an element  pop   free all that was retrieved
+ *   put   write an element     push  publish all written elements
+ *   get   read an element      pop   free the space of all read elements
  *
- * A procedure (fiber) or thread that first puts or gets on a stream has that end until it closes
- * it, gives it up or returns: then its streams end for the other side, in order. (A thread's do when
- * it has ended, however it came to that; not those of one that exit ends with the process.) A
- * receiver that waits is suspended, and woken only when as many elements as its threshold have been
- * pushed, or when the sender has flushed, waits itself, or has ended: no threshold deadlocks.
+ * The procedure (fiber) or thread that first puts or gets on a stream owns that end until it
+ * closes the end, gives it up or returns; its streams then end for the other side, in order. (A
+ * thread's streams end when it has ended in any way, except where exit ends the whole process.) A
+ * receiver that waits is suspended and woken only when as many elements as its threshold have been
+ * pushed, or when the sender has flushed, waits itself, or has ended: so no threshold causes a
+ * deadlock.
  *
- * An end belongs to who uses it first. One that nobody takes lets the other side wait for ever; that
- * is told when it can be known: as a deadlock, when only such waits are left and the application is
- * closed (lvd_app_close; lvd_app_why names the stream), and to a thread that has the other end when
- * the application has ended, by the stream's end. Until then somebody may still come, and a time
- * limit bounds the wait.
+ * If no procedure takes the other end, a wait does not end by itself. It is reported as soon as
+ * this can be known: as a deadlock when only such waits are left and the application is closed
+ * (lvd_app_close; lvd_app_why names the stream), or by the end of the stream to a thread that owns
+ * the other end when the application has ended. Until then a procedure may still take it, and a
+ * time limit bounds the wait.
  *
- * A thread that waits without a time limit, here, for a call, for a fiber's end or for the
- * application's, is judged as a fiber is: when all who could let each other go on wait so, whoever
- * waits for a stream gets LVD_E_DEADLOCK, a thread too, and lvd_app_why names it.
+ * Deadlock detection treats a thread that waits without a time limit (here, for a call, for the
+ * end of a fiber or of the application) like a fiber: if all that could resume one another wait,
+ * each wait for a stream, also a thread's, returns LVD_E_DEADLOCK, and lvd_app_why names the
+ * stream.
  *
- * Each end for one procedure at a time; the two ends at the same time. Statuses are those of
- * wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: the end is somebody else's,
- * or closed. Whose it is only waits look at: putting and getting without being the owner is refused
- * from anybody else's first wait on, and is a mistake before. A program that is compiled with
- * -DLVD_DEBUG finds it at once: there every put and get looks, and is refused.
+ * Thread-safety: one procedure at a time per end; both ends may be used at the same time. Statuses
+ * are those of wait.h, and LVD_E_ARGUMENT: an element of another size; LVD_E_STATE: another
+ * procedure owns the end, or it is closed. Only waits check the owner: put and get without
+ * ownership are refused from the caller's first wait on, and are undetected errors before. With
+ * -DLVD_DEBUG every put and get checks and refuses.
  *
  * Source: "Streaming RPC" (SiPS 2008), sections 2.2, 2.3 and 4. C17 and C++17. */
 #ifndef LVD_STREAM_H
@@ -40,53 +43,55 @@ extern "C" {
 typedef struct lvd_stream {
   lvd_producer put;
   LVD_ALIGNED(LVD_LINE) lvd_consumer get;
-  LVD_ALIGNED(LVD_LINE) int64_t time_limit_ns; /* of the waits in put and get; negative: none */
+  /* of the waits in put and get, ns; negative: none */
+  LVD_ALIGNED(LVD_LINE) int64_t time_limit_ns;
 } lvd_stream;
 
 typedef struct lvd_stream_options {
   const char *name;   /* for reports; copied, at most 31 bytes; null: "stream" */
   uint32_t elem_size; /* bytes: 1 ... LVD_STREAM_ELEMENT */
-  uint32_t capacity;  /* elements, at most LVD_CHANNEL_CAPACITY; 0: 16 KiB, and at least 64 */
-  uint32_t threshold; /* elements that wake the receiver; more than the capacity: as many as that.
-                            0: it chooses so many that they take eight times as long as the
-                            wake-up that brings them, at most half the capacity */
-  int64_t time_limit_ns; /* of the waits in put and get; 0: none */
+  /* elements, at most LVD_CHANNEL_CAPACITY; 0: 16 KiB, and at least 64 elements */
+  uint32_t capacity;
+  /* elements that wake the receiver, bounded by the capacity; 0: automatic, such that processing
+   * them takes eight times as long as the wake-up, at most half the capacity */
+  uint32_t threshold;
+  int64_t time_limit_ns; /* of the waits in put and get, ns; 0: none */
 } lvd_stream_options;
 
-/* The most that an element may have, and a stream's ring; an array that is larger goes in parts. */
+/* Maximum size of an element, and of a stream's ring, in bytes. Send a larger array in parts. */
 #define LVD_STREAM_ELEMENT (1u << 24)
 #define LVD_STREAM_BYTES   (1u << 30)
 
-/* Makes a stream of `app`, which frees it when it is unloaded, if nobody has before. LVD_E_ARGUMENT: no
- * stream can be so; LVD_E_LIMIT: its ring would take more than LVD_STREAM_BYTES, or the system has
- * no mappings left for it; LVD_E_MEMORY. */
+/* Creates a stream of `app`, which frees it at unload unless lvd_stream_destroy did.
+ * LVD_E_ARGUMENT: a value is out of range; LVD_E_LIMIT: the ring would exceed LVD_STREAM_BYTES, or
+ * the system has no mappings left; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *options,
                                      lvd_stream **out);
-/* When nobody uses it any more; the caller's own ends are closed. LVD_E_STATE: somebody else has an
- * end, and it stays. */
+/* Closes the caller's ends and frees the stream, which must not be in use. LVD_E_STATE: another
+ * procedure owns an end; the stream is kept. */
 LVD_API lvd_status lvd_stream_destroy(lvd_stream *s);
 LVD_API const char *lvd_stream_name(const lvd_stream *s);
 
-/* ---- waiting, with a time limit (negative: none) -------------------------------------------- */
+/* ---- waiting; timeouts in ns, negative: none ------------------------------------------------- */
 
-/* A thread in one of these when its application is unloaded gets LVD_E_STOPPED. */
+/* A thread that waits here when its application is unloaded gets LVD_E_STOPPED. */
 
-/* Room for `n` elements; `n` elements. With 0 as the limit they only look. */
+/* Wait for room for `n` elements, or for `n` elements. With timeout 0 they only check. */
 LVD_API lvd_status lvd_stream_wait_room(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_stream_wait_elements(lvd_stream *s, uint32_t n, int64_t timeout_ns);
 
-/* One of `count` streams (at most LVD_WANTS) that has an element or has ended; *which is its index. Where
- * several have, they take turns: the first behind the one that was selected last. For an ended one the
- * status is as for lvd_stream_get. */
+/* Waits until one of `count` streams (at most LVD_WANTS) has an element or has ended; *which is
+ * its index. Among several the choice is round-robin, beginning after the one selected last. For a
+ * stream that has ended, the status is as for lvd_stream_get. */
 LVD_API lvd_status lvd_stream_select(lvd_stream *const *stream, uint32_t count, int64_t timeout_ns,
                                      uint32_t *which);
 
-/* ---- whose end it is ------------------------------------------------------------------------ */
+/* ---- ownership ------------------------------------------------------------------------------ */
 
-/* Has the caller the sending end, the other one? */
+/* Does the caller own the sending end (`sender`), or the receiving end? */
 LVD_API bool lvd_stream_is_mine(const lvd_stream *s, bool sender);
 
-/* What put and get need not ask for: the caller has the end, and there is so much. */
+/* The fast path of put and get: enough room or elements are known, so no wait is needed. */
 #ifdef LVD_DEBUG
 #define LVD_STREAM_KNOWN(s, sender, enough) ((enough) && lvd_stream_is_mine(s, sender))
 #else
@@ -95,7 +100,8 @@ LVD_API bool lvd_stream_is_mine(const lvd_stream *s, bool sender);
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* `size` is sizeof *element, which must be the stream's. */
+/* Copy one element in or out, waiting if needed. `size` is sizeof *element and must equal the
+ * stream's element size. */
 static inline lvd_status lvd_stream_put(lvd_stream *s, const void *element, size_t size) {
   lvd_producer *p = &s->put;
   if (LVD_UNLIKELY(size != p->elem_size)) return LVD_E_ARGUMENT;
@@ -121,13 +127,13 @@ static inline lvd_status lvd_stream_get(lvd_stream *s, void *element, size_t siz
 
 static inline void lvd_stream_push(lvd_stream *s) { lvd_push(&s->put); }
 static inline void lvd_stream_pop(lvd_stream *s) { lvd_pop(&s->get); }
-/* Push, and let the receiver have it even below its threshold. */
+/* Push, and wake the receiver even below its threshold. */
 static inline void lvd_stream_flush(lvd_stream *s) { lvd_flush(&s->put); }
 
-/* ---- groups, without copying ----------------------------------------------------------------- */
+/* ---- groups, without copying ---------------------------------------------------------------- */
 
-/* Where the next `n` elements are to be written (n <= the capacity), all in a row; then
- * lvd_put_done(&s->put, n), and push. */
+/* Sets *span to contiguous space for the next `n` elements (n <= capacity). After writing them
+ * call lvd_put_done(&s->put, n), then push. */
 static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **span) {
   bool room = (int64_t)(s->put.limit - s->put.put) >= (int64_t)n;
   if (LVD_UNLIKELY(!LVD_STREAM_KNOWN(s, true, room))) {
@@ -137,8 +143,8 @@ static inline lvd_status lvd_stream_put_span(lvd_stream *s, uint32_t n, void **s
   *span = lvd_put_span(&s->put);
   return LVD_OK;
 }
-/* Where the next `n` elements lie, in a row; then lvd_get_done(&s->get, n), and pop. LVD_E_ENDED:
- * there are fewer, lvd_elements(&s->get, 1) of them, and no more will come. */
+/* Sets *span to the next `n` elements, contiguous. After reading them call lvd_get_done(&s->get,
+ * n), then pop. LVD_E_ENDED: only lvd_elements(&s->get, 1) are left, fewer than n. */
 static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const void **span) {
   lvd_status status = LVD_OK;
   bool there = (int64_t)(s->get.limit - s->get.got) >= (int64_t)n;
@@ -150,36 +156,36 @@ static inline lvd_status lvd_stream_get_span(lvd_stream *s, uint32_t n, const vo
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* The sender says that no more will come: LVD_OK, or an error that the receiver gets after the last
- * element. What was put is transmitted. */
+/* The sender ends the stream with LVD_OK, or with an error that the receiver gets after the last
+ * element. Elements written so far are published. */
 LVD_API lvd_status lvd_stream_end(lvd_stream *s, lvd_status why);
-/* The receiver says that it takes no more: the sender's waits return LVD_E_PEER. */
+/* The receiver leaves: the sender's waits return LVD_E_PEER. */
 LVD_API lvd_status lvd_stream_leave(lvd_stream *s);
-/* The caller ends whatever end of it is its own, in order; false: neither is. */
+/* Ends the stream properly on each end that the caller owns; false: it owns none. */
 LVD_API bool lvd_stream_close(lvd_stream *s);
-/* The caller gives up its end or ends, which stay open: another procedure may go on with them. */
+/* Gives up ownership of the caller's ends without ending the stream: another procedure may take
+ * them. */
 LVD_API lvd_status lvd_stream_give_up(lvd_stream *s);
 
 /* ---- counters ------------------------------------------------------------------------------ */
 
 typedef struct lvd_stream_counters {
   char name[32];
-  char sender[32], receiver[32]; /* who has that end: a fiber's name, "a thread", "another process";
-                                     empty: nobody has */
-  uint32_t elem_size, capacity, fill; /* fill: pushed, and not popped yet */
-  uint32_t threshold;                 /* that is in force now ... */
-  bool automatic;                     /* ... and is chosen as it turns out */
-  uint64_t put, got;                  /* elements ever pushed, popped */
-  uint64_t receiver_wakes,
-      sender_wakes; /* times that end was woken by the other, if that is of this
-                                             process */
-  uint64_t receiver_waits, sender_waits; /* times it was suspended, or, a thread, went to sleep */
+  /* owner of the end: a fiber's name, "a thread", "another process"; empty: none */
+  char sender[32], receiver[32];
+  uint32_t elem_size, capacity, fill; /* fill: elements pushed and not yet popped */
+  uint32_t threshold;                 /* the one in force now */
+  bool automatic;                     /* the threshold is chosen automatically */
+  uint64_t put, got;                  /* elements pushed, popped since creation */
+  /* times that end was woken by the other end, if the latter is in this process */
+  uint64_t receiver_wakes, sender_wakes;
+  uint64_t receiver_waits, sender_waits; /* times it was suspended, or slept if a thread */
 } lvd_stream_counters;
 
-/* Reads them while it is used; each may be a moment older than another. */
+/* Reads the counters of a stream in use; they are not one consistent snapshot. */
 LVD_API lvd_status lvd_stream_counters_read(const lvd_stream *s, lvd_stream_counters *out);
-/* Those of all streams of an application, while it runs or after: fills at most *count records, and
- * sets it to the number of streams that it has. */
+/* Reads those of all streams of an application, running or ended: fills at most *count records and
+ * sets it to the number of streams. */
 LVD_API lvd_status lvd_app_streams(lvd_app *app, lvd_stream_counters *stream, uint32_t *count);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Wait: what every blocking call of every face goes through; events; channels between threads.
+/* Wait: the primitive that all blocking calls of the library use; events; channels between
+ * threads.
  *
- * Whoever waits, a fiber or a thread, waits through the sleeper of what it waits for: the `self` of
- * an end of a channel, or an event's own. A fiber is suspended and its worker goes on with other
- * work; a thread that is no worker spins briefly, then sleeps in the kernel. */
+ * A fiber or thread waits through the wait point (lvd_sleeper) of the object that it waits for:
+ * `self` of a channel end, or the one in an event. A fiber is suspended and its worker runs other
+ * work; a thread that is no worker polls briefly, then sleeps in the kernel. */
 #ifndef LVD_WAIT_H
 #define LVD_WAIT_H
 
@@ -13,50 +14,52 @@
 extern "C" {
 #endif
 
-/* The place of whoever waits at one end. One waits at a time. */
+/* Wait point of one end. One fiber or thread waits at a time. */
 typedef struct lvd_sleeper {
   lvd_waiter waiter;
-  lvd_aptr who;   /* an lvd_waiter: the fiber that waits here; null: a thread sleeps on `asleep` */
-  lvd_a32 asleep; /* what it sleeps on */
-  uint32_t kind;  /* what it lies in; the library's */
-  uint32_t spin_us; /* a thread looks around for so long before it sleeps */
-  uint64_t sleeps;  /* counter: times it was suspended, or went to the kernel */
+  lvd_aptr who;     /* an lvd_waiter: the fiber that waits here; null: a thread, on `asleep` */
+  lvd_a32 asleep;   /* the word on which a thread sleeps */
+  uint32_t kind;    /* kind of the containing object; internal */
+  uint32_t spin_us; /* microseconds that a thread polls before it sleeps */
+  uint64_t sleeps;  /* counter: times a fiber was suspended or a thread slept */
 } lvd_sleeper;
 
 LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
 
-/* Waits until there is room for `n`, or until there are `n` elements (n <= capacity). Before it
- * waits, it publishes: a producer flushes, a consumer releases. Returns
- *   LVD_OK       there are;
- *   LVD_E_ENDED  the stream has ended with fewer than n left, which can still be got; or the error
- *                that the producer ended with;
- *   LVD_E_PEER   every consumer has left;
- *   LVD_E_CORRUPT  the other side has written what the protocol cannot write;
- *   LVD_E_TIME   `timeout_ns` passed (negative: for ever);
- *   LVD_E_CANCELLED, LVD_E_STOPPED  the fiber that waits was cancelled, its application ends;
- *   LVD_E_DEADLOCK  all who could let each other go on wait for each other (stream.h);
- *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors await, they do not wait). */
+/* Wait until there is room for `n` elements, or until there are `n` (n <= capacity). `timeout_ns`
+ * is in ns; negative: no limit. Before waiting, a producer flushes and a consumer releases. Return
+ *   LVD_OK       the condition holds;
+ *   LVD_E_ENDED  the stream has ended with fewer than n elements left, which can still be
+ *                read; or the error that the producer ended with;
+ *   LVD_E_PEER   all consumers have left;
+ *   LVD_E_CORRUPT  the other side has written a value that the protocol cannot produce;
+ *   LVD_E_TIME   the timeout has passed;
+ *   LVD_E_CANCELLED, LVD_E_STOPPED  the waiting fiber was cancelled, or its application ends;
+ *   LVD_E_DEADLOCK  deadlock: all that could resume one another wait (stream.h);
+ *   LVD_E_STATE  the handle has no `self`, or is an actor's (actors use lvd_await_*). */
 LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns);
 LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Events: somebody says, once, that something is so, with 32 bits of data                      */
+/* Events: one-shot signals that carry 32 bits of data */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Any thread or fiber may set it; one at a time waits. In memory that outlives the last
- * lvd_event_set by others. */
+/* Any thread or fiber may set it; one at a time may wait. The caller owns the memory, which must
+ * outlive the last lvd_event_set by another thread. */
 typedef struct lvd_event {
   lvd_sleeper sleeper;
-  lvd_a64
-      word; /* 0, or 2^32 + data; near the end: what it tells of may lie behind it in one line */
-  lvd_a32 armed; /* somebody waits */
+  /* 0, or 2^32 + data. Near the end of the struct, so that the data it announces can share its
+   * cache line. */
+  lvd_a64 word;
+  lvd_a32 armed; /* 1: a thread or fiber waits */
   uint32_t fenced;
 } lvd_event;
 
 LVD_API void lvd_event_init(lvd_event *e);
-/* LVD_E_STATE: it is set, and nobody has taken it yet; the data are not overwritten. */
+/* LVD_E_STATE: it is already set and not yet taken; its data are not overwritten. */
 LVD_API lvd_status lvd_event_set(lvd_event *e, uint32_t data);
-/* Waits until it is set, and takes it: it can be set again. `data` may be null. */
+/* Waits at most `timeout_ns` ns (negative: no limit) until it is set, and resets it. `data` may be
+ * null. */
 LVD_API lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns);
 static inline bool lvd_event_is_set(const lvd_event *e) {
   return lvd_load_acquire_u64(&e->word) != 0;
@@ -66,18 +69,19 @@ static inline bool lvd_event_is_set(const lvd_event *e) {
 /* Waiting for the first of several                                                            */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Something that only a face can tell, and that comes with a bell, rung perhaps in another process. A
- * thread sleeps on the bell itself; a fiber's sleeper is woken by whoever listens to the bell. */
+/* A condition outside of channels and events that is announced by a bell, perhaps rung by another
+ * process. A thread sleeps on the bell's word; the thread that listens to the bell wakes the wait
+ * point of a fiber. */
 typedef struct lvd_watch {
-  bool (*look)(struct lvd_watch *w); /* has it come? Called often. */
-  /* Whoever makes it come shall ring from now on, or need not any more; ends with a seq_cst fence. */
+  bool (*look)(struct lvd_watch *w); /* has it come? called often */
+  /* Tells the other side to ring from now on (`armed`), or no longer; ends with a seq_cst fence. */
   void (*arm)(struct lvd_watch *w, bool armed);
-  lvd_a32 *rung;       /* changes with each ring; may lie in shared memory */
-  lvd_sleeper sleeper; /* where a fiber waits */
+  lvd_a32 *rung;       /* changes at each ring; may be in shared memory */
+  lvd_sleeper sleeper; /* wait point of a fiber */
 } lvd_watch;
 
-/* One of: room for n, n elements, an event (which is looked at, not taken), a watch (which is waited
- * for alone). */
+/* One of: room for n elements, n elements, an event (checked, not taken), a watch (which cannot be
+ * combined with other items). */
 typedef struct lvd_want {
   lvd_producer *room;
   lvd_consumer *elements;
@@ -86,8 +90,9 @@ typedef struct lvd_want {
   uint32_t n;
 } lvd_want;
 
-/* Waits until one of `count` wants (at most LVD_WANTS) is met, or ends with a status of its own;
- * its index is in *which. LVD_E_TIME, LVD_E_CANCELLED, LVD_E_STOPPED: none was. */
+/* Waits until one of `count` items (at most LVD_WANTS) is ready, or ends with a status of its own;
+ * *which is its index. `timeout_ns` is in ns; negative: no limit. LVD_E_TIME, LVD_E_CANCELLED,
+ * LVD_E_STOPPED: none was ready. */
 #define LVD_WANTS 64u
 LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t timeout_ns,
                                 uint32_t *which);
@@ -96,9 +101,9 @@ LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t ti
 /* Channels of a program                                                                       */
 /* ------------------------------------------------------------------------------------------ */
 
-/* A channel in private memory, its ring mapped twice so that spans never wrap. Attach handles with
- * lvd_producer_attach and lvd_consumer_attach, `fenced` as lvd_channel_fenced says. Destroy it when
- * nobody uses a handle any more. */
+/* A channel in private memory; its ring is mapped twice in a row, so that spans never wrap. Create
+ * handles with lvd_producer_attach and lvd_consumer_attach, with lvd_channel_fenced() for
+ * `fenced`. The caller owns the channel, and destroys it when no handle is in use any more. */
 LVD_API lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                                       lvd_channel **out);
 LVD_API void lvd_channel_destroy(lvd_channel *ch);
