@@ -1,55 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The data of an admission test: what is to be loaded, and what is there.
+//! Data of an admission check: the applications to be loaded and those that are already loaded.
 
-use crate::app::Hosted;
-use crate::app::profile::Measured;
-use crate::mapping::weights::unmeasured;
+use crate::app::HostedApp;
+use crate::app::profile::Profile;
+use crate::mapping::weights::app_from_profile;
 use crate::model::limits::Limits;
 use levada_map::App;
 use levada_sys::Network;
 
-/// What is to be loaded.
+/// An application to be loaded.
 #[derive(Clone, Copy)]
-pub struct New<'a> {
+pub struct LoadCandidate<'a> {
     pub name: &'a str,
     pub network: &'a Network,
-    pub known: Option<&'a Measured>,
+    pub profile: Option<&'a Profile>,
     pub pins: &'a [Option<u32>],
     pub priority: i32,
     pub limits: Limits,
-    /// Something in it may count what it does.
-    pub counts: bool,
-    /// Also where that breaks a promise.
-    pub anyway: bool,
-    /// The worker whose core it is to have to itself.
+    /// Whether it contains a native that can report progress.
+    pub can_count: bool,
+    /// Load it even if that breaks a reserved rate.
+    pub force: bool,
+    /// The worker with the core that is to be reserved for it.
     pub exclusive: Option<u32>,
-    /// In whose place it comes.
-    pub old: Option<&'a Hosted>,
+    /// The application that it replaces.
+    pub old: Option<&'a HostedApp>,
 }
 
 /// An application that shares the cores.
-pub struct There {
+pub struct Resident {
     pub app: App,
-    /// Where its actors are.
-    pub seats: Vec<Option<u32>>,
-    /// When those that come are there, it is not any more.
-    pub goes: bool,
+    /// The workers of its actors.
+    pub workers: Vec<Option<u32>>,
+    /// It is replaced by one of the candidates.
+    pub is_replaced: bool,
 }
 
-/// One that is to, and was measured.
-pub struct Coming {
+/// An application to be loaded that has a profile.
+pub struct Candidate {
     pub app: App,
     pub exclusive: Option<u32>,
-    pub anyway: bool,
+    pub force: bool,
 }
 
-impl Coming {
-    pub fn of(new: &New) -> Coming {
+impl Candidate {
+    pub fn of(new: &LoadCandidate) -> Candidate {
         let (limits, priority) = (new.limits, new.priority);
-        Coming {
-            app: unmeasured(new.name, new.network, new.known, new.pins, limits, priority),
+        Candidate {
+            app: app_from_profile(
+                new.name,
+                new.network,
+                new.profile,
+                new.pins,
+                limits,
+                priority,
+            ),
             exclusive: new.exclusive,
-            anyway: new.anyway,
+            force: new.force,
         }
     }
 }

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Admission: what a load does to the promises, by what was measured of all that runs and of what is to be
-//! loaded. A load that breaks one is refused, with the numbers, or accepted by a flag; where that cannot be known,
-//! since something was not measured, it is accepted, and that is said. Several that are loaded at once are judged as one:
-//! what counts is what all of them do together, and to map and simulate each with those before it would take as long for each.
+//! Admission check: predicts, before a load, whether every reserved rate can still be met.
 //!
-//! What was measured is what actors took of a core, whoever else had it meanwhile; so it is the same beside other
-//! programs. What those will take of the cores nobody knows, and they come and go: a promise is judged by cores of which
-//! they take nothing, and who has less than that then is late. It is otherwise with isolated applications, which this
-//! host has loaded, too: what they take now is not there.
+//! The prediction maps and simulates all running applications together with the new ones, from measured costs. A
+//! load that would break a reservation is refused with the numbers, or accepted with `anyway`. If a cost is unknown
+//! because something was not measured, the load is accepted and the report says so. Applications that are loaded
+//! together are checked together: their combined effect counts, and one simulation takes less time than one for
+//! each.
+//!
+//! Costs are CPU time of actors, which does not depend on other programs on the same cores. Other programs come and
+//! go, so the check assumes that they use nothing; an application that then gets less raises the event `late`.
+//! Isolated applications are loaded by this host: what they use now is subtracted from the cores.
 
-use crate::admission::candidate::{Coming, New, There};
-use crate::admission::simulation::Judged;
-use crate::app::Hosted;
-use crate::context::{Shared, Sharing};
-use crate::mapping::weights::{as_paced, is_guessed, mapped};
-use crate::model::admission_report::{Admission, Unknown, Verdict};
+use crate::admission::candidate::{Candidate, LoadCandidate, Resident};
+use crate::admission::simulation::AdmissionCheck;
+use crate::app::HostedApp;
+use crate::context::{HostContext, SharingApp};
+use crate::mapping::weights::{app_for_mapper, cap_to_paced, is_guessed};
+use crate::model::admission_report::{Admission, UnknownReasons, Verdict};
 use crate::model::error::Refusal;
 use crate::model::limits::Limits;
 
-/// Refuses all of these where together they would break a promise, with the numbers, unless they are to be loaded anyway; else
-/// what there is to be said of each. None: nothing is promised to anybody, and that has cost no time.
-pub fn admit(shared: &Shared, news: &[New]) -> Result<Vec<Option<Admission>>, Refusal> {
-    let uncounted = |new: &New| new.limits.rate.filter(|_| !new.counts);
+/// Refuses these loads if together they would break a reserved rate, unless they are forced; otherwise returns the
+/// report of each. None: no rate is reserved; that answer is cheap.
+pub fn admit(
+    shared: &HostContext,
+    news: &[LoadCandidate],
+) -> Result<Vec<Option<Admission>>, Refusal> {
+    let uncounted = |new: &LoadCandidate| new.limits.rate.filter(|_| !new.can_count);
     let judged = news.iter().map(|new| {
-        let rate = new.limits.rate.filter(|_| new.counts);
+        let rate = new.limits.rate.filter(|_| new.can_count);
         let limits = Limits { rate, ..new.limits };
-        New { limits, ..*new }
+        LoadCandidate { limits, ..*new }
     });
-    let all = judge(shared, &judged.collect::<Vec<_>>())?;
+    let all = check_reservations(shared, &judged.collect::<Vec<_>>())?;
     let told = news.iter().map(|new| match uncounted(new) {
         Some(promised) => Some(Admission::uncounted(new.name, promised, all.clone())),
         None => all.clone(),
@@ -35,68 +40,62 @@ pub fn admit(shared: &Shared, news: &[New]) -> Result<Vec<Option<Admission>>, Re
     Ok(told.collect())
 }
 
-/// The same, of those whose promises can be judged.
-fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
+/// The same, for applications with reservations that can be checked.
+fn check_reservations(
+    shared: &HostContext,
+    news: &[LoadCandidate],
+) -> Result<Option<Admission>, Refusal> {
     let promises = news.iter().any(|new| new.limits.rate.is_some());
-    if !promises && !any_promised(shared) {
+    if !promises && !any_rate_reserved(shared) {
         return Ok(None);
     }
-    let live = shared.sharing();
-    let goes = |h: &Hosted| {
+    let live = shared.apps_sharing_cores();
+    let goes = |h: &HostedApp| {
         let mut old = news.iter().filter_map(|new| new.old);
         old.any(|old| old.number == h.number)
     };
-    let stays = |one: &Sharing| !goes(&one.hosted) && one.promised.is_some();
+    let stays = |one: &SharingApp| !goes(&one.hosted) && one.reserved_rate.is_some();
     if !promises && !live.iter().any(stays) {
         return Ok(None);
     }
-    let mut unknown = Unknown::default();
+    let mut unknown = UnknownReasons::default();
     let mut there = Vec::new();
-    for Sharing { hosted, promised } in &live {
+    for SharingApp {
+        hosted,
+        reserved_rate: promised,
+    } in &live
+    {
         let counters = hosted.app.counters().unwrap_or_default();
         let goes = goes(hosted);
-        // What a program's fibers will do is not described.
+        // The behaviour of a program's fibers cannot be predicted.
         if hosted.app.network().is_program() {
             if !goes {
                 unknown.programs.push(hosted.name.clone());
             }
             continue;
         }
-        let app = mapped(hosted, *promised, &shared.machine, &counters);
+        let app = app_for_mapper(hosted, *promised, &shared.machine, &counters);
         if goes {
-            // What is known of it makes no difference.
+            // It does not matter whether it is known.
         } else if is_guessed(hosted, *promised, &counters) {
             unknown.unmeasured.push(hosted.name.clone());
         } else if promised.is_some() && app.promise.is_none() {
             unknown.uncounted.push(hosted.name.clone());
         }
         let seats = counters.actors.iter().map(|a| Some(a.target)).collect();
-        there.push(There { app, seats, goes });
+        there.push(Resident {
+            app,
+            workers: seats,
+            is_replaced: goes,
+        });
     }
-    let mut coming = Vec::new();
-    for new in news {
-        let name = || new.name.to_string();
-        if new.network.is_program() {
-            unknown.programs.push(name());
-        } else if new.known.is_none() {
-            unknown.unmeasured.push(name());
-        } else {
-            let mut one = Coming::of(new);
-            if let Some(old) = new.old {
-                one.app = as_paced(old, one.app);
-            }
-            if new.limits.rate.is_some() && one.app.promise.is_none() {
-                unknown.uncounted_before.push(name());
-            }
-            coming.push(one);
-        }
-    }
-    let judged = Judged {
-        shared,
-        there,
-        coming,
+    let coming = candidates_of(news, &mut unknown);
+    let judged = AdmissionCheck {
+        host: shared,
+        residents: there,
+        candidates: coming,
     };
-    let told = match judged.says_something().then(|| judged.told()) {
+    let told = match judged.has_reservations().then(|| judged.report()) {
         Some(Ok(told)) => told?,
         Some(Err(problem)) => {
             unknown.other = Some(problem.to_string());
@@ -116,13 +115,39 @@ fn judge(shared: &Shared, news: &[New]) -> Result<Option<Admission>, Refusal> {
     }
 }
 
-/// Whether anything that shares the cores is promised a rate.
-pub fn any_promised(shared: &Shared) -> bool {
-    // A list of all is made only where there is any promise.
+/// The loads that can be predicted; the others are added to `unknown`.
+fn candidates_of(news: &[LoadCandidate], unknown: &mut UnknownReasons) -> Vec<Candidate> {
+    let mut coming = Vec::new();
+    for new in news {
+        let name = || new.name.to_string();
+        if new.network.is_program() {
+            unknown.programs.push(name());
+        } else if new.profile.is_none() {
+            unknown.unmeasured.push(name());
+        } else {
+            let mut one = Candidate::of(new);
+            if let Some(old) = new.old {
+                one.app = cap_to_paced(old, one.app);
+            }
+            if new.limits.rate.is_some() && one.app.promise.is_none() {
+                unknown.uncounted_before.push(name());
+            }
+            coming.push(one);
+        }
+    }
+    coming
+}
+
+/// Whether any application that shares the cores has a reserved rate.
+pub fn any_rate_reserved(shared: &HostContext) -> bool {
+    // The list of all is made only if there is a reservation.
     let any = {
-        let table = shared.table();
+        let table = shared.lock_registry();
         let mut all = table.apps.values().filter_map(|a| a.hosted.as_ref());
-        all.any(|hosted| hosted.is_promised())
+        all.any(|hosted| hosted.has_reserved_rate())
     };
-    any && shared.sharing().iter().any(|one| one.promised.is_some())
+    any && shared
+        .apps_sharing_cores()
+        .iter()
+        .any(|one| one.reserved_rate.is_some())
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Admission check of loads against reserved rates.
 
 pub(crate) mod candidate;
 pub(crate) mod check;

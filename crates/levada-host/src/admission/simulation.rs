@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What becomes of all promises, by the mapper's word, where some applications come to those that are there.
+//! The simulation of an admission check: reserved and expected rates before and after a load, by the mapper.
 
-use crate::admission::candidate::{Coming, There};
-use crate::context::Shared;
+use crate::admission::candidate::{Candidate, Resident};
+use crate::context::HostContext;
 use crate::mapping::mix;
 use crate::model::admission_report::{Admission, Promise, Verdict};
 use crate::model::error::{Kind, Refusal};
 use levada_map::{Admission as Found, Machine, Mix, PlacedMix, Problem};
 
-/// Steps that are simulated at the least.
-const STEPS: usize = 30_000;
+/// Minimum number of simulated steps.
+const STEPS_MIN: usize = 30_000;
 
-pub struct Judged<'a> {
-    pub shared: &'a Shared,
-    pub there: Vec<There>,
-    pub coming: Vec<Coming>,
+pub struct AdmissionCheck<'a> {
+    pub host: &'a HostContext,
+    pub residents: Vec<Resident>,
+    pub candidates: Vec<Candidate>,
 }
 
-/// Applications, and where the actors of each are; of whom some have cores to themselves.
-struct Stage {
+/// Applications and the workers of their actors; some have reserved cores.
+struct Scenario {
     mix: Mix,
     current: Vec<Option<u32>>,
 }
 
-impl Stage {
+impl Scenario {
     fn scene(&self) -> PlacedMix<'_> {
         PlacedMix {
             mix: &self.mix,
@@ -32,22 +32,30 @@ impl Stage {
     }
 }
 
-impl Judged<'_> {
-    /// Whether anything is known of what comes, and somebody is promised something.
-    pub fn says_something(&self) -> bool {
-        let there = self.there.iter().filter(|t| !t.goes).map(|t| &t.app);
-        let mut all = there.chain(self.coming.iter().map(|c| &c.app));
-        !self.coming.is_empty() && all.any(|app| app.promise.is_some())
+impl AdmissionCheck<'_> {
+    /// Whether there is a candidate with a profile, and any rate is reserved.
+    pub fn has_reservations(&self) -> bool {
+        let there = self
+            .residents
+            .iter()
+            .filter(|t| !t.is_replaced)
+            .map(|t| &t.app);
+        let mut all = there.chain(self.candidates.iter().map(|c| &c.app));
+        !self.candidates.is_empty() && all.any(|app| app.promise.is_some())
     }
 
-    /// What becomes of the promises, or why those that come are refused: where they break one, unless it is broken by those of
-    /// them alone that come anyway.
-    pub fn told(&self) -> Result<Result<Admission, Refusal>, Problem> {
-        let all = self.stage(false, |_| true);
-        let left = self.left();
-        let found = self.found(&self.stage(true, |_| false), &all, &left)?;
+    /// The report, or the refusal if the candidates break a reservation, unless those that are forced break it by
+    /// themselves.
+    pub fn report(&self) -> Result<Result<Admission, Refusal>, Problem> {
+        let all = self.scenario(false, |_| true);
+        let left = self.available();
+        let found = self.predict(&self.scenario(true, |_| false), &all, &left)?;
         let mut told = Admission {
-            promise: found.promises.iter().map(|p| told(&all.mix, p)).collect(),
+            promise: found
+                .promises
+                .iter()
+                .map(|p| reservation_report(&all.mix, p))
+                .collect(),
             verdict: Verdict::Kept,
             text: found.to_string(),
         };
@@ -55,8 +63,11 @@ impl Judged<'_> {
             return Ok(Ok(told));
         }
         told.verdict = Verdict::Broken;
-        if let Some(broken) = self.refused(&found, &all, &left)? {
-            told.text = format!("a promise would be broken: {broken}{}", told_left(&left));
+        if let Some(broken) = self.violations(&found, &all, &left)? {
+            told.text = format!(
+                "a promise would be broken: {broken}{}",
+                available_text(&left)
+            );
             let refusal = Refusal::new(Kind::Promise, told.text.clone()).help(
                 "promise less with --rate, unload what is not needed, or load it with --anyway",
             );
@@ -65,53 +76,64 @@ impl Judged<'_> {
                 ..refusal
             }));
         }
-        told.text = format!("a promise is broken: {}{}", told.text, told_left(&left));
+        told.text = format!(
+            "a promise is broken: {}{}",
+            told.text,
+            available_text(&left)
+        );
         Ok(Ok(told))
     }
 
-    /// What is held against those that do not come anyway, beside those that do.
-    fn refused(&self, found: &Found, all: &Stage, left: &[f64]) -> Result<Option<Found>, Problem> {
-        let anyway = self.coming.iter().filter(|c| c.anyway).count();
+    /// The prediction that refuses the candidates which are not forced; none if those that are forced break the
+    /// reservation alone.
+    fn violations(
+        &self,
+        found: &Found,
+        all: &Scenario,
+        left: &[f64],
+    ) -> Result<Option<Found>, Problem> {
+        let anyway = self.candidates.iter().filter(|c| c.force).count();
         if anyway == 0 {
             return Ok(Some(found.clone()));
         }
-        if anyway == self.coming.len() {
+        if anyway == self.candidates.len() {
             return Ok(None);
         }
-        let beside = self.stage(false, |c| c.anyway);
-        let rest = self.found(&beside, all, left)?;
+        let beside = self.scenario(false, |c| c.force);
+        let rest = self.predict(&beside, all, left)?;
         Ok((!rest.fits()).then_some(rest))
     }
 
-    fn found(&self, before: &Stage, after: &Stage, left: &[f64]) -> Result<Found, Problem> {
-        let machine = what_is_left(self.shared, left);
-        levada_map::admit(before.scene(), after.scene(), &machine, STEPS)
+    fn predict(&self, before: &Scenario, after: &Scenario, left: &[f64]) -> Result<Found, Problem> {
+        let machine = available_machine(self.host, left);
+        levada_map::admit(before.scene(), after.scene(), &machine, STEPS_MIN)
     }
 
-    /// What there is, with who `goes` or without, and those of them that come.
-    fn stage(&self, goes: bool, comes: impl Fn(&Coming) -> bool) -> Stage {
+    /// The residents, with or without those that are replaced, and the candidates that `comes` selects.
+    fn scenario(&self, goes: bool, comes: impl Fn(&Candidate) -> bool) -> Scenario {
         let (mut apps, mut current, mut own) = (Vec::new(), Vec::new(), Vec::new());
-        for one in self.there.iter().filter(|t| goes || !t.goes) {
+        for one in self.residents.iter().filter(|t| goes || !t.is_replaced) {
             apps.push(one.app.clone());
-            current.extend(&one.seats);
+            current.extend(&one.workers);
         }
-        for one in self.coming.iter().filter(|c| comes(c)) {
+        for one in self.candidates.iter().filter(|c| comes(c)) {
             own.extend(one.exclusive.map(|core| (core, Some(apps.len()))));
             current.extend(one.app.actors.iter().map(|_| None));
             apps.push(one.app.clone());
         }
-        let mut mix = mix(self.shared, apps);
+        let mut mix = mix(self.host, apps);
         for (core, app) in own {
             mix.exclusive.retain(|(c, _)| *c != core);
             mix.exclusive.push((core, app));
         }
-        Stage { mix, current }
+        Scenario { mix, current }
     }
 
-    /// What isolated applications leave of each core; of one that is emptied for somebody, all.
-    fn left(&self) -> Vec<f64> {
-        let mut left = self.shared.left_beside(true);
-        for core in self.coming.iter().filter_map(|c| c.exclusive) {
+    /// The capacity that isolated applications leave of each core; a core that is reserved for a candidate is fully
+    /// available.
+    fn available(&self) -> Vec<f64> {
+        let mut left = self.host.left_by_isolated(true);
+        for core in self.candidates.iter().filter_map(|c| c.exclusive) {
             if let Some(core) = left.get_mut(core as usize) {
                 *core = 1.0;
             }
@@ -120,15 +142,15 @@ impl Judged<'_> {
     }
 }
 
-/// The cores by that. No part of that is rounded away here: by it numbers are told.
-fn what_is_left(shared: &Shared, left: &[f64]) -> Machine {
+/// The machine with these capacities. They are not rounded, because the reported numbers depend on them.
+fn available_machine(shared: &HostContext, left: &[f64]) -> Machine {
     let mut machine = shared.machine.clone();
     let cores = machine.cores.iter_mut().zip(left);
     cores.for_each(|(core, left)| core.speed *= left);
     machine
 }
 
-fn told_left(left: &[f64]) -> String {
+fn available_text(left: &[f64]) -> String {
     let (all, left) = (left.len() as f64, left.iter().sum::<f64>());
     match left < all {
         true => format!(" (isolated applications leave {left:.1} of {all:.0} cores)"),
@@ -136,7 +158,7 @@ fn told_left(left: &[f64]) -> String {
     }
 }
 
-fn told(mix: &Mix, promise: &levada_map::Promise) -> Promise {
+fn reservation_report(mix: &Mix, promise: &levada_map::Promise) -> Promise {
     let app = &mix.apps[promise.app];
     Promise {
         application: app.name.clone(),

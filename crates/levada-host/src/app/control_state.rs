@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an application was told: to pause, to go on, to come to its end.
+//! Control state of an application: the lock that serialises pause, resume, drain and replace, and the flags that
+//! those set.
 
 use crate::util::lock::lock;
 use std::sync::atomic::AtomicBool;
@@ -7,23 +8,23 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub(crate) struct Told {
-    /// Who has it in hand may pause it, resume it, end its sources or replace it.
-    hand: Mutex<()>,
-    /// Its limits hold it, as if it were paused. In hand or not, that is locked for a moment only, or for a
-    /// firing that is waited for: so the limits are kept whatever else is done to it.
-    held: Mutex<bool>,
-    /// Somebody takes it away, whether or not it has begun, and waits for its end.
-    pub goes: AtomicBool,
-    /// Its sources have been ended, whatever else is done to it.
-    pub drains: AtomicBool,
+pub(crate) struct ControlState {
+    /// Serialises pause, resume, drain and replace.
+    control_lock: Mutex<()>,
+    /// True while a limit pauses the application. Locked only briefly, or while a pause waits for a firing;
+    /// independent of `control_lock`, so that limits are enforced during any control operation.
+    limited: Mutex<bool>,
+    /// The application is being unloaded, whether or not it has started, and the unload waits for its end.
+    pub unloading: AtomicBool,
+    /// Its sources have been ended; stays set whatever else is done to it.
+    pub draining: AtomicBool,
 }
 
-impl Told {
-    /// Takes it in hand; none: somebody else has had it until then.
-    pub fn in_hand(&self, until: Instant) -> Option<MutexGuard<'_, ()>> {
+impl ControlState {
+    /// Takes the control lock; none if it was held until then.
+    pub fn lock_control(&self, until: Instant) -> Option<MutexGuard<'_, ()>> {
         loop {
-            match self.hand.try_lock() {
+            match self.control_lock.try_lock() {
                 Ok(hand) => return Some(hand),
                 Err(TryLockError::Poisoned(hand)) => return Some(hand.into_inner()),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
@@ -34,14 +35,14 @@ impl Told {
         }
     }
 
-    /// Whether its limits hold it, which nobody changes meanwhile.
-    pub fn held(&self) -> MutexGuard<'_, bool> {
-        lock(&self.held)
+    /// Locks the flag that says whether a limit pauses the application.
+    pub fn lock_limited(&self) -> MutexGuard<'_, bool> {
+        lock(&self.limited)
     }
 
-    /// The same for who only asks; none: who pauses it has that in hand, as long as a firing lasts.
-    pub fn is_held(&self) -> Option<bool> {
-        match self.held.try_lock() {
+    /// The same without waiting; none: a pause holds the lock while a firing ends.
+    pub fn try_is_limited(&self) -> Option<bool> {
+        match self.limited.try_lock() {
             Ok(held) => Some(*held),
             Err(TryLockError::Poisoned(held)) => Some(*held.into_inner()),
             Err(TryLockError::WouldBlock) => None,

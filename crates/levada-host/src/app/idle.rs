@@ -1,67 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who does next to nothing, and waits for its input or for who takes its output: it stays where it is when others are
-//! mapped, and has no part in that. Weighed by what a unit of it takes it would be moved as if it were at work, for
-//! nothing; and back, when others come and go. When it begins again it is mapped like them.
+//! Idle detection.
 //!
-//! And who has nothing to do at times: a clock, its input or who takes its output says how fast it is, and it takes no more
-//! of the cores when there is more of them.
+//! An application that uses next to no CPU time and waits for its input or output keeps its place when others are
+//! mapped, and is not part of the mapping: its cost per unit would make the mapper move it for nothing. When it
+//! becomes active it is mapped again.
+//!
+//! An application that waits part of the time is paced from outside (a clock, its input, the consumer of its
+//! output). Its CPU usage does not grow when more cores are available, so its recent peak is its demand.
 
 use std::time::Instant;
 
-/// Nanoseconds of a second: who takes less begins to rest, and who takes more has begun again. In between it goes on as
-/// it did.
-const RESTS: f64 = 1e6;
-const WAKES: f64 = 1e7;
-/// Who has something to do each time, so often, has no turn to do it.
-const STARVES: u32 = 3;
-/// Who waits this part of the time is paced from outside: of so many looks, as newer ones count more; and not before there
-/// were a fourth of that.
-const PACED: f64 = 0.1;
-const LOOKS: u32 = 16;
-/// Of what it has taken at a look less and less counts, a third after so many seconds: of several seconds of work and rest the
-/// work does.
-const FADES: f64 = 15.0;
+/// In nanoseconds of CPU time per second: below the first the application becomes idle, above the second it becomes
+/// active; in between its state does not change.
+const IDLE_NS_PER_S: f64 = 1e6;
+const ACTIVE_NS_PER_S: f64 = 1e7;
+/// An application that was ready at so many samples in a row is starved, not idle.
+const STARVED_SAMPLES: u32 = 3;
+/// An application that waits at this fraction of the samples is paced from outside. The fraction is an exponential
+/// mean over `MEAN_SAMPLES` samples, and is valid after a quarter of them.
+const PACED_WAIT_FRACTION: f64 = 0.1;
+const MEAN_SAMPLES: u32 = 16;
+/// Time constant, in seconds, with which the peak usage decays: of alternating seconds of work and waiting, the work
+/// counts.
+const PEAK_DECAY_S: f64 = 15.0;
 
 #[derive(Default)]
-pub(crate) struct Resting {
-    rests: bool,
-    /// The part of the looks at which it waited, and how many there were.
-    waits: f64,
-    looks: u32,
-    /// The most that it had lately taken of a second, and when.
-    most: f64,
-    at: Option<Instant>,
-    /// Looks in a row at which it did not wait.
-    ready: u32,
+pub(crate) struct IdleDetector {
+    idle: bool,
+    /// The fraction of the samples at which it waited, and their number.
+    wait_fraction: f64,
+    samples: u32,
+    /// Recent peak usage in nanoseconds per second, and its time.
+    peak_ns_per_s: f64,
+    peak_at: Option<Instant>,
+    /// Number of samples in a row at which it did not wait.
+    ready_in_a_row: u32,
 }
 
-impl Resting {
-    pub fn is(&self) -> bool {
-        self.rests
+impl IdleDetector {
+    pub fn is_idle(&self) -> bool {
+        self.idle
     }
 
-    /// Where something outside says how fast it is, the most that it has taken lately; not of who has something to do at each look.
-    pub fn paced(&self) -> Option<f64> {
-        let waits = self.looks >= LOOKS / 4 && self.waits >= PACED && self.ready < LOOKS;
-        (self.rests || waits).then(|| self.faded())
+    /// The recent peak usage in nanoseconds per second, if the application is paced from outside; none if it was ready
+    /// at each sample.
+    pub fn paced_demand(&self) -> Option<f64> {
+        let waits = self.samples >= MEAN_SAMPLES / 4
+            && self.wait_fraction >= PACED_WAIT_FRACTION
+            && self.ready_in_a_row < MEAN_SAMPLES;
+        (self.idle || waits).then(|| self.decayed_peak())
     }
 
-    fn faded(&self) -> f64 {
-        let since = self.at.map_or(0.0, |at| at.elapsed().as_secs_f64());
-        self.most * (-since / FADES).exp()
+    fn decayed_peak(&self) -> f64 {
+        let since = self.peak_at.map_or(0.0, |at| at.elapsed().as_secs_f64());
+        self.peak_ns_per_s * (-since / PEAK_DECAY_S).exp()
     }
 
-    /// It takes so many nanoseconds of a second, and waits now, or does not. Whether it has begun again.
-    pub fn look(&mut self, takes: f64, waits: bool) -> bool {
-        self.most = takes.max(self.faded());
-        self.at = Some(Instant::now());
-        self.looks = (self.looks + 1).min(LOOKS);
-        self.waits += (f64::from(u8::from(waits)) - self.waits) / f64::from(self.looks);
-        self.ready = if waits { 0 } else { self.ready + 1 };
-        let was = self.rests;
-        let begins = takes > WAKES || self.ready >= STARVES;
-        self.rests = !begins && (was || (waits && takes < RESTS));
-        was && !self.rests
+    /// `takes` is the usage in nanoseconds per second, `waits` whether all actors wait now. Returns whether the
+    /// application has become active again.
+    pub fn sample(&mut self, takes: f64, waits: bool) -> bool {
+        self.peak_ns_per_s = takes.max(self.decayed_peak());
+        self.peak_at = Some(Instant::now());
+        self.samples = (self.samples + 1).min(MEAN_SAMPLES);
+        self.wait_fraction +=
+            (f64::from(u8::from(waits)) - self.wait_fraction) / f64::from(self.samples);
+        self.ready_in_a_row = if waits { 0 } else { self.ready_in_a_row + 1 };
+        let was = self.idle;
+        let begins = takes > ACTIVE_NS_PER_S || self.ready_in_a_row >= STARVED_SAMPLES;
+        self.idle = !begins && (was || (waits && takes < IDLE_NS_PER_S));
+        was && !self.idle
     }
 }
 
@@ -70,46 +77,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_nothing_rests_until_it_does_something() {
-        let mut one = Resting::default();
-        assert!(!one.look(5e8, true) && !one.is());
-        assert!(!one.look(5e6, true) && !one.is());
-        assert!(!one.look(0.0, false) && !one.is(), "it has no turn");
-        assert!(!one.look(0.0, true) && one.is());
-        // Now and then something, which it has not done yet at a look.
-        assert!(!one.look(5e6, false) && one.is());
-        assert!(!one.look(5e6, false) && one.is());
-        assert!(!one.look(5e6, true) && one.is());
-        assert!(one.look(2e7, true) && !one.is());
-        assert!(!one.look(2e7, true) && !one.is());
+    fn an_application_without_work_is_idle_until_it_works() {
+        let mut one = IdleDetector::default();
+        assert!(!one.sample(5e8, true) && !one.is_idle());
+        assert!(!one.sample(5e6, true) && !one.is_idle());
+        assert!(!one.sample(0.0, false) && !one.is_idle(), "it has no turn");
+        assert!(!one.sample(0.0, true) && one.is_idle());
+        // Some work, which is not done yet at one sample.
+        assert!(!one.sample(5e6, false) && one.is_idle());
+        assert!(!one.sample(5e6, false) && one.is_idle());
+        assert!(!one.sample(5e6, true) && one.is_idle());
+        assert!(one.sample(2e7, true) && !one.is_idle());
+        assert!(!one.sample(2e7, true) && !one.is_idle());
     }
 
     #[test]
-    fn who_waits_at_times_is_paced_from_outside() {
-        let mut one = Resting::default();
-        // At its beginning anybody waits.
-        (0..3).for_each(|_| assert!(!one.look(1e9, true)));
-        assert_eq!(one.paced(), None);
-        (0..60).for_each(|_| assert!(!one.look(1e9, false)));
-        assert_eq!(one.paced(), None);
-        // A clock lets it go on in four of five milliseconds.
-        (0..40).for_each(|i| assert!(!one.look(8e8, i % 5 == 0)));
-        assert!(one.paced().is_some_and(|most| most > 7e8));
-        // It rests for some seconds, and goes on.
-        (0..10).for_each(|_| assert!(!one.look(5e6, true)));
-        assert!(one.paced().is_some_and(|most| most > 6e8));
-        // It has something to do always.
-        (0..16).for_each(|_| assert!(!one.look(5e8, false)));
-        assert_eq!(one.paced(), None);
+    fn an_application_that_waits_at_times_is_paced_from_outside() {
+        let mut one = IdleDetector::default();
+        // Every application waits when it starts.
+        (0..3).for_each(|_| assert!(!one.sample(1e9, true)));
+        assert_eq!(one.paced_demand(), None);
+        (0..60).for_each(|_| assert!(!one.sample(1e9, false)));
+        assert_eq!(one.paced_demand(), None);
+        // A clock lets it run in four of five milliseconds.
+        (0..40).for_each(|i| assert!(!one.sample(8e8, i % 5 == 0)));
+        assert!(one.paced_demand().is_some_and(|most| most > 7e8));
+        // It waits for some seconds, and continues.
+        (0..10).for_each(|_| assert!(!one.sample(5e6, true)));
+        assert!(one.paced_demand().is_some_and(|most| most > 6e8));
+        // It is always ready.
+        (0..16).for_each(|_| assert!(!one.sample(5e8, false)));
+        assert_eq!(one.paced_demand(), None);
     }
 
     #[test]
-    fn who_has_no_turn_does_not_rest() {
-        let mut one = Resting::default();
-        one.look(0.0, true);
-        assert!(one.is());
-        let begins = [false; 5].map(|waits| one.look(0.0, waits));
+    fn a_starved_application_is_not_idle() {
+        let mut one = IdleDetector::default();
+        one.sample(0.0, true);
+        assert!(one.is_idle());
+        let begins = [false; 5].map(|waits| one.sample(0.0, waits));
         assert_eq!(begins, [false, false, true, false, false]);
-        assert!(!one.is());
+        assert!(!one.is_idle());
     }
 }

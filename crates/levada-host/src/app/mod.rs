@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An application of the host: what is known of it as long as it lives, its state, and its place in the table.
+//! One application of the host: what is known of it while it lives ([`HostedApp`]), and its entry in the registry
+//! ([`AppEntry`]).
 
 pub(crate) mod control_state;
 pub(crate) mod idle;
@@ -10,19 +11,19 @@ pub(crate) mod recent;
 pub(crate) mod token_bucket;
 pub(crate) mod versions;
 
-use crate::app::control_state::Told;
-use crate::app::output_file::Target;
-use crate::app::placement::Seats;
-use crate::app::profile::Measured;
-use crate::app::recent::Lately;
-use crate::app::token_bucket::left;
-use crate::app::versions::Lineage;
+use crate::app::control_state::ControlState;
+use crate::app::output_file::OutputFile;
+use crate::app::placement::ActorPlacement;
+use crate::app::profile::Profile;
+use crate::app::recent::RecentStats;
+use crate::app::token_bucket::credits_of;
+use crate::app::versions::Versions;
 use crate::model::admission_report::Admission;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::limits::Limits;
 use crate::model::outcome::Ended;
-use crate::util::c_stdio::Asked;
+use crate::util::c_stdio::FlushRequest;
 use crate::util::lock::lock;
 use levada_sys::App;
 use std::path::PathBuf;
@@ -30,172 +31,175 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Instant, SystemTime};
 
-/// An application of the host, as long as anybody has it.
-pub struct Hosted {
+/// A loaded application.
+pub struct HostedApp {
     pub number: u64,
     pub name: String,
-    pub class: String,
+    pub network_class: String,
     pub priority: i32,
     pub app: App,
-    /// What it claims: state and channels.
+    /// Memory for state and channels, in bytes.
     pub bytes: u64,
     pub loaded: SystemTime,
     pub(crate) object: Option<PathBuf>,
-    pub seats: Seats,
-    /// The worker whose core it has to itself.
+    pub placement: ActorPlacement,
+    /// The worker with the core that is reserved for it.
     pub exclusive: Option<u32>,
-    /// What an earlier run has measured, by which it was placed.
-    pub(crate) known: Option<Measured>,
-    /// What its load does to promises, where there were any.
+    /// The profile of an earlier run, by which it was placed.
+    pub(crate) profile: Option<Profile>,
+    /// The result of its admission check, if any rate was reserved.
     pub admission: Option<Admission>,
-    /// What its natives were given.
+    /// Options of its natives.
     pub(crate) options: Vec<(String, String)>,
-    /// Where it writes, if that is a file.
-    pub(crate) out: Option<Target>,
+    /// The file that it writes, if it is a regular file.
+    pub(crate) output_file: Option<OutputFile>,
     pub limits: Limits,
-    /// Something in it may count what it does.
-    pub(crate) counts: bool,
-    pub(crate) lineage: Lineage,
-    pub(crate) told: Told,
-    pub(crate) lately: Lately,
+    /// Whether it contains a native that can report progress.
+    pub(crate) can_count: bool,
+    pub(crate) versions: Versions,
+    pub(crate) control: ControlState,
+    pub(crate) recent: RecentStats,
     pub(crate) started: OnceLock<Instant>,
-    /// Since when what it has printed is written, as it has ended.
-    pub(crate) printed: OnceLock<Asked>,
+    /// The flush of its output, requested when it has ended.
+    pub(crate) flush_request: OnceLock<FlushRequest>,
 }
 
-impl Hosted {
-    /// How often one of its actors was moved by the mapper.
+impl HostedApp {
+    /// Number of times that the mapper has moved one of its actors.
     pub fn moves(&self) -> usize {
-        self.lately.moves.load(Ordering::Relaxed)
+        self.recent.moves.load(Ordering::Relaxed)
     }
 
     pub(crate) fn count_move(&self) {
-        self.lately.moves.fetch_add(1, Ordering::Relaxed);
-        let done = self.done();
-        let mut moved = lock(&self.lately.moved);
+        self.recent.moves.fetch_add(1, Ordering::Relaxed);
+        let done = self.own_units();
+        let mut moved = lock(&self.recent.last_move);
         *moved = Some((Instant::now(), done));
     }
 
-    /// What has been counted of it, and what that is called; by the version before it, as long as it has counted nothing
-    /// itself.
+    /// Reported progress: unit and count; that of the previous version until it has counted something itself.
     pub(crate) fn progress(&self) -> Option<(String, u64)> {
-        let before = || lock(&self.lineage.inherited).clone();
+        let before = || lock(&self.versions.inherited_count).clone();
         self.app.progress().or_else(before)
     }
 
-    /// Units that it has done itself, so without those of the versions before it.
-    pub(crate) fn done(&self) -> f64 {
+    /// Units done by this version, without those of previous versions.
+    pub(crate) fn own_units(&self) -> f64 {
         let counted = self.app.progress();
-        counted.map_or(0.0, |(_, counted)| self.lineage.beyond(counted) as f64)
+        counted.map_or(0.0, |(_, counted)| self.versions.own_count(counted) as f64)
     }
 
-    /// It goes on from where `old` has counted to, with what that has left of its limits.
-    pub(crate) fn counts_on(&self, old: &Hosted) {
-        *lock(&self.lineage.inherited) = old.progress();
-        *lock(&self.lineage.left) = left(old);
+    /// Continues the count and the limit credit of `old`.
+    pub(crate) fn continue_counters(&self, old: &HostedApp) {
+        *lock(&self.versions.inherited_count) = old.progress();
+        *lock(&self.versions.inherited_credits) = credits_of(old);
     }
 
-    /// When its actors came to where they are, if any was moved, and what it had done until then.
-    pub fn moved(&self) -> Option<(Instant, f64)> {
-        *lock(&self.lately.moved)
+    /// Time of the last move of an actor, and the units done until then; none if no actor was moved.
+    pub fn last_move(&self) -> Option<(Instant, f64)> {
+        *lock(&self.recent.last_move)
     }
 
-    /// The rate that it is promised. What counts nothing runs as if without, and that was said when it was loaded.
-    pub(crate) fn promised(&self) -> Option<f64> {
-        self.limits.rate.filter(|_| self.counts)
+    /// The reserved rate; none if the application counts no units, which was reported when it was loaded.
+    pub(crate) fn reserved_rate(&self) -> Option<f64> {
+        self.limits.rate.filter(|_| self.can_count)
     }
 
-    pub fn is_promised(&self) -> bool {
-        self.promised().is_some()
+    pub fn has_reserved_rate(&self) -> bool {
+        self.reserved_rate().is_some()
     }
 
-    /// Whether it does next to nothing, so that it stays where it is. What is promised something has its place kept where
-    /// it can have that.
-    pub(crate) fn rests(&self) -> bool {
-        !self.is_promised() && lock(&self.lately.resting).is()
+    /// Whether it is idle, so that it keeps its place. An application with a reserved rate never is: its place must
+    /// allow that rate.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_reserved_rate() && lock(&self.recent.idle).is_idle()
     }
 
-    /// The cores that it takes, where something outside says how fast it is: a clock, its input, who takes its output.
-    pub(crate) fn paced(&self) -> Option<f64> {
-        lock(&self.lately.resting).paced().map(|takes| takes / 1e9)
+    /// CPU demand in cores, if the application is paced from outside: by a clock, its input, or the consumer of its
+    /// output.
+    pub(crate) fn paced_demand(&self) -> Option<f64> {
+        lock(&self.recent.idle)
+            .paced_demand()
+            .map(|takes| takes / 1e9)
     }
 
-    /// What its natives were told.
+    /// An option of its natives.
     pub fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Units a second lately, of what is promised a rate.
-    pub fn pace(&self) -> Option<f64> {
-        *lock(&self.lately.pace)
+    /// Recent rate in units per second, if a rate is reserved.
+    pub fn measured_rate(&self) -> Option<f64> {
+        *lock(&self.recent.measured_rate)
     }
 
-    pub fn is_late(&self) -> bool {
-        self.lately.is_late.load(Ordering::Relaxed)
+    pub fn is_rate_missed(&self) -> bool {
+        self.recent.rate_missed.load(Ordering::Relaxed)
     }
 
-    /// It may have been loaded paused.
-    pub(crate) fn has_begun(&self) -> bool {
+    /// False for an application that was loaded paused.
+    pub(crate) fn has_started(&self) -> bool {
         self.started.get().is_some()
     }
 
-    /// Who waits for whom, in words.
-    pub fn why(&self) -> String {
-        // Who pauses it has that in hand as long as a firing lasts: nobody who only asks waits for it.
-        match self.told.is_held() {
+    /// The wait report, as text.
+    pub fn wait_report(&self) -> String {
+        // A pause holds the lock as long as a firing runs; a query does not wait for it.
+        match self.control.try_is_limited() {
             Some(true) => format!("{} waits until its limits let it go on\n", self.name),
             _ => self.app.why(),
         }
     }
 
-    /// Whether somebody has it taken away, at once or before it has begun.
-    pub(crate) fn goes(&self) -> bool {
-        self.told.goes.load(Ordering::Acquire)
+    /// Whether it is being unloaded immediately, or before it has started.
+    pub(crate) fn is_unloading(&self) -> bool {
+        self.control.unloading.load(Ordering::Acquire)
     }
 
-    /// Takes it in hand.
-    pub(crate) fn in_hand(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
-        self.told.in_hand(until).ok_or_else(|| {
+    /// Takes the control lock.
+    pub(crate) fn lock_control(&self, until: Instant) -> Result<MutexGuard<'_, ()>, Refusal> {
+        self.control.lock_control(until).ok_or_else(|| {
             let what = format!("somebody else pauses {}, and waits for a firing", self.name);
             Refusal::new(Kind::Timeout, what).help("try again, or wait longer")
         })
     }
 
-    /// Whether its limits hold it, which nobody changes meanwhile.
-    pub(crate) fn held(&self) -> MutexGuard<'_, bool> {
-        self.told.held()
+    /// Locks the flag that says whether a limit pauses it.
+    pub(crate) fn lock_limited(&self) -> MutexGuard<'_, bool> {
+        self.control.lock_limited()
     }
 
-    pub(crate) fn seconds(&self) -> f64 {
+    pub(crate) fn uptime_s(&self) -> f64 {
         let started = self.started.get();
         started.map_or(0.0, |at| at.elapsed().as_secs_f64())
     }
 }
 
-/// An application as the host's table has it.
+/// An entry of the registry.
 #[derive(Clone)]
-pub struct Seen {
+pub struct AppEntry {
     pub number: u64,
     pub name: String,
-    pub class: String,
+    pub network_class: String,
     pub priority: i32,
     pub bytes: u64,
     pub loaded: SystemTime,
-    /// Whose end it waits for, to go on from there.
-    pub after: Option<u64>,
+    /// The number of the previous version; it waits for the end of that one.
+    pub successor_of: Option<u64>,
     pub state: State,
     /// Until it has ended.
-    pub hosted: Option<Arc<Hosted>>,
-    /// From then on.
+    pub hosted: Option<Arc<HostedApp>>,
+    /// After it has ended.
     pub ended: Option<Arc<Ended>>,
 }
 
-impl Seen {
-    /// As it is told: what the runtime knows already counts, whether or not the table has heard of it.
-    pub(crate) fn told(&self) -> Seen {
+impl AppEntry {
+    /// A copy with the current state: an end that the runtime knows already counts, even if the registry does not know
+    /// it yet.
+    pub(crate) fn snapshot(&self) -> AppEntry {
         let ending = self.hosted.as_ref().is_some_and(|h| h.app.is_ending());
-        Seen {
+        AppEntry {
             state: if ending { State::Ending } else { self.state },
             ..self.clone()
         }

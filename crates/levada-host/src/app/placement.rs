@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the actors of an application sit: where others have been told that each is, and which stay where
-//! somebody wants them.
+//! The placement of an application: the announced worker of each actor, and pins.
 //!
-//! Actors are moved by the mapper, by hand, and by the runtime: from a core that is taken away, or from
-//! behind an action that lasts. Whoever it was, a move is told once, here.
+//! Actors are moved by the mapper, by users, and by the runtime (from a core that is taken away, or from behind a
+//! long firing). Each move is announced once, here.
 
-use crate::app::Hosted;
+use crate::app::HostedApp;
 use crate::model::events::Events;
 use crate::util::lock::lock;
 use levada_sys::Error;
 use std::sync::Mutex;
 
 #[derive(Debug)]
-pub struct Seats {
-    told: Mutex<Vec<u32>>,
-    /// Empty where none must stay.
+pub struct ActorPlacement {
+    announced: Mutex<Vec<u32>>,
+    /// Empty if no actor is pinned.
     pins: Mutex<Vec<Option<u32>>>,
 }
 
-impl Seats {
-    /// As they are when it is loaded.
-    pub(crate) fn new(placement: Vec<u32>, pins: Vec<Option<u32>>) -> Seats {
-        Seats {
-            told: Mutex::new(placement),
+impl ActorPlacement {
+    /// The initial placement.
+    pub(crate) fn new(placement: Vec<u32>, pins: Vec<Option<u32>>) -> ActorPlacement {
+        ActorPlacement {
+            announced: Mutex::new(placement),
             pins: Mutex::new(pins),
         }
     }
 
-    /// Workers that actors must stay on; empty where none must.
+    /// The worker that each actor is pinned to; empty if no actor is pinned.
     pub fn pins(&self) -> Vec<Option<u32>> {
         lock(&self.pins).clone()
     }
 
-    /// Calls `what` with each actor and the worker that others have been told it is on.
-    pub(crate) fn each(&self, mut what: impl FnMut(usize, u32)) {
-        let told = lock(&self.told);
+    /// Calls `what` with each actor and its announced worker.
+    pub(crate) fn for_each(&self, mut what: impl FnMut(usize, u32)) {
+        let told = lock(&self.announced);
         told.iter().enumerate().for_each(|(i, &at)| what(i, at));
     }
 
-    /// From now on this actor must stay on that worker, or, with none, may be anywhere. What was so before.
+    /// Pins an actor to a worker, or unpins it. Returns the previous pin.
     pub(crate) fn pin(&self, actor: usize, worker: Option<u32>) -> Option<u32> {
         let mut pins = lock(&self.pins);
         if pins.len() <= actor {
@@ -48,31 +47,36 @@ impl Seats {
     }
 }
 
-/// Says that an actor has gone to that worker, if that is new. Whether it is.
-fn tell(events: &Events, name: &str, actor: &str, seat: &mut u32, worker: u32) -> bool {
+/// Emits the event of a move, if the worker has changed. Returns whether it has.
+fn emit_move(events: &Events, name: &str, actor: &str, seat: &mut u32, worker: u32) -> bool {
     let from = std::mem::replace(seat, worker);
     if from != worker {
-        events.moved(name, actor, from, worker);
+        events.emit_moved(name, actor, from, worker);
     }
     from != worker
 }
 
-impl Hosted {
-    /// Puts an actor on a worker, and says so where that is new: whether it is.
-    pub(crate) fn seat(&self, events: &Events, actor: usize, worker: u32) -> Result<bool, Error> {
-        // Held meanwhile: who looks for what others have moved sees all of this, or nothing.
-        let mut told = lock(&self.seats.told);
+impl HostedApp {
+    /// Moves an actor to a worker, and emits the event if that has changed. Returns whether it has.
+    pub(crate) fn move_actor(
+        &self,
+        events: &Events,
+        actor: usize,
+        worker: u32,
+    ) -> Result<bool, Error> {
+        // Locked meanwhile: a concurrent search for moves of the runtime sees all of this, or nothing.
+        let mut told = lock(&self.placement.announced);
         self.app.move_actor(actor as u32, worker)?;
         let names = self.app.network().actor_names();
         Ok(match (told.get_mut(actor), names.get(actor)) {
-            (Some(seat), Some(actor)) => tell(events, &self.name, actor, seat, worker),
+            (Some(seat), Some(actor)) => emit_move(events, &self.name, actor, seat, worker),
             _ => false,
         })
     }
 
-    /// The same of one that others know nothing of yet.
-    pub(crate) fn seat_unseen(&self, actor: usize, worker: u32) -> Result<(), Error> {
-        let mut told = lock(&self.seats.told);
+    /// The same without an event, for an application that has not been announced yet.
+    pub(crate) fn move_actor_silently(&self, actor: usize, worker: u32) -> Result<(), Error> {
+        let mut told = lock(&self.placement.announced);
         self.app.move_actor(actor as u32, worker)?;
         if let Some(seat) = told.get_mut(actor) {
             *seat = worker;
@@ -80,12 +84,12 @@ impl Hosted {
         Ok(())
     }
 
-    /// Says what the runtime has moved.
-    pub(crate) fn tell_moves(&self, events: &Events) {
-        let mut told = lock(&self.seats.told);
+    /// Emits events for the moves that the runtime has made.
+    pub(crate) fn emit_moves(&self, events: &Events) {
+        let mut told = lock(&self.placement.announced);
         let counters = self.app.counters().unwrap_or_default();
         for (actor, seat) in counters.actors.iter().zip(told.iter_mut()) {
-            if tell(events, &self.name, &actor.name, seat, actor.target) {
+            if emit_move(events, &self.name, &actor.name, seat, actor.target) {
                 self.count_move();
             }
         }

@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run measured, kept beside the compiled network: where the next run of the same network
-//! puts its actors at first, and what is expected of it beside others.
-//!
-//! Whatever is wrong with such a file is as if there were none.
+//! The profile of a compiled network: what a run measured, stored next to the object file. The next run of the same
+//! network uses it for its initial placement and for admission. A damaged file is treated as missing.
 
 use levada_files::read_private;
 use levada_map::{Graph, Link};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Some bytes for each actor and channel.
+/// Maximum size of a file: some bytes for each actor and channel.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A shorter run says too little.
+/// A profile with less CPU time is not significant.
 const ENOUGH_NS: f64 = 20e6;
 
-/// What a run did, as a whole or until it was stopped.
+/// Measurements of a run, until its end or until now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct Profile {
     pub graph: Graph,
     /// Of each actor.
     pub firings: Vec<f64>,
     /// Of each link, in elements.
     pub capacity: Vec<f64>,
-    /// What it counted, such as frames.
-    pub done: Option<(String, f64)>,
-    /// The cores that it took, where it did not go as fast as it could, and nothing but itself was why.
-    pub paced: Option<f64>,
+    /// The unit and number of units it has counted, such as frames.
+    pub units_done: Option<(String, f64)>,
+    /// CPU demand in cores of a self-timed application.
+    pub self_paced_demand: Option<f64>,
 }
 
-impl Measured {
-    /// Whether that says anything: where nothing has fired, what it took was to wait for input.
+impl Profile {
+    /// Whether the profile is significant. If nothing has fired, the CPU time was spent waiting for input.
     pub fn is_enough(&self) -> bool {
         let fired = self.firings.iter().any(|f| *f > 0.0);
         fired && self.graph.busy.iter().sum::<f64>() >= ENOUGH_NS
@@ -41,8 +39,8 @@ fn file(object: &Path) -> PathBuf {
     object.with_extension("measured")
 }
 
-/// What is known of the compiled network `object` with these links, whose bytes are not looked at.
-pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measured> {
+/// The stored profile of the compiled network `object` with these links; their bytes are ignored.
+pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Profile> {
     let text = String::from_utf8(read_private(&file(object), MAX_BYTES).ok()?).ok()?;
     let value: Value = serde_json::from_str(&text).ok()?;
     let numbers = |name: &str| -> Option<Vec<f64>> {
@@ -64,7 +62,7 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
     let done = value.get("done").and_then(Value::as_f64);
     let done = done.filter(|d| d.is_finite() && *d > 0.0);
     let paced = value.get("paced").and_then(Value::as_f64);
-    let measured = Measured {
+    let measured = Profile {
         graph: Graph {
             busy,
             links,
@@ -72,25 +70,25 @@ pub fn load(object: &Path, actors: usize, mut links: Vec<Link>) -> Option<Measur
         },
         firings,
         capacity,
-        done: unit.map(str::to_string).zip(done),
-        paced: paced.filter(|p| p.is_finite() && *p >= 0.0),
+        units_done: unit.map(str::to_string).zip(done),
+        self_paced_demand: paced.filter(|p| p.is_finite() && *p >= 0.0),
     };
-    Some(measured).filter(Measured::is_enough)
+    Some(measured).filter(Profile::is_enough)
 }
 
-/// Keeps what was measured, if it was long enough. One that has counted something knows more than one that was
-/// stopped before it had. A cache that cannot be written is no failure.
-pub fn save(object: &Path, all: &Measured) {
+/// Stores a profile if it is significant. One with counted units is not overwritten by one without. A failed write is
+/// ignored: this is a cache.
+pub fn save(object: &Path, all: &Profile) {
     let graph = &all.graph;
     if !all.is_enough() {
         return;
     }
     let there = || load(object, graph.busy.len(), graph.links.clone());
-    if all.done.is_none() && there().is_some_and(|there| there.done.is_some()) {
+    if all.units_done.is_none() && there().is_some_and(|there| there.units_done.is_some()) {
         return;
     }
     let bytes: Vec<f64> = graph.links.iter().map(|l| l.bytes).collect();
-    let (unit, done) = all.done.clone().unzip();
+    let (unit, done) = all.units_done.clone().unzip();
     let text = json!({
         "busy": graph.busy,
         "firings": all.firings,
@@ -98,7 +96,7 @@ pub fn save(object: &Path, all: &Measured) {
         "capacity": all.capacity,
         "unit": unit,
         "done": done,
-        "paced": all.paced,
+        "paced": all.self_paced_demand,
     });
     let text = text.to_string();
     let path = file(object);
@@ -125,7 +123,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("levada-measured-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let object = folder.join("network.so");
-        let graph = Measured {
+        let graph = Profile {
             graph: Graph {
                 busy: vec![3e7, 1e7],
                 links: link(64.0),
@@ -133,22 +131,22 @@ mod tests {
             },
             firings: vec![9.0, 3.0],
             capacity: vec![16.0],
-            done: Some(("frames".to_string(), 3.0)),
-            paced: Some(0.25),
+            units_done: Some(("frames".to_string(), 3.0)),
+            self_paced_demand: Some(0.25),
         };
         assert_eq!(load(&object, 2, link(0.0)), None);
         save(&object, &graph);
         assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
         assert_eq!(load(&object, 3, link(0.0)), None);
         assert_eq!(load(&object, 2, Vec::new()), None);
-        // Too short a run leaves what there is.
-        let short = Measured {
+        // A run that is too short leaves the stored profile.
+        let short = Profile {
             graph: Graph {
                 busy: vec![1.0, 2.0],
                 links: link(1.0),
                 ..Graph::default()
             },
-            done: None,
+            units_done: None,
             ..graph.clone()
         };
         save(&object, &short);
@@ -160,10 +158,10 @@ mod tests {
         assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
         // And one that was stopped before it had counted anything.
         let mut uncounted = graph.clone();
-        uncounted.done = None;
+        uncounted.units_done = None;
         save(&object, &uncounted);
         assert_eq!(load(&object, 2, link(0.0)), Some(graph.clone()));
-        uncounted.done = Some(("frames".to_string(), 1.0));
+        uncounted.units_done = Some(("frames".to_string(), 1.0));
         save(&object, &uncounted);
         assert_eq!(load(&object, 2, link(0.0)), Some(uncounted));
         for bad in [

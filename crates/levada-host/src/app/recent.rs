@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was seen of an application lately, from look to look.
+//! Recent measurements of an application, updated at each sample of the monitor.
 
-use crate::app::idle::Resting;
-use crate::app::token_bucket::Looked;
+use crate::app::idle::IdleDetector;
+use crate::app::token_bucket::BucketSnapshot;
 use levada_map::Graph;
 use levada_sys::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,38 +10,38 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// For so many seconds after its start.
-pub(crate) const BEGINS: f64 = 1.0;
+/// An application counts as starting for so many seconds.
+pub(crate) const STARTUP_S: f64 = 1.0;
 
 #[derive(Default)]
-pub(crate) struct Lately {
-    /// What all of it had computed when it was looked at last.
+pub(crate) struct RecentStats {
+    /// Total CPU time of its actors at the last sample.
     pub busy_ns: AtomicU64,
-    /// What it does in a second.
-    pub rate: Mutex<Option<Graph>>,
-    /// The part of each core that its fibers take: of a C program, all that it computes there.
-    pub fibers: Mutex<Vec<f64>>,
-    /// Whether it has nothing to do.
-    pub resting: Mutex<Resting>,
-    /// Its rate and its share, as they were when they were looked at.
-    pub limits: Mutex<[Option<Looked>; 2]>,
-    /// The thread that looks after these.
-    pub keeper: OnceLock<Thread>,
-    /// Units a second, where it is promised some.
-    pub pace: Mutex<Option<f64>>,
-    /// It had less than it is promised when that was last judged, and did not wait for its input or for who takes its
-    /// output.
-    pub is_late: AtomicBool,
-    /// How often that began.
-    pub late: AtomicU64,
+    /// CPU time and traffic per second.
+    pub load: Mutex<Option<Graph>>,
+    /// Fraction of each core that its fibers use; for a C program, all its usage.
+    pub fiber_load: Mutex<Vec<f64>>,
+    /// Idle detection.
+    pub idle: Mutex<IdleDetector>,
+    /// The token buckets of its rate and its CPU quota at their last update.
+    pub buckets: Mutex<[Option<BucketSnapshot>; 2]>,
+    /// The enforcement thread.
+    pub enforcer: OnceLock<Thread>,
+    /// Measured rate in units per second, if a rate is reserved.
+    pub measured_rate: Mutex<Option<f64>>,
+    /// The last check found the measured rate below the reserved rate, while the application did not wait for its
+    /// input or output.
+    pub rate_missed: AtomicBool,
+    /// Number of times that this began.
+    pub rate_miss_count: AtomicU64,
     pub moves: AtomicUsize,
-    /// When one of its actors was moved last, and what it had done until then.
-    pub moved: Mutex<Option<(Instant, f64)>>,
+    /// Time of the last move of an actor, and the units done until then.
+    pub last_move: Mutex<Option<(Instant, f64)>>,
 }
 
-impl Lately {
-    /// It has been looked at.
-    pub fn saw(&self, counters: &Counters) {
+impl RecentStats {
+    /// Records a sample.
+    pub fn record_busy(&self, counters: &Counters) {
         let busy = counters.busy().as_nanos() as u64;
         self.busy_ns.store(busy, Ordering::Relaxed);
     }

@@ -1,191 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Token buckets of an application: its rate and its share.
+//! Token buckets for the limits of an application: its rate and its CPU quota.
+//!
+//! A bucket fills with time and is drained by what the application does. Debt is capped at one second of credit
+//! (`DEBT_MAX_S`), except the CPU time of firings that were running when the application was paused: that is repaid in
+//! full.
 
-use crate::app::Hosted;
+use crate::app::HostedApp;
 use crate::util::lock::lock;
 use levada_map::{RATE_BURST_S, RATE_BURST_UNITS};
 use std::time::Instant;
 
-/// What was not used of a share is kept for so long; of a rate for longer, so that who had to wait for a long
-/// firing of another makes up for it.
-const KEPT: f64 = 0.05;
-/// Of what was used too much so many seconds' worth is paid for.
-const OWED: f64 = 1.0;
+/// Unused CPU quota is kept for so many seconds. Unused rate is kept longer (`RATE_BURST_S`), so that an application
+/// that waited for a long firing of another catches up.
+const QUOTA_BURST_S: f64 = 0.05;
+/// Maximum debt, in seconds of credit.
+const DEBT_MAX_S: f64 = 1.0;
 
-/// Fills at `rate` a second, up to `most`.
+/// Fills at `rate` per second, up to `capacity`.
 #[derive(Clone, Copy)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     pub(crate) rate: f64,
-    pub(crate) most: f64,
+    pub(crate) capacity: f64,
     pub(crate) level: f64,
-    /// It never owes more than this.
-    pub(crate) owes: f64,
-    /// But for what is used while it is held: that is what firings take that had begun.
-    pub(crate) firings: bool,
+    /// Maximum debt.
+    pub(crate) debt_max: f64,
+    /// CPU time used while paused has no maximum debt: it is of firings that were running when the pause was
+    /// requested.
+    pub(crate) debt_of_firings_unbounded: bool,
     pub(crate) used: f64,
-    /// What is used a second while nothing holds it.
-    pub(crate) speed: f64,
-    /// What has come in vain, since it was full.
-    pub(crate) lost: f64,
-    /// The level of a new bucket; a pause fills it no further than that.
-    pub(crate) begins: f64,
+    /// Use per second while it is not paused.
+    pub(crate) drain_rate: f64,
+    /// Credit that was discarded because the bucket was full.
+    pub(crate) overflow: f64,
+    /// Initial level; a pause fills the bucket no further.
+    pub(crate) initial: f64,
 }
 
-impl Bucket {
-    /// Of units.
-    pub(crate) fn of_rate(rate: f64) -> Bucket {
-        Bucket {
-            owes: (rate * OWED).max(RATE_BURST_UNITS),
-            ..Bucket::new(rate, RATE_BURST_S, RATE_BURST_UNITS)
+impl TokenBucket {
+    /// A bucket of units.
+    pub(crate) fn of_rate(rate: f64) -> TokenBucket {
+        TokenBucket {
+            debt_max: (rate * DEBT_MAX_S).max(RATE_BURST_UNITS),
+            ..TokenBucket::new(rate, RATE_BURST_S, RATE_BURST_UNITS)
         }
     }
 
-    /// Of seconds on cores.
-    pub(crate) fn of_share(share: f64) -> Bucket {
-        Bucket {
-            owes: share * OWED,
-            firings: true,
-            ..Bucket::new(share, KEPT, 0.005)
+    /// A bucket of core-seconds.
+    pub(crate) fn of_share(share: f64) -> TokenBucket {
+        TokenBucket {
+            debt_max: share * DEBT_MAX_S,
+            debt_of_firings_unbounded: true,
+            ..TokenBucket::new(share, QUOTA_BURST_S, 0.005)
         }
     }
 
-    /// A new version begins with no more than what the one before it has left, which fills in so many seconds, or owes.
-    pub(crate) fn after(mut self, left: Option<f64>) -> Bucket {
+    /// A new version starts with at most the credit of the previous one, in seconds of this bucket's rate, or with its
+    /// debt.
+    pub(crate) fn limited_to_credit(mut self, left: Option<f64>) -> TokenBucket {
         self.level = self
             .level
             .min(left.map_or(f64::INFINITY, |seconds| seconds * self.rate));
-        if !self.firings {
-            self.level = self.level.max(-self.owes);
+        if !self.debt_of_firings_unbounded {
+            self.level = self.level.max(-self.debt_max);
         }
         self
     }
 
-    /// The same, and with what is known of how fast it is used.
-    pub(crate) fn of_next(self, left: Option<Left>) -> Bucket {
-        Bucket {
-            speed: left.map_or(0.0, |left| left.speed),
-            ..self.after(left.map(|left| left.now()))
+    /// The same, with the drain rate of the previous version.
+    pub(crate) fn with_credit(self, left: Option<Credit>) -> TokenBucket {
+        TokenBucket {
+            drain_rate: left.map_or(0.0, |left| left.drain_rate),
+            ..self.limited_to_credit(left.map(|left| left.current_s()))
         }
     }
 
-    /// It begins with no more than is kept of anything.
-    pub(crate) fn new(rate: f64, kept: f64, least: f64) -> Bucket {
-        let begins = (rate * KEPT).max(least);
-        Bucket {
+    /// The initial level is at most `QUOTA_BURST_S` seconds of credit.
+    pub(crate) fn new(rate: f64, kept: f64, least: f64) -> TokenBucket {
+        let begins = (rate * QUOTA_BURST_S).max(least);
+        TokenBucket {
             rate,
-            most: (rate * kept).max(least),
+            capacity: (rate * kept).max(least),
             level: begins,
-            begins,
-            owes: 0.0,
-            firings: false,
+            initial: begins,
+            debt_max: 0.0,
+            debt_of_firings_unbounded: false,
             used: 0.0,
-            speed: 0.0,
-            lost: 0.0,
+            drain_rate: 0.0,
+            overflow: 0.0,
         }
     }
 
-    /// So much is used in all, after so many seconds more, in which it was held or not; whether there is
-    /// something left.
-    pub(crate) fn look(&mut self, seconds: f64, used: f64, held: bool) -> bool {
+    /// `used` is the total use, after `seconds` more, in which the application was paused by its limits or not.
+    /// Returns whether credit is left.
+    pub(crate) fn update(&mut self, seconds: f64, used: f64, held: bool) -> bool {
         if !held && seconds > 0.0 {
-            // What comes by gulps is as fast as the last few of them.
-            self.speed = ((used - self.used) / seconds).max(self.speed * 0.9);
+            // The use of an application that works in bursts is that of its recent bursts.
+            self.drain_rate = ((used - self.used) / seconds).max(self.drain_rate * 0.9);
         }
         let owed = self.level;
-        // What counts anew has not given anything back.
+        // A counter that restarts gives no credit back.
         self.level += self.rate * seconds - (used - self.used).max(0.0);
-        self.lost += (self.level - self.most).max(0.0);
-        self.level = self.level.min(self.most);
-        if !(held && self.firings) {
-            // What is owed already is not forgotten.
-            self.level = self.level.max(owed.min(-self.owes));
+        self.overflow += (self.level - self.capacity).max(0.0);
+        self.level = self.level.min(self.capacity);
+        if !(held && self.debt_of_firings_unbounded) {
+            // Existing debt is not forgiven.
+            self.level = self.level.max(owed.min(-self.debt_max));
         }
         self.used = used;
         self.level > 0.0
     }
 
-    /// The same after a pause of so many seconds. They pay what is owed, and save no more than there is at a beginning;
-    /// what was used meanwhile are the firings that had begun before the pause.
-    pub(crate) fn rest(&mut self, seconds: f64, used: f64) -> bool {
-        let (level, lost) = (self.level, self.lost);
-        self.level = level.max((level + self.rate * seconds).min(self.begins));
-        self.look(0.0, used, true);
-        self.lost = lost;
+    /// The same after a pause of so many seconds: they repay debt, and fill the bucket up to the initial level at
+    /// most. What was used meanwhile is of firings that were running when the pause was requested.
+    pub(crate) fn update_after_pause(&mut self, seconds: f64, used: f64) -> bool {
+        let (level, lost) = (self.level, self.overflow);
+        self.level = level.max((level + self.rate * seconds).min(self.initial));
+        self.update(0.0, used, true);
+        self.overflow = lost;
         self.level > 0.0
     }
 
-    /// What is left when so much is used in all: the seconds in which it fills.
-    pub(crate) fn left(&self, used: f64) -> f64 {
+    /// Credit at this total use, in seconds of the rate.
+    pub(crate) fn credit_s(&self, used: f64) -> f64 {
         (self.level - (used - self.used).max(0.0)) / self.rate
     }
 
-    /// Seconds until there is something again.
-    pub(crate) fn wait(&self) -> f64 {
+    /// Seconds until credit is available.
+    pub(crate) fn refill_s(&self) -> f64 {
         (-self.level / self.rate).max(0.0)
     }
 
-    /// Seconds for which it lasts.
-    pub(crate) fn lasts(&self) -> f64 {
-        match self.speed > 0.0 {
-            true => self.level.max(0.0) / self.speed,
+    /// Seconds until the credit is used up.
+    pub(crate) fn drain_s(&self) -> f64 {
+        match self.drain_rate > 0.0 {
+            true => self.level.max(0.0) / self.drain_rate,
             false => f64::INFINITY,
         }
     }
 }
 
-/// What is left of a limit: so many seconds' worth at this time, and what has come since.
+/// The remaining credit of a limit: seconds' worth at a time, to which the time since is added.
 #[derive(Clone, Copy)]
-pub(crate) struct Left {
+pub(crate) struct Credit {
     at: Instant,
     seconds: f64,
-    speed: f64,
+    drain_rate: f64,
 }
 
-impl Left {
-    fn now(&self) -> f64 {
+impl Credit {
+    fn current_s(&self) -> f64 {
         self.seconds + self.at.elapsed().as_secs_f64()
     }
 }
 
-/// A limit as it was at this time.
+/// A bucket at a time.
 #[derive(Clone, Copy)]
-pub(crate) struct Looked {
+pub(crate) struct BucketSnapshot {
     pub(crate) at: Instant,
-    pub(crate) bucket: Bucket,
+    pub(crate) bucket: TokenBucket,
 }
 
-/// What a version that has ended has left of its rate and its share: who takes its place has no more.
-pub(crate) fn left(old: &Hosted) -> [Option<Left>; 2] {
-    let (looked, before) = (*lock(&old.lately.limits), *lock(&old.lineage.left));
+/// The remaining credits of an ended version's rate and quota; its successor gets no more.
+pub(crate) fn credits_of(old: &HostedApp) -> [Option<Credit>; 2] {
+    let (looked, before) = (
+        *lock(&old.recent.buckets),
+        *lock(&old.versions.inherited_credits),
+    );
     [0, 1].map(|i| match looked[i] {
-        Some(Looked { at, bucket }) => Some(Left {
+        Some(BucketSnapshot { at, bucket }) => Some(Credit {
             at,
-            seconds: bucket.left(used(old, i, &bucket)),
-            speed: bucket.speed,
+            seconds: bucket.credit_s(consumed(old, i, &bucket)),
+            drain_rate: bucket.drain_rate,
         }),
-        // It has not begun.
+        // It has not started.
         None => before[i],
     })
 }
 
-/// Whether it is held since it has had all that its rate gives it, for now; and what that has given it in vain until now.
-pub(crate) fn of_its_rate(hosted: &Hosted) -> (bool, f64) {
-    let rate = lock(&hosted.lately.limits)[0];
-    rate.map_or((false, 0.0), |Looked { bucket, .. }| {
-        (bucket.level <= 0.0, bucket.lost)
+/// Whether its rate bucket is empty, and the credit that this bucket has discarded until now.
+pub(crate) fn rate_bucket_state(hosted: &HostedApp) -> (bool, f64) {
+    let rate = lock(&hosted.recent.buckets)[0];
+    rate.map_or((false, 0.0), |BucketSnapshot { bucket, .. }| {
+        (bucket.level <= 0.0, bucket.overflow)
     })
 }
 
-pub(crate) fn busy(hosted: &Hosted) -> f64 {
+pub(crate) fn busy_s(hosted: &HostedApp) -> f64 {
     let counters = hosted.app.counters().unwrap_or_default();
     counters.busy().as_secs_f64()
 }
 
-/// What has been used of its rate (0) or of its share (1) in all. What it computes never becomes less.
-pub(crate) fn used(hosted: &Hosted, which: usize, bucket: &Bucket) -> f64 {
+/// Total use of its rate (0) or of its quota (1). CPU time never decreases.
+pub(crate) fn consumed(hosted: &HostedApp, which: usize, bucket: &TokenBucket) -> f64 {
     match which {
-        0 => hosted.done(),
-        _ => busy(hosted).max(bucket.used),
+        0 => hosted.own_units(),
+        _ => busy_s(hosted).max(bucket.used),
     }
 }
 
@@ -195,102 +204,138 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_what_it_gets_and_keeps_little() {
-        let mut bucket = Bucket::new(100.0, KEPT, 2.0);
-        bucket.owes = 100.0;
-        assert!(bucket.look(0.01, 4.0, false));
-        // 400 a second: the one that is left is gone in a 400th.
-        assert!((bucket.lasts() - 2.0 / 400.0).abs() < 1e-9);
-        assert!(!bucket.look(0.0, 10.0, false));
-        assert!((bucket.wait() - 0.04).abs() < 1e-9);
-        assert!(bucket.look(0.06, 10.0, true));
-        assert_eq!(bucket.lost, 0.0);
-        // However long it did nothing, it may not make up for that.
-        assert!(bucket.look(100.0, 10.0, true));
-        assert!(bucket.lost > 9900.0);
-        assert!(!bucket.look(0.0, 15.5, false));
+        let mut bucket = TokenBucket::new(100.0, QUOTA_BURST_S, 2.0);
+        bucket.debt_max = 100.0;
+        assert!(bucket.update(0.01, 4.0, false));
+        // Drained at 400 per second: the remaining unit lasts 1/400 s.
+        assert!((bucket.drain_s() - 2.0 / 400.0).abs() < 1e-9);
+        assert!(!bucket.update(0.0, 10.0, false));
+        assert!((bucket.refill_s() - 0.04).abs() < 1e-9);
+        assert!(bucket.update(0.06, 10.0, true));
+        assert_eq!(bucket.overflow, 0.0);
+        // It cannot catch up for a long time without use.
+        assert!(bucket.update(100.0, 10.0, true));
+        assert!(bucket.overflow > 9900.0);
+        assert!(!bucket.update(0.0, 15.5, false));
     }
 
-    /// However often it is replaced, all versions together have what one has.
+    /// However often it is replaced, all versions together get what one gets.
     #[test]
     fn a_new_version_begins_with_what_the_old_one_has_left() {
-        let mut bucket = Bucket::of_rate(100.0);
-        assert!(bucket.look(0.01, 4.0, false));
-        let left = bucket.left(6.0) + 0.01;
+        let mut bucket = TokenBucket::of_rate(100.0);
+        assert!(bucket.update(0.01, 4.0, false));
+        let left = bucket.credit_s(6.0) + 0.01;
         assert!((left - 0.01).abs() < 1e-9, "{left}");
-        assert!((Bucket::of_rate(100.0).after(Some(left)).level - 1.0).abs() < 1e-9);
-        // What is owed takes no longer where the new one has less.
-        let owed = bucket.left(1000.0);
-        assert!((Bucket::of_rate(100.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
-        assert!((Bucket::of_rate(10.0).after(Some(owed)).wait() - OWED).abs() < 1e-9);
-        assert!((Bucket::of_share(0.1).after(Some(-2.0)).wait() - 2.0).abs() < 1e-9);
-        // But not more than at a beginning.
-        let saved = bucket.left(6.0) + 100.0;
-        let fresh = Bucket::of_rate(100.0).level;
-        assert_eq!(Bucket::of_rate(100.0).after(Some(saved)).level, fresh);
-        assert_eq!(Bucket::of_rate(100.0).after(None).level, fresh);
+        assert!(
+            (TokenBucket::of_rate(100.0)
+                .limited_to_credit(Some(left))
+                .level
+                - 1.0)
+                .abs()
+                < 1e-9
+        );
+        // Debt takes no longer to repay if the new rate is lower.
+        let owed = bucket.credit_s(1000.0);
+        assert!(
+            (TokenBucket::of_rate(100.0)
+                .limited_to_credit(Some(owed))
+                .refill_s()
+                - DEBT_MAX_S)
+                .abs()
+                < 1e-9
+        );
+        assert!(
+            (TokenBucket::of_rate(10.0)
+                .limited_to_credit(Some(owed))
+                .refill_s()
+                - DEBT_MAX_S)
+                .abs()
+                < 1e-9
+        );
+        assert!(
+            (TokenBucket::of_share(0.1)
+                .limited_to_credit(Some(-2.0))
+                .refill_s()
+                - 2.0)
+                .abs()
+                < 1e-9
+        );
+        // But not more than initially.
+        let saved = bucket.credit_s(6.0) + 100.0;
+        let fresh = TokenBucket::of_rate(100.0).level;
+        assert_eq!(
+            TokenBucket::of_rate(100.0)
+                .limited_to_credit(Some(saved))
+                .level,
+            fresh
+        );
+        assert_eq!(
+            TokenBucket::of_rate(100.0).limited_to_credit(None).level,
+            fresh
+        );
     }
 
-    /// It began to be looked after late, was not held for a minute, or counts by thousands: a second later it goes on.
+    /// After enforcement started late, a minute without it, or a count in thousands: the pause is at most a second.
     #[test]
-    fn nobody_waits_for_long_for_what_lies_behind() {
-        for mut bucket in [Bucket::of_rate(100.0), Bucket::of_share(0.3)] {
+    fn debt_is_repaid_within_a_second() {
+        for mut bucket in [TokenBucket::of_rate(100.0), TokenBucket::of_share(0.3)] {
             let mut used = 6000.0;
-            assert!(!bucket.look(0.01, used, false));
-            assert!((bucket.wait() - OWED).abs() < 1e-9);
+            assert!(!bucket.update(0.01, used, false));
+            assert!((bucket.refill_s() - DEBT_MAX_S).abs() < 1e-9);
             for _ in 0..60 {
                 used += 990.0;
-                assert!(!bucket.look(1.0, used, false));
-                assert!(bucket.wait() <= OWED + 1e-9);
+                assert!(!bucket.update(1.0, used, false));
+                assert!(bucket.refill_s() <= DEBT_MAX_S + 1e-9);
             }
-            assert!(bucket.look(OWED + 0.01, used, true));
-            // Once is once: it has no more than it is allowed after that.
-            assert!(!bucket.look(0.0, used + bucket.rate, true));
+            assert!(bucket.update(DEBT_MAX_S + 0.01, used, true));
+            // The debt is forgiven once: then it gets no more than its limit.
+            assert!(!bucket.update(0.0, used + bucket.rate, true));
         }
-        // What was counted while it was held makes no difference for a rate, and what counts anew gives nothing.
-        let mut bucket = Bucket::of_rate(100.0);
-        assert!(!bucket.look(0.01, 1e6, true));
-        assert!((bucket.wait() - OWED).abs() < 1e-9);
-        assert!(!bucket.look(0.5, 0.0, true));
-        assert!((bucket.wait() - OWED + 0.5).abs() < 1e-9);
-        // One unit in ten seconds is waited for, though that is more than a second.
-        let mut seldom = Bucket::of_rate(0.1);
-        assert!(!seldom.look(0.0, 3.0, false));
-        assert!((seldom.wait() - 10.0).abs() < 1e-9);
+        // Use while paused makes no difference for a rate, and a counter that restarts gives no credit.
+        let mut bucket = TokenBucket::of_rate(100.0);
+        assert!(!bucket.update(0.01, 1e6, true));
+        assert!((bucket.refill_s() - DEBT_MAX_S).abs() < 1e-9);
+        assert!(!bucket.update(0.5, 0.0, true));
+        assert!((bucket.refill_s() - DEBT_MAX_S + 0.5).abs() < 1e-9);
+        // One unit per ten seconds is waited for, though that takes more than a second.
+        let mut seldom = TokenBucket::of_rate(0.1);
+        assert!(!seldom.update(0.0, 3.0, false));
+        assert!((seldom.refill_s() - 10.0).abs() < 1e-9);
     }
 
-    /// A firing that had begun when its application was told to stop is paid for in whole, and once.
+    /// The CPU time of a firing that was running when the pause was requested is repaid in full, and once.
     #[test]
     fn a_long_firing_takes_more_than_a_share_and_is_paid_for() {
-        let mut bucket = Bucket::of_share(0.5);
-        assert!(!bucket.look(0.1, 0.1, false));
+        let mut bucket = TokenBucket::of_share(0.5);
+        assert!(!bucket.update(0.1, 0.1, false));
         for tenths in 2..=50 {
-            assert!(!bucket.look(0.1, f64::from(tenths) * 0.1, true));
+            assert!(!bucket.update(0.1, f64::from(tenths) * 0.1, true));
         }
-        // Five seconds of one core, of which it had half.
-        assert!((bucket.wait() - 5.0).abs() < 0.1);
-        // Paused and resumed, it owes what it owed.
-        assert!(!bucket.look(0.1, 5.0, false));
-        assert!((bucket.wait() - 4.9).abs() < 0.1);
-        assert!(bucket.look(5.0, 5.0, true));
+        // Five seconds of one core, with a quota of half a core.
+        assert!((bucket.refill_s() - 5.0).abs() < 0.1);
+        // A pause and resume do not change its debt.
+        assert!(!bucket.update(0.1, 5.0, false));
+        assert!((bucket.refill_s() - 4.9).abs() < 0.1);
+        assert!(bucket.update(5.0, 5.0, true));
     }
 
-    /// Each pause pays what it lasts, and no more is saved in it than there is at a beginning.
+    /// A pause repays debt for its duration, and saves no more than the initial level.
     #[test]
     fn a_pause_pays_what_is_owed_and_saves_little() {
-        let mut bucket = Bucket::of_rate(100.0);
-        assert!(!bucket.look(0.0, 55.0, false));
+        let mut bucket = TokenBucket::of_rate(100.0);
+        assert!(!bucket.update(0.0, 55.0, false));
         assert_eq!(bucket.level, -50.0);
-        assert!(!bucket.rest(0.25, 55.0));
+        assert!(!bucket.update_after_pause(0.25, 55.0));
         assert_eq!(bucket.level, -25.0);
-        // What firings did that had begun is paid, too.
-        assert!(!bucket.rest(0.0, 60.0));
+        // The use of firings that were running is repaid, too.
+        assert!(!bucket.update_after_pause(0.0, 60.0));
         assert_eq!(bucket.level, -30.0);
-        assert!(bucket.rest(100.0, 60.0));
-        assert_eq!(bucket.level, bucket.begins);
-        assert_eq!(bucket.lost, 0.0);
-        // What was saved while it ran stays.
-        assert!(bucket.look(0.3, 60.0, false));
-        assert!(bucket.rest(100.0, 60.0));
+        assert!(bucket.update_after_pause(100.0, 60.0));
+        assert_eq!(bucket.level, bucket.initial);
+        assert_eq!(bucket.overflow, 0.0);
+        // Credit saved before the pause is kept.
+        assert!(bucket.update(0.3, 60.0, false));
+        assert!(bucket.update_after_pause(100.0, 60.0));
         assert!((bucket.level - 35.0).abs() < 1e-9);
     }
 }

@@ -1,44 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Of an application: the versions before it, of which it has something, and the one that is to take its place.
+//! Relations of an application to its previous versions and to its next one.
 
-use crate::app::token_bucket::Left;
+use crate::app::token_bucket::Credit;
 use crate::util::lock::lock;
 use levada_sys::Network;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[derive(Default)]
-pub(crate) struct Lineage {
-    /// The code of those before it, which knows how to end what they have left and nobody wants.
-    pub before: Mutex<Vec<Arc<Network>>>,
-    /// What the one before it had counted when it took over, if it counts: it counts on from there.
-    pub inherited: Mutex<Option<(String, u64)>>,
-    /// What the one before it had left of its rate and of its share.
-    pub left: Mutex<[Option<Left>; 2]>,
-    /// What actors of it do not have of the version before it, in words.
-    pub anew: OnceLock<Vec<String>>,
-    /// Others have heard of it: of a new version not before the one before it has ended, or is about to for good.
-    pub heard_of: AtomicBool,
-    /// A new version waits for its moment: it runs now and then, even if it is paused.
-    pub sought: AtomicBool,
-    /// Its next version has the core now that it had to itself.
+pub(crate) struct Versions {
+    /// The code of previous versions, which finalizes persistent data that no later version has claimed.
+    pub previous_code: Mutex<Vec<Arc<Network>>>,
+    /// The count of the previous version at the transfer; this version continues from there.
+    pub inherited_count: Mutex<Option<(String, u64)>>,
+    /// The remaining credits of the previous version's rate and quota.
+    pub inherited_credits: Mutex<[Option<Credit>; 2]>,
+    /// State that actors could not take over from the previous version, as text.
+    pub state_reset: OnceLock<Vec<String>>,
+    /// Its load has been announced by an event. A new version is announced when the previous one has ended, or will
+    /// certainly end.
+    pub announced: AtomicBool,
+    /// A transfer to a new version is being tried: the application runs now and then, even if it is paused.
+    pub upgrade_pending: AtomicBool,
+    /// Its reserved core has been passed to its next version.
     pub core_passed: AtomicBool,
 }
 
-impl Lineage {
-    /// What the old one leaves may be ended by its own code, and that of those before it, if those have left something still.
-    pub fn keep_code(&self, old: &Lineage, code: Arc<Network>, left: bool) {
+impl Versions {
+    /// Keeps the code of the old version, and of earlier ones if they have left unclaimed persistent data (`left`).
+    pub fn keep_code(&self, old: &Versions, code: Arc<Network>, left: bool) {
         let mut before = match left {
-            true => lock(&old.before).clone(),
+            true => lock(&old.previous_code).clone(),
             false => Vec::new(),
         };
         before.push(code);
-        *lock(&self.before) = before;
+        *lock(&self.previous_code) = before;
     }
 
-    /// What is counted beyond what was inherited. If that is less, what counts has not come along, and began anew.
-    pub fn beyond(&self, counted: u64) -> u64 {
-        let mut inherited = lock(&self.inherited);
+    /// The count without the inherited part. If it is less than that, the counter was not transferred and has
+    /// restarted.
+    pub fn own_count(&self, counted: u64) -> u64 {
+        let mut inherited = lock(&self.inherited_count);
         if inherited.as_ref().is_some_and(|(_, from)| counted < *from) {
             *inherited = None;
         }
@@ -52,12 +54,12 @@ mod tests {
 
     #[test]
     fn a_version_has_done_what_it_counts_beyond_what_it_has_inherited() {
-        let of = Lineage::default();
-        *lock(&of.inherited) = Some(("frames".to_string(), 6000));
-        assert_eq!(of.beyond(6000), 0);
-        assert_eq!(of.beyond(6010), 10);
-        // It counts from its own beginning: so it does later on.
-        assert_eq!(of.beyond(3), 3);
-        assert_eq!(of.beyond(7000), 7000);
+        let of = Versions::default();
+        *lock(&of.inherited_count) = Some(("frames".to_string(), 6000));
+        assert_eq!(of.own_count(6000), 0);
+        assert_eq!(of.own_count(6010), 10);
+        // It counts from zero, and continues so.
+        assert_eq!(of.own_count(3), 3);
+        assert_eq!(of.own_count(7000), 7000);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A client of a host: a request over its socket, and what it answers.
+//! A client of a host: sends requests over its Unix socket and reads the responses.
 
 pub(crate) mod write_first;
 
-use crate::client::write_first::Asks;
+use crate::client::write_first::WriteFirstStream;
 use crate::model::error::Kind;
 use crate::protocol::Failed;
 use crate::util::at_fork::lives_behind;
@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
 
-/// The host behind a socket.
+/// A client of the host behind a socket.
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
     within: Duration,
-    /// Whose process it is, of a host that nobody knows by its socket.
+    /// The isolated application that this process belongs to; users do not know its socket.
     application: Option<String>,
 }
 
-/// So much an answer may be, and a line of one that goes on: far more than any host has to say. The process of an
-/// application that is not trusted could say anything for ever.
-const MOST: usize = 256 << 20;
+/// Maximum size of a response, and of a line of a stream, in bytes: far more than any host sends. An untrusted process
+/// could send without end.
+const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
-/// So long a host may take to answer, if its client says nothing else.
+/// Default timeout of a response.
 pub const USUAL: Duration = Duration::from_secs(45);
 
-/// Where there is no answer.
+/// An error without a response.
 fn failed(kind: Kind, error: String, help: Option<&str>) -> Failed {
     Failed {
         error,
@@ -47,7 +47,7 @@ fn failed(kind: Kind, error: String, help: Option<&str>) -> Failed {
     }
 }
 
-/// `text` as a part of an address.
+/// `text` encoded for a path.
 pub fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-~".contains(&b);
     text.bytes()
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    /// It is the process of an isolated application: errors say that, and not its socket.
+    /// For the process of an isolated application: errors name the application instead of the socket.
     pub fn of_application(self, name: &str) -> Client {
         Client {
             application: Some(name.to_string()),
@@ -90,9 +90,9 @@ impl Client {
         )
     }
 
-    /// Says too much.
+    /// The response is too large.
     fn endless(&self) -> Failed {
-        let most = MOST >> 20;
+        let most = RESPONSE_BYTES_MAX >> 20;
         failed(
             Kind::Internal,
             format!("{} answers with more than {most} MiB", self.host()),
@@ -100,9 +100,9 @@ impl Client {
         )
     }
 
-    /// All of an answer.
+    /// The whole body of a response.
     async fn whole(&self, body: Incoming) -> Result<Bytes, Failed> {
-        match Limited::new(body, MOST).collect().await {
+        match Limited::new(body, RESPONSE_BYTES_MAX).collect().await {
             Ok(all) => Ok(all.to_bytes()),
             Err(e) => Err(match e.downcast::<hyper::Error>() {
                 Ok(e) => self.went(*e),
@@ -132,16 +132,16 @@ impl Client {
         }
     }
 
-    /// So long the host may take to answer.
+    /// Sets the timeout of responses.
     pub fn within(self, within: Duration) -> Client {
         Client { within, ..self }
     }
 
-    /// What does not come in time is not waited for.
+    /// Runs `work` with the timeout.
     async fn timely<T>(&self, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
         let done = tokio::time::timeout(self.within, work).await;
         done.unwrap_or_else(|_| {
-            // What is left of a time has nanoseconds that say nothing.
+            // Rounded to milliseconds for the error text.
             let within = Duration::from_millis((self.within.as_secs_f64() * 1e3).round() as u64);
             let mut what = format!("{} has not answered within {within:?}", self.host());
             let mut help =
@@ -181,7 +181,7 @@ impl Client {
     ) -> Result<Response<Incoming>, Failed> {
         let stream = UnixStream::connect(&self.socket).await;
         let stream = stream.map_err(|e| self.unreachable(e))?;
-        // A child of a host that has ended may have its socket still, and answers nothing.
+        // A forked child of a dead host may still hold the socket, and does not answer.
         if !lives_behind(&stream) {
             return Err(self.unreachable(std::io::ErrorKind::ConnectionRefused.into()));
         }
@@ -199,7 +199,7 @@ impl Client {
             let what = format!("{} does not answer: {e}", self.host());
             failed(Kind::HostGone, what, None)
         };
-        let stream = TokioIo::new(Asks::new(stream));
+        let stream = TokioIo::new(WriteFirstStream::new(stream));
         let (mut sender, connection) = hyper::client::conn::http1::handshake(stream)
             .await
             .map_err(broken)?;
@@ -226,7 +226,7 @@ impl Client {
         Err(failed)
     }
 
-    /// What it answers, as text.
+    /// Sends a request; returns the response as text.
     pub fn text(&self, method: Method, address: &str, body: &Value) -> Result<String, Failed> {
         self.block(self.timely(async {
             let body = match body {
@@ -239,7 +239,7 @@ impl Client {
         }))
     }
 
-    /// What it answers.
+    /// Sends a request; returns the decoded response.
     pub fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -260,7 +260,7 @@ impl Client {
         self.call(Method::GET, address, &Value::Null)
     }
 
-    /// Hands over each line of what it answers, as it comes, until `each` says false or it ends.
+    /// Calls `each` with each line of the response as it arrives, until it returns false or the response ends.
     pub fn lines(&self, address: &str, mut each: impl FnMut(&str) -> bool) -> Result<(), Failed> {
         self.block(async {
             let response = self
@@ -270,7 +270,7 @@ impl Client {
             let mut rest = Vec::new();
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|e| self.went(e))?;
-                // What was there before has no end of a line in it.
+                // The rest of the last chunk contains no newline.
                 let mut from = rest.len();
                 rest.extend_from_slice(frame.data_ref().map_or(&[], |d| d.as_ref()));
                 while let Some(at) = rest[from..].iter().position(|b| *b == b'\n') {
@@ -282,7 +282,7 @@ impl Client {
                         return Ok(());
                     }
                 }
-                if rest.len() > MOST {
+                if rest.len() > RESPONSE_BYTES_MAX {
                     return Err(self.endless());
                 }
             }
@@ -296,7 +296,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
 
-    /// What is heard of who says this to a question, and why no more is.
+    /// What a client receives from a host that answers like this, and why it receives no more.
     fn heard_of(says: impl FnOnce(&mut UnixStream) + Send) -> (Vec<String>, String) {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("s");
@@ -316,7 +316,7 @@ mod tests {
         })
     }
 
-    /// A host that is killed while it tells is not one that has told all.
+    /// A stream that breaks off because the host was killed is not complete.
     #[test]
     fn a_connection_that_breaks_is_an_error() {
         let (heard, why) = heard_of(|stream| {
@@ -328,7 +328,7 @@ mod tests {
         assert!(why.contains("went in the middle"), "{why}");
     }
 
-    /// A process whose code is not trusted could say anything for ever.
+    /// An untrusted process could send without end.
     #[test]
     fn a_line_without_end_is_an_error() {
         let (heard, why) = heard_of(|stream| {
@@ -342,14 +342,15 @@ mod tests {
         assert!(why.contains("more than 256 MiB"), "{why}");
     }
 
-    /// A host that has no place for a client says so before it is asked, and goes, even amid the question.
+    /// A host without a free slot answers before it has read the request, and closes the connection even during the
+    /// request.
     #[test]
-    fn who_is_turned_away_is_told_so() {
+    fn a_client_that_is_turned_away_gets_the_response() {
         let client = crate::client::Client::new(std::path::Path::new("s"));
         let body = r#"{"error": "no place", "help": "later"}"#;
         let head = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length";
         let said = format!("{head}: {}\r\n\r\n{body}", body.len());
-        // How much of the question it takes before it goes.
+        // How much of the request it reads before that.
         for taken in [0, 1, 1000] {
             let (ours, mut host) = UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();
@@ -371,7 +372,7 @@ mod tests {
         }
     }
 
-    /// A host that listens and does nothing more, as one that is stopped.
+    /// A host that listens and does nothing else, like a stopped one.
     #[test]
     fn a_host_that_says_nothing_is_not_waited_for() {
         let place = tempfile::tempdir().unwrap();
@@ -387,7 +388,7 @@ mod tests {
         assert!(why.contains("has not answered"), "{why}");
     }
 
-    /// What nobody has named is of no use in an error.
+    /// An error is of no use if it names something that the user has not named.
     #[test]
     fn an_isolated_application_is_told_by_its_name() {
         let place = tempfile::tempdir().unwrap();

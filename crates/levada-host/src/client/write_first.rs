@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The connection of a client that asks before it listens. A host that has no place for it says so at once and closes the
-//! connection, which may be before the client has asked. HTTP knows no answer without a question, and what cannot be
-//! written any more would hide what can still be read.
+//! A connection that sends its request before it reports a failed write.
+//!
+//! A host without a free connection slot answers 503 at once and closes the connection, possibly before the request
+//! has been written. Without this wrapper the failed write would hide the response that can still be read.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-pub struct Asks<S> {
+pub struct WriteFirstStream<S> {
     stream: S,
     asked: bool,
     listens: Option<Waker>,
 }
 
-impl<S> Asks<S> {
-    pub fn new(stream: S) -> Asks<S> {
-        Asks {
+impl<S> WriteFirstStream<S> {
+    pub fn new(stream: S) -> WriteFirstStream<S> {
+        WriteFirstStream {
             stream,
             asked: false,
             listens: None,
@@ -24,7 +25,7 @@ impl<S> Asks<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Asks<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteFirstStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -38,14 +39,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Asks<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Asks<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteFirstStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize, Error>> {
         let written = match Pin::new(&mut self.stream).poll_write(context, bytes) {
-            // Why, it may have said before.
+            // The reason may have arrived before.
             Poll::Ready(Err(e)) if e.kind() == ErrorKind::BrokenPipe => {
                 Poll::Ready(Ok(bytes.len()))
             }

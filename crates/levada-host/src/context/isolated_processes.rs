@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host needs to know of isolated processes, implemented by `isolated`.
+//! The interface through which the lower folders use the processes of isolated applications; `isolated` implements
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// All of them together.
-pub(crate) trait Beside: Send + Sync {
-    /// None of them runs on a core that is not for all when this returns. Who keeps one, in words, where that lasts
-    /// for longer than `within`; when it is for all again, they are to be told.
-    fn leave(&self, within: Duration) -> Result<(), String>;
+/// The processes of all isolated applications.
+pub(crate) trait IsolatedProcesses: Send + Sync {
+    /// Returns when none of them runs on a reserved core. If one does for longer than `within`, the error names it;
+    /// the caller must notify them when the core is no longer reserved.
+    fn vacate_reserved_cores(&self, within: Duration) -> Result<(), String>;
 
-    /// Tells them, without waiting for it, which cores are for all now, and who computes beside them.
-    fn tell(&self);
+    /// Sends them, without waiting, the reserved cores and the processes on the same cores.
+    fn notify_cores_and_neighbors(&self);
 
-    /// The part of each worker's core that they take, as they say.
+    /// The load on each worker's core, as they report it.
     fn loads(&self) -> Vec<f64>;
 
-    /// The parts that they take of cores, each of them, as the system says; nobody is asked. What is known already, or
-    /// `now`, for which they may have to be looked at for a moment.
-    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>>;
+    /// The CPU usage of each process per core, as the kernel reports it; the processes are not asked. The last known
+    /// values, or with `now` a new sample, which may take a moment.
+    fn cpu_usage(&self, now: bool) -> BTreeMap<i32, Vec<f64>>;
 
     /// The names of their applications.
     fn names(&self) -> Vec<String>;

@@ -4,17 +4,17 @@
 use levada_map::{Placement, SearchResult};
 use std::time::Duration;
 
-/// What the thread is told.
-pub enum Note {
+/// A message to the monitor thread.
+pub enum MonitorMessage {
     /// This application has ended.
     Ended(u64),
-    /// Something has been started, resumed or moved.
+    /// An application was started, resumed or moved, or cores have changed.
     Changed,
-    /// A worker has something to do, after a time in which none had.
+    /// A worker has work after all were idle.
     Awake,
-    /// Where the mapper puts all that ran at this count of changes.
+    /// The mapper's placement of everything that ran at this generation.
     Mapped(u64, Placement),
-    /// What a search for a better placement has found, for what was so then, and how long it took.
+    /// The result of a search for a better placement at this generation, and its duration.
     Found(u64, SearchResult, Duration),
     Quit,
 }

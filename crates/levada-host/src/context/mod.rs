@@ -1,136 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of the applications, and all that the threads of a host share.
+//! What the threads of a host share: the runtime, the registry of applications, the event log, and the channel to
+//! the monitor.
 
 pub(crate) mod isolated_processes;
 pub(crate) mod message;
 pub(crate) mod registry;
 
-use crate::app::Hosted;
-use crate::context::isolated_processes::Beside;
-use crate::context::message::Note;
-use crate::context::registry::Table;
+use crate::app::HostedApp;
+use crate::context::isolated_processes::IsolatedProcesses;
+use crate::context::message::MonitorMessage;
+use crate::context::registry::Registry;
 use crate::model::app_state::State;
 use crate::model::events::Events;
-use crate::util::c_stdio::Stdio;
-use crate::util::lock::{lock, whole};
+use crate::util::c_stdio::CStdio;
+use crate::util::lock::{ignore_poison, lock};
 use levada_map::Machine;
 use levada_sys::Runtime;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-pub(crate) struct Shared {
+pub(crate) struct HostContext {
     pub runtime: Runtime,
     pub machine: Machine,
     pub balance: bool,
     pub events: Arc<Events>,
-    pub table: Mutex<Table>,
+    pub registry: Mutex<Registry>,
     pub changed: Condvar,
-    pub stdio: Stdio,
-    pub notes: Sender<Note>,
-    /// Who hears of an end before anybody else can see it.
-    pub over: OnceLock<Over>,
-    /// Who computes for this host elsewhere; none: nobody does.
-    pub beside: OnceLock<Arc<dyn Beside>>,
-    /// What others leave of each worker's core, as it was when it was seen last.
-    pub left_lately: Mutex<Option<(Instant, Vec<f64>)>>,
+    pub stdio: CStdio,
+    pub messages: Sender<MonitorMessage>,
+    /// Called for each end before it becomes visible.
+    pub end_listener: OnceLock<EndListener>,
+    /// The isolated applications' processes; none if there can be none.
+    pub isolated: OnceLock<Arc<dyn IsolatedProcesses>>,
+    /// The last measured capacity that others leave of each worker's core.
+    pub recent_available: Mutex<Option<(Instant, Vec<f64>)>>,
 }
 
-/// Who shares the cores that are for all.
-pub(crate) struct Sharing {
-    pub hosted: Arc<Hosted>,
-    /// The rate that is promised to it, or to the new version that waits for its end.
-    pub promised: Option<f64>,
+/// An application that shares the cores that are not reserved.
+pub(crate) struct SharingApp {
+    pub hosted: Arc<HostedApp>,
+    /// Its reserved rate, or that of the new version that waits for its end.
+    pub reserved_rate: Option<f64>,
 }
 
-impl Sharing {
-    /// Of two versions either will stay: what runs is the old one, and it is promised more or as much as the new one.
-    fn of(old: &Arc<Hosted>, new: Option<&Arc<Hosted>>) -> Option<Sharing> {
-        let shares = |hosted: &&Arc<Hosted>| hosted.exclusive.is_none();
+impl SharingApp {
+    /// Either of two versions may remain: the old one runs, with the higher of both reservations.
+    fn of(old: &Arc<HostedApp>, new: Option<&Arc<HostedApp>>) -> Option<SharingApp> {
+        let shares = |hosted: &&Arc<HostedApp>| hosted.exclusive.is_none();
         let (old, new) = (Some(old).filter(shares), new.filter(shares));
-        let promised = |hosted: Option<&Arc<Hosted>>| hosted.and_then(|h| h.promised());
+        let promised = |hosted: Option<&Arc<HostedApp>>| hosted.and_then(|h| h.reserved_rate());
         let more = promised(new) > promised(old);
-        // Of what counts nothing nobody knows how fast it can be.
-        let counts = old.is_some_and(|old| old.counts);
+        // Without counted units the possible rate is unknown.
+        let counts = old.is_some_and(|old| old.can_count);
         let hosted = if more && !counts { new } else { old.or(new) };
-        Some(Sharing {
+        Some(SharingApp {
             hosted: hosted?.clone(),
-            promised: promised(if more { new } else { old }),
+            reserved_rate: promised(if more { new } else { old }),
         })
     }
 }
 
-/// Told the name and the number of an application; false: it cannot be told yet.
-pub(crate) type Over = Box<dyn Fn(&str, u64) -> bool + Send + Sync>;
+/// Called with the name and number of an application; false: busy, to be called again.
+pub(crate) type EndListener = Box<dyn Fn(&str, u64) -> bool + Send + Sync>;
 
-impl Shared {
-    /// It has ended, and that is not known yet. False: whoever is to hear of it first is busy.
-    pub fn is_over(&self, name: &str, number: u64) -> bool {
-        self.over.get().is_none_or(|over| over(name, number))
+impl HostContext {
+    /// Notifies the listener of an end; false: it is busy.
+    pub fn notify_ended(&self, name: &str, number: u64) -> bool {
+        self.end_listener
+            .get()
+            .is_none_or(|over| over(name, number))
     }
 
-    pub fn table(&self) -> MutexGuard<'_, Table> {
-        lock(&self.table)
+    pub fn lock_registry(&self) -> MutexGuard<'_, Registry> {
+        lock(&self.registry)
     }
 
-    /// Gives it out of hand until it has changed, or that time is over.
-    pub fn until_changed<'a>(
+    /// Releases the registry's lock until the registry has changed, or the time has passed.
+    pub fn wait_for_change<'a>(
         &self,
-        table: MutexGuard<'a, Table>,
+        table: MutexGuard<'a, Registry>,
         left: Duration,
-    ) -> MutexGuard<'a, Table> {
+    ) -> MutexGuard<'a, Registry> {
         let waited = self.changed.wait_timeout(table, left);
-        whole(waited).0
+        ignore_poison(waited).0
     }
 
     pub fn state(&self, number: u64) -> Option<State> {
-        self.table().apps.get(&number).map(|a| a.state)
+        self.lock_registry().apps.get(&number).map(|a| a.state)
     }
 
-    /// All that share the cores that are for all, or are about to. What is paused may go on at any time, and finds then
-    /// what it was promised.
-    pub fn sharing(&self) -> Vec<Sharing> {
-        let table = self.table();
+    /// All applications that share the cores or are about to. A paused one may be resumed at any time and keeps its
+    /// reservation.
+    pub fn apps_sharing_cores(&self) -> Vec<SharingApp> {
+        let table = self.lock_registry();
         let may_run = |state| {
             matches!(
                 state,
                 State::Running | State::Draining | State::Loaded | State::Paused
             )
         };
-        let all = table.seen().into_iter().filter(|a| may_run(a.state));
-        let next = table.waiting();
+        let all = table.visible().into_iter().filter(|a| may_run(a.state));
+        let next = table.waiting_successors();
         let shares = all.filter_map(|old| {
             let new = next.get(&old.number).and_then(|new| new.hosted.as_ref());
-            Sharing::of(old.hosted.as_ref()?, new)
+            SharingApp::of(old.hosted.as_ref()?, new)
         });
         shares.collect()
     }
 
-    pub fn notes(&self) -> Sender<Note> {
-        self.notes.clone()
+    pub fn message_sender(&self) -> Sender<MonitorMessage> {
+        self.messages.clone()
     }
 
-    pub fn note(&self, note: Note) {
-        // Nobody listens any more: the host is going.
-        let _ = self.notes.send(note);
+    pub fn send(&self, note: MonitorMessage) {
+        // The monitor has ended: the host is being dropped.
+        let _ = self.messages.send(note);
     }
 
-    /// How busy each worker is with what is loaded.
+    /// Load of each worker by loaded applications, in nanoseconds per second.
     pub fn loads(&self) -> Vec<f64> {
         let mut loads = vec![0.0; self.machine.workers()];
-        let all: Vec<Arc<Hosted>> = {
-            let table = self.table();
-            let all = table.seen().into_iter();
+        let all: Vec<Arc<HostedApp>> = {
+            let table = self.lock_registry();
+            let all = table.visible().into_iter();
             all.filter_map(|a| a.hosted.clone()).collect()
         };
         for hosted in all {
-            let rate = lock(&hosted.lately.rate);
-            // Where it was told to be: to read the counters of all would take long.
-            hosted.seats.each(|i, worker| {
-                // What was loaded a moment ago has not been measured: it will want something.
+            let rate = lock(&hosted.recent.load);
+            // By the announced placement; reading the counters of all would take long.
+            hosted.placement.for_each(|i, worker| {
+                // An application loaded just now has not been measured: assume some load.
                 let busy = rate.as_ref().and_then(|r| r.busy.get(i).copied());
                 if let Some(load) = loads.get_mut(worker as usize) {
-                    // And who does nothing may want something later.
+                    // And an idle one may become active.
                     *load += busy.unwrap_or(1e6).max(1e3);
                 }
             });

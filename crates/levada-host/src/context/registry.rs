@@ -1,75 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The registry of applications.
+//! The registry of applications, by number: those that are loaded, and the last ones that have ended.
 
-use crate::app::Seen;
+use crate::app::AppEntry;
 use crate::model::app_state::State;
 use crate::model::outcome::Ended;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// So many that have ended are remembered.
-const REMEMBERED: usize = 256;
+/// Number of ended applications that are kept.
+const ENDED_MAX: usize = 256;
 
 #[derive(Default)]
-pub(crate) struct Table {
-    pub apps: BTreeMap<u64, Seen>,
-    /// Who has ended, in that order.
-    over: VecDeque<u64>,
-    pub last: u64,
+pub(crate) struct Registry {
+    pub apps: BTreeMap<u64, AppEntry>,
+    /// The ended ones, in the order of their ends.
+    ended: VecDeque<u64>,
+    pub last_number: u64,
 }
 
-impl Table {
-    /// The newest of that name that waits for nobody's end: those before it have ended.
-    pub fn find(&self, name: &str) -> Option<&Seen> {
+impl Registry {
+    /// The newest application of that name that does not wait for its predecessor's end; earlier ones have ended.
+    pub fn find(&self, name: &str) -> Option<&AppEntry> {
         let mut all = self.apps.values().rev();
-        all.find(|a| a.name == name && self.before(a).is_none())
+        all.find(|a| a.name == name && self.predecessor(a).is_none())
     }
 
-    /// Those that are found by their names. A new version that waits for the end of the one before it is not among them: it has
-    /// no part in anything before that.
-    pub fn seen(&self) -> Vec<&Seen> {
+    /// The applications that can be found by name. A new version that waits for its predecessor's end is not among
+    /// them.
+    pub fn visible(&self) -> Vec<&AppEntry> {
         let mut names = HashSet::with_capacity(self.apps.len());
         let all = self.apps.values().rev();
-        let found = all.filter(|a| self.before(a).is_none() && names.insert(&*a.name));
-        let mut found: Vec<&Seen> = found.collect();
+        let found = all.filter(|a| self.predecessor(a).is_none() && names.insert(&*a.name));
+        let mut found: Vec<&AppEntry> = found.collect();
         found.reverse();
         found
     }
 
-    /// The one whose end this one waits for.
-    pub fn before(&self, new: &Seen) -> Option<&Seen> {
-        let old = self.apps.get(&new.after?);
+    /// The previous version, if this one waits for its end.
+    pub fn predecessor(&self, new: &AppEntry) -> Option<&AppEntry> {
+        let old = self.apps.get(&new.successor_of?);
         old.filter(|old| old.ended.is_none())
     }
 
-    /// The one that waits for the end of this one.
-    pub fn next(&self, old: u64) -> Option<&Seen> {
+    /// The next version, which waits for the end of this one.
+    pub fn successor(&self, old: u64) -> Option<&AppEntry> {
         let mut all = self.apps.values();
-        all.find(|a| a.after == Some(old) && a.hosted.is_some())
+        all.find(|a| a.successor_of == Some(old) && a.hosted.is_some())
     }
 
-    /// Those that were to take over from this one, and have ended.
-    pub fn ended_after(&self, old: u64) -> Vec<u64> {
+    /// Next versions of this one that have ended.
+    pub fn ended_successors(&self, old: u64) -> Vec<u64> {
         let all = self.apps.values();
-        let after = all.filter(|a| a.after == Some(old) && a.ended.is_some());
+        let after = all.filter(|a| a.successor_of == Some(old) && a.ended.is_some());
         after.map(|a| a.number).collect()
     }
 
-    /// Forgets what has ended of that name, up to this number.
+    /// Forgets ended applications of that name, up to this number.
     pub fn forget(&mut self, name: &str, last: u64) {
-        let stays = |seen: &Seen| seen.name != name || seen.ended.is_none();
+        let stays = |seen: &AppEntry| seen.name != name || seen.ended.is_none();
         self.apps.retain(|n, seen| *n > last || stays(seen));
     }
 
-    /// Those that wait, by whose end they wait for.
-    pub(crate) fn waiting(&self) -> BTreeMap<u64, &Seen> {
+    /// The waiting next versions, by the number of their predecessor.
+    pub(crate) fn waiting_successors(&self) -> BTreeMap<u64, &AppEntry> {
         let all = self.apps.values();
-        all.filter_map(|new| Some((self.before(new)?.number, new)))
+        all.filter_map(|new| Some((self.predecessor(new)?.number, new)))
             .collect()
     }
 
-    /// Of too many that have ended those are forgotten that ended first.
-    pub(crate) fn end(&mut self, ended: Ended, state: State) {
+    /// Records an end; if too many have ended, the oldest ends are forgotten.
+    pub(crate) fn record_end(&mut self, ended: Ended, state: State) {
         let number = ended.number;
         let Some(seen) = self.apps.get_mut(&number) else {
             return;
@@ -77,11 +77,11 @@ impl Table {
         seen.state = state;
         seen.hosted = None;
         seen.ended = Some(Arc::new(ended));
-        self.over.push_back(number);
+        self.ended.push_back(number);
         let apps = &mut self.apps;
-        self.over.retain(|n| apps.contains_key(n));
-        while self.over.len() > REMEMBERED {
-            self.over.pop_front().and_then(|n| apps.remove(&n));
+        self.ended.retain(|n| apps.contains_key(n));
+        while self.ended.len() > ENDED_MAX {
+            self.ended.pop_front().and_then(|n| apps.remove(&n));
         }
     }
 }
@@ -93,20 +93,20 @@ mod tests {
     use levada_sys::Counters;
     use std::time::SystemTime;
 
-    /// Who runs for long and ends last is not the one that is forgotten.
+    /// An application that ran long and ended last is not the one that is forgotten.
     #[test]
-    fn who_ended_first_is_forgotten_first() {
-        let mut table = Table::default();
-        let many = REMEMBERED as u64 + 3;
+    fn the_oldest_end_is_forgotten_first() {
+        let mut table = Registry::default();
+        let many = ENDED_MAX as u64 + 3;
         for number in 1..=many {
-            let seen = Seen {
+            let seen = AppEntry {
                 number,
                 name: number.to_string(),
-                class: String::new(),
+                network_class: String::new(),
                 priority: 0,
                 bytes: 0,
                 loaded: SystemTime::now(),
-                after: None,
+                successor_of: None,
                 state: State::Running,
                 hosted: None,
                 ended: None,
@@ -123,9 +123,9 @@ mod tests {
                 progress: None,
                 moves: 0,
             };
-            table.end(ended, State::Ended);
+            table.record_end(ended, State::Ended);
         }
-        assert_eq!(table.apps.len(), REMEMBERED);
+        assert_eq!(table.apps.len(), ENDED_MAX);
         assert!(table.apps.contains_key(&1) && !table.apps.contains_key(&2));
     }
 }

@@ -1,94 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A core that is emptied: for an application that is to have it to itself, the cheapest one that can be; or for
-//! somebody else, the one that he names.
+//! Core reservation: vacates a core, for an exclusive application (the core that is cheapest to vacate) or for
+//! another process (the core that it names).
 //!
-//! Nobody is made to leave in the middle of a firing, and a C program in the system, or in a library, can be there
-//! for as long as it likes. So a core is waited for for a moment only, or as long as was asked for; an application is
-//! given another one then, and where all are kept, or there is no choice, it is said who does. Whoever was asked to
-//! leave in vain is where he was.
+//! A firing is never interrupted, and a C program in a system call or a library can occupy a core for any time. So
+//! each core is waited for only briefly, or as long as the request allows; for an exclusive application the next
+//! core is tried then. If no core can be vacated, the error names the applications that occupy them, and nothing
+//! has changed.
 
-use crate::context::Shared;
-use crate::context::message::Note;
+use crate::context::HostContext;
+use crate::context::message::MonitorMessage;
 use crate::model::error::{Kind, Refusal};
 use levada_sys::{Runtime, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long each core is waited for at first, and when none was left by then.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(1)];
-/// And all together.
-const WITHIN: Duration = Duration::from_secs(4);
-/// Who has run for so long without a pause keeps the core, as far as one can see.
-const KEEPS: Duration = Duration::from_secs(1);
+/// Timeout for each core in the first round, and in the second.
+const VACATE_TIMEOUTS: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(1)];
+/// Timeout for all of them.
+const VACATE_TIMEOUT_TOTAL: Duration = Duration::from_secs(4);
+/// An actor that has run for so long without a pause is assumed to occupy the core.
+const OCCUPIED_TIME: Duration = Duration::from_secs(1);
 
-/// A core that nothing is on. For all again when it is dropped, unless an application has it.
-pub struct Emptied {
-    shared: Arc<Shared>,
+/// A reserved core. Returned when it is dropped, unless it has been passed to an application.
+pub struct ReservedCore {
+    shared: Arc<HostContext>,
     pub worker: u32,
     passed: AtomicBool,
 }
 
-impl Emptied {
-    pub(crate) fn pass(&self, app: &levada_sys::App) -> Result<(), levada_sys::Error> {
+impl ReservedCore {
+    pub(crate) fn pass_to(&self, app: &levada_sys::App) -> Result<(), levada_sys::Error> {
         app.pass_core(self.worker)?;
         self.passed.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
 
-impl Drop for Emptied {
+impl Drop for ReservedCore {
     fn drop(&mut self) {
         if !*self.passed.get_mut() {
             let _ = self.shared.runtime.give_core(self.worker);
         }
-        // It may have been passed in vain.
-        self.shared.note(Note::Changed);
+        // The application may have failed to load.
+        self.shared.send(MonitorMessage::Changed);
     }
 }
 
-impl std::fmt::Debug for Emptied {
+impl std::fmt::Debug for ReservedCore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "worker {}", self.worker)
     }
 }
 
-/// Why a core is not empty.
-enum Kept {
-    /// Somebody keeps it, or others need it; in words.
+/// Why a core could not be vacated.
+enum Occupied {
+    /// It is occupied, or others need it; as text.
     By(String),
-    /// It is not for all, or nothing else is.
+    /// It is reserved already, or it is the last one.
     Taken,
 }
 
-impl Shared {
-    /// Nothing runs on the core of `worker` any more when this returns, until [`Shared::come_back`]. Where somebody
-    /// keeps it for longer than `within`, all is as it was.
-    pub fn leave_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
-        let left = self.empty(worker, within);
-        self.note(Note::Changed);
+impl HostContext {
+    /// Reserves the core of `worker`: nothing of the host runs there when this returns, until
+    /// [`HostContext::return_core`]. If it stays occupied for longer than `within`, nothing has changed.
+    pub fn vacate_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
+        let left = self.vacate(worker, within);
+        self.send(MonitorMessage::Changed);
         left.map_err(|kept| match kept {
-            Kept::By(who) => {
-                let what = format!("this core is kept: {who}; all is as it was");
+            Occupied::By(reason) => {
+                let what = format!("this core is kept: {reason}; all is as it was");
                 Refusal::new(Kind::Timeout, what).help("try again when that is over, or unload it")
             }
-            Kept::Taken => {
+            Occupied::Taken => {
                 let what = "it is an application's already, or somebody's, or the last one";
                 Refusal::new(Kind::Conflict, what).help("see levada map")
             }
         })
     }
 
-    pub fn come_back(&self, worker: u32) {
+    pub fn return_core(&self, worker: u32) {
         let _ = self.runtime.give_core(worker);
-        self.note(Note::Changed);
+        self.send(MonitorMessage::Changed);
     }
 
-    /// The cores that are for all, the one that is cheapest to empty first.
-    pub(crate) fn to_empty(&self, name: &str) -> Result<Vec<u32>, Refusal> {
+    /// The cores that are not reserved, the cheapest to vacate first.
+    pub(crate) fn cheapest_to_vacate(&self, name: &str) -> Result<Vec<u32>, Refusal> {
         let (mut open, mut loads) = (self.runtime.open(), self.loads());
-        let beside = self.beside().map(|beside| beside.loads());
-        for (load, more) in loads.iter_mut().zip(beside.into_iter().flatten()) {
+        let isolated = self.isolated_processes().map(|isolated| isolated.loads());
+        for (load, more) in loads.iter_mut().zip(isolated.into_iter().flatten()) {
             *load += more * 1e9;
         }
         if open.len() < 2 {
@@ -103,35 +103,35 @@ impl Shared {
         Ok(open)
     }
 
-    /// Empties one of them; nothing is there when this returns.
-    pub(crate) fn empty_one(
+    /// Reserves one of these cores; nothing runs on it when this returns.
+    pub(crate) fn reserve_one(
         self: &Arc<Self>,
         name: &str,
         cores: &[u32],
-    ) -> Result<Emptied, Refusal> {
-        let until = Instant::now() + WITHIN;
+    ) -> Result<ReservedCore, Refusal> {
+        let until = Instant::now() + VACATE_TIMEOUT_TOTAL;
         let mut kept = vec![None; cores.len()];
-        for patience in PATIENCE {
+        for patience in VACATE_TIMEOUTS {
             for (&worker, kept) in cores.iter().zip(&mut kept) {
                 let left = until.saturating_duration_since(Instant::now());
-                match self.empty(worker, patience.min(left)) {
+                match self.vacate(worker, patience.min(left)) {
                     Ok(()) => {
-                        self.note(Note::Changed);
-                        return Ok(Emptied {
+                        self.send(MonitorMessage::Changed);
+                        return Ok(ReservedCore {
                             shared: self.clone(),
                             worker,
                             passed: AtomicBool::new(false),
                         });
                     }
-                    Err(Kept::By(who)) => *kept = Some(who),
-                    Err(Kept::Taken) => {
+                    Err(Occupied::By(reason)) => *kept = Some(reason),
+                    Err(Occupied::Taken) => {
                         *kept = Some(format!("worker {worker} is not for all any more"));
                     }
                 }
             }
         }
-        // Somebody may have looked while they were asked to leave.
-        self.note(Note::Changed);
+        // The monitor may have sampled the cores meanwhile.
+        self.send(MonitorMessage::Changed);
         let kept: Vec<String> = kept.into_iter().flatten().collect();
         let what = format!(
             "no core could be emptied for {name}: {}; all is as it was",
@@ -141,29 +141,31 @@ impl Shared {
             .help("try again when that is over, unload it, or leave out --exclusive"))
     }
 
-    /// Nothing is there when this returns; on an error all is as it was.
-    fn empty(&self, worker: u32, within: Duration) -> Result<(), Kept> {
+    /// Nothing runs on the core when this returns; on an error nothing has changed.
+    fn vacate(&self, worker: u32, within: Duration) -> Result<(), Occupied> {
         let runtime = &self.runtime;
-        let stranded = (!is_kept(runtime, worker)).then(|| self.would_strand(worker));
+        let stranded = (!is_occupied(runtime, worker)).then(|| self.would_strand(worker));
         if let Some(why) = stranded.flatten() {
-            return Err(Kept::By(why));
+            return Err(Occupied::By(why));
         }
         let taken = runtime.take_core_within(worker, within);
         taken.map_err(|e| match e.status {
-            Status::TIME => Kept::By(format!("worker {worker}: {}", e.why)),
-            _ => Kept::Taken,
+            Status::TIME => Occupied::By(format!("worker {worker}: {}", e.why)),
+            _ => Occupied::Taken,
         })?;
-        // Who begins from now on does not begin there.
-        let left = self.beside().map_or(Ok(()), |b| b.leave(within));
-        left.map_err(|who| {
+        // From here on no isolated application starts there.
+        let left = self
+            .isolated_processes()
+            .map_or(Ok(()), |b| b.vacate_reserved_cores(within));
+        left.map_err(|reason| {
             let _ = runtime.give_core(worker);
-            // Others may have left it.
-            self.note(Note::Changed);
-            Kept::By(format!("worker {worker}: {who}"))
+            // Some isolated applications may have left the core already.
+            self.send(MonitorMessage::Changed);
+            Occupied::By(format!("worker {worker}: {reason}"))
         })
     }
 
-    /// Others would have none but cores that somebody keeps, and stand still.
+    /// Whether others would be left with occupied cores only, and could not run.
     fn would_strand(&self, worker: u32) -> Option<String> {
         let runtime = &self.runtime;
         let rest: Vec<u32> = runtime
@@ -171,10 +173,10 @@ impl Shared {
             .into_iter()
             .filter(|&w| w != worker)
             .collect();
-        if rest.is_empty() || !rest.iter().all(|&w| is_kept(runtime, w)) {
+        if rest.is_empty() || !rest.iter().all(|&w| is_occupied(runtime, w)) {
             return None;
         }
-        let table = self.table();
+        let table = self.lock_registry();
         let hosted = table.apps.values().filter_map(|a| a.hosted.as_ref());
         let sharing = hosted.filter(|h| h.exclusive.is_none()).count();
         let rest: Vec<String> = rest.iter().map(u32::to_string).collect();
@@ -188,7 +190,7 @@ impl Shared {
     }
 }
 
-fn is_kept(runtime: &Runtime, worker: u32) -> bool {
+fn is_occupied(runtime: &Runtime, worker: u32) -> bool {
     let counters = runtime.worker_counters(worker);
-    counters.is_ok_and(|c| Duration::from_nanos(c.runs_ns) >= KEEPS)
+    counters.is_ok_and(|c| Duration::from_nanos(c.runs_ns) >= OCCUPIED_TIME)
 }

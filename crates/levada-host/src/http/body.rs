@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How requests are read and answers written, whatever they are about: bodies, limits of time, refusals; and what may
-//! take long beside the thread that serves.
+//! Reading requests and writing responses: bodies, query strings, error responses, and threads for requests that
+//! may block.
 
 use crate::model::error::{Kind, Refusal};
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::protocol::Failed;
 use crate::protocol::lenient::Named;
 use axum::Json;
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Larger requests are refused.
+/// Maximum size of a request body, in bytes.
 pub const LARGEST_REQUEST: usize = 1 << 20;
-/// So long a client may take to send the body of a request.
-const SLOWEST_REQUEST: Duration = Duration::from_secs(10);
+/// Timeout for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(crate) type Shared = Of<Arc<Served>>;
+pub(crate) type SharedState = Of<Arc<ServerState>>;
 pub(crate) type Answer<T> = Result<Json<T>, Failed>;
 
 impl IntoResponse for Failed {
@@ -34,7 +34,7 @@ impl IntoResponse for Failed {
     }
 }
 
-pub(crate) fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
+pub(crate) fn error_response(status: StatusCode, what: impl Into<String>) -> Response {
     let failed = Failed {
         error: what.into(),
         kind: Some(Kind::of_http_status(status.as_u16())),
@@ -43,25 +43,25 @@ pub(crate) fn refuse(status: StatusCode, what: impl Into<String>) -> Response {
     (status, Json(failed)).into_response()
 }
 
-/// So long, in seconds, who is turned away should wait.
-pub(crate) const AGAIN: &str = "2";
+/// Value of Retry-After, in seconds.
+pub(crate) const RETRY_AFTER_S: &str = "2";
 
-/// There is no place for one more.
-pub(crate) fn full(what: String, help: &str) -> Response {
+/// 503 Service Unavailable.
+pub(crate) fn unavailable(what: String, help: &str) -> Response {
     let failed = Failed {
         error: what,
         help: Some(help.to_string()),
         kind: Some(Kind::Busy),
         ..Failed::default()
     };
-    let again = [(header::RETRY_AFTER, HeaderValue::from_static(AGAIN))];
+    let again = [(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S))];
     (StatusCode::SERVICE_UNAVAILABLE, again, Json(failed)).into_response()
 }
 
-/// Does what may take long on a thread of its own; where there is no memory for one, it is refused.
-pub(crate) async fn aside<T: Send + 'static>(
-    served: &Arc<Served>,
-    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
+/// Runs an operation that may block on a thread of its own; refused if no thread can be started.
+pub(crate) async fn run_on_thread<T: Send + 'static>(
+    served: &Arc<ServerState>,
+    f: impl FnOnce(&ServerState) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
     let served = served.clone();
     let (sender, done) = tokio::sync::oneshot::channel();
@@ -80,87 +80,89 @@ pub(crate) async fn aside<T: Send + 'static>(
     })
 }
 
-/// So many requests at a time may wait for what an application does: who has asked for it may have gone, and keeps
-/// no connection then.
-const WAITING: usize = 1024;
-static PLACES: Semaphore = Semaphore::const_new(WAITING);
+/// Maximum number of requests that wait for an application. Their clients may have disconnected, so connections do not
+/// bound them.
+const WAITING_MAX: usize = 1024;
+static WAITING_SLOTS: Semaphore = Semaphore::const_new(WAITING_MAX);
 
-/// The same, of what may last as long as its client says.
-pub(crate) async fn aside_for_long<T: Send + 'static>(
-    served: &Arc<Served>,
-    f: impl FnOnce(&Served) -> Result<T, Failed> + Send + 'static,
+/// The same, for an operation that may wait as long as the client's timeout.
+pub(crate) async fn run_waiting<T: Send + 'static>(
+    served: &Arc<ServerState>,
+    f: impl FnOnce(&ServerState) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
-    let place = PLACES.try_acquire().map_err(|_| {
-        let what = format!("{WAITING} requests wait for what applications do, and no more may");
+    let place = WAITING_SLOTS.try_acquire().map_err(|_| {
+        let what = format!("{WAITING_MAX} requests wait for what applications do, and no more may");
         Refusal::new(Kind::Limit, what)
             .help("levada unload NAME --now ends what is waited for; or try again later")
     })?;
-    aside(served, move |served| {
+    run_on_thread(served, move |served| {
         let _place = place;
         f(served)
     })
     .await
 }
 
-/// So many at a time may wait for what they have ended at once: more are waited for no longer than this.
-const ENDING: usize = 128;
-const ENDING_BESIDE: Duration = Duration::from_secs(1);
-static ENDS: Semaphore = Semaphore::const_new(ENDING);
+/// Maximum number of requests that wait for an immediate end; further ones wait only this long.
+const ENDING_MAX: usize = 128;
+const ENDING_EXCESS_TIMEOUT: Duration = Duration::from_secs(1);
+static ENDING_SLOTS: Semaphore = Semaphore::const_new(ENDING_MAX);
 
-/// The same, of what ends something at once, and is told how long to wait for that: as others wait for it, it is never
-/// refused.
-pub(crate) async fn aside_to_end<T: Send + 'static>(
-    served: &Arc<Served>,
+/// The same, for an operation that ends something immediately and gets its timeout as argument. Never refused, because
+/// others wait for that end.
+pub(crate) async fn run_ending<T: Send + 'static>(
+    served: &Arc<ServerState>,
     within: Duration,
-    f: impl FnOnce(&Served, Duration) -> Result<T, Failed> + Send + 'static,
+    f: impl FnOnce(&ServerState, Duration) -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
-    let place = ENDS.try_acquire().ok();
+    let place = ENDING_SLOTS.try_acquire().ok();
     let within = match place {
         Some(_) => within,
-        None => within.min(ENDING_BESIDE),
+        None => within.min(ENDING_EXCESS_TIMEOUT),
     };
-    aside(served, move |served| {
+    run_on_thread(served, move |served| {
         let _place = place;
         f(served, within)
     })
     .await
 }
 
-/// The body of a request as JSON, whatever the client calls its type.
-pub(crate) async fn read<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Response> {
+/// The body of a request as JSON, whatever its content type.
+pub(crate) async fn read_json<T: serde::de::DeserializeOwned>(
+    request: Request,
+) -> Result<T, Response> {
     let too_large = || {
         let what = format!("the request has more than {LARGEST_REQUEST} bytes");
-        refuse(StatusCode::PAYLOAD_TOO_LARGE, what)
+        error_response(StatusCode::PAYLOAD_TOO_LARGE, what)
     };
-    // What says so itself is not waited for.
+    // A body that announces its size is refused without reading it.
     let says = request.body().size_hint().lower();
     if says > LARGEST_REQUEST as u64 {
         return Err(too_large());
     }
     let body = Limited::new(request.into_body(), LARGEST_REQUEST).collect();
-    let bytes = match tokio::time::timeout(SLOWEST_REQUEST, body).await {
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, body).await {
         Ok(Ok(all)) => all.to_bytes(),
         Ok(Err(e)) if e.is::<LengthLimitError>() => {
             return Err(too_large());
         }
         Ok(Err(e)) => {
             let what = format!("the request did not come whole: {e}");
-            return Err(refuse(StatusCode::BAD_REQUEST, what));
+            return Err(error_response(StatusCode::BAD_REQUEST, what));
         }
         Err(_) => {
-            let what = format!("the request did not come within {SLOWEST_REQUEST:?}");
-            return Err(refuse(StatusCode::REQUEST_TIMEOUT, what));
+            let what = format!("the request did not come within {BODY_TIMEOUT:?}");
+            return Err(error_response(StatusCode::REQUEST_TIMEOUT, what));
         }
     };
     let read = serde_json::from_slice(&bytes).map(|Named(read)| read);
     read.map_err(|e| {
         let what = format!("the request is not what is expected here: {e}");
-        refuse(StatusCode::BAD_REQUEST, what)
+        error_response(StatusCode::BAD_REQUEST, what)
     })
 }
 
-/// What stands behind the question mark of an address.
-pub(crate) fn query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
+/// The parameters of the query string.
+pub(crate) fn read_query<T>(read: Result<Query<T>, QueryRejection>) -> Result<T, Failed> {
     match read {
         Ok(Query(query)) => Ok(query),
         Err(e) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who follows events stays for long, and has a place of its own kind: followers, however many, leave the
-//! places of commands to commands.
+//! Connection slots of event followers: a follower gives its command slot back, so that followers never use up the
+//! slots of commands.
 
 use crate::util::lock::lock;
 use axum::body::{Body, Bytes};
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// The place of a connection among those of commands, which it can give back before it ends.
+/// The command slot of a connection, which the connection can give back before it ends.
 #[derive(Clone)]
-pub struct Place(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub struct CommandSlot(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
-impl Place {
-    pub fn new(permit: OwnedSemaphorePermit) -> Place {
-        Place(Arc::new(Mutex::new(Some(permit))))
+impl CommandSlot {
+    pub fn new(permit: OwnedSemaphorePermit) -> CommandSlot {
+        CommandSlot(Arc::new(Mutex::new(Some(permit))))
     }
 
     pub fn give_back(&self) {
@@ -25,13 +25,13 @@ impl Place {
     }
 }
 
-/// What a follower is sent, with its place, which is free when nothing is sent any more.
-struct Followed {
+/// The body of a follower's response; its slot is freed when the body ends.
+struct FollowerBody {
     channel: Channel<Bytes>,
     _place: OwnedSemaphorePermit,
 }
 
-impl Frames for Followed {
+impl Frames for FollowerBody {
     type Data = Bytes;
     type Error = <Channel<Bytes> as Frames>::Error;
 
@@ -48,7 +48,7 @@ impl Frames for Followed {
 }
 
 pub fn body(channel: Channel<Bytes>, place: OwnedSemaphorePermit) -> Body {
-    Body::new(Followed {
+    Body::new(FollowerBody {
         channel,
         _place: place,
     })

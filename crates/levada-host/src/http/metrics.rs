@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/metrics`: all counters as Prometheus reads them.
+//! `/metrics`: all counters in the Prometheus text format.
 
 use crate::model::app_state::State;
 use crate::protocol::{Application, Details, Stats, Worker};
@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
-/// All metrics: the name of each, what it is, and in words.
+/// All metrics: name, type, and help text.
 #[rustfmt::skip]
 const METRICS: [(&str, &str, &str); 21] = [
     ("levada_up_seconds", GAUGE, "Time since the host was started"),
@@ -35,14 +35,14 @@ const METRICS: [(&str, &str, &str); 21] = [
     ("levada_channel_capacity_elements", GAUGE, "Elements that it holds"),
 ];
 
-/// The samples of each.
+/// The samples of each metric.
 #[derive(Default)]
 struct Samples([String; METRICS.len()]);
 
 type Labels<'a> = [(&'a str, &'a str)];
 
 impl Samples {
-    /// `metric` is its name without `levada_`.
+    /// `metric` is the name without `levada_`.
     fn add(&mut self, metric: &str, labels: &Labels, value: impl Display) {
         let is = |name: &str| name.strip_prefix("levada_") == Some(metric);
         let Some(at) = METRICS.iter().position(|(name, ..)| is(name)) else {
@@ -128,7 +128,7 @@ fn escaped(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// The text of version 0.0.4 of the format.
+/// The text in format version 0.0.4.
 pub fn text(stats: &Stats, applications: &[Details]) -> String {
     let mut samples = Samples::default();
     samples.add("up_seconds", &[], stats.host.seconds);
@@ -137,7 +137,7 @@ pub fn text(stats: &Stats, applications: &[Details]) -> String {
     stats.worker.iter().for_each(|w| samples.add_worker(w));
     for details in applications {
         samples.add_application(&details.application);
-        // What has ended has no ports any more that would tell its channels apart.
+        // Ended applications have no ports any more that would distinguish channels.
         if !matches!(details.application.state, State::Ended | State::Failed) {
             samples.add_parts(details);
         }
@@ -165,7 +165,7 @@ mod tests {
         );
     }
 
-    /// Two channels between the same actors, whose ports are not known any more.
+    /// Two channels between the same actors; the ports are not known any more.
     #[test]
     fn no_series_comes_twice() {
         let channel = serde_json::json!({"from": "a", "to": "b", "capacity": 1, "fill": 0, "put": 1,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The HTTP interface over a Unix socket: routes, handlers, the server and its socket. What handlers do is in
+//! `ops`.
 
 pub mod body;
 pub mod follow_slots;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the OpenAPI document says of every request, and the handlers need not say each.
+//! Responses that the OpenAPI document lists for every operation, so that handlers need not repeat them.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 
-/// Of all.
+/// Of every operation.
 const ANY: [(&str, &str); 4] = [
     (
         "405",
@@ -20,9 +20,9 @@ const ANY: [(&str, &str); 4] = [
     ),
     ("507", "The system has too little of something for it"),
 ];
-/// Of those that something is in the address of, or the body.
+/// Of operations with parameters or a body.
 const SAYS: (&str, &str) = ("400", "The address, or the request, is wrong");
-/// Of those with a body.
+/// Of operations with a body.
 const BODY: [(&str, &str); 2] = [
     ("408", "The request did not come in time"),
     ("413", "The request is too large"),
@@ -65,7 +65,7 @@ pub fn complete(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Whatever can be asked for with GET can with HEAD: the answer is the same, but for its body, which is left out.
+/// Every GET also works as HEAD: the same response without its body.
 fn head(get: &Operation) -> Operation {
     let mut head = get.clone();
     let says = |text: &String| format!("{text}: the head of the answer alone");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What stands in the path of an address; what is none of that kind is told as all errors are.
+//! The extractor of path parameters; a wrong parameter is answered like any other error.
 
 use crate::model::error::{Kind, Refusal};
 use crate::protocol::Failed;

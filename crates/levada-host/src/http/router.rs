@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The routes of the HTTP interface, and its OpenAPI document, which is generated from the same types and handlers.
 
-use crate::http::body::refuse;
+use crate::http::body::error_response;
 use crate::http::handlers::{applications, control, events, neighbors, observe, reservations};
 use crate::http::openapi as responses;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::protocol::Failed;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -49,7 +49,7 @@ use utoipa::OpenApi;
 )]
 struct Document;
 
-/// The document that describes all this.
+/// The OpenAPI document.
 pub fn document() -> utoipa::openapi::OpenApi {
     responses::complete(Document::openapi())
 }
@@ -61,21 +61,21 @@ async fn openapi() -> Json<utoipa::openapi::OpenApi> {
     Json(document())
 }
 
-async fn nowhere(request: Request) -> Response {
+async fn not_found(request: Request) -> Response {
     let what = format!("there is no {}: see /openapi.json", request.uri().path());
-    refuse(StatusCode::NOT_FOUND, what)
+    error_response(StatusCode::NOT_FOUND, what)
 }
 
-async fn not_so(request: Request) -> Response {
+async fn method_not_allowed(request: Request) -> Response {
     let what = format!(
         "{} cannot be used on {}",
         request.method(),
         request.uri().path()
     );
-    refuse(StatusCode::METHOD_NOT_ALLOWED, what)
+    error_response(StatusCode::METHOD_NOT_ALLOWED, what)
 }
 
-pub fn router(served: Arc<Served>) -> Router {
+pub fn router(served: Arc<ServerState>) -> Router {
     Router::new()
         .route("/host", get(observe::host))
         .route(
@@ -104,7 +104,7 @@ pub fn router(served: Arc<Served>) -> Router {
         .route("/metrics", get(observe::metrics))
         .route("/events", get(events::events))
         .route("/openapi.json", get(openapi))
-        .fallback(nowhere)
-        .method_not_allowed_fallback(not_so)
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
         .with_state(served)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Serving: the connections of a host's socket, and what a client cannot do to the others.
+//! The server: accepts the connections of a host's socket, and limits what one client can do to the others.
 
-use crate::http::body::AGAIN;
-use crate::http::follow_slots::Place;
+use crate::http::body::RETRY_AFTER_S;
+use crate::http::follow_slots::CommandSlot;
 use crate::http::router::router;
 use crate::http::socket::Socket;
 use crate::model::error::Refusal;
 use crate::ops::prepare_process::Client;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::util::at_fork::all_is_own;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,25 +19,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 
-// The state folder has such a lock, too.
+/// Maximum number of connections, without those that follow events; further ones are turned away.
+const CONNECTIONS_MAX: usize = 128;
+/// Timeout for the head of a request, and for idle connections.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// More connections at a time are turned away; those that follow events are not among them.
-const CONNECTIONS: usize = 128;
-/// So long a client may take for the head of a request, or be silent between two.
-const SLOWEST_HEAD: Duration = Duration::from_secs(10);
+/// Timeout for reading what a disconnected client has sent.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time that responses in progress have when the host ends.
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// So soon what a client has sent is read.
-const READ: Duration = Duration::from_secs(1);
-/// So long an answer has to be on its way when the host ends.
-const LAST: Duration = Duration::from_millis(500);
-
-/// Serves until `end` is told, and then until the answers that are on their way have gone. Who waits for an application to
-/// end is not waited for.
-pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io::Result<()> {
+/// Serves until `end` completes, and then until responses in progress have been sent. Requests that wait for an
+/// application are not awaited.
+pub fn serve(socket: &Socket, served: Arc<ServerState>, end: Arc<Notify>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .max_blocking_threads(CONNECTIONS)
+        .max_blocking_threads(CONNECTIONS_MAX)
         .thread_name("levada/request")
         .build()?;
     let listener = socket.listener.try_clone()?;
@@ -45,13 +43,13 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
     let done = runtime.block_on(async move {
         let listener = tokio::net::UnixListener::from_std(listener)?;
         all_is_own();
-        // Before anybody is served, who then waits for what is to come.
+        // Before the first request is served, so that requests wait for applications that are yet to be restored.
         if let Some(all) = crate::ops::restore::to_restore(&served) {
             let served = served.clone();
             tokio::task::spawn_blocking(move || crate::ops::restore::restore(&served, all));
         }
         let preparing = served.clone();
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let (ends, ending) = watch::channel(());
         let done = tokio::select! {
             done = accept(socket, listener, served, &places, &ending) => done,
@@ -61,23 +59,22 @@ pub fn serve(socket: &Socket, served: Arc<Served>, end: Arc<Notify>) -> std::io:
         drop(ends);
         let all = async {
             tokio::join!(
-                places.acquire_many(CONNECTIONS as u32),
+                places.acquire_many(CONNECTIONS_MAX as u32),
                 preparing.followers.end()
             )
         };
-        drop(tokio::time::timeout(LAST, all).await);
+        drop(tokio::time::timeout(LAST_RESPONSE_TIMEOUT, all).await);
         Ok::<_, std::io::Error>(done)
     })?;
     runtime.shutdown_background();
     done
 }
 
-/// Each connection has one of `places`, and comes to its end when `ending` does: at once, or with the answer to what it
-/// has asked.
+/// Each connection has one of `places`, and ends when `ending` says so: at once, or after the response in progress.
 async fn accept(
     socket: &Socket,
     mut listener: tokio::net::UnixListener,
-    served: Arc<Served>,
+    served: Arc<ServerState>,
     places: &Arc<Semaphore>,
     ending: &watch::Receiver<()>,
 ) -> std::io::Result<()> {
@@ -95,7 +92,7 @@ async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(_) => {
-                // Too many files are open: some will be closed.
+                // Too many files are open; some will be closed.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -104,9 +101,9 @@ async fn accept(
             turn_away(&stream);
             continue;
         };
-        let place = Place::new(place);
+        let place = CommandSlot::new(place);
         let left = place.clone();
-        // What is long is not done for a client that has gone.
+        // Long operations are abandoned when their client has disconnected.
         let client = Client::new(&stream).ok();
         let gone = has_gone(client.clone());
         let inner = TowerToHyperService::new(router.clone());
@@ -123,10 +120,10 @@ async fn accept(
         tokio::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
-                .header_read_timeout(SLOWEST_HEAD)
+                .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(64 << 10)
                 .half_close(true);
-            // What is wrong with a connection is between it and its client.
+            // Errors of a connection concern only its client.
             let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
             let serve = async {
                 tokio::select! {
@@ -145,7 +142,8 @@ async fn accept(
     }
 }
 
-/// The socket was removed by another program, and is there again; or cannot be, and commands find this host no more.
+/// The socket was removed by another program and has been renewed; or cannot be renewed, and clients do not find this
+/// host any more.
 fn heard_at(
     socket: &Socket,
     anew: Result<std::os::unix::net::UnixListener, Refusal>,
@@ -164,22 +162,23 @@ fn heard_at(
     tokio::net::UnixListener::from_std(anew)
 }
 
-/// Waits until a client has gone, and what it has sent until then has been read. What is done for it may go on.
+/// Waits until the client has disconnected and everything it has sent has been read. Operations in progress may
+/// continue.
 async fn has_gone(client: Option<Client>) {
     match client {
-        Some(client) if client.gone().await.is_ok() => tokio::time::sleep(READ).await,
-        // Without descriptors for that it is heard of by its connection.
+        Some(client) if client.gone().await.is_ok() => tokio::time::sleep(DRAIN_TIMEOUT).await,
+        // Without a descriptor to watch, a disconnect is noticed by the connection itself.
         _ => std::future::pending().await,
     }
 }
 
-/// Says so without waiting: a client that does not read must not hold up the others.
+/// Answers without blocking: a client that does not read must not delay the others.
 fn turn_away(stream: &tokio::net::UnixStream) {
     let body = "{\"error\":\"the host has too many connections\",\
                 \"help\":\"close some, or try again later\",\"code\":\"busy\"}";
     let text = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: \
-         {}\r\nretry-after: {AGAIN}\r\nconnection: close\r\n\r\n{body}",
+         {}\r\nretry-after: {RETRY_AFTER_S}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
     let _ = stream.try_write(text.as_bytes());

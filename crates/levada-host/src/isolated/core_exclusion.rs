@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processes of isolated applications keep off the cores that are not for all in their host: an application has
-//! one to itself, or somebody else has it.
+//! Keeps the processes of isolated applications off reserved cores.
 //!
-//! Each process has workers on all cores. It is told in the words of the interface: `POST /cores/N/away` for its
-//! host's process, and `DELETE` when the core is for all again. What it has been told, and what it is to be told, is
-//! compared by one thread for each, which there is only as long as these differ: a process that is stopped answers when
-//! it goes on, and is then told what is so then.
+//! Each child process has workers on all cores. The host sends it `POST /cores/N/away` for each reserved core, and
+//! `DELETE` when the reservation ends. One thread per child, which exists only while there is a difference, sends
+//! what the child does not know yet. A stopped process answers when it continues, and then receives the current
+//! state.
 
-use crate::context::Shared;
-use crate::isolated::{AllIsolated, Isolated};
+use crate::context::HostContext;
+use crate::isolated::{Isolated, IsolatedSet};
 use crate::model::error::Kind;
 use crate::protocol::Failed;
 use crate::protocol::{Away, AwayRequest};
-use crate::util::deadline::EVER;
+use crate::util::deadline::TIMEOUT_MAX;
 use crate::util::lock::lock;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -21,98 +20,106 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// So much longer than what runs on a core may take to leave it, its process has for an answer.
-const ANSWERS: Duration = Duration::from_millis(300);
+/// Additional time for the child's response, beyond the time for vacating the core.
+const REPLY_MARGIN: Duration = Duration::from_millis(300);
 
-/// What one process has been told.
+/// The reserved cores as one child process knows them.
 #[derive(Debug)]
-pub struct Leaving {
-    of: Weak<Shared>,
-    state: Mutex<State>,
+pub struct CoreExclusion {
+    host: Weak<HostContext>,
+    state: Mutex<ExclusionState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The cores that it has left.
-    away: BTreeSet<i32>,
-    /// A thread tells it.
-    telling: bool,
-    /// Who wants to know how that went, of what is so from then on.
-    asked: Vec<Asked>,
+struct ExclusionState {
+    /// The cores that the child has vacated.
+    excluded: BTreeSet<i32>,
+    /// A thread is sending the difference.
+    sending: bool,
+    /// Callers that wait for the result of the state from then on.
+    requests: Vec<ExclusionRequest>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ExclusionRequest {
     within: Duration,
     answer: Sender<Result<(), String>>,
 }
 
-impl Leaving {
-    pub(crate) fn new(of: Weak<Shared>) -> Leaving {
-        Leaving {
-            of,
+impl CoreExclusion {
+    pub(crate) fn new(of: Weak<HostContext>) -> CoreExclusion {
+        CoreExclusion {
+            host: of,
             state: Mutex::default(),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ExclusionState> {
         lock(&self.state)
     }
 
-    pub(crate) fn host(&self) -> Option<Arc<Shared>> {
-        self.of.upgrade()
+    pub(crate) fn host(&self) -> Option<Arc<HostContext>> {
+        self.host.upgrade()
     }
 
-    /// None: the host is going.
-    fn closed(&self) -> Option<BTreeSet<i32>> {
-        self.of.upgrade().map(|shared| shared.closed())
+    /// None: the host is being dropped.
+    fn reserved_cpus(&self) -> Option<BTreeSet<i32>> {
+        self.host.upgrade().map(|shared| shared.reserved_cpus())
     }
 }
 
 impl Isolated {
-    /// It is told which cores it may use. The answer comes when it uses no others; it says who keeps one of them
-    /// for longer than `within`.
-    pub(crate) fn leave(self: &Arc<Self>, within: Duration) -> Receiver<Result<(), String>> {
+    /// Sends the reserved cores to the child. The result arrives when the child uses none of them; it names what
+    /// occupies one for longer than `within`.
+    pub(crate) fn exclude_reserved_cores(
+        self: &Arc<Self>,
+        within: Duration,
+    ) -> Receiver<Result<(), String>> {
         let (answer, answered) = mpsc::channel();
-        let mut state = self.leaving.state();
-        if !state.telling && self.leaving.closed().is_none_or(|c| c == state.away) {
+        let mut state = self.exclusion.state();
+        if !state.sending
+            && self
+                .exclusion
+                .reserved_cpus()
+                .is_none_or(|c| c == state.excluded)
+        {
             let _ = answer.send(Ok(()));
             return answered;
         }
-        state.asked.push(Asked { within, answer });
-        if !std::mem::replace(&mut state.telling, true) {
+        state.requests.push(ExclusionRequest { within, answer });
+        if !std::mem::replace(&mut state.sending, true) {
             let isolated = self.clone();
             let thread = std::thread::Builder::new().name("levada/leaving".to_string());
-            if thread.spawn(move || isolated.tell_cores()).is_err() {
-                // Whoever waits hears that nobody will answer.
-                state.telling = false;
-                state.asked.clear();
+            if thread.spawn(move || isolated.send_exclusions()).is_err() {
+                // The waiting callers see that the channel is closed.
+                state.sending = false;
+                state.requests.clear();
             }
         }
         answered
     }
 
-    fn tell_cores(&self) {
+    fn send_exclusions(&self) {
         loop {
-            let mut state = self.leaving.state();
-            let asked = std::mem::take(&mut state.asked);
+            let mut state = self.exclusion.state();
+            let asked = std::mem::take(&mut state.requests);
             let Some(within) = asked.iter().map(|a| a.within).max() else {
-                state.telling = false;
+                state.sending = false;
                 return;
             };
             drop(state);
-            let told = self.tell_all_cores(within);
+            let told = self.send_all_exclusions(within);
             for one in asked {
                 let _ = one.answer.send(told.clone());
             }
         }
     }
 
-    /// Until it has been told what is so.
-    fn tell_all_cores(&self, within: Duration) -> Result<(), String> {
-        while let Some(closed) = self.leaving.closed() {
-            let away = self.leaving.state().away.clone();
-            // First what it may use again: without that it may have no other one.
+    /// Sends until the child knows the current state.
+    fn send_all_exclusions(&self, within: Duration) -> Result<(), String> {
+        while let Some(closed) = self.exclusion.reserved_cpus() {
+            let away = self.exclusion.state().excluded.clone();
+            // First the cores that it may use again: it may have no other one.
             let (cpu, leaves) = match (away.difference(&closed).next(), closed.difference(&away)) {
                 (Some(&back), _) => (back, false),
                 (None, mut more) => match more.next() {
@@ -121,17 +128,17 @@ impl Isolated {
                 },
             };
             let told = match leaves {
-                true => self.tell_core(Method::POST, cpu, &json!(for_us(within))),
-                false => self.tell_core(Method::DELETE, cpu, &Value::Null),
+                true => self.send_exclusion(Method::POST, cpu, &json!(for_us(within))),
+                false => self.send_exclusion(Method::DELETE, cpu, &Value::Null),
             };
             match told {
                 Ok(_) => {}
-                // It has no worker there; or that core is not away.
+                // It has no worker there, or the core is not excluded.
                 Err(failed) if failed.kind == Some(Kind::Unknown) => {}
                 Err(_) if !self.lives() => break,
-                Err(failed) => return Err(self.keeps(&failed)),
+                Err(failed) => return Err(self.occupied_text(&failed)),
             }
-            let away = &mut self.leaving.state().away;
+            let away = &mut self.exclusion.state().excluded;
             match leaves {
                 true => away.insert(cpu),
                 false => away.remove(&cpu),
@@ -140,14 +147,14 @@ impl Isolated {
         Ok(())
     }
 
-    fn tell_core(&self, method: Method, cpu: i32, body: &Value) -> Result<Away, Failed> {
+    fn send_exclusion(&self, method: Method, cpu: i32, body: &Value) -> Result<Away, Failed> {
         // A process answers, or ends.
-        let client = self.client.clone().within(EVER);
+        let client = self.client.clone().within(TIMEOUT_MAX);
         let told = client.call(method, &format!("/cores/{cpu}/away"), body);
         told.map_err(|failed| self.explained(failed))
     }
 
-    fn keeps(&self, failed: &Failed) -> String {
+    fn occupied_text(&self, failed: &Failed) -> String {
         format!(
             "{}, in process {}: {}",
             self.name, self.process, failed.error
@@ -155,7 +162,7 @@ impl Isolated {
     }
 }
 
-/// When this host ends, so do they.
+/// The reservation lasts until this host ends.
 fn for_us(within: Duration) -> AwayRequest {
     AwayRequest {
         process: std::process::id() as i32,
@@ -163,11 +170,14 @@ fn for_us(within: Duration) -> AwayRequest {
     }
 }
 
-impl AllIsolated {
-    /// Each leaves the cores that are not for all. Who keeps one, in words, for longer than `within`.
-    pub(crate) fn leave_closed(&self, within: Duration) -> Result<(), String> {
-        let all: Vec<_> = self.living().map(|i| (i.leave(within), i)).collect();
-        let until = Instant::now() + within + ANSWERS;
+impl IsolatedSet {
+    /// All children vacate the reserved cores. The error names what occupies one for longer than `within`.
+    pub(crate) fn exclude_all(&self, within: Duration) -> Result<(), String> {
+        let all: Vec<_> = self
+            .living()
+            .map(|i| (i.exclude_reserved_cores(within), i))
+            .collect();
+        let until = Instant::now() + within + REPLY_MARGIN;
         for (answered, isolated) in all {
             let left = until.saturating_duration_since(Instant::now());
             match answered.recv_timeout(left) {
@@ -182,10 +192,10 @@ impl AllIsolated {
         Ok(())
     }
 
-    /// Tells each which cores are for all, and waits for none.
-    pub(crate) fn tell_closed(&self) {
+    /// Sends each child the reserved cores, without waiting.
+    pub(crate) fn notify_excluded(&self) {
         for isolated in self.living() {
-            drop(isolated.leave(Duration::ZERO));
+            drop(isolated.exclude_reserved_cores(Duration::ZERO));
         }
     }
 }

@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the processes of isolated applications, and others of which the host has been told, take of the cores, by what the
-//! system has counted of their threads. They are not asked: one that is stopped does not answer, and one that is not
-//! trusted says what it likes.
+//! CPU usage per core of the processes of isolated applications, and of neighbor processes that the host was told
+//! of, from the kernel's counters of their threads. The processes are not asked: a stopped one does not answer, and
+//! an untrusted one may answer anything.
 //!
-//! The system counts for as long as a thread lives, so what is taken lately is the difference of two looks. They are
-//! looked at while something of the host runs, which costs nothing while nothing does; whoever wants to know it
-//! after such a time waits for a second look.
+//! Usage is the difference of two samples. Samples are taken while applications of the host run; a caller after an
+//! idle period waits for a second sample.
 
 use crate::util::lock::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// They are looked at no more often than this, nor than so many times what a look takes; and what was seen so many
-/// times as long ago says nothing of now.
-const OFTEN: Duration = Duration::from_millis(500);
+/// Minimum interval between samples, as a time and as a multiple of a sample's duration; a sample that is several
+/// times older is outdated.
+const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 100;
 const STALE: u32 = 4;
-/// The system counts in hundredths of a second: between two looks is no less than this.
-const SHORTEST: Duration = Duration::from_millis(20);
-/// Seconds of which it is a mean.
-const MEAN: f64 = 1.0;
+/// The kernel counts in units of 10 ms: minimum time between two samples.
+const SAMPLE_SPACING_MIN: Duration = Duration::from_millis(20);
+/// Time constant of the mean, in seconds.
+const MEAN_TIME_S: f64 = 1.0;
 
 #[derive(Default)]
-pub(crate) struct Taken(Mutex<All>);
+pub(crate) struct CpuUsage(Mutex<All>);
 
 #[derive(Default)]
 struct All {
     /// By the numbers of the applications.
     process: BTreeMap<u64, Process>,
-    /// How long a look at all of them took.
+    /// Duration of a sample of all processes.
     took: Duration,
 }
 
-/// A thread: its number, the core where it ran last, and the seconds that it has computed.
+/// A thread: its number, the CPU where it ran last, and its CPU time in seconds.
 type Thread = (u32, i32, f64);
 
 struct Process {
     at: Instant,
     computed: BTreeMap<u32, f64>,
-    /// The part of each core; none: it has been looked at once.
+    /// The usage per CPU; none: there was only one sample.
     part: Option<BTreeMap<i32, f64>>,
 }
 
@@ -52,7 +51,7 @@ impl Process {
         }
     }
 
-    /// Newer looks count more.
+    /// Newer samples weigh more.
     fn look(&mut self, at: Instant, threads: &[Thread]) {
         let seconds = (at - self.at).as_secs_f64();
         let mut new: BTreeMap<i32, f64> = BTreeMap::new();
@@ -61,7 +60,7 @@ impl Process {
             *new.entry(*cpu).or_default() += (is - was).max(0.0) / seconds;
         }
         let weight = match self.part {
-            Some(_) => 1.0 - (-seconds / MEAN).exp(),
+            Some(_) => 1.0 - (-seconds / MEAN_TIME_S).exp(),
             None => 1.0,
         };
         let mean = self.part.get_or_insert_default();
@@ -82,16 +81,16 @@ fn computed(threads: &[Thread]) -> BTreeMap<u32, f64> {
         .collect()
 }
 
-impl Taken {
+impl CpuUsage {
     fn all(&self) -> MutexGuard<'_, All> {
         lock(&self.0)
     }
 
-    /// The parts of each core that these take, by number and process; `now`, if that is known of each, or else a
-    /// moment later.
+    /// The usage per CPU of each of these processes, given by number and process. With `now` each has a value, if
+    /// necessary by a second sample a moment later.
     pub fn by(&self, living: &[(u64, u32)], now: bool) -> BTreeMap<i32, Vec<f64>> {
         if self.look(living, false) && now {
-            std::thread::sleep(SHORTEST);
+            std::thread::sleep(SAMPLE_SPACING_MIN);
             self.look(living, true);
         }
         let mut taken: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
@@ -103,19 +102,25 @@ impl Taken {
         taken
     }
 
-    /// Looks at those of them that were not looked at for long; `again`: or of which one look says nothing yet. Whether
+    /// Samples the processes that were not sampled recently; `again`: or that have only one sample. Returns whether
     /// there are such.
     fn look(&self, living: &[(u64, u32)], again: bool) -> bool {
         let (mut all, began) = (self.all(), Instant::now());
         let All { process, took } = &mut *all;
         process.retain(|number, _| living.iter().any(|(n, _)| n == number));
-        let often = OFTEN.max(*took * LOOKS);
+        let often = SAMPLE_INTERVAL_MIN.max(*took * LOOKS);
         let mut looked = 0;
         for (number, pid) in living {
             let known = process.get(number);
             let age = known.map_or(Duration::MAX, |known| known.at.elapsed());
             let first = known.is_some_and(|known| known.part.is_none());
-            if age < if again && first { SHORTEST } else { often } {
+            if age
+                < if again && first {
+                    SAMPLE_SPACING_MIN
+                } else {
+                    often
+                }
+            {
                 continue;
             }
             let threads = threads(*pid);
@@ -133,7 +138,7 @@ impl Taken {
     }
 }
 
-/// Those of a process that has not ended.
+/// The threads of a process that has not ended.
 fn threads(process: u32) -> Vec<Thread> {
     // SAFETY: has no preconditions.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
@@ -147,7 +152,7 @@ fn threads(process: u32) -> Vec<Thread> {
     threads.collect()
 }
 
-/// The core and the ticks, of the line that Linux has for a thread. Its name may be anything.
+/// The CPU and the ticks from a thread's `stat` line. The thread's name may contain anything.
 fn read(stat: &str) -> Option<(i32, u64)> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let field = |number: usize| rest.split(' ').nth(number - 3);
@@ -156,11 +161,11 @@ fn read(stat: &str) -> Option<(i32, u64)> {
     Some((field(39)?.trim().parse().ok()?, computed))
 }
 
-/// Of which processes this host has been told.
+/// The neighbor processes that this host was told of.
 #[derive(Debug, Default)]
-pub struct Others(Mutex<BTreeSet<u32>>);
+pub struct Neighbors(Mutex<BTreeSet<u32>>);
 
-impl Others {
+impl Neighbors {
     pub(crate) fn all(&self) -> MutexGuard<'_, BTreeSet<u32>> {
         lock(&self.0)
     }
@@ -200,7 +205,7 @@ mod tests {
     fn what_is_taken_is_what_has_been_computed_since_the_last_look() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
-        // What it had computed before says nothing.
+        // Earlier CPU time is not counted.
         let mut process = Process::new(at(0), &[(1, 0, 500.0), (2, 1, 0.0)]);
         assert_eq!(process.part, None);
         let near = |process: &Process, wanted: &[(i32, f64)]| {
@@ -213,17 +218,17 @@ mod tests {
         };
         process.look(at(100), &[(1, 0, 500.1), (2, 1, 0.02)]);
         near(&process, &[(0, 1.0), (1, 0.2)]);
-        // One is somewhere else now, one has ended, and one has come.
+        // One thread has moved, one has ended, and one is new.
         process.look(at(10_000), &[(1, 2, 509.99), (3, 0, 4.95)]);
         near(&process, &[(0, 0.5), (1, 0.0), (2, 1.0)]);
-        // A short look is a small part of the mean, and no part is more than a core.
+        // A short interval is a small part of the mean, and usage is at most one core.
         process.look(at(10_100), &[(1, 2, 519.0), (3, 0, 4.95)]);
         near(&process, &[(0, 0.45), (1, 0.0), (2, 1.0)]);
     }
 
     #[test]
     fn this_process_takes_what_it_computes() {
-        let (taken, living) = (Taken::default(), [(1, std::process::id())]);
+        let (taken, living) = (CpuUsage::default(), [(1, std::process::id())]);
         assert!(
             taken.by(&living, false).is_empty(),
             "it has been looked at once"

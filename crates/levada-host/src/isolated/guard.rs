@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An isolated application's process has a guard, its parent: what that process has forked, whoever its parent
-//! is then and in whatever session, becomes the guard's child when its own parent has gone. When the
-//! application's process has ended, for whatever reason, the guard ends all of these, and then itself in the same
-//! way as the application's process has. It asks for no privileges.
+//! The guard process of an isolated application: the parent of the application's process, and subreaper of
+//! everything that this forks, in whatever session. When the application's process has ended, the guard kills all
+//! of these and then ends in the same way as that process. It needs no privileges.
 //!
-//! Told by SIGTERM, it passes that on. Told by `END`, or by the kernel with the same signal when its host has gone, it
-//! kills the application's process.
+//! The guard passes SIGTERM on. On `END`, which the kernel also sends when the host has died, it kills the
+//! application's process.
 
 use libc::{c_int, pid_t};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// The application's process is to end at once.
+/// The application's process is to be killed.
 pub const END: c_int = libc::SIGUSR1;
 
-/// So long it is tried to end all: who forks faster than he is killed, or cannot be killed, is left then.
-const LONGEST: Duration = Duration::from_secs(2);
+/// Timeout for killing all: a process that forks faster than it is killed, or that cannot be killed, is left.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Parts this process, which has one thread, in two: the parent is the guard from here on, the child goes on. The
-/// number of the child is written to the standard input, which is a pipe of who has started this process;
-/// the guard listens to no `socket`.
+/// Forks this process, which has one thread: the parent becomes the guard, the child continues. The child's number is
+/// written to standard input, which is a pipe from the host; the guard closes `socket`.
 pub fn part(socket: RawFd) -> io::Result<()> {
-    // SAFETY: there is one thread, and what is called has no other preconditions.
+    // SAFETY: there is one thread, and the calls have no other preconditions.
     unsafe {
         let mut before: libc::sigset_t = std::mem::zeroed();
         let all = all_signals();
-        // Whatever comes meanwhile is waited for later.
+        // Signals that arrive meanwhile stay pending.
         libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         let guard = libc::getpid();
@@ -38,7 +36,7 @@ pub fn part(socket: RawFd) -> io::Result<()> {
             0 => {
                 libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                // A guard that has gone before that could be asked for ends nobody.
+                // If the guard had died before the death signal was set, the child would never be ended.
                 if libc::getppid() != guard {
                     libc::_exit(1);
                 }
@@ -68,9 +66,9 @@ fn all_signals() -> libc::sigset_t {
     }
 }
 
-/// Nothing more is read from there, nor written.
+/// Closes the pipe to the host.
 fn no_input() {
-    // SAFETY: descriptors of this process alone.
+    // SAFETY: descriptors of this process only.
     unsafe {
         let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         libc::dup2(nothing, 0);
@@ -78,20 +76,20 @@ fn no_input() {
     }
 }
 
-/// A child that has ended, and how, if there is one: 0 if none has, -1 if there is none any more.
+/// A child that has ended, and its status: 0 if none has, -1 if there is none.
 fn reap() -> (pid_t, c_int) {
     let mut status = 0;
-    // SAFETY: it is this frame's.
+    // SAFETY: writes to a variable of this frame.
     let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
     (pid, status)
 }
 
-/// Until the child has ended; how it has.
+/// Waits for the child's end; returns its status.
 fn watch(child: pid_t, all: &libc::sigset_t) -> c_int {
     loop {
-        // SAFETY: nothing is written where that is null; the child has not been waited for.
+        // SAFETY: the null pointer is not written to; the child has not been waited for.
         match unsafe { libc::sigwaitinfo(all, std::ptr::null_mut()) } {
-            // It may be one of those that it has left behind.
+            // It may be one of its descendants.
             libc::SIGCHLD => loop {
                 match reap() {
                     (pid, status) if pid == child => return status,
@@ -106,9 +104,9 @@ fn watch(child: pid_t, all: &libc::sigset_t) -> c_int {
     }
 }
 
-/// Kills children until there are none: theirs become ours then.
+/// Kills children until there are none; their children become children of this process.
 fn end_all(all: &libc::sigset_t) {
-    let until = Instant::now() + LONGEST;
+    let until = Instant::now() + KILL_TIMEOUT;
     let soon = libc::timespec {
         tv_sec: 0,
         tv_nsec: 5_000_000,
@@ -124,15 +122,15 @@ fn end_all(all: &libc::sigset_t) {
             return;
         }
         for child in children() {
-            // SAFETY: our own, not waited for.
+            // SAFETY: our own child, not waited for.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
-        // SAFETY: nothing is written where that is null.
+        // SAFETY: the null pointer is not written to.
         unsafe { libc::sigtimedwait(all, std::ptr::null_mut(), &soon) };
     }
 }
 
-/// As the system tells them, or else from the table of all processes.
+/// As the kernel lists them, or else from the table of all processes.
 fn children() -> Vec<pid_t> {
     let own = std::process::id();
     let told = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));
@@ -148,7 +146,7 @@ fn children() -> Vec<pid_t> {
     all.filter(is_own).collect()
 }
 
-/// Whoever waits for this process sees what it would have seen of the child.
+/// Ends this process with the child's status, for the parent that waits for it.
 fn end_as(status: c_int) -> ! {
     match libc::WIFSIGNALED(status) {
         true => end_by(libc::WTERMSIG(status)),
@@ -157,7 +155,7 @@ fn end_as(status: c_int) -> ! {
     }
 }
 
-/// Ends this process as this signal does where nobody has another use for it, and leaves no core file.
+/// Ends this process by the default action of this signal, without a core file.
 pub fn end_by(signal: c_int) -> ! {
     // SAFETY: this process has nothing more to do.
     unsafe {

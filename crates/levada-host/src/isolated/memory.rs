@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much memory the process of an isolated application may claim, and whether it had all of that when it ended.
+//! The memory limit of an isolated application's process, and whether the process had reached it when it ended.
 
 use crate::isolated::Isolated;
-use crate::isolated::process::data_of;
+use crate::isolated::process::data_bytes;
 use crate::persist::crash_record;
 use std::path::Path;
 
-/// What a host takes itself of one application after it is loaded, in bytes, as `VmData` and the mappings of such a process
-/// tell: 32 MiB for the stacks of the first fibers, 8 MiB each, and 2 MiB and some 150 KiB, stack and heap, for each of a
-/// dozen threads that answer and map.
-const ITSELF: u64 = 64 << 20;
-/// And for each worker: the stack and the heap of its relief.
-const EACH_WORKER: u64 = 9 << 20;
+/// Memory that the child's host itself needs after the load, in bytes, by `VmData` and the mappings of such a process:
+/// 32 MiB for the stacks of the first fibers, 8 MiB each, and about 2.15 MiB of stack and heap for each of a dozen
+/// threads that answer and map.
+const HOST_BYTES: u64 = 64 << 20;
+/// And for each worker: stack and heap of its backup worker.
+const WORKER_BYTES: u64 = 9 << 20;
 
-/// What is said of an end then.
+/// Note in the outcome.
 const FULL: &str = "; it had all but reached its limit of memory (--memory)";
 
 impl Isolated {
-    /// From now on its application may claim so much more.
+    /// From now on the process may allocate `more` bytes for the application.
     pub(crate) fn limit_memory(&self, more: u64) {
-        let Some(has) = data_of(self.process) else {
+        let Some(has) = data_bytes(self.process) else {
             return;
         };
         let workers = self
-            .leaving
+            .exclusion
             .host()
             .map_or(1, |h| h.machine.workers() as u64);
-        let takes = ITSELF + EACH_WORKER * workers;
+        let takes = HOST_BYTES + WORKER_BYTES * workers;
         let most = has.saturating_add(takes).saturating_add(more);
         let limit = libc::rlimit {
             rlim_cur: most,
             rlim_max: most,
         };
-        let mut known = self.known();
+        let mut known = self.record();
         if known.child.is_some() {
             let (process, data) = (self.process as i32, libc::RLIMIT_DATA);
-            // SAFETY: it is waited for by its guard, which ends then.
+            // SAFETY: the guard, which waits for the process, still exists.
             let done = unsafe { libc::prlimit(process, data, &limit, std::ptr::null_mut()) };
-            known.most = (done == 0).then_some(most);
+            known.memory_limit_bytes = (done == 0).then_some(most);
         }
     }
 
-    /// How it has failed; and if its process, which is there still, has all that it may claim, that.
-    pub(crate) fn with_memory(&self, how: String) -> String {
-        let most = self.known().most;
+    /// The outcome, with a note if the process, which still exists, has reached its limit.
+    pub(crate) fn with_memory_note(&self, how: String) -> String {
+        let most = self.record().memory_limit_bytes;
         let full = most.is_some_and(|most| {
-            let has = data_of(self.process);
+            let has = data_bytes(self.process);
             has.is_some_and(|has| crash_record::is_full(has, most))
         });
         if full { how + FULL } else { how }
     }
 }
 
-/// How it has failed; and if its process has said so when it ended, that it had all that it might claim.
-pub(crate) fn with_last_words(how: String, file: &Path) -> String {
+/// The outcome, with a note if the crash record says that the process had reached its limit.
+pub(crate) fn with_crash_record(how: String, file: &Path) -> String {
     let said = std::fs::read_to_string(file).unwrap_or_default();
     match said.lines().any(|line| line == crash_record::FULL) {
         true => how + FULL,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Isolated applications: each has a process of its own, for code that is not trusted. That process is
-//! a host with this one application, a child of ours: what is asked of the application is asked there,
-//! in the words of this same interface, and there is no other protocol. What ends that process, in
-//! whatever way, ends the one application; when we end, killed or not, the kernel ends it. Between that
-//! process and us is its guard (`guard.rs`), which ends what it has forked.
+//! Isolated applications: each runs in a child process, for code that is not trusted.
 //!
-//! One thread for each stands by: it starts the process (which the kernel ends with the thread that has
-//! started it), follows its events, and remembers how it went.
+//! The child is a host with this one application, and is called through the same HTTP interface; there is no other
+//! protocol. However the child ends, only this application ends. When the parent ends, even by SIGKILL, the kernel
+//! ends the child. Between parent and child is a guard process (`guard.rs`), which ends everything that the
+//! application has forked.
+//!
+//! One supervisor thread per child starts it (the kernel ties the child's life to that thread), follows its events,
+//! and records its end.
 
 pub(crate) mod core_exclusion;
 pub(crate) mod cpu_usage;
@@ -20,92 +21,92 @@ pub(crate) mod supervisor;
 pub(crate) mod workers;
 
 use crate::client::{Client, encoded};
-use crate::isolated::core_exclusion::Leaving;
-use crate::isolated::neighbor_updates::Telling;
+use crate::isolated::core_exclusion::CoreExclusion;
+use crate::isolated::neighbor_updates::NeighborUpdates;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::{Events, What};
+use crate::model::events::{EventKind, Events};
 use crate::protocol::{
     Application, Details, Failed, LoadRequest, MoveRequest, Unloaded, Why, Worker,
 };
-use crate::util::lock::{lock, whole};
+use crate::util::lock::{ignore_poison, lock};
 use crate::util::process::is_stopped;
 use hyper::Method;
-pub use process::{LAST_WORDS, Starts, tidy};
-pub(crate) use replace::Given;
+pub use process::{LAST_WORDS, LaunchConfig, tidy};
+pub(crate) use replace::VersionSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-pub use set::{AllIsolated, details_of};
+pub use set::{IsolatedSet, details_of};
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// So long it may take to say how its application is; what it said last is told instead.
-const ANSWERS: Duration = Duration::from_millis(500);
-/// So long it may take to do what takes no time, and to end when its application has.
-const SOON: Duration = Duration::from_secs(2);
-/// Of what is to end at once, so long the last firing may take, and so long its process may take to answer.
-const AT_ONCE: Duration = Duration::from_millis(500);
-const AT_ONCE_ANSWERS: Duration = Duration::from_millis(800);
-/// So long a guard may take to end all that there is to be ended.
-const GUARDED: Duration = Duration::from_secs(3);
-/// So much longer than its application may take it has to say that this has taken too long.
-const GRACE: Duration = Duration::from_secs(1);
+/// Timeout of a status request; on timeout the last known status is returned.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+/// Timeout of requests that take no time, and of the child's end after its application's end.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+/// For an immediate end: time for the last firing, and timeout of the response.
+const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_millis(500);
+const IMMEDIATE_END_REPLY_TIMEOUT: Duration = Duration::from_millis(800);
+/// Time that a guard has to kill all processes.
+const GUARD_TIMEOUT: Duration = Duration::from_secs(3);
+/// Additional time for the response that reports a timeout.
+const TIMEOUT_REPLY_MARGIN: Duration = Duration::from_secs(1);
 
-/// One of them.
+/// An isolated application.
 #[derive(Debug)]
 pub struct Isolated {
     pub name: String,
-    /// As the applications of this host are numbered.
+    /// Its number among all applications of this host.
     pub number: u64,
     pub process: u32,
     pub(crate) client: Client,
-    /// Which cores it has been told to leave.
-    pub(crate) leaving: Leaving,
-    /// Who computes beside it, as it has been told.
-    pub(crate) telling: Telling,
-    known: Mutex<Known>,
+    /// The reserved cores that it was told of.
+    pub(crate) exclusion: CoreExclusion,
+    /// The neighbor processes that it was told of.
+    pub(crate) neighbor_updates: NeighborUpdates,
+    record: Mutex<ProcessRecord>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-pub(crate) struct Known {
-    /// The guard of its process. None: it has ended, and somebody has seen how.
+pub(crate) struct ProcessRecord {
+    /// The guard process. None: it has ended and was waited for.
     child: Option<Child>,
-    /// What it said last of its application.
+    /// The last status that its process has reported.
     last: Details,
-    /// When.
-    said: Instant,
-    /// And of its workers.
+    /// The time of that.
+    answered_at: Instant,
+    /// The last report about its workers.
     workers: Vec<Worker>,
-    given: Given,
-    /// What it claimed when it was loaded, in bytes.
-    claims: u64,
-    /// All that its process may claim, in bytes, if it has a limit.
-    most: Option<u64>,
-    /// Others have heard of it.
-    told: bool,
-    /// It is about to begin.
-    begins: bool,
-    /// Somebody has it taken away, whether or not it has begun.
-    goes: bool,
-    /// And its process has been killed for that: such an end is no failure.
+    settings: VersionSettings,
+    /// Memory at its load, in bytes.
+    memory_bytes: u64,
+    /// Memory limit of its process in bytes, if there is one.
+    memory_limit_bytes: Option<u64>,
+    /// Its load has been announced by an event.
+    announced: bool,
+    /// It is about to start.
+    starting: bool,
+    /// It is being unloaded, whether or not it has started.
+    unloading: bool,
+    /// Its process has been killed for that; such an end is no failure.
     killed: bool,
-    /// Its process was told to end (SIGTERM), since this host ends: nor is such an end.
+    /// Its process was told to end (SIGTERM), because this host ends; such an end is no failure.
     told_to_end: bool,
-    /// The new version which is to take its place: its end may not be the end of it.
-    next: Option<replace::Coming>,
-    /// What an old version was given, which is not seen to have ended, though the new one is loaded.
-    before: Option<Given>,
-    /// How often that has been so.
-    befores: u64,
-    /// How that has ended.
-    over: Option<String>,
+    /// The new version that is to replace it: an end may then be the end of the old version only.
+    pending_version: Option<replace::PendingVersion>,
+    /// Settings of an old version that has not been seen to end, although the new version is loaded.
+    previous_settings: Option<VersionSettings>,
+    /// Number of times that this has happened.
+    previous_versions: u64,
+    /// How it has ended.
+    outcome: Option<String>,
 }
 
-impl Known {
-    /// Nothing has been heard of it yet.
-    fn new(name: &str, number: u64, network: &str, given: Given) -> Known {
+impl ProcessRecord {
+    /// The record before any report.
+    fn new(name: &str, number: u64, network: &str, given: VersionSettings) -> ProcessRecord {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let application = Application {
             name: name.to_string(),
@@ -114,85 +115,87 @@ impl Known {
             loaded: now.map_or(0.0, |d| d.as_secs_f64()),
             ..Application::default()
         };
-        Known {
+        ProcessRecord {
             child: None,
             last: Details {
                 application,
                 ..Details::default()
             },
-            said: Instant::now(),
+            answered_at: Instant::now(),
             workers: Vec::new(),
-            given,
-            claims: 0,
-            most: None,
-            told: false,
-            begins: false,
-            goes: false,
+            settings: given,
+            memory_bytes: 0,
+            memory_limit_bytes: None,
+            announced: false,
+            starting: false,
+            unloading: false,
             killed: false,
             told_to_end: false,
-            next: None,
-            before: None,
-            befores: 0,
-            over: None,
+            pending_version: None,
+            previous_settings: None,
+            previous_versions: 0,
+            outcome: None,
         }
     }
 
-    /// How it is, of one that does not say so.
+    /// The last known status of a process that does not answer.
     fn silent(&self) -> Details {
         let mut last = self.last.clone();
-        if self.over.is_none() {
-            last.application.has_been_silent(self.said.elapsed());
+        if self.outcome.is_none() {
+            last.application.mark_silent(self.answered_at.elapsed());
         }
         last
     }
 }
 
 impl Isolated {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    fn record(&self) -> MutexGuard<'_, ProcessRecord> {
+        lock(&self.record)
     }
 
     fn address(&self, rest: &str) -> String {
         format!("/applications/{}{rest}", encoded(&self.name))
     }
 
-    /// Loads the application, paused, and limits what its process may claim. `beside` is what others take of each
-    /// worker's core. Its process may answer nothing at all, as in a constructor of its code that does not return.
+    /// Loads the application paused, and limits the memory of its process. `load_by_others` is the load of others on
+    /// each worker's core. The process may never answer, for example if a constructor of its code does not return.
     pub fn load(
         self: &Arc<Self>,
         request: &LoadRequest,
-        beside: Vec<f64>,
+        load_by_others: Vec<f64>,
         within: Duration,
         events: &Events,
     ) -> Result<(), Failed> {
-        // It begins on cores that are for all.
-        let left = self.leave(SOON).recv_timeout(within);
+        // It starts on cores that are not reserved.
+        let left = self
+            .exclude_reserved_cores(REPLY_TIMEOUT)
+            .recv_timeout(within);
         let left = left.unwrap_or_else(|_| Err(format!("{} does not answer", self.name)));
-        left.map_err(|who| Refusal::new(Kind::Conflict, who))?;
+        left.map_err(|reason| Refusal::new(Kind::Conflict, reason))?;
         let inner = LoadRequest {
             name: Some(self.name.clone()),
             isolate: false,
             paused: true,
-            beside,
+            beside: load_by_others,
             ..request.clone()
         };
         let befores = self.befores();
-        let client = self.client.clone().within(within + ANSWERS);
+        let client = self.client.clone().within(within + STATUS_TIMEOUT);
         let loaded = client.call(Method::POST, "/applications", &json!(inner));
         let loaded: Details = loaded.map_err(|failed| match failed.silent && self.lives() {
             true => self.silent(),
             false => self.explained(failed),
         })?;
         let claims = loaded.application.memory;
-        let network = self.seen(loaded, befores).application.network;
+        let network = self.record_answer(loaded, befores).application.network;
         if let Some(more) = request.memory {
             self.limit_memory(more);
         }
-        let mut known = self.known();
-        (known.told, known.claims) = (true, claims);
+        let mut known = self.record();
+        (known.announced, known.memory_bytes) = (true, claims);
         drop(known);
         let detail = format!("{network} as {} in process {}", self.name, self.process);
-        events.tell(What::Loaded, &self.name, detail);
+        events.emit(EventKind::Loaded, &self.name, detail);
         Ok(())
     }
 
@@ -206,77 +209,77 @@ impl Isolated {
         Refusal::new(Kind::Timeout, what).help(help).into()
     }
 
-    /// It is loaded, and shall run. On a busy machine that takes no time of its own, but waits for its turn as the load
-    /// did: a process that has not ended is not given up sooner than that.
+    /// Starts a loaded application. On a busy machine the child waits for CPU time as long as the load did: a process
+    /// that has not ended is not given up before that.
     pub fn start(&self, within: Duration) -> Result<(), Failed> {
-        self.known().begins = true;
+        self.record().starting = true;
         self.change("resume", within).map(drop)
     }
 
-    /// What it was given, by this host: what its process says of that may be anything.
-    pub(crate) fn given(&self) -> Given {
-        self.known().given.clone()
+    /// Its settings, as this host has given them; its process is not trusted to report them.
+    pub(crate) fn given(&self) -> VersionSettings {
+        self.record().settings.clone()
     }
 
-    /// How often a new version has been loaded there that waits for the old one, until now.
+    /// Number of new versions that were loaded there and waited for the old one.
     fn befores(&self) -> u64 {
-        self.known().befores
+        self.record().previous_versions
     }
 
-    /// As this host tells it; and it is what was said last. `befores`: when that was asked for. An answer that was on its way
-    /// when a new version was loaded there says nothing of that.
-    fn seen(&self, mut details: Details, befores: u64) -> Details {
+    /// Records a status report. `befores` is the value of `befores()` when it was requested: a response that was on
+    /// its way when a new version was loaded does not describe that version.
+    fn record_answer(&self, mut details: Details, befores: u64) -> Details {
         details.application.name.clone_from(&self.name);
         details.application.number = self.number;
         details.application.isolated = Some(self.process);
         if details.application.state == State::Failed {
             let how = details.application.outcome.take();
-            details.application.outcome = how.map(|how| self.with_memory(how));
+            details.application.outcome = how.map(|how| self.with_memory_note(how));
         }
-        let mut known = self.known();
-        match &known.over {
-            // Its process may have gone since it has said this, and what was known by looking at it with it.
+        let mut known = self.record();
+        match &known.outcome {
+            // Its process may have ended since, and what the supervisor has found out is more precise.
             Some(how) => details.application.outcome = Some(how.clone()),
             None => {
                 let ends = matches!(details.application.state, State::Draining | State::Ending);
-                if !ends && known.befores == befores {
-                    known.before = None;
+                if !ends && known.previous_versions == befores {
+                    known.previous_settings = None;
                 }
                 known.last = details.clone();
-                known.said = Instant::now();
+                known.answered_at = Instant::now();
             }
         }
         details
     }
 
-    /// Who does not answer since its process has ended is told to have ended, and who is stopped to be so.
+    /// Replaces the error of a process that does not answer by the reason: it has ended, or is stopped.
     pub(crate) fn explained(&self, failed: Failed) -> Failed {
         if !failed.unanswered {
             return failed;
         }
-        // A connection that breaks is the end of its process, which is seen soon. Who was silent has had all the time that
-        // there was.
+        // A broken connection means that the process has ended, which is noticed soon. After a timeout there is no
+        // time left to wait.
         let seen = match failed.silent {
             true => Duration::ZERO,
-            false => GUARDED + SOON,
+            false => GUARD_TIMEOUT + REPLY_TIMEOUT,
         };
-        match self.until_over(seen) {
-            Some(how) => Refusal::new(Kind::Conflict, self.ended_in_words(&how)).into(),
+        match self.wait_over(seen) {
+            Some(how) => Refusal::new(Kind::Conflict, self.end_text(&how)).into(),
             None if self.is_stopped() => self.stopped(failed),
             None => failed,
         }
     }
 
-    /// Of one that has ended: whether that was a failure, and how it was.
-    fn ended_in_words(&self, how: &str) -> String {
-        let verb = match self.known().last.application.state {
+    /// The end as text: whether it was a failure, and the outcome.
+    fn end_text(&self, how: &str) -> String {
+        let verb = match self.record().last.application.state {
             State::Failed => "failed",
             _ => "ended",
         };
         format!("{} has {verb}: {how}", self.name)
     }
 
-    /// Its process answers nothing then, however long it is waited for.
+    /// A stopped process does not answer, however long one waits.
     fn is_stopped(&self) -> bool {
         is_stopped(self.process)
     }
@@ -293,28 +296,28 @@ impl Isolated {
         }
     }
 
-    /// How it has ended, if it does before `within` is over.
-    fn until_over(&self, within: Duration) -> Option<String> {
-        let known = self.known();
-        let waits = |k: &mut Known| k.over.is_none();
-        let (known, _) = whole(self.changed.wait_timeout_while(known, within, waits));
-        known.over.clone()
+    /// Waits for its end; returns the outcome.
+    fn wait_over(&self, within: Duration) -> Option<String> {
+        let known = self.record();
+        let waits = |k: &mut ProcessRecord| k.outcome.is_none();
+        let (known, _) = ignore_poison(self.changed.wait_timeout_while(known, within, waits));
+        known.outcome.clone()
     }
 
     pub fn lives(&self) -> bool {
-        self.known().over.is_none()
+        self.record().outcome.is_none()
     }
 
-    /// What it claimed when it was loaded, in bytes.
-    pub(crate) fn claims(&self) -> u64 {
-        self.known().claims
+    /// Memory at its load, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.record().memory_bytes
     }
 
     pub(crate) fn is_loaded(&self) -> bool {
-        self.known().told
+        self.record().announced
     }
 
-    /// `within` is all that it has for an answer.
+    /// `within` is the timeout of the response.
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -330,32 +333,34 @@ impl Isolated {
         answer.map_err(|failed| self.explained(failed))
     }
 
-    /// How it is; if it does not say so soon, how it was. Who cannot say so is not waited for.
+    /// Its status; the last known one if it does not answer soon. A stopped process is not asked.
     pub fn details(&self) -> Details {
         if self.lives() && !self.is_stopped() {
-            let client = self.client.clone().within(ANSWERS);
+            let client = self.client.clone().within(STATUS_TIMEOUT);
             let befores = self.befores();
             match client.get::<Details>(&self.address("")) {
-                Ok(details) => return self.not_before_its_end(self.seen(details, befores)),
-                // Its process has ended, and that is seen soon.
+                Ok(details) => {
+                    return self.not_before_its_end(self.record_answer(details, befores));
+                }
+                // Its process has ended, which is noticed soon.
                 Err(failed) if failed.unanswered && !failed.silent => {
-                    self.until_over(ANSWERS);
+                    self.wait_over(STATUS_TIMEOUT);
                 }
                 Err(_) => {}
             }
         }
-        self.known().silent()
+        self.record().silent()
     }
 
-    /// Its process has said that it has ended, which this host learns by an event: until then it is still remembered, and
-    /// has its name.
+    /// Its process has reported the end, which this host handles by an event: until then the application still has its
+    /// name and is persisted.
     fn not_before_its_end(&self, details: Details) -> Details {
         let state = details.application.state;
         if !matches!(state, State::Ended | State::Failed) {
             return details;
         }
-        match self.until_over(ANSWERS) {
-            Some(_) => self.known().last.clone(),
+        match self.wait_over(STATUS_TIMEOUT) {
+            Some(_) => self.record().last.clone(),
             None => {
                 let mut details = details;
                 details.application.state = State::Ending;
@@ -364,15 +369,20 @@ impl Isolated {
         }
     }
 
-    /// Pauses it, or lets it go on: what stands behind its name in the address.
+    /// Pauses or resumes it; `what` is the last part of the path.
     pub fn change(&self, what: &str, within: Duration) -> Result<Application, Failed> {
         let rest = format!("/{what}?within={}", within.as_secs_f64());
-        let changed: Application = self.ask(Method::POST, &rest, &Value::Null, within + GRACE)?;
-        let mut known = self.known();
+        let changed: Application = self.ask(
+            Method::POST,
+            &rest,
+            &Value::Null,
+            within + TIMEOUT_REPLY_MARGIN,
+        )?;
+        let mut known = self.record();
         if known.last.application.state == State::Loaded {
-            // It has begun just now, whether or not it says more.
+            // It has started, whether or not it reports more.
             known.last.application.state = changed.state;
-            known.said = Instant::now();
+            known.answered_at = Instant::now();
         }
         drop(known);
         let mut details = self.details();
@@ -385,16 +395,16 @@ impl Isolated {
         request: &MoveRequest,
         within: Option<Duration>,
     ) -> Result<Application, Failed> {
-        let within = within.unwrap_or(SOON);
+        let within = within.unwrap_or(REPLY_TIMEOUT);
         let _: Application = self.ask(Method::POST, "/move", &json!(request), within)?;
         Ok(self.details().application)
     }
 
-    pub fn why(&self, within: Option<Duration>) -> Result<Why, Failed> {
-        let (name, over) = (&self.name, self.known().over.clone());
+    pub fn wait_report(&self, within: Option<Duration>) -> Result<Why, Failed> {
+        let (name, over) = (&self.name, self.record().outcome.clone());
         let text = match over {
-            Some(how) => format!("{}\n", self.ended_in_words(&how)),
-            // That is why, and its process cannot say so.
+            Some(how) => format!("{}\n", self.end_text(&how)),
+            // A stopped process cannot report its wait state; being stopped is the reason.
             None if self.is_stopped() => {
                 let process = self.process;
                 format!(
@@ -402,7 +412,7 @@ impl Isolated {
                 )
             }
             None => {
-                let within = within.unwrap_or(SOON);
+                let within = within.unwrap_or(REPLY_TIMEOUT);
                 let said: Why = self.ask(Method::GET, "/why", &Value::Null, within)?;
                 said.text
             }
@@ -413,33 +423,36 @@ impl Isolated {
         })
     }
 
-    /// Whether somebody has it taken away at once. Who loads it meanwhile fails then.
-    pub(crate) fn goes(&self) -> bool {
-        self.known().goes
+    /// Whether it is being unloaded immediately; a concurrent load of it fails.
+    pub(crate) fn is_unloading(&self) -> bool {
+        self.record().unloading
     }
 
-    /// Takes it away. With `now`, whatever it does then, its process ends.
+    /// Unloads it. With `now` its process is ended in any case.
     fn unload(&self, now: bool, within: Duration) -> Result<Unloaded, Failed> {
-        // Before it ends by that.
-        self.known().goes |= now;
+        // Before its end.
+        self.record().unloading |= now;
         if self.lives() {
             let (within, answers) = match now {
-                true => (within.min(AT_ONCE), AT_ONCE_ANSWERS),
-                false => (within, within + GRACE),
+                true => (
+                    within.min(IMMEDIATE_END_TIMEOUT),
+                    IMMEDIATE_END_REPLY_TIMEOUT,
+                ),
+                false => (within, within + TIMEOUT_REPLY_MARGIN),
             };
             let rest = format!("?now={now}&within={}", within.as_secs_f64());
             let client = self.client.clone().within(answers);
             let done = client.call(Method::DELETE, &self.address(&rest), &Value::Null);
-            // A process that does not answer has no right to be waited for where it is to end at once.
+            // With `now`, a process that does not answer is not waited for.
             let done: Result<Unloaded, Failed> = match now {
                 true => done,
                 false => done.map_err(|failed| self.explained(failed)),
             };
             match done {
-                // Its end is told before it is away.
+                // Its end is announced before it is removed.
                 Ok(unloaded) => {
-                    self.until_over(SOON);
-                    self.take_away();
+                    self.wait_over(REPLY_TIMEOUT);
+                    self.kill_unloaded();
                     return Ok(Unloaded {
                         name: self.name.clone(),
                         ..unloaded
@@ -448,17 +461,17 @@ impl Isolated {
                 Err(failed) if self.lives() && !now => return Err(failed),
                 Err(_) => {}
             }
-            self.take_away();
-            if self.until_over(GUARDED).is_none() {
+            self.kill_unloaded();
+            if self.wait_over(GUARD_TIMEOUT).is_none() {
                 self.kill_guard();
-                self.until_over(SOON);
+                self.wait_over(REPLY_TIMEOUT);
             }
         }
-        let known = self.known();
+        let known = self.record();
         let last = known.silent().application;
         Ok(Unloaded {
             name: self.name.clone(),
-            outcome: known.over.clone().unwrap_or_default(),
+            outcome: known.outcome.clone().unwrap_or_default(),
             seconds: last.seconds,
             told_after: last.told_after,
             firings: last.firings,
@@ -466,35 +479,35 @@ impl Isolated {
         })
     }
 
-    /// Ends its process where it is, since it is to be there no longer.
-    fn take_away(&self) {
-        self.known().killed = true;
+    /// Kills its process for an unload.
+    fn kill_unloaded(&self) {
+        self.record().killed = true;
         self.kill();
     }
 
-    /// Ends its process, and what that has forked.
+    /// Kills its process, and everything that it has forked.
     fn kill(&self) {
-        self.tell_guard(guard::END);
+        self.signal_guard(guard::END);
     }
 
-    /// Where the guard does not do that: its process ends with it.
+    /// Kills the guard if that does not respond; the process ends with it.
     fn kill_guard(&self) {
-        self.tell_guard(libc::SIGKILL);
+        self.signal_guard(libc::SIGKILL);
     }
 
-    fn tell_guard(&self, signal: i32) {
-        if let Some(child) = &self.known().child {
-            // It may have been stopped with its process.
+    fn signal_guard(&self, signal: i32) {
+        if let Some(child) = &self.record().child {
+            // The guard may have been stopped with its process.
             for signal in [libc::SIGCONT, signal] {
-                // SAFETY: it is ours, and is waited for only under the lock.
+                // SAFETY: a child of ours, which is waited for only under this lock.
                 unsafe { libc::kill(child.id() as i32, signal) };
             }
         }
     }
 
-    /// Tells its host to end, as a terminal does.
+    /// Tells the child's host to end, as Ctrl-C does.
     fn stop(&self) {
-        self.known().told_to_end = true;
-        self.tell_guard(libc::SIGTERM);
+        self.record().told_to_end = true;
+        self.signal_guard(libc::SIGTERM);
     }
 }

@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The process of an isolated application knows of all that has part of its cores: its host tells it who that is (`beside`)
-//! when it has been loaded, and whenever another one comes or goes. What those do it sees itself, which costs nothing while
-//! it has nothing to do. Who is stopped meanwhile is told when it goes on, of what is so then.
+//! Tells the child processes of isolated applications which other processes compute on the same cores, after a load
+//! and whenever one comes or goes. The child measures their usage itself. A stopped child receives the current list
+//! when it continues.
 
-use crate::isolated::{AllIsolated, Isolated};
+use crate::isolated::{Isolated, IsolatedSet};
 use crate::protocol::Failed;
 use crate::protocol::Processes;
-use crate::util::deadline::EVER;
+use crate::util::deadline::TIMEOUT_MAX;
 use crate::util::lock::lock;
 use hyper::Method;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What one isolated application's process has been told, and what it is to be told.
+/// The neighbor processes that one child was told of, and those it is to be told of.
 #[derive(Debug, Default)]
-pub struct Telling(Mutex<State>);
+pub struct NeighborUpdates(Mutex<UpdateState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct UpdateState {
     wanted: BTreeSet<u32>,
     told: BTreeSet<u32>,
-    /// A thread tells it.
+    /// A thread is sending them.
     telling: bool,
 }
 
-impl Telling {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl NeighborUpdates {
+    fn state(&self) -> MutexGuard<'_, UpdateState> {
         lock(&self.0)
     }
 }
 
 impl Isolated {
-    /// It is told who computes beside it, and not waited for.
-    fn is_beside(self: &Arc<Self>, processes: BTreeSet<u32>) {
-        let mut state = self.telling.state();
+    /// Sends the list to the child, without waiting.
+    fn update_neighbors(self: &Arc<Self>, processes: BTreeSet<u32>) {
+        let mut state = self.neighbor_updates.state();
         state.wanted = processes;
         if state.wanted == state.told || std::mem::replace(&mut state.telling, true) {
             return;
         }
         let isolated = self.clone();
         let thread = std::thread::Builder::new().name("levada/beside".to_string());
-        // Without a thread it is told the next time that something changes.
-        state.telling = thread.spawn(move || isolated.tell_beside()).is_ok();
+        // If no thread can be started, the list is sent with the next change.
+        state.telling = thread.spawn(move || isolated.notify_neighbors()).is_ok();
     }
 
-    /// Until it has been told what is so.
-    fn tell_beside(&self) {
+    /// Sends until the child knows the current list.
+    fn notify_neighbors(&self) {
         loop {
             let process = {
-                let mut state = self.telling.state();
+                let mut state = self.neighbor_updates.state();
                 state.telling = state.wanted != state.told;
                 if !state.telling {
                     return;
@@ -57,12 +57,12 @@ impl Isolated {
                 state.wanted.clone()
             };
             // A process answers, or ends.
-            let client = self.client.clone().within(EVER);
+            let client = self.client.clone().within(TIMEOUT_MAX);
             let body = json!(Processes {
                 process: process.clone()
             });
             let told: Result<Processes, Failed> = client.call(Method::PUT, "/beside", &body);
-            let mut state = self.telling.state();
+            let mut state = self.neighbor_updates.state();
             if told.is_err() {
                 state.telling = false;
                 return;
@@ -72,16 +72,16 @@ impl Isolated {
     }
 }
 
-impl AllIsolated {
-    /// Tells each that has been loaded who computes beside it: this host, and the others.
-    pub(crate) fn tell_beside(&self) {
+impl IsolatedSet {
+    /// Sends each loaded child the list: this host, the other children, and the neighbors of this host.
+    pub(crate) fn notify_neighbors(&self) {
         let living: Vec<Arc<Isolated>> = self.living().collect();
         let mut all: BTreeSet<u32> = living.iter().map(|i| i.process).collect();
         all.insert(std::process::id());
         for isolated in living.iter().filter(|i| i.is_loaded()) {
             let mut others = all.clone();
             others.remove(&isolated.process);
-            isolated.is_beside(others);
+            isolated.update_neighbors(others);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The process of an isolated application: how it is started, with its guard, and where it listens; how its end is waited
-//! for, and told in words; and what it has claimed.
+//! The child process of an isolated application: how it is started with its guard, the folder of its socket, how
+//! its end is awaited and described, and its memory size.
 
 use crate::isolated::guard;
 use crate::util::at_fork::{ISOLATED as FOLDER, OwnFile, isolated_folders};
@@ -18,35 +18,35 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What starts a host of one application: the command `levada`, and options of `levada host`.
+/// How a child host is started: the command `levada`, and options of `levada host`.
 #[derive(Clone, Debug)]
-pub struct Starts {
+pub struct LaunchConfig {
     pub command: PathBuf,
     pub options: Vec<OsString>,
-    /// Told to end, it waits so long for a firing that does not end, as its options say.
+    /// Time that the child waits for a firing when it is told to end, as its options say.
     pub within: Duration,
 }
 
-/// The socket of a host, in a folder that only its user can enter, and that is locked as long as this host lives.
-pub(crate) struct Place {
+/// The folder of a child's socket, which only its user can enter, and which is locked while this host lives.
+pub(crate) struct SocketDir {
     folder: PathBuf,
     _lock: OwnFile,
 }
 
-/// The file beside its socket in which its process leaves how its code has ended it.
+/// The file in that folder for the crash record.
 pub const LAST_WORDS: &str = "last-words";
 
-impl Place {
-    pub(crate) fn new() -> io::Result<Place> {
+impl SocketDir {
+    pub(crate) fn new() -> io::Result<SocketDir> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{number}", isolated_folders());
         let folder = temporary().join(name);
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let lock = File::open(&folder)?;
-        // Where files cannot be locked a host in another container may still take it for a dead one's.
+        // Where files cannot be locked, a host in another container may remove it as that of a dead host.
         let _ = lock.lock();
-        Ok(Place {
+        Ok(SocketDir {
             folder,
             _lock: OwnFile::new(lock),
         })
@@ -56,18 +56,18 @@ impl Place {
         self.folder.join("sock")
     }
 
-    pub(crate) fn last_words(&self) -> PathBuf {
+    pub(crate) fn crash_record_path(&self) -> PathBuf {
         self.folder.join(LAST_WORDS)
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Takes away what hosts have left that were killed.
+/// Removes the folders of hosts that were killed.
 pub fn tidy() {
     tidy_in(temporary());
 }
@@ -81,19 +81,19 @@ fn tidy_in(temporary: &Path) {
         let Some(pid) = of.filter(|pid| *pid > 0) else {
             continue;
         };
-        // One of another container has a number of its own there; but it holds the lock.
+        // The number of a process in another container means nothing here; but that process holds the lock.
         let locked = || File::open(entry.path()).is_ok_and(|f| f.try_lock().is_err());
         if has_ended(pid) && !locked() {
-            // What is another user's stays.
+            // The folder of another user stays.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Starts a host in this folder that listens on `listener`, and ends with the thread that calls this: its guard, and
-/// the process that the guard guards.
+/// Starts a child host in this folder that listens on `listener`: its guard and the guarded process. Both end with the
+/// calling thread.
 pub(crate) fn start(
-    starts: &Starts,
+    starts: &LaunchConfig,
     folder: &Path,
     listener: &UnixListener,
 ) -> io::Result<(Child, u32)> {
@@ -104,19 +104,19 @@ pub(crate) fn start(
     as_started(&mut command);
     command
         .arg("host")
-        // What its code opens is found from there, as the paths of its load are.
+        // So that relative paths in its code start at the request's folder.
         .current_dir(folder)
         .args(&starts.options)
         .arg(format!("--listener={socket}"))
         .env_remove("LEVADA_HOST")
-        // Where it says which process is the application's.
+        // The guard writes the number of the application's process to this pipe.
         .stdin(says)
-        // What is typed at this host's terminal is for this host, which passes it on.
+        // Ctrl-C at the terminal is for this host, which passes it on.
         .process_group(0);
     let prepare = move || {
-        // It takes as many files as it may for itself; what it starts has these.
-        crate::util::fd_limit::have_as_before();
-        // SAFETY: system calls that may be made between fork and exec; none has a precondition.
+        // The host has raised its limit of open files; the child gets the inherited one.
+        crate::util::fd_limit::restore_inherited();
+        // SAFETY: system calls that are allowed between fork and exec; none has a precondition.
         let done = unsafe {
             libc::signal(guard::END, libc::SIG_DFL);
             libc::prctl(libc::PR_SET_PDEATHSIG, guard::END) == 0
@@ -126,16 +126,16 @@ pub(crate) fn start(
         if !done {
             return Err(io::Error::last_os_error());
         }
-        // Whoever has ended before it could be asked for ends nobody.
-        // SAFETY: has no preconditions.
+        // If this host had died before the death signal was set, the child would never be ended. SAFETY: has no
+        // preconditions.
         match unsafe { libc::getppid() } == ours as i32 {
             true => Ok(()),
             false => Err(io::ErrorKind::BrokenPipe.into()),
         }
     };
-    // SAFETY: what it calls may be called there.
+    // SAFETY: `prepare` makes only calls that are allowed there.
     let child = unsafe { command.pre_exec(prepare) }.spawn()?;
-    // Ours is closed: if it ends without a word, so is theirs.
+    // Our end is closed, so that the pipe ends if the child ends without writing.
     drop(command);
     crate::persist::crash_record::started(child.id());
     let mut process = [0; 4];
@@ -146,12 +146,12 @@ pub(crate) fn start(
     Ok((child, process))
 }
 
-/// Waits until it has ended, and leaves it to be waited for; with `within` no longer than that.
+/// Waits until the process has ended, at most `within`, without reaping it.
 pub(crate) fn await_end(process: u32, within: Option<Duration>) {
     let until = within.map(|within| Instant::now() + within);
     loop {
         let how = if until.is_some() { libc::WNOHANG } else { 0 } | libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: it writes into what is given, which may be all zeros.
+        // SAFETY: writes to a variable that may be all zeros.
         let (done, ended) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let done = libc::waitid(libc::P_PID, process, &mut info, how);
@@ -167,8 +167,8 @@ pub(crate) fn await_end(process: u32, within: Option<Duration>) {
     }
 }
 
-/// How a process ended, in words.
-pub(crate) fn in_words(status: ExitStatus) -> String {
+/// The end of a process as text.
+pub(crate) fn exit_text(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("its process has exited with status {code}"),
         (None, Some(signal)) => {
@@ -179,8 +179,8 @@ pub(crate) fn in_words(status: ExitStatus) -> String {
     }
 }
 
-/// Bytes of its own that it has now; none: the system does not say.
-pub(crate) fn data_of(process: u32) -> Option<u64> {
+/// Size of its private data in bytes; none: unknown.
+pub(crate) fn data_bytes(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("VmData:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_dead_have_left_goes_and_what_somebody_holds_stays() {
+    fn folders_of_dead_hosts_are_removed_and_locked_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("true").spawn().unwrap();
         let dead = child.id();

@@ -1,103 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replacing in a process of its own. Who asks for it waits for a time; what is told of the new version, and remembered, is what
-//! has come of it, however long its process takes to say so.
+//! Replacing an isolated application. The request has a timeout; what is recorded and persisted is the actual
+//! result, however late the child reports it.
 
 use crate::isolated::Isolated;
-use crate::lifecycle::replace::STOPS;
+use crate::lifecycle::replace::STOP_TIMEOUT;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::model::limits::Limits;
 use crate::protocol::{Details, Failed, LoadRequest, ReplaceRequest};
 use crate::util::deadline::deadline;
-use crate::util::lock::whole;
+use crate::util::lock::ignore_poison;
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// So long the new version may take to begin where the old one has ended, and its process to say so.
-const BEGINS: Duration = Duration::from_secs(5);
+/// Time for the start of the new version after the end of the old one, and for its report.
+const NEW_VERSION_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a version of it was given.
+/// The settings that a version was loaded with.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
-    /// To its natives.
+pub(crate) struct VersionSettings {
+    /// Options of its natives.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) limits: Limits,
     pub(crate) priority: i32,
 }
 
-impl Given {
+impl VersionSettings {
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         let found = self.options.iter().find(|o| o.0 == name);
         found.map(|o| o.1.as_str())
     }
 }
 
-/// A new version, of which its process has not said yet what has come.
+/// A new version; the child has not reported the result yet.
 #[derive(Debug)]
-pub(crate) struct Coming {
-    given: Given,
-    /// When nobody waits for it any more.
+pub(crate) struct PendingVersion {
+    settings: VersionSettings,
+    /// When the request that waits for it expires.
     until: Instant,
 }
 
 impl Isolated {
-    /// As it was said last.
+    /// The last reported state.
     pub fn last_state(&self) -> State {
-        self.known().last.application.state
+        self.record().last.application.state
     }
 
-    /// Does a new version wait there for the end of the old one?
+    /// Whether a new version is loaded there that waits for the end of the old one.
     pub fn has_next(&self) -> bool {
-        self.known().before.is_some()
+        self.record().previous_settings.is_some()
     }
 
-    /// The files that it writes, that its new version is to write, and that the old one may not have finished.
+    /// Output files: of this version, of a pending new one, and of an old one that may not have closed its file.
     pub fn outputs(&self) -> Vec<String> {
-        let known = self.known();
-        let next = known.next.iter().map(|next| &next.given);
-        let all = next.chain([&known.given]).chain(&known.before);
+        let known = self.record();
+        let next = known.pending_version.iter().map(|next| &next.settings);
+        let all = next
+            .chain([&known.settings])
+            .chain(&known.previous_settings);
         let outputs = all.filter_map(|given| given.option("out"));
         outputs.map(str::to_string).collect()
     }
 
-    /// A new version, which is given this, is to take its place within that time.
-    pub(crate) fn begin_replacing(&self, given: Given, within: Duration) -> Result<(), Refusal> {
-        let mut known = self.known();
-        if known.next.is_some() {
+    /// Registers a new version with these settings, to be loaded within that time.
+    pub(crate) fn begin_replacing(
+        &self,
+        given: VersionSettings,
+        within: Duration,
+    ) -> Result<(), Refusal> {
+        let mut known = self.record();
+        if known.pending_version.is_some() {
             let what = format!(
                 "{} is replaced already: its process has not said yet what has come of that",
                 self.name
             );
             return Err(Refusal::new(Kind::Conflict, what).help("try again then"));
         }
-        known.next = Some(Coming {
-            given,
+        known.pending_version = Some(PendingVersion {
+            settings: given,
             until: deadline(waits(within)),
         });
         Ok(())
     }
 
-    /// It has ended, and waits for a new version to be in its place, where one is to be: no longer than anybody does, since a
-    /// constructor of that may not return, but for the moment that there is between the end of the old one and the beginning
-    /// of the new one, however late that comes.
-    pub(crate) fn until_replaced(&self) {
-        let mut known = self.known();
-        let moment = Instant::now() + BEGINS;
-        while let Some(next) = &known.next {
+    /// After an end: waits until a pending new version has replaced the old one. At most as long as the request waits,
+    /// since a constructor may not return; at least for the moment between the end of the old version and the start of
+    /// the new one.
+    pub(crate) fn wait_replaced(&self) {
+        let mut known = self.record();
+        let moment = Instant::now() + NEW_VERSION_START_TIMEOUT;
+        while let Some(next) = &known.pending_version {
             let left = next.until.max(moment);
             let left = left.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            known = whole(self.changed.wait_timeout(known, left)).0;
+            known = ignore_poison(self.changed.wait_timeout(known, left)).0;
         }
     }
 
-    /// And that is done now, `by` who is given what does it. Nobody waits for longer than for its process to have had the time
-    /// for an answer.
+    /// Replaces it. The thread calls `by` with a function that sends the request and waits for its result; the caller
+    /// waits at most as long as the child has for its response.
     pub fn replace(
         self: &Arc<Self>,
         load: &LoadRequest,
@@ -119,19 +125,19 @@ impl Isolated {
         let thread = std::thread::Builder::new().name("levada/replace".to_string());
         let spawned = thread.spawn(move || {
             let done = by(&|| isolated.answer_to_replace(&request));
-            // It may be that nobody waits any more.
+            // The caller may not wait any more.
             let _ = sender.send(done);
         });
         if let Err(e) = spawned {
             let what = format!("a thread cannot be started: {e}");
             let failed = Err(Refusal::new(Kind::Limit, what).into());
-            self.no_next(&failed);
+            self.finish_replacing(&failed);
             return failed;
         }
         match receiver.recv_timeout(waits(within)) {
             Ok(Err(failed)) => Err(self.explained(failed)),
             Ok(done) => done,
-            Err(RecvTimeoutError::Timeout) => Err(self.silent_still()),
+            Err(RecvTimeoutError::Timeout) => Err(self.replace_timeout()),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(Refusal::new(Kind::Conflict, "it has failed to be replaced").into())
             }
@@ -139,26 +145,26 @@ impl Isolated {
     }
 
     fn answer_to_replace(&self, request: &ReplaceRequest) -> Result<Details, Failed> {
-        let client = self.client.clone().within(FOR_EVER);
+        let client = self.client.clone().within(UNLIMITED);
         let befores = self.befores();
         let done = match self.lives() {
             true => client.call(Method::POST, &self.address("/replace"), &json!(request)),
             false => Err(Refusal::new(Kind::Conflict, format!("{} has ended", self.name)).into()),
         };
-        let done = done.map(|details: Details| self.seen(details, befores));
-        self.no_next(&done);
+        let done = done.map(|details: Details| self.record_answer(details, befores));
+        self.finish_replacing(&done);
         done
     }
 
-    /// This has come of the new version. What it writes is known all the time.
-    fn no_next(&self, done: &Result<Details, Failed>) {
-        let mut known = self.known();
-        let next = known.next.take().map(|next| next.given);
+    /// Records the result of a replacement. Output files are known at all times.
+    fn finish_replacing(&self, done: &Result<Details, Failed>) {
+        let mut known = self.record();
+        let next = known.pending_version.take().map(|next| next.settings);
         match (done, next) {
-            (Ok(_), Some(next)) => known.given = next,
+            (Ok(_), Some(next)) => known.settings = next,
             (Err(failed), Some(next)) if failed.comes => {
-                known.before = Some(std::mem::replace(&mut known.given, next));
-                known.befores += 1;
+                known.previous_settings = Some(std::mem::replace(&mut known.settings, next));
+                known.previous_versions += 1;
             }
             _ => {}
         }
@@ -166,8 +172,8 @@ impl Isolated {
         self.changed.notify_all();
     }
 
-    /// What runs there is worth more than an answer: it is let be.
-    fn silent_still(&self) -> Failed {
+    /// The running application is not ended because a response is missing.
+    fn replace_timeout(&self) -> Failed {
         let what = format!(
             "{} goes on as it was, and was not replaced in the time that its process had for an answer: a \
              constructor of the new shared object does not return, and nothing is answered before it does, or \
@@ -182,13 +188,13 @@ impl Isolated {
     }
 }
 
-/// So long its process may take to say what has come of it, and who asks for it waits.
+/// Maximum time for the result, and for the caller's wait.
 fn waits(within: Duration) -> Duration {
-    within + STOPS + BEGINS
+    within + STOP_TIMEOUT + NEW_VERSION_START_TIMEOUT
 }
 
-/// Until its process has ended.
-const FOR_EVER: Duration = Duration::from_secs(1 << 32);
+/// Until the process has ended.
+const UNLIMITED: Duration = Duration::from_secs(1 << 32);
 
 #[cfg(test)]
 mod tests {
@@ -196,12 +202,12 @@ mod tests {
     use crate::isolated::workers::tests::isolated;
     use crate::model::app_state::State;
 
-    /// Nobody else is to write what either does, whatever comes of it.
+    /// No other application may write the output of either version, whatever the result.
     #[test]
     fn what_both_versions_write_is_known_as_long_as_they_do() {
-        let out = |file: &str| Given {
+        let out = |file: &str| VersionSettings {
             options: vec![("out".to_string(), file.to_string())],
-            ..Given::default()
+            ..VersionSettings::default()
         };
         let comes = || -> Failed {
             let why = Refusal::new(Kind::Conflict, "takes long");
@@ -215,21 +221,22 @@ mod tests {
         ] {
             let one = isolated("a");
             let earlier = one.befores();
-            one.known().given = out("old");
-            one.begin_replacing(out("new"), BEGINS).unwrap();
+            one.record().settings = out("old");
+            one.begin_replacing(out("new"), NEW_VERSION_START_TIMEOUT)
+                .unwrap();
             assert_eq!(one.outputs(), ["new", "old"]);
-            one.no_next(&done);
+            one.finish_replacing(&done);
             assert_eq!(one.outputs(), then);
             let mut said = Details::default();
             said.application.state = State::Ending;
-            one.seen(said.clone(), one.befores());
+            one.record_answer(said.clone(), one.befores());
             assert_eq!(one.outputs(), then);
-            // As it was before.
+            // As before.
             said.application.state = State::Running;
-            one.seen(said.clone(), earlier);
+            one.record_answer(said.clone(), earlier);
             assert_eq!(one.outputs(), then);
             said.application.state = State::Loaded;
-            one.seen(said, one.befores());
+            one.record_answer(said, one.befores());
             assert_eq!(one.outputs(), then[..1]);
         }
     }

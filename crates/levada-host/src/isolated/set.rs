@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All isolated applications of a host: who there is, how one comes and goes, and how all are asked.
+//! The set of isolated applications of a host: start, find, unload, and parallel requests to all of them.
 
-use crate::context::Shared;
-use crate::context::isolated_processes::Beside;
+use crate::context::HostContext;
+use crate::context::isolated_processes::IsolatedProcesses;
 use crate::host::Host;
-use crate::isolated::cpu_usage::Others;
-use crate::isolated::cpu_usage::Taken;
-use crate::isolated::process::Starts;
-use crate::isolated::supervisor::stand_by;
-use crate::isolated::{GUARDED, Given, Isolated, Known, SOON};
+use crate::isolated::cpu_usage::CpuUsage;
+use crate::isolated::cpu_usage::Neighbors;
+use crate::isolated::process::LaunchConfig;
+use crate::isolated::supervisor::supervise;
+use crate::isolated::{GUARD_TIMEOUT, Isolated, ProcessRecord, REPLY_TIMEOUT, VersionSettings};
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::{Events, What};
+use crate::model::events::{EventKind, Events};
 use crate::protocol::{Details, Failed, Unloaded};
 use crate::util::deadline::deadline;
 use crate::util::lock::lock;
@@ -21,19 +21,19 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// So many are asked at a time how they are.
-const AT_A_TIME: usize = 64;
+/// Maximum number of processes that are asked in parallel.
+const PARALLEL_REQUESTS_MAX: usize = 64;
 
-/// Of those that have ended so many are remembered.
-const REMEMBERED: usize = 256;
+/// Number of ended applications that are kept.
+const ENDED_MAX: usize = 256;
 
-/// How these are.
+/// The status of each.
 pub fn details_of(these: &[Arc<Isolated>]) -> impl Iterator<Item = Details> {
     let all = of_each(these, Isolated::details).into_iter();
     all.map(|(_, details)| details)
 }
 
-/// Many are asked at a time: those that do not answer hold up the answer once, not each.
+/// Asks many in parallel, so that those that do not answer cost one timeout together.
 pub(crate) fn of_each<T: Send>(
     all: &[Arc<Isolated>],
     ask: fn(&Isolated) -> T,
@@ -49,44 +49,44 @@ pub(crate) fn of_each<T: Send>(
     };
     match all {
         [one] => vec![(one.clone(), ask(one))],
-        all => all.chunks(AT_A_TIME).flat_map(some).collect(),
+        all => all.chunks(PARALLEL_REQUESTS_MAX).flat_map(some).collect(),
     }
 }
 
-/// All that there are.
-pub struct AllIsolated {
+/// The isolated applications of a host.
+pub struct IsolatedSet {
     all: Mutex<BTreeMap<u64, Arc<Isolated>>>,
-    pub(crate) taken: Taken,
-    /// Others that compute on the same cores.
-    pub(crate) others: Others,
-    /// Of this host.
-    pub(crate) of: Weak<Shared>,
+    pub(crate) cpu_usage: CpuUsage,
+    /// Other processes that compute on the same cores.
+    pub(crate) neighbors: Neighbors,
+    /// The host that they belong to.
+    pub(crate) host: Weak<HostContext>,
 }
 
-/// An isolated application whose process is to be started.
+/// An isolated application with a process that is to be started.
 pub(crate) struct NewIsolated<'a> {
     pub name: &'a str,
     pub number: u64,
     pub network: &'a str,
-    /// Its process begins there.
+    /// Working directory of its process.
     pub folder: &'a Path,
-    pub given: Given,
+    pub settings: VersionSettings,
 }
 
 fn limit(what: impl std::fmt::Display) -> Failed {
     Refusal::new(Kind::Limit, what.to_string()).into()
 }
 
-impl AllIsolated {
-    /// Those of a host, which they keep off the cores that are not for all there.
-    pub fn of(host: &Host) -> Arc<AllIsolated> {
-        let all = Arc::new(AllIsolated {
+impl IsolatedSet {
+    /// Creates the set of a host, and registers it there.
+    pub fn of(host: &Host) -> Arc<IsolatedSet> {
+        let all = Arc::new(IsolatedSet {
             all: Mutex::default(),
-            taken: Taken::default(),
-            others: Others::default(),
-            of: Arc::downgrade(&host.shared),
+            cpu_usage: CpuUsage::default(),
+            neighbors: Neighbors::default(),
+            host: Arc::downgrade(&host.shared),
         });
-        let _ = host.shared.beside.set(all.clone());
+        let _ = host.shared.isolated.set(all.clone());
         all
     }
 
@@ -102,7 +102,7 @@ impl AllIsolated {
         self.list().into_iter().filter(|i| i.lives())
     }
 
-    /// The newest of that name: those before it have ended.
+    /// The newest of that name; earlier ones have ended.
     pub fn find(&self, name: &str) -> Option<Arc<Isolated>> {
         self.all().values().rev().find(|i| i.name == name).cloned()
     }
@@ -111,25 +111,25 @@ impl AllIsolated {
         self.find(name).filter(|i| i.lives())
     }
 
-    /// What is left of an earlier one of this name is forgotten.
+    /// Forgets ended applications of this name.
     pub fn forget(&self, name: &str) {
         self.all().retain(|_, i| i.name != name || i.lives());
     }
 
-    /// Starts the process for one, in the folder of its request; nothing is loaded in it yet.
+    /// Starts the process of an application; nothing is loaded in it yet.
     pub(crate) fn begin(
         &self,
         new: NewIsolated,
-        starts: Starts,
+        starts: LaunchConfig,
         events: Arc<Events>,
     ) -> Result<Arc<Isolated>, Failed> {
         let NewIsolated { name, number, .. } = new;
-        let known = Known::new(name, number, new.network, new.given);
+        let known = ProcessRecord::new(name, number, new.network, new.settings);
         let (sender, receiver) = mpsc::channel();
-        let (of, folder) = (self.of.clone(), new.folder.to_path_buf());
+        let (of, folder) = (self.host.clone(), new.folder.to_path_buf());
         std::thread::Builder::new()
             .name("levada/isolated".to_string())
-            .spawn(move || stand_by(&starts, &folder, of, known, &events, &sender))
+            .spawn(move || supervise(&starts, &folder, of, known, &events, &sender))
             .map_err(|e| limit(format!("a thread cannot be started: {e}")))?;
         let begun = receiver.recv().unwrap_or_else(|e| Err(io::Error::other(e)));
         let begun =
@@ -138,29 +138,29 @@ impl AllIsolated {
         all.insert(number, begun.clone());
         let over = all.values().filter(|i| !i.lives()).map(|i| i.number);
         let over: Vec<u64> = over.collect();
-        for number in over.iter().rev().skip(REMEMBERED) {
+        for number in over.iter().rev().skip(ENDED_MAX) {
             all.remove(number);
         }
         Ok(begun)
     }
 
-    /// Of one that is not loaded after all nothing is left. Whoever has it taken away meanwhile sees to that.
-    pub fn take_back(&self, isolated: &Isolated, events: &Events) {
-        isolated.take_away();
-        if isolated.goes() {
+    /// Removes an application after a failed load, unless it is being unloaded already.
+    pub fn discard(&self, isolated: &Isolated, events: &Events) {
+        isolated.kill_unloaded();
+        if isolated.is_unloading() {
             return;
         }
-        // Who has heard of it hears of its end first.
+        // Its end is announced before its unload.
         let told = isolated.is_loaded();
         if told {
-            isolated.until_over(GUARDED);
+            isolated.wait_over(GUARD_TIMEOUT);
         }
         if self.all().remove(&isolated.number).is_some() && told {
-            events.tell(What::Unloaded, &isolated.name, "");
+            events.emit(EventKind::Unloaded, &isolated.name, "");
         }
     }
 
-    /// Takes one away, at once or when what is in flight has come out.
+    /// Unloads an application, immediately or by draining.
     pub fn unload(
         &self,
         isolated: &Isolated,
@@ -170,7 +170,7 @@ impl AllIsolated {
     ) -> Result<Unloaded, Failed> {
         let unloaded = isolated.unload(now, within)?;
         match self.all().remove(&isolated.number) {
-            Some(_) => events.tell(What::Unloaded, &isolated.name, ""),
+            Some(_) => events.emit(EventKind::Unloaded, &isolated.name, ""),
             None => {
                 let what = format!("{} has been unloaded by somebody else", isolated.name);
                 return Err(Refusal::new(Kind::Unknown, what).into());
@@ -179,46 +179,46 @@ impl AllIsolated {
         Ok(unloaded)
     }
 
-    /// Stops all; the names of those that have not ended within that time, which end all the same.
+    /// Stops all. Returns the names of those that have not ended within that time; they are killed.
     pub fn stop_within(&self, within: Duration) -> Vec<String> {
         let all: Vec<Arc<Isolated>> = self.list();
         all.iter().for_each(|i| i.stop());
-        // They have the same limit, and say themselves what lasts.
-        let until = deadline(within) + SOON;
+        // They have the same timeout, and report what still runs.
+        let until = deadline(within) + REPLY_TIMEOUT;
         let lasts = |i: &&Arc<Isolated>| {
             let left = until.saturating_duration_since(Instant::now());
-            i.until_over(left).is_none()
+            i.wait_over(left).is_none()
         };
         let lasting: Vec<String> = all.iter().filter(lasts).map(|i| i.name.clone()).collect();
-        all.iter().for_each(|i| i.take_away());
+        all.iter().for_each(|i| i.kill_unloaded());
         lasting
     }
 }
 
-/// What the host has to know of them, and tells them.
-impl Beside for AllIsolated {
-    fn leave(&self, within: Duration) -> Result<(), String> {
-        self.leave_closed(within)
+/// The interface for the lower folders.
+impl IsolatedProcesses for IsolatedSet {
+    fn vacate_reserved_cores(&self, within: Duration) -> Result<(), String> {
+        self.exclude_all(within)
     }
 
-    fn tell(&self) {
-        self.tell_closed();
-        self.tell_beside();
+    fn notify_cores_and_neighbors(&self) {
+        self.notify_excluded();
+        self.notify_neighbors();
     }
 
     fn loads(&self) -> Vec<f64> {
-        self.loads_but(None)
+        self.loads_except(None)
     }
 
     fn names(&self) -> Vec<String> {
         self.all().values().map(|i| i.name.clone()).collect()
     }
 
-    fn taken(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
+    fn cpu_usage(&self, now: bool) -> BTreeMap<i32, Vec<f64>> {
         let mut all: Vec<(u64, u32)> = self.living().map(|i| (i.number, i.process)).collect();
         let ours: BTreeSet<u32> = all.iter().map(|(_, process)| *process).collect();
-        let others = self.others.numbered().into_iter();
+        let others = self.neighbors.numbered().into_iter();
         all.extend(others.filter(|(_, process)| !ours.contains(process)));
-        self.taken.by(&all, now)
+        self.cpu_usage.by(&all, now)
     }
 }

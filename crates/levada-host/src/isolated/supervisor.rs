@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The thread that stands by an isolated application: it starts its process (which the kernel ends with the thread that has
-//! started it), follows its events, and remembers how it went.
+//! The supervisor thread of an isolated application: starts the child process (the kernel ties its life to this
+//! thread), follows its events, and records its end.
 
 use crate::client::Client;
-use crate::context::Shared;
-use crate::isolated::core_exclusion::Leaving;
-use crate::isolated::memory::with_last_words;
-use crate::isolated::neighbor_updates::Telling;
-use crate::isolated::process::{Place, Starts, await_end, in_words};
-use crate::isolated::{GUARDED, Isolated, Known, SOON, process};
+use crate::context::HostContext;
+use crate::isolated::core_exclusion::CoreExclusion;
+use crate::isolated::memory::with_crash_record;
+use crate::isolated::neighbor_updates::NeighborUpdates;
+use crate::isolated::process::{LaunchConfig, SocketDir, await_end, exit_text};
+use crate::isolated::{GUARD_TIMEOUT, Isolated, ProcessRecord, REPLY_TIMEOUT, process};
 use crate::model::app_state::State;
-use crate::model::events::{Events, What};
+use crate::model::events::{EventKind, Events};
 use crate::model::outcome::Outcome;
 use crate::persist::partial_outputs;
 use crate::protocol::Details;
@@ -24,11 +24,11 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
-/// What is understood of an event.
+/// The known part of an event.
 #[derive(Deserialize)]
-struct Told {
+struct ChildEvent {
     number: u64,
-    event: What,
+    event: EventKind,
     #[serde(default)]
     detail: String,
     #[serde(default)]
@@ -39,116 +39,118 @@ struct Told {
     to: Option<u32>,
 }
 
-/// So soon whoever was busy is told again of an end.
-const BUSY: Duration = Duration::from_millis(2);
+/// Interval for repeating a notification to a busy listener.
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Isolated {
-    /// Something has happened there; an end is given back, to be looked into.
-    fn hear(&self, told: Told, events: &Events) -> Option<(What, String)> {
+    /// Handles an event of the child; an end is returned, to be examined.
+    fn handle_event(&self, told: ChildEvent, events: &Events) -> Option<(EventKind, String)> {
         match told.event {
-            What::Ended | What::Failed => return Some((told.event, told.detail)),
-            What::Loaded | What::Unloaded => {}
+            EventKind::Ended | EventKind::Failed => return Some((told.event, told.detail)),
+            EventKind::Loaded | EventKind::Unloaded => {}
             // It was loaded paused.
-            What::Resumed if std::mem::take(&mut self.known().begins) => {}
-            What::Moved => {
+            EventKind::Resumed if std::mem::take(&mut self.record().starting) => {}
+            EventKind::Moved => {
                 let (from, to) = (told.from.unwrap_or(0), told.to.unwrap_or(0));
-                events.moved(&self.name, &told.actor.unwrap_or_default(), from, to);
+                events.emit_moved(&self.name, &told.actor.unwrap_or_default(), from, to);
             }
-            other => events.tell(other, &self.name, told.detail),
+            other => events.emit(other, &self.name, told.detail),
         }
         None
     }
 
-    /// Follows what happens there, until it has ended or nothing is heard any more; whether it has said how it ended.
+    /// Follows the child's events until its application has ended or the connection is lost. Returns whether the child
+    /// has reported the end.
     fn follow(&self, events: &Events) -> bool {
         let mut since = 0;
         loop {
             let mut end = None;
             let address = format!("/events?follow=true&since={since}");
             let _ = self.client.lines(&address, |line| {
-                // Where some were missed, there is nothing to be told of them.
-                if let Ok(told) = serde_json::from_str::<Told>(line) {
+                // A line about missed events is ignored.
+                if let Ok(told) = serde_json::from_str::<ChildEvent>(line) {
                     since = told.number;
-                    end = self.hear(told, events);
+                    end = self.handle_event(told, events);
                 }
                 end.is_none()
             });
             let Some((event, how)) = end else {
                 return false;
             };
-            // Between the old one's end and the new one's beginning there is a moment.
-            self.until_replaced();
-            let client = self.client.clone().within(SOON);
+            // Between the end of the old version and the start of the new one.
+            self.wait_replaced();
+            let client = self.client.clone().within(REPLY_TIMEOUT);
             let befores = self.befores();
             let said = client.get::<Details>(&self.address(""));
             let says = said.is_ok();
             if let Ok(details) = said {
-                let state = self.seen(details, befores).application.state;
+                let state = self.record_answer(details, befores).application.state;
                 if !matches!(state, State::Ended | State::Failed | State::Ending) {
                     continue; // a new version is in its place
                 }
             }
             let how = match event {
-                What::Failed => self.with_memory(how),
+                EventKind::Failed => self.with_memory_note(how),
                 _ => how,
             };
-            self.ended(event, how, says, events);
+            self.record_end(event, how, says, events);
             return true;
         }
     }
 
-    /// The first who says how it ended is believed. `says`: what it has done it has just said.
-    fn ended(&self, event: What, how: String, says: bool, events: &Events) {
+    /// Records the end; the first report counts. `says`: the child has just reported its final status.
+    fn record_end(&self, event: EventKind, how: String, says: bool, events: &Events) {
         let mut forgotten = false;
         let mut known = loop {
-            let known = self.known();
-            if known.over.is_some() {
+            let known = self.record();
+            if known.outcome.is_some() {
                 return;
             }
-            // What was never loaded has not ended.
-            if forgotten || !known.told {
+            // An application that was never loaded has not ended.
+            if forgotten || !known.announced {
                 break known;
             }
-            // What is slow to be forgotten keeps nobody waiting who asks how it is.
+            // A slow state folder does not delay status requests.
             drop(known);
-            if let Some(host) = self.leaving.host() {
-                while !host.is_over(&self.name, self.number) {
-                    std::thread::sleep(BUSY);
+            if let Some(host) = self.exclusion.host() {
+                while !host.notify_ended(&self.name, self.number) {
+                    std::thread::sleep(NOTIFY_INTERVAL);
                 }
             }
             forgotten = true;
         };
-        let silent = known.said.elapsed();
+        let silent = known.answered_at.elapsed();
         let application = &mut known.last.application;
         if !says {
-            application.has_been_silent(silent);
+            application.mark_silent(silent);
         }
         application.state = match event {
-            What::Failed => State::Failed,
+            EventKind::Failed => State::Failed,
             _ => State::Ended,
         };
         application.outcome = Some(how.clone());
         application.memory = 0;
-        known.over = Some(how.clone());
-        let told = known.told;
+        known.outcome = Some(how.clone());
+        let told = known.announced;
         drop(known);
         if told {
-            events.tell(event, &self.name, how);
+            events.emit(event, &self.name, how);
         }
         self.changed.notify_all();
     }
 }
 
-/// The life of one, from its start in this folder to its end. `known` is what is known before.
-pub(crate) fn stand_by(
-    starts: &Starts,
+/// Body of the supervisor thread: from the start of the child in this folder to its end. `known` is the initial
+/// record.
+pub(crate) fn supervise(
+    starts: &LaunchConfig,
     folder: &Path,
-    of: Weak<Shared>,
-    mut known: Known,
+    of: Weak<HostContext>,
+    mut known: ProcessRecord,
     events: &Events,
     begun: &Sender<io::Result<Arc<Isolated>>>,
 ) {
-    let place = Place::new();
+    let place = SocketDir::new();
     let bound = place.and_then(|place| {
         let listener = UnixListener::bind(place.socket())?;
         let child = process::start(starts, folder, &listener)?;
@@ -168,68 +170,68 @@ pub(crate) fn stand_by(
         number: application.number,
         process,
         client,
-        leaving: Leaving::new(of.clone()),
-        telling: Telling::default(),
-        known: Mutex::new(known),
+        exclusion: CoreExclusion::new(of.clone()),
+        neighbor_updates: NeighborUpdates::default(),
+        record: Mutex::new(known),
         changed: Condvar::new(),
     });
     let _ = begun.send(Ok(isolated.clone()));
     if !isolated.follow(events) {
-        // Somebody may have told it to end: it stops then, and is seen to have ended by that.
-        await_end(guard, Some(starts.within + SOON));
+        // The child may have been told to end; its exit is awaited.
+        await_end(guard, Some(starts.within + REPLY_TIMEOUT));
     }
-    // What has nothing to run, or tells nothing any more and stays, ends.
+    // A child without an application, or one that reports nothing and stays, is killed.
     isolated.kill();
-    await_end(guard, Some(GUARDED));
+    await_end(guard, Some(GUARD_TIMEOUT));
     isolated.kill_guard();
     await_end(guard, None);
-    let mut known = isolated.known();
+    let mut known = isolated.record();
     let status = known.child.take().and_then(|mut child| child.wait().ok());
-    let asked = Asked {
+    let requested = RequestedEnds {
         killed: known.killed,
         told_to_end: known.told_to_end,
     };
     drop(known);
-    let (event, how) = how_it_ended(status, asked);
+    let (event, how) = outcome_of(status, requested);
     let how = match event {
-        What::Failed => with_last_words(how, &place.last_words()),
+        EventKind::Failed => with_crash_record(how, &place.crash_record_path()),
         _ => how,
     };
-    isolated.ended(event, how, false, events);
-    // A process that has ended in the midst of its output has left half of it.
+    isolated.record_end(event, how, false, events);
+    // A process that ended while it was writing has left a partial output.
     let out = isolated.outputs().into_iter().map(PathBuf::from);
     partial_outputs::remove_all_soon(out.filter_map(partial_outputs::output).collect());
-    // The others have one less beside them.
+    // The other children have one neighbor less.
     if let Some(shared) = of.upgrade()
-        && let Some(beside) = shared.beside()
+        && let Some(beside) = shared.isolated_processes()
     {
-        beside.tell();
+        beside.notify_cores_and_neighbors();
     }
 }
 
-/// Which ends of its process this host has asked for.
+/// The ends of the process that this host has requested.
 #[derive(Clone, Copy, Default)]
-struct Asked {
-    /// By SIGKILL, since it was to be taken away.
+struct RequestedEnds {
+    /// By SIGKILL, for an unload.
     killed: bool,
-    /// By SIGTERM, since the host ends.
+    /// By SIGTERM, because the host ends.
     told_to_end: bool,
 }
 
-/// What is told of its process's end.
-fn how_it_ended(status: Option<ExitStatus>, asked: Asked) -> (What, String) {
+/// The event and the outcome of the process's end.
+fn outcome_of(status: Option<ExitStatus>, requested: RequestedEnds) -> (EventKind, String) {
     let Some(status) = status else {
-        return (What::Failed, "its process has ended".to_string());
+        return (EventKind::Failed, "its process has ended".to_string());
     };
-    let was_asked = match status.signal() {
-        Some(libc::SIGKILL) => asked.killed,
-        Some(libc::SIGTERM) => asked.told_to_end,
+    let was_requested = match status.signal() {
+        Some(libc::SIGKILL) => requested.killed,
+        Some(libc::SIGTERM) => requested.told_to_end,
         _ => false,
     };
-    if was_asked {
-        (What::Ended, Outcome::Stopped.text())
+    if was_requested {
+        (EventKind::Ended, Outcome::Stopped.text())
     } else {
-        (What::Failed, in_words(status))
+        (EventKind::Failed, exit_text(status))
     }
 }
 
@@ -239,29 +241,33 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_no_failure_and_all_else_is() {
-        let ended = |signal: i32, asked| how_it_ended(Some(ExitStatus::from_raw(signal)), asked);
-        let killed = Asked {
+        let ended =
+            |signal: i32, requested| outcome_of(Some(ExitStatus::from_raw(signal)), requested);
+        let killed = RequestedEnds {
             killed: true,
-            ..Asked::default()
+            ..RequestedEnds::default()
         };
-        let told_to_end = Asked {
+        let told_to_end = RequestedEnds {
             told_to_end: true,
-            ..Asked::default()
+            ..RequestedEnds::default()
         };
-        for (signal, asked) in [(libc::SIGKILL, killed), (libc::SIGTERM, told_to_end)] {
-            assert_eq!(ended(signal, asked), (What::Ended, "stopped".to_string()));
+        for (signal, requested) in [(libc::SIGKILL, killed), (libc::SIGTERM, told_to_end)] {
+            assert_eq!(
+                ended(signal, requested),
+                (EventKind::Ended, "stopped".to_string())
+            );
         }
-        // Killed by another program, or by the system for its memory; or ended by itself before it was killed.
-        for (signal, asked) in [
-            (libc::SIGKILL, Asked::default()),
+        // Killed by another program, or by the kernel for its memory; or it has ended before it was killed.
+        for (signal, requested) in [
+            (libc::SIGKILL, RequestedEnds::default()),
             (libc::SIGKILL, told_to_end),
-            (libc::SIGTERM, Asked::default()),
+            (libc::SIGTERM, RequestedEnds::default()),
             (libc::SIGSEGV, killed),
         ] {
-            let (event, how) = ended(signal, asked);
-            assert_eq!(event, What::Failed);
+            let (event, how) = ended(signal, requested);
+            assert_eq!(event, EventKind::Failed);
             assert!(how.contains(&format!("signal {signal} (")), "{how}");
         }
-        assert_eq!(how_it_ended(None, killed).0, What::Failed);
+        assert_eq!(outcome_of(None, killed).0, EventKind::Failed);
     }
 }

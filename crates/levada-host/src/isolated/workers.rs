@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the workers of isolated applications have: who sits there, and what it takes of their cores, by what each
-//! process says of its own. What they take by what the system says is another matter (`taken`).
+//! Actors and load per worker of isolated applications, as their processes report them. For what the kernel
+//! measured, see `cpu_usage`.
 
 use crate::isolated::set::of_each;
-use crate::isolated::{AllIsolated, Isolated};
+use crate::isolated::{Isolated, IsolatedSet};
 use crate::protocol::Worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So long it may take to say what its workers have; what it said last is told instead.
-const ANSWERS: Duration = Duration::from_millis(300);
+/// Timeout of the request; on timeout the last report is returned.
+const REPORT_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl Isolated {
-    /// What each of its workers has, by what it said last.
+    /// The actors on each of its workers, by its last report.
     fn workers(&self) -> Vec<Worker> {
-        let client = self.client.clone().within(ANSWERS);
+        let client = self.client.clone().within(REPORT_TIMEOUT);
         if self.lives()
             && !self.is_stopped()
             && let Ok(workers) = client.get::<Vec<Worker>>("/map")
         {
-            self.known().workers = self.named(workers);
+            self.record().workers = self.named(workers);
         }
         match self.lives() {
-            true => self.known().workers.clone(),
+            true => self.record().workers.clone(),
             false => Vec::new(),
         }
     }
 
-    /// What it says is its own, whatever name it says.
+    /// Replaces reported application names: a process reports only its own application.
     fn named(&self, mut workers: Vec<Worker>) -> Vec<Worker> {
         for worker in &mut workers {
             let actors = worker.actor.iter_mut().map(|a| &mut a.application);
@@ -39,7 +39,7 @@ impl Isolated {
         workers
     }
 
-    /// Adds what its workers have to those that are on the same cores.
+    /// Adds the actors on its workers to the workers of the same cores.
     pub(crate) fn add_to(&self, all: &mut [Worker], own: Vec<Worker>) {
         for worker in own {
             let same = |w: &&mut Worker| (w.worker, w.cpu) == (worker.worker, worker.cpu);
@@ -51,15 +51,15 @@ impl Isolated {
     }
 }
 
-impl AllIsolated {
-    /// Of each that has not ended, what its workers have: all are asked at once.
+impl IsolatedSet {
+    /// The workers of each that has not ended; all are asked in parallel.
     pub(crate) fn workers(&self) -> Vec<(Arc<Isolated>, Vec<Worker>)> {
         of_each(&self.list(), Isolated::workers)
     }
 
-    /// The part of each worker's core that they take, but for one of them.
-    pub(crate) fn loads_but(&self, number: Option<u64>) -> Vec<f64> {
-        let workers = self.of.upgrade().map_or(0, |of| of.machine.workers());
+    /// The load on each worker's core by all of them, except one.
+    pub(crate) fn loads_except(&self, number: Option<u64>) -> Vec<f64> {
+        let workers = self.host.upgrade().map_or(0, |of| of.machine.workers());
         let mut loads = vec![0.0; workers];
         for (isolated, workers) in self.workers() {
             if Some(isolated.number) == number {
@@ -71,18 +71,17 @@ impl AllIsolated {
     }
 }
 
-/// Adds what one process says: of which workers, there may be none of them, and what it takes there, which is no more than
-/// all of a core, however often it names one.
+/// Adds one process's report. It may name workers that do not exist; its load on each core is at most one core.
 fn add_loads(loads: &mut [f64], said: &[Worker]) {
-    /// Who has not been measured will want something, and who does nothing may want something later.
-    const SOMETHING: f64 = 1e-3;
-    const LITTLE: f64 = 1e-6;
+    /// Assumed loads of an actor that has not been measured, and of an idle one.
+    const UNMEASURED_LOAD: f64 = 1e-3;
+    const IDLE_LOAD: f64 = 1e-6;
     let mut own = vec![0.0; loads.len()];
     for of in said {
         if let Some(load) = own.get_mut(of.worker as usize) {
-            let actors = of.actor.iter().map(|a| a.share.unwrap_or(SOMETHING));
+            let actors = of.actor.iter().map(|a| a.share.unwrap_or(UNMEASURED_LOAD));
             let all = actors.chain(of.program.iter().map(|p| p.share));
-            *load += all.map(|share| share.max(LITTLE)).sum::<f64>();
+            *load += all.map(|share| share.max(IDLE_LOAD)).sum::<f64>();
         }
     }
     for (load, own) in loads.iter_mut().zip(own) {
@@ -94,9 +93,9 @@ fn add_loads(loads: &mut [f64], said: &[Worker]) {
 pub(crate) mod tests {
     use super::*;
     use crate::client::Client;
-    use crate::isolated::core_exclusion::Leaving;
-    use crate::isolated::neighbor_updates::Telling;
-    use crate::isolated::{Given, Known};
+    use crate::isolated::core_exclusion::CoreExclusion;
+    use crate::isolated::neighbor_updates::NeighborUpdates;
+    use crate::isolated::{ProcessRecord, VersionSettings};
     use crate::protocol::Details;
     use serde_json::json;
     use std::sync::{Condvar, Mutex, Weak};
@@ -107,9 +106,14 @@ pub(crate) mod tests {
             number: 7,
             process: 1,
             client: Client::new(std::path::Path::new("none")),
-            leaving: Leaving::new(Weak::new()),
-            telling: Telling::default(),
-            known: Mutex::new(Known::new(name, 7, "p.Net", Given::default())),
+            exclusion: CoreExclusion::new(Weak::new()),
+            neighbor_updates: NeighborUpdates::default(),
+            record: Mutex::new(ProcessRecord::new(
+                name,
+                7,
+                "p.Net",
+                VersionSettings::default(),
+            )),
             changed: Condvar::new(),
         }
     }
@@ -122,14 +126,14 @@ pub(crate) mod tests {
         serde_json::from_value(said).unwrap()
     }
 
-    /// A process whose code is not trusted could say anything.
+    /// An untrusted process could report anything.
     #[test]
     fn what_a_process_says_is_said_of_its_own_application_and_of_workers_that_there_are() {
         let own = isolated("own");
         let mut said = Details::default();
         said.application.name = "other".to_string();
-        assert_eq!(own.seen(said, 0).application.name, "own");
-        assert_eq!(own.known().last.application.name, "own");
+        assert_eq!(own.record_answer(said, 0).application.name, "own");
+        assert_eq!(own.record().last.application.name, "own");
         let named = own.named(vec![worker(0)]);
         assert_eq!(named[0].actor[0].application, "own");
         assert_eq!(named[0].program[0].application, "own");
@@ -138,7 +142,7 @@ pub(crate) mod tests {
         assert_eq!(loads, [0.0, 0.75]);
     }
 
-    /// Others would be loaded beside more than there can be, or beside nothing.
+    /// Otherwise others would be placed by an impossible load, or by none.
     #[test]
     fn a_process_takes_no_more_than_each_core() {
         let takes = |share: f64| {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is done to an application that runs: it is paused, goes on, and its actors are moved.
+//! Control of a loaded application: pause, resume, move an actor; and core reservations for other processes.
 
-use crate::app::Hosted;
-use crate::context::message::Note;
+use crate::app::HostedApp;
+use crate::context::message::MonitorMessage;
 use crate::host::Host;
 use crate::limits::enforce;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::What;
+use crate::model::events::EventKind;
 use crate::util::deadline::deadline;
 use levada_sys::Status;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// It is paused, and something of it has not come to where it can be held.
-fn goes_on(hosted: &Hosted, within: Duration) -> Refusal {
+/// The error of a pause if the last firing has not ended.
+fn still_running(hosted: &HostedApp, within: Duration) -> Refusal {
     let name = &hosted.name;
     let (what, help) = match hosted.app.network().is_program() {
         true => (
@@ -42,75 +42,76 @@ fn goes_on(hosted: &Hosted, within: Duration) -> Refusal {
 }
 
 impl Host {
-    /// No actor of it runs when this returns; nothing in its channels is lost. A firing that lasts
-    /// longer than `within` is told as an error, and is the last: it is paused all the same. So is a turn of a C program.
+    /// Pauses an application: no actor runs when this returns, and channels keep their contents. If a firing, or a
+    /// turn of a C program, lasts longer than `within`, an error is returned; that firing is the last one, and the
+    /// application is paused.
     pub fn pause(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let until = deadline(within);
         let hosted = self.live(name)?;
-        let _hand = hosted.in_hand(until)?;
-        let mut held = hosted.held();
-        // What is loaded and does not run yet has nothing to pause; the runtime says so.
+        let _hand = hosted.lock_control(until)?;
+        let mut held = hosted.lock_limited();
+        // An application that has not started cannot be paused; the runtime returns the error.
         let begun = hosted.app.pause(Duration::ZERO);
         if !matches!(&begun, Err(e) if e.status == Status::TIME) {
-            self.say(begun, &hosted, name, "paused")?;
+            self.check_done(begun, &hosted, name, "paused")?;
         }
-        // Before it is waited for: who asks meanwhile is told what is so.
+        // Before the wait, so that queries see the new state meanwhile.
         if self.set_state(hosted.number, State::Paused) {
-            enforce::pauses(&hosted, *held);
-            self.shared.events.tell(What::Paused, name, "");
+            enforce::on_pause(&hosted, *held);
+            self.shared.events.emit(EventKind::Paused, name, "");
         }
         *held = false;
-        hosted.lately.is_late.store(false, Ordering::Relaxed);
+        hosted.recent.rate_missed.store(false, Ordering::Relaxed);
         let left = until.saturating_duration_since(Instant::now());
         match hosted.app.pause(left) {
-            Err(e) if e.status == Status::TIME => Err(goes_on(&hosted, within)),
+            Err(e) if e.status == Status::TIME => Err(still_running(&hosted, within)),
             // It has ended meanwhile.
             Err(e) if e.status == Status::STATE => Ok(()),
-            done => self.say(done, &hosted, name, "paused"),
+            done => self.check_done(done, &hosted, name, "paused"),
         }
     }
 
-    /// What runs already goes on as it is. What is paused goes on as soon as its limits let it.
+    /// Resumes an application. A running one is left as it is. A paused one continues as soon as its limits allow.
     pub fn resume(&self, name: &str, within: Duration) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
-        let hand = hosted.in_hand(deadline(within))?;
-        let mut held = hosted.held();
+        let hand = hosted.lock_control(deadline(within))?;
+        let mut held = hosted.lock_limited();
         match self.shared.state(hosted.number) {
-            // It may have been loaded paused.
+            // It was loaded paused.
             Some(State::Loaded) => {
                 drop(held);
                 self.start(&hosted)?;
-                self.shared.events.tell(What::Resumed, name, "");
+                self.shared.events.emit(EventKind::Resumed, name, "");
                 return Ok(());
             }
             Some(State::Running | State::Draining) if !hosted.app.is_ending() => return Ok(()),
             _ => {}
         }
-        let waits = enforce::goes_on(&hosted) && !hosted.app.is_ending();
+        let waits = enforce::on_resume(&hosted) && !hosted.app.is_ending();
         if !waits {
-            self.say(hosted.app.resume(), &hosted, name, "resumed")?;
+            self.check_done(hosted.app.resume(), &hosted, name, "resumed")?;
         }
         *held = waits;
-        // What drains goes on to drain.
+        // A draining application continues to drain.
         self.set_state(
             hosted.number,
-            match hosted.told.drains.load(Ordering::Relaxed) {
+            match hosted.control.draining.load(Ordering::Relaxed) {
                 true => State::Draining,
                 false => State::Running,
             },
         );
         drop(held);
         drop(hand);
-        self.shared.events.tell(What::Resumed, name, "");
-        self.shared.note(Note::Changed);
+        self.shared.events.emit(EventKind::Resumed, name, "");
+        self.shared.send(MonitorMessage::Changed);
         Ok(())
     }
 
-    fn say(
+    fn check_done(
         &self,
         done: Result<(), levada_sys::Error>,
-        hosted: &Hosted,
-        who: &str,
+        hosted: &HostedApp,
+        subject: &str,
         what: &str,
     ) -> Result<(), Refusal> {
         done.map_err(|e| {
@@ -124,7 +125,8 @@ impl Host {
                 }
                 _ => (e.to_string(), None),
             };
-            let refusal = Refusal::new(Kind::Conflict, format!("{who} cannot be {what}: {why}"));
+            let refusal =
+                Refusal::new(Kind::Conflict, format!("{subject} cannot be {what}: {why}"));
             match help {
                 Some(help) => refusal.help(help),
                 None => refusal,
@@ -132,7 +134,7 @@ impl Host {
         })
     }
 
-    /// Puts an actor on a worker, where it stays; with none, the mapper may move it again.
+    /// Moves an actor to a worker and pins it there; without a worker, unpins it.
     pub fn move_actor(&self, name: &str, actor: &str, worker: Option<u32>) -> Result<(), Refusal> {
         let hosted = self.live(name)?;
         let names = hosted.app.network().actor_names();
@@ -141,22 +143,22 @@ impl Host {
             let help = format!("see levada show {name}");
             return Err(Refusal::new(Kind::Unknown, what).help(help));
         };
-        // Before it is there: who looks meanwhile lets it stay.
-        let before = hosted.seats.pin(index, worker);
+        // Pinned before it is moved, so that a concurrent sample does not move it back.
+        let before = hosted.placement.pin(index, worker);
         if let Some(worker) = worker {
-            let seated = self.seat(&hosted, actor, index, worker);
+            let seated = self.place_actor(&hosted, actor, index, worker);
             if seated.is_err() {
-                hosted.seats.pin(index, before);
+                hosted.placement.pin(index, before);
             }
             seated?;
         }
-        self.shared.note(Note::Changed);
+        self.shared.send(MonitorMessage::Changed);
         Ok(())
     }
 
-    /// Why a worker is not for all.
-    fn whose(&self, worker: u32) -> String {
-        let table = self.shared.table();
+    /// Why a worker's core is reserved, as text.
+    fn reservation_text(&self, worker: u32) -> String {
+        let table = self.shared.lock_registry();
         let mut all = table.apps.values().filter_map(|a| a.hosted.as_ref());
         match all.find(|h| h.exclusive == Some(worker)) {
             Some(has) => format!("worker {worker} is for {} alone", has.name),
@@ -164,37 +166,43 @@ impl Host {
         }
     }
 
-    /// Refuses to move that actor to a worker whose core is not for all.
-    pub(crate) fn is_for_all(&self, worker: u32, actor: &str) -> Result<(), Refusal> {
+    /// Refuses to move an actor to a worker with a reserved core.
+    pub(crate) fn check_not_reserved(&self, worker: u32, actor: &str) -> Result<(), Refusal> {
         let workers = self.shared.machine.workers();
         if worker as usize >= workers || self.shared.runtime.open().contains(&worker) {
             return Ok(());
         }
-        let what = format!("{actor} cannot be moved: {}", self.whose(worker));
+        let what = format!("{actor} cannot be moved: {}", self.reservation_text(worker));
         Err(Refusal::new(Kind::Conflict, what).help("see levada map"))
     }
 
-    fn seat(&self, hosted: &Hosted, actor: &str, index: usize, worker: u32) -> Result<(), Refusal> {
+    fn place_actor(
+        &self,
+        hosted: &HostedApp,
+        actor: &str,
+        index: usize,
+        worker: u32,
+    ) -> Result<(), Refusal> {
         let workers = self.shared.machine.workers();
         if worker as usize >= workers {
             let what = format!("there is no worker {worker}");
             let help = format!("workers are numbered from 0 to {}", workers - 1);
             return Err(Refusal::new(Kind::Unknown, what).help(help));
         }
-        let seated = hosted.seat(&self.shared.events, index, worker);
+        let seated = hosted.move_actor(&self.shared.events, index, worker);
         if seated.is_err() {
-            self.is_for_all(worker, actor)?;
+            self.check_not_reserved(worker, actor)?;
         }
-        self.say(seated.map(drop), hosted, actor, "moved")
+        self.check_done(seated.map(drop), hosted, actor, "moved")
     }
 
-    /// Nothing of the host runs on the core of `worker` any more when this returns, until [`Host::come_back`]. Where
-    /// something keeps it for longer than `within`, all is as it was.
-    pub fn leave_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
-        self.shared.leave_core(worker, within)
+    /// Reserves the core of `worker`: nothing of the host runs there when this returns, until [`Host::return_core`].
+    /// If the core stays occupied for longer than `within`, nothing has changed.
+    pub fn vacate_core(&self, worker: u32, within: Duration) -> Result<(), Refusal> {
+        self.shared.vacate_core(worker, within)
     }
 
-    pub fn come_back(&self, worker: u32) {
-        self.shared.come_back(worker);
+    pub fn return_core(&self, worker: u32) {
+        self.shared.return_core(worker);
     }
 }

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where the actors of a new application begin: on the cores that are for all, by what is known of it, and by what is left
-//! of each. Several that are loaded at once are mapped before they begin, with what runs: each for itself would begin where
-//! it were best alone, and be moved a moment later.
+//! Initial placement of a new application: on the cores that are not reserved, by its profile and by the capacity
+//! that each core has left. Applications that are loaded together are mapped together with those that run; placed
+//! one by one, they would be moved a moment later.
 
-use crate::context::Sharing;
+use crate::context::SharingApp;
 use crate::host::Host;
 use crate::lifecycle::load::Load;
 use crate::mapping;
-use crate::mapping::patiently;
-use crate::mapping::weights::{mapped, unmeasured};
+use crate::mapping::run_when_idle;
+use crate::mapping::weights::{app_for_mapper, app_from_profile};
 use crate::model::error::{Kind, Refusal};
 use levada_map::{Graph, Machine, Placement, place};
 
 impl Host {
-    pub(crate) fn are_open(&self, workers: &[u32]) -> bool {
+    pub(crate) fn are_available(&self, workers: &[u32]) -> bool {
         let open = self.shared.runtime.open();
         workers.iter().all(|worker| open.contains(worker))
     }
 
-    /// Where the actors of a new one begin: on cores that are for all, by what is left of them. `beside` is what programs
-    /// beside this host are said to take of each.
-    pub(crate) fn seats_of_one(
+    /// The initial workers of one application: on cores that are not reserved, by their remaining capacity.
+    /// `load_by_others` is the reported load of other programs on each core.
+    pub(crate) fn initial_placement(
         &self,
         mut graph: Graph,
         known: bool,
-        beside: &[f64],
+        load_by_others: &[f64],
     ) -> Result<Vec<u32>, Refusal> {
         let (machine, open) = (&self.shared.machine, self.shared.runtime.open());
         let inside = |core: u32| open.iter().position(|&c| c == core).map(|c| c as u32);
@@ -36,50 +36,59 @@ impl Host {
             }
             *pin = pin.and_then(inside);
         }
-        let (loads, left) = (self.shared.loads(), self.shared.left());
+        let (loads, left) = (self.shared.loads(), self.shared.available());
         let more = |core: u32| {
-            let share = beside.get(core as usize).filter(|s| s.is_finite());
+            let share = load_by_others.get(core as usize).filter(|s| s.is_finite());
             let taken = 1.0 - left[core as usize];
-            (share.map_or(0.0, |s| s.clamp(0.0, 1e3)) + taken) * A_CORE
+            (share.map_or(0.0, |s| s.clamp(0.0, 1e3)) + taken) * CORE_NS_PER_S
         };
         let loads = open.iter().map(|&c| loads[c as usize] + more(c));
         let loads: Vec<f64> = loads.collect();
         let left: Vec<f64> = open.iter().map(|&c| left[c as usize]).collect();
         let machine = machine.subset(&open).with_available(&left);
-        // Which part of it is heavy is not known. In the host itself all are mapped when that has been measured; of
-        // what others do nobody knows more later.
-        let found = match known || beside.is_empty() {
-            true => place_beside(&graph, &machine, &loads),
-            false => place_among(&graph, &machine, &loads),
+        // Which part of the application is heavy is unknown. In a host, all are mapped again after it has been
+        // measured; the load of other programs does not become known later.
+        let found = match known || load_by_others.is_empty() {
+            true => place_where_least_loaded(&graph, &machine, &loads),
+            false => place_as_full_load(&graph, &machine, &loads),
         };
         Ok(found.into_iter().map(|c| open[c as usize]).collect())
     }
 
-    /// Where the actors of each of these are to begin; `None`: each for itself. Takes as long as mapping does, some
-    /// 0.5 s at the most.
-    pub(crate) fn seats_together(&self, loads: &[&Load]) -> Option<Vec<Vec<u32>>> {
+    /// The initial workers of several applications; `None`: each is placed by itself. Takes as long as mapping, at
+    /// most about 0.5 s.
+    pub(crate) fn initial_placements(&self, loads: &[&Load]) -> Option<Vec<Vec<u32>>> {
         let shared = &self.shared;
         if !shared.balance || loads.len() < 2 {
             return None;
         }
         let (mut apps, mut current) = (Vec::new(), Vec::new());
-        for Sharing { hosted, promised } in shared.sharing() {
+        for SharingApp {
+            hosted,
+            reserved_rate: promised,
+        } in shared.apps_sharing_cores()
+        {
             let counters = hosted.app.counters().unwrap_or_default();
             current.extend(counters.actors.iter().map(|a| Some(a.target)));
-            apps.push(mapped(&hosted, promised, &shared.machine, &counters));
+            apps.push(app_for_mapper(
+                &hosted,
+                promised,
+                &shared.machine,
+                &counters,
+            ));
         }
         let before = current.len();
         for load in loads {
             let known = self.known(load);
             let (name, network) = (&load.name, &load.network);
             let (limits, priority) = (load.limits, load.priority);
-            let app = unmeasured(name, network, known.as_ref(), &load.pins, limits, priority);
+            let app = app_from_profile(name, network, known.as_ref(), &load.pins, limits, priority);
             current.extend(app.actors.iter().map(|_| None));
             apps.push(app);
         }
         let mix = mapping::mix(shared, apps);
-        let machine = shared.machine.with_available(&shared.left());
-        let mapped = patiently(move || levada_map::remap(&mix, &machine, &current));
+        let machine = shared.machine.with_available(&shared.available());
+        let mapped = run_when_idle(move || levada_map::remap(&mix, &machine, &current));
         let placement = mapped.ok()?;
         let mut rest = &placement[before..];
         let mut seats = Vec::new();
@@ -92,9 +101,9 @@ impl Host {
     }
 }
 
-/// Places a new application beside others: as if it were alone, and then its heaviest part where there
-/// is most room, what is pinned apart. `loads` is how busy each worker is with the others.
-fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
+/// Places a new application as if it were alone, and then assigns its heaviest part to the least loaded worker, and so
+/// on, except pinned actors. `loads` is the load of each worker by others, in nanoseconds per second.
+fn place_where_least_loaded(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
     let alone = place(graph, machine);
     let mut parts = vec![0.0; machine.workers()];
     for (worker, busy) in alone.iter().zip(&graph.busy) {
@@ -113,18 +122,17 @@ fn place_beside(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
     alone.into_iter().enumerate().map(seat).collect()
 }
 
-/// What one takes who has a core for itself, in nanoseconds of a second.
-const A_CORE: f64 = 1e9;
+/// The load of a fully used core, in nanoseconds per second.
+const CORE_NS_PER_S: f64 = 1e9;
 
-/// Places a new application of which nothing is known beside others, as one that takes a core, each actor as much of
-/// it as any other.
-fn place_among(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
+/// Places a new application of unknown cost as if it used one core, divided equally among its actors.
+fn place_as_full_load(graph: &Graph, machine: &Machine, loads: &[f64]) -> Placement {
     let actors = graph.busy.len();
     let whole: f64 = graph.busy.iter().sum();
     let mut all = graph.clone();
     all.pins.resize(actors, None);
     for (worker, load) in loads.iter().enumerate() {
-        all.busy.push(load / A_CORE * whole);
+        all.busy.push(load / CORE_NS_PER_S * whole);
         all.pins.push(Some(worker as u32));
     }
     let mut placement = place(&all, machine);
@@ -147,33 +155,51 @@ mod tests {
     fn the_heaviest_part_goes_where_there_is_most_room() {
         let machine = Machine::new(2);
         let loads = [5.0, 1.0];
-        assert_eq!(place_beside(&alone(&[3.0, 1.0]), &machine, &loads), [1, 0]);
-        assert_eq!(place_beside(&alone(&[1.0]), &machine, &loads), [1]);
-        assert_eq!(place_beside(&alone(&[1.0]), &machine, &[1.0, 5.0]), [0]);
-        // What is pinned stays.
+        assert_eq!(
+            place_where_least_loaded(&alone(&[3.0, 1.0]), &machine, &loads),
+            [1, 0]
+        );
+        assert_eq!(
+            place_where_least_loaded(&alone(&[1.0]), &machine, &loads),
+            [1]
+        );
+        assert_eq!(
+            place_where_least_loaded(&alone(&[1.0]), &machine, &[1.0, 5.0]),
+            [0]
+        );
+        // A pinned actor stays.
         let mut graph = alone(&[3.0, 1.0]);
         graph.pins = vec![Some(0), None];
-        assert_eq!(place_beside(&graph, &machine, &loads)[0], 0);
-        // As it was, where nobody else is.
+        assert_eq!(place_where_least_loaded(&graph, &machine, &loads)[0], 0);
+        // Unchanged if there are no others.
         let graph = alone(&[1.0, 3.0]);
-        let placed = place_beside(&graph, &machine, &[]);
+        let placed = place_where_least_loaded(&graph, &machine, &[]);
         assert_ne!(placed[0], placed[1]);
     }
 
     #[test]
-    fn who_is_not_known_begins_where_others_leave_most() {
+    fn an_application_without_profile_starts_where_most_is_left() {
         let machine = Machine::new(2);
         let three = alone(&[1.0; 3]);
-        assert_eq!(place_among(&three, &machine, &[A_CORE, 0.0]), [1; 3]);
-        assert_eq!(place_among(&three, &machine, &[0.0, A_CORE]), [0; 3]);
+        assert_eq!(
+            place_as_full_load(&three, &machine, &[CORE_NS_PER_S, 0.0]),
+            [1; 3]
+        );
+        assert_eq!(
+            place_as_full_load(&three, &machine, &[0.0, CORE_NS_PER_S]),
+            [0; 3]
+        );
         let one = alone(&[1.0]);
-        assert_eq!(place_among(&one, &machine, &[1e6, 0.0]), [1]);
-        assert_eq!(place_among(&one, &machine, &[0.0, 1e6]), [0]);
-        let even = place_among(&alone(&[1.0; 4]), &machine, &[A_CORE / 2.0; 2]);
+        assert_eq!(place_as_full_load(&one, &machine, &[1e6, 0.0]), [1]);
+        assert_eq!(place_as_full_load(&one, &machine, &[0.0, 1e6]), [0]);
+        let even = place_as_full_load(&alone(&[1.0; 4]), &machine, &[CORE_NS_PER_S / 2.0; 2]);
         assert_eq!(even.iter().sum::<u32>(), 2);
-        // What is pinned stays.
+        // A pinned actor stays.
         let mut pinned = alone(&[1.0]);
         pinned.pins = vec![Some(0)];
-        assert_eq!(place_among(&pinned, &machine, &[A_CORE, 0.0]), [0]);
+        assert_eq!(
+            place_as_full_load(&pinned, &machine, &[CORE_NS_PER_S, 0.0]),
+            [0]
+        );
     }
 }

@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replacing: a new version of an application takes over between two elements.
+//! Live upgrade: a new version of an application takes over between two firings.
 //!
-//! The new one is loaded while the old one runs. Then the old one is paused, what both have in common goes
-//! along (what actors remember, what is in channels, what natives hold open), and the new one goes on from
-//! there. A moment at which that is not possible is not the right one: the old one goes on, and it is tried
-//! again. A C program chooses the moment itself: it is asked to come to its end, and leaves heirlooms.
+//! The new version is loaded while the old one runs. Then the old one is paused, and state that both have in common
+//! is transferred: actor variables, channel contents, persistent data of natives. If this moment is not possible,
+//! the old version continues and the transfer is tried again. A C program chooses the moment itself: it is asked to
+//! exit, and leaves persistent data.
 
-use crate::app::{Hosted, Seen};
+use crate::app::{AppEntry, HostedApp};
 use crate::host::Host;
 use crate::lifecycle::next_version::Next;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::What;
+use crate::model::events::EventKind;
 use crate::model::outcome::Outcome;
 use crate::util::deadline::deadline;
 use levada_sys::{Counters, Network, Status};
 use std::sync::{Arc, MutexGuard, atomic::Ordering};
 use std::time::{Duration, Instant};
 
-/// So long one that is stopped may take until it has ended.
-pub(crate) const STOPS: Duration = Duration::from_secs(10);
-/// For so many tries in a row sources go on or rest at first, so that all that is on its way comes out.
-const TRIES: u32 = 16;
-/// From one try to the next.
-const SOONEST: Duration = Duration::from_micros(200);
-const LATEST: Duration = Duration::from_millis(5);
+/// Timeout for the end of a stopped application.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Initially sources are held, or run, for so many attempts in a row. While they are held, elements in flight are
+/// processed.
+const ATTEMPTS_MIN: u32 = 16;
+/// Pause between two attempts.
+const RETRY_PAUSE_MIN: Duration = Duration::from_micros(200);
+const RETRY_PAUSE_MAX: Duration = Duration::from_millis(5);
 
 impl Host {
-    /// Puts a new version in the place of the one before it, which goes on as it was if this fails.
-    /// It does not begin if that one is paused, or it is to be `paused`. `kept` is called when the old one has ended, or
-    /// ends for so long that this is not waited for, before the new one begins, and is told whether it does not.
+    /// Replaces `old` by `new`; on failure `old` continues. `new` does not start if `old` is paused or `paused` is
+    /// set. `kept` is called before `new` starts, when `old` has ended or takes too long to end; its argument says
+    /// whether `new` stays paused.
     pub(crate) fn replace(
         &self,
         Next { old, new }: Next,
         paused: bool,
         within: Duration,
-        kept: impl FnOnce(&Hosted, bool),
-    ) -> Result<Arc<Hosted>, Refusal> {
-        let name = new.name.clone();
+        kept: impl FnOnce(&HostedApp, bool),
+    ) -> Result<Arc<HostedApp>, Refusal> {
+        let (name, until) = (new.name.clone(), deadline(within));
         let given_up = |why: Refusal| {
             old.app.leaves_nothing();
-            self.drop_number(new.number);
+            self.remove_number(new.number);
             Err(why)
         };
-        let until = deadline(within);
-        let hand = match old.in_hand(until) {
+        let hand = match old.lock_control(until) {
             Ok(hand) => hand,
             Err(why) => return given_up(why),
         };
@@ -52,33 +52,33 @@ impl Host {
         let program = old.app.network().is_program();
         let done = match state {
             Some(State::Loaded | State::Running | State::Paused) if program => {
-                self.see_off(&old, &new, hand, until, within)
+                self.request_exit(&old, &new, hand, until, within)
             }
             Some(State::Loaded | State::Running | State::Paused) => {
-                let done = self.hand_over(&old, &new, until, within);
+                let done = self.transfer_state(&old, &new, until, within);
                 drop(hand);
                 done
             }
             _ => {
                 drop(hand);
-                Err(has_ended(&name))
+                Err(ended_before(&name))
             }
         };
         if let Err(why) = done {
             return given_up(why);
         }
-        let ended = self.until_ended(old.number, deadline(STOPS));
-        new.counts_on(&old);
+        let ended = self.wait_ended(old.number, deadline(STOP_TIMEOUT));
+        new.continue_counters(&old);
         let Some(ended) = ended else {
-            // Somebody has unloaded it.
+            // It was unloaded meanwhile.
             if !self.lives(old.number) {
-                return given_up(has_ended(&name));
+                return given_up(ended_before(&name));
             }
             let what = match program {
                 true => format!("{name} has heard that it is to leave, and takes long"),
                 false => format!("what {name} holds open takes long to be finished"),
             };
-            self.tell_loaded(&new);
+            self.emit_loaded(&new);
             kept(&new, true);
             return Err(Refusal {
                 comes: true,
@@ -87,84 +87,88 @@ impl Host {
             });
         };
         if ended.outcome == Outcome::Stopped {
-            return given_up(has_ended(&name));
+            return given_up(ended_before(&name));
         }
         if ended.outcome != Outcome::Done {
             let what = format!("{name} has failed as it ended: {}", ended.outcome.text());
             return given_up(Refusal::new(Kind::Conflict, what));
         }
-        self.shared.table().apps.remove(&old.number);
+        self.shared.lock_registry().apps.remove(&old.number);
         let held = paused || state != Some(State::Running);
         kept(&new, held);
-        // Who takes it away sees to the rest.
-        if new.goes() {
+        // The unload does the rest.
+        if new.is_unloading() {
             let what = format!("{name} has been unloaded before it began");
             return Err(Refusal::new(Kind::Conflict, what));
         }
-        self.tell_loaded(&new);
+        self.emit_loaded(&new);
         if !held {
             self.start(&new)?;
         }
-        self.events()
-            .tell(What::Replaced, &name, format!("by {}", new.class));
+        self.events().emit(
+            EventKind::Replaced,
+            &name,
+            format!("by {}", new.network_class),
+        );
         Ok(new)
     }
 
-    /// The old one has left all to the new one, and ends. On an error it goes on as it was.
-    fn hand_over(
+    /// Transfers the state of `old` to `new` and lets `old` exit. On an error `old` continues.
+    fn transfer_state(
         &self,
-        old: &Hosted,
-        new: &Hosted,
+        old: &HostedApp,
+        new: &HostedApp,
         until: Instant,
         within: Duration,
     ) -> Result<(), Refusal> {
         let state = self.shared.state(old.number);
-        let (mut rests, mut reason) = (Rests::default(), None);
-        old.lineage.sought.store(true, Ordering::Relaxed);
+        let (mut rests, mut reason) = (SourceHold::default(), None);
+        old.versions.upgrade_pending.store(true, Ordering::Relaxed);
         for tries in 0.. {
-            // From one try to the next its limits are kept as ever.
-            let mut held = old.held();
-            let mut done = try_once(old, new, state, until);
-            // A last pause that had no time left says nothing of what was in the way before.
+            // Between two attempts its limits are enforced as usual.
+            let mut held = old.lock_limited();
+            let mut done = try_transfer(old, new, state, until);
+            // If the last pause had no time left, the reason of the attempt before it is reported.
             match (&mut done, &reason) {
-                (Err(Not::Now(why)), Some(reason)) if Instant::now() >= until => {
+                (Err(TransferError::Now(why)), Some(reason)) if Instant::now() >= until => {
                     why.clone_from(reason)
                 }
-                (Err(Not::Now(why)), _) => reason = Some(why.clone()),
+                (Err(TransferError::Now(why)), _) => reason = Some(why.clone()),
                 _ => {}
             }
             let last = match &done {
                 Ok(()) => true,
-                Err(not) => !matches!(not, Not::Now(_)) || Instant::now() >= until,
+                Err(not) => !matches!(not, TransferError::Now(_)) || Instant::now() >= until,
             };
             if last {
-                old.lineage.sought.store(false, Ordering::Relaxed);
+                old.versions.upgrade_pending.store(false, Ordering::Relaxed);
             }
             if done.is_err() {
-                drop(old.app.rest(!last && rests.look(old, *held)));
+                drop(old.app.rest(!last && rests.sample(old, *held)));
                 let stays = *held || last && state == Some(State::Paused);
                 if !stays {
                     drop(old.app.resume());
                 }
             }
             if last {
-                // What a user has paused its limits do not let go, nor what has left all.
+                // An application that was paused by a user, or has transferred its state, is not resumed by its
+                // limits.
                 *held &= done.is_err() && state != Some(State::Paused);
                 return done.map_err(|not| not.refusal(&old.name, within));
             }
             drop(held);
-            let pause = SOONEST * (tries % TRIES + 1);
-            std::thread::sleep(pause.min(LATEST));
+            let pause = RETRY_PAUSE_MIN * (tries % ATTEMPTS_MIN + 1);
+            std::thread::sleep(pause.min(RETRY_PAUSE_MAX));
         }
         Ok(())
     }
 
-    /// A C program has been asked to leave all to the new one, and has ended, or has heard of it. On an
-    /// error it runs. Until it has ended its limits are kept.
-    fn see_off(
+    /// Asks a C program to leave its state to `new` and exit; it has exited, or has noticed the request, when this
+    /// returns. On an error it continues. Its limits are enforced until it has exited.
+    fn request_exit(
         &self,
-        old: &Hosted,
-        new: &Hosted,
+        old: &HostedApp,
+        new: &HostedApp,
         hand: MutexGuard<'_, ()>,
         until: Instant,
         within: Duration,
@@ -184,19 +188,19 @@ impl Host {
             _ => old.app.drain(),
         });
         if asked.is_err() {
-            return Err(has_ended(name));
+            return Err(ended_before(name));
         }
         if state == Some(State::Loaded) {
             return Ok(());
         }
-        old.told.drains.store(true, Ordering::Relaxed);
+        old.control.draining.store(true, Ordering::Relaxed);
         self.set_state(old.number, State::Draining);
         drop(hand);
-        let ended = self.until_ended(old.number, until).is_some() || !self.lives(old.number);
+        let ended = self.wait_ended(old.number, until).is_some() || !self.lives(old.number);
         if ended || old.app.drain_no_more().is_err() {
             return Ok(());
         }
-        old.told.drains.store(false, Ordering::Relaxed);
+        old.control.draining.store(false, Ordering::Relaxed);
         if self.shared.state(old.number) == Some(State::Draining) {
             self.set_state(old.number, State::Running);
         }
@@ -209,17 +213,17 @@ impl Host {
         ))
     }
 
-    /// What is left of it when it has ended; none if it has not until then, or is not there any more.
-    pub(crate) fn until_ended(
+    /// Waits for an end; none if it has not ended until then, or is not in the registry any more.
+    pub(crate) fn wait_ended(
         &self,
         number: u64,
         until: Instant,
     ) -> Option<Arc<crate::model::outcome::Ended>> {
         let shared = &*self.shared;
-        let mut table = shared.table();
+        let mut table = shared.lock_registry();
         loop {
             match table.apps.get(&number) {
-                Some(Seen { ended: None, .. }) => {}
+                Some(AppEntry { ended: None, .. }) => {}
                 Some(seen) => return seen.ended.clone(),
                 None => return None,
             }
@@ -227,46 +231,48 @@ impl Host {
             if left.is_zero() {
                 return None;
             }
-            table = shared.until_changed(table, left);
+            table = shared.wait_for_change(table, left);
         }
     }
 
-    /// Takes one away that is not loaded after all, unless somebody else does already.
-    pub(crate) fn take_back(&self, hosted: &Hosted) {
-        if hosted.goes() {
+    /// Removes an application after a failed load, unless it is being unloaded already.
+    pub(crate) fn discard(&self, hosted: &HostedApp) {
+        if hosted.is_unloading() {
             return;
         }
-        if self.drop_number(hosted.number) {
-            self.events().tell(What::Unloaded, &hosted.name, "");
+        if self.remove_number(hosted.number) {
+            self.events().emit(EventKind::Unloaded, &hosted.name, "");
         }
     }
 
-    /// Takes one away, and no other of its name; false: somebody else has.
-    fn drop_number(&self, number: u64) -> bool {
-        let seen = self.shared.table().apps.get(&number).cloned();
+    /// Removes exactly this application; false: it was already removed.
+    fn remove_number(&self, number: u64) -> bool {
+        let seen = self.shared.lock_registry().apps.get(&number).cloned();
         if let Some(hosted) = seen.and_then(|s| s.hosted) {
             let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
-        self.until_ended(number, deadline(STOPS));
-        self.shared.table().apps.remove(&number).is_some()
+        self.wait_ended(number, deadline(STOP_TIMEOUT));
+        self.shared.lock_registry().apps.remove(&number).is_some()
     }
 }
 
-/// Why one could not take over.
-enum Not {
-    /// It is to be tried again.
+/// Why a transfer was not possible.
+enum TransferError {
+    /// To be tried again.
     Now(String),
     /// It has ended.
     Ended,
     Ever(String),
 }
 
-impl Not {
+impl TransferError {
     fn refusal(self, name: &str, within: Duration) -> Refusal {
         let (kind, what) = match self {
-            Not::Ended => return has_ended(name),
-            Not::Ever(why) => (Kind::Conflict, format!("{name} goes on as it was: {why}")),
-            Not::Now(why) => (
+            TransferError::Ended => return ended_before(name),
+            TransferError::Ever(why) => {
+                (Kind::Conflict, format!("{name} goes on as it was: {why}"))
+            }
+            TransferError::Now(why) => (
                 Kind::Timeout,
                 format!("{name} goes on as it was, and was not replaced within {within:?}: {why}"),
             ),
@@ -276,108 +282,118 @@ impl Not {
     }
 }
 
-/// The old one stands still, and has left all to the new one if it can; then it ends.
-fn try_once(old: &Hosted, new: &Hosted, state: Option<State>, until: Instant) -> Result<(), Not> {
+/// Pauses `old` and transfers its state if possible; then `old` exits.
+fn try_transfer(
+    old: &HostedApp,
+    new: &HostedApp,
+    state: Option<State>,
+    until: Instant,
+) -> Result<(), TransferError> {
     if state != Some(State::Loaded) {
         let left = until.saturating_duration_since(Instant::now());
         old.app.pause(left).map_err(|e| match e.status {
-            Status::TIME => Not::Now("a firing lasts".to_string()),
-            _ => Not::Ended,
+            Status::TIME => TransferError::Now("a firing lasts".to_string()),
+            _ => TransferError::Ended,
         })?;
     }
     new.app.take_over(&old.app).map_err(|e| match e.status {
-        Status::STATE => Not::Now(e.why),
-        _ => Not::Ever(e.why),
+        Status::STATE => TransferError::Now(e.why),
+        _ => TransferError::Ever(e.why),
     })?;
-    // It has all that was there, and cannot be tried with it again.
-    pass_core(old, new).map_err(|e| Not::Ever(format!("its core cannot be handed on: {e}")))?;
+    // The state is transferred, and the transfer cannot be repeated.
+    pass_core(old, new)
+        .map_err(|e| TransferError::Ever(format!("its core cannot be handed on: {e}")))?;
     keep_code(old, new);
     old.app.finish();
     Ok(())
 }
 
-/// When sources rest, so that all that is on its way comes out: by turns, each time twice as long, since what is
-/// held to a rate may take long for it; and no longer than something comes out. Who takes what comes out may do so
-/// seldom.
-struct Rests {
-    rests: bool,
-    tries: u32,
-    most: u32,
+/// Decides when sources are held, so that elements in flight are processed: alternately with running, each hold twice
+/// as long as the last one, since an application with a limited rate may take long. A hold ends early when nothing
+/// fires any more. The consumer of the output may be slow.
+struct SourceHold {
+    holding: bool,
+    attempts: u32,
+    attempts_max: u32,
     firings: u64,
-    /// For so many tries nothing has fired, though it could.
-    still: u32,
+    /// Number of attempts in a row in which nothing has fired, although it could.
+    attempts_without_firing: u32,
 }
 
-impl Default for Rests {
-    fn default() -> Rests {
-        Rests {
-            rests: false,
-            tries: 0,
-            most: TRIES,
+impl Default for SourceHold {
+    fn default() -> SourceHold {
+        SourceHold {
+            holding: false,
+            attempts: 0,
+            attempts_max: ATTEMPTS_MIN,
             firings: 0,
-            still: 0,
+            attempts_without_firing: 0,
         }
     }
 }
 
-impl Rests {
-    /// It has been tried once more, while its limits held it or not. Whether sources rest until the next try.
-    fn look(&mut self, old: &Hosted, held: bool) -> bool {
+impl SourceHold {
+    /// Records one more attempt, in which the application was paused by its limits or not. Returns whether sources are
+    /// held until the next attempt.
+    fn sample(&mut self, old: &HostedApp, held: bool) -> bool {
         let counters = old.app.counters().unwrap_or_default();
         let firings = counters.actors.iter().map(|a| a.firings).sum();
-        self.next(firings, held || gives_out(old.app.network(), &counters))
+        self.next(
+            firings,
+            held || waits_for_output(old.app.network(), &counters),
+        )
     }
 
-    /// `held`: it fires no more than others let it, its limits or who takes what it gives out.
+    /// `held`: limits or the consumer of the output prevent firings.
     fn next(&mut self, firings: u64, held: bool) -> bool {
-        self.tries += 1;
-        self.still = match firings == self.firings {
+        self.attempts += 1;
+        self.attempts_without_firing = match firings == self.firings {
             false => 0,
-            true if held => self.still,
-            true => self.still + 1,
+            true if held => self.attempts_without_firing,
+            true => self.attempts_without_firing + 1,
         };
         self.firings = firings;
-        let out = self.rests && self.still >= TRIES;
-        if self.tries >= self.most || out {
-            self.most = match self.rests {
-                true if out => TRIES,
-                true => self.most.saturating_mul(2),
-                false => self.most,
+        let out = self.holding && self.attempts_without_firing >= ATTEMPTS_MIN;
+        if self.attempts >= self.attempts_max || out {
+            self.attempts_max = match self.holding {
+                true if out => ATTEMPTS_MIN,
+                true => self.attempts_max.saturating_mul(2),
+                false => self.attempts_max,
             };
-            self.rests = !self.rests;
-            (self.tries, self.still) = (0, 0);
+            self.holding = !self.holding;
+            (self.attempts, self.attempts_without_firing) = (0, 0);
         }
-        self.rests
+        self.holding
     }
 }
 
-/// Is somebody in the middle of a firing for which something has come to him? He waits for what is outside, and not
-/// for what sources would give.
-fn gives_out(network: &Network, counters: &Counters) -> bool {
+/// Whether an actor is within a firing, has inputs, and waits for something outside: the consumer of the output, not
+/// what sources would produce.
+fn waits_for_output(network: &Network, counters: &Counters) -> bool {
     let links = network.links();
     let mut all = counters.actors.iter().enumerate();
     all.any(|(i, actor)| actor.outside && links.iter().any(|(_, to, _)| *to as usize == i))
 }
 
-/// The core that the old one has to itself, if the new one is to have it.
-fn pass_core(old: &Hosted, new: &Hosted) -> Result<(), levada_sys::Error> {
+/// Passes on the reserved core of `old`, if `new` is to have it.
+fn pass_core(old: &HostedApp, new: &HostedApp) -> Result<(), levada_sys::Error> {
     if let Some(worker) = new.exclusive.filter(|_| new.exclusive == old.exclusive) {
         new.app.take_core(worker)?;
-        old.lineage.core_passed.store(true, Ordering::Relaxed);
+        old.versions.core_passed.store(true, Ordering::Relaxed);
         for actor in 0..new.app.network().actors() {
-            new.seat_unseen(actor, worker)?;
+            new.move_actor_silently(actor, worker)?;
         }
     }
     Ok(())
 }
 
-fn keep_code(old: &Hosted, new: &Hosted) {
+fn keep_code(old: &HostedApp, new: &HostedApp) {
     let left = old.app.heirlooms_left();
-    new.lineage
-        .keep_code(&old.lineage, old.app.network_arc(), left);
+    new.versions
+        .keep_code(&old.versions, old.app.network_arc(), left);
 }
 
-fn has_ended(name: &str) -> Refusal {
+fn ended_before(name: &str) -> Refusal {
     Refusal::new(
         Kind::Conflict,
         format!("{name} has ended before it was replaced"),
@@ -388,9 +404,9 @@ fn has_ended(name: &str) -> Refusal {
 mod tests {
     use super::*;
 
-    /// For how many tries sources go on and rest by turns, as `firings` and `held` say for each try.
+    /// For how many attempts sources alternately run and are held, with `firings` and `held` of each attempt.
     fn turns(most: u32, look: impl Fn(u32) -> (u64, bool)) -> Vec<u32> {
-        let (mut rests, mut turns, mut before) = (Rests::default(), vec![0], false);
+        let (mut rests, mut turns, mut before) = (SourceHold::default(), vec![0], false);
         for tries in 0..most {
             let (firings, held) = look(tries);
             let now = rests.next(firings, held);
@@ -406,13 +422,13 @@ mod tests {
 
     #[test]
     fn sources_rest_for_as_long_as_something_comes_out() {
-        let t = TRIES;
+        let t = ATTEMPTS_MIN;
         let always = turns(1000, |tries| (u64::from(tries), false));
         assert_eq!(always[..6], [t, t, 2 * t, 2 * t, 4 * t, 4 * t]);
-        // It does nothing, for its limits hold it.
+        // It does nothing, because its limits pause it.
         let held = turns(1000, |_| (0, true));
         assert_eq!(held[..6], always[..6]);
-        // It does nothing though it could: it is not kept from what its sources would give.
+        // It does nothing although it could: holding its sources makes no difference.
         let quiet = turns(1000, |_| (0, false));
         assert!(quiet.iter().all(|turn| *turn == t));
     }

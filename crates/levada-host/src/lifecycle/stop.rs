@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Ending applications: at once, or when what is in flight has come out.
+//! Ends applications, immediately or by draining.
 
-use crate::app::{Hosted, Seen};
+use crate::app::{AppEntry, HostedApp};
 use crate::host::Host;
 use crate::limits::enforce;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::What;
+use crate::model::events::EventKind;
 use crate::model::outcome::Ended;
 use crate::util::deadline::deadline;
 use levada_sys::Status;
@@ -15,19 +15,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Host {
-    /// Ends all applications now; what their natives hold open is finished then.
+    /// Ends all applications now, and waits until their natives have closed their files.
     pub fn stop(&self) {
         self.stop_until(|| None);
     }
 
-    /// The same, but those that have not ended after `within`, as a firing of theirs or on a worker of
-    /// theirs lasts, are not waited for any longer: their names.
+    /// The same with a timeout. Returns the names of those that have not ended, because a firing of theirs, or on one
+    /// of their workers, still runs.
     pub fn stop_within(&self, within: Duration) -> Vec<String> {
         let until = deadline(within);
         let lasting = self.stop_until(|| Some(until.saturating_duration_since(Instant::now())));
-        // The files of all others are finished as soon as who watches them has seen that they have ended.
-        let until = deadline(FINISHING);
-        let finishing = |a: &Seen| a.hosted.is_some() && !lasting.contains(&a.name);
+        // The files of the others are closed when the monitor has seen their end.
+        let until = deadline(CLOSE_FILES_TIMEOUT);
+        let finishing = |a: &AppEntry| a.hosted.is_some() && !lasting.contains(&a.name);
         while !lasting.is_empty() && Instant::now() < until && self.all().iter().any(finishing) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -37,11 +37,11 @@ impl Host {
     fn stop_until(&self, left: impl Fn() -> Option<Duration>) -> Vec<String> {
         let all = self.all();
         let all = || all.iter().filter_map(|a| Some((a, a.hosted.as_ref()?)));
-        // All are told first: none runs on while another is waited for.
+        // All are told first, so that none runs while another one is awaited.
         for (_, hosted) in all() {
             let _ = hosted.app.stop_within(Some(Duration::ZERO));
         }
-        let lasting = |hosted: &Hosted| {
+        let lasting = |hosted: &HostedApp| {
             let done = hosted.app.stop_within(left());
             done.is_err_and(|e| e.status == Status::TIME)
         };
@@ -51,9 +51,9 @@ impl Host {
             .collect()
     }
 
-    /// Takes an application away: at once, or when its sources have ended and what is in flight has
-    /// come out. If that lasts longer than `within`, it goes on, and this says so. `goes` is called with its number as soon
-    /// as it is sure to go, before that is waited for, and with that of a new version that waits for its end.
+    /// Unloads an application: ends it immediately, or drains it. If draining lasts longer than `within`, it continues
+    /// and an error is returned. `goes` is called with its number as soon as its end is certain, before the wait, and
+    /// with that of a waiting next version.
     pub fn unload(
         &self,
         name: &str,
@@ -63,11 +63,11 @@ impl Host {
     ) -> Result<Ended, Refusal> {
         let until = deadline(within);
         let seen = self.find(name)?;
-        let new = self.next(seen.number);
-        let state = |hosted: &Hosted| self.shared.state(hosted.number);
-        let drains = |hosted: &Hosted| !now && state(hosted) != Some(State::Loaded);
-        // A new version waits for its moment: neither stays. Where the old one is refused to drain, both do.
-        let mut both: Vec<&Arc<Hosted>> = new.iter().chain(&seen.hosted).collect();
+        let new = self.successor(seen.number);
+        let state = |hosted: &HostedApp| self.shared.state(hosted.number);
+        let drains = |hosted: &HostedApp| !now && state(hosted) != Some(State::Loaded);
+        // Neither stays, also not a next version that waits. If the old one cannot be drained, both stay.
+        let mut both: Vec<&Arc<HostedApp>> = new.iter().chain(&seen.hosted).collect();
         if seen.hosted.as_deref().is_some_and(drains) {
             both.reverse();
         }
@@ -75,23 +75,23 @@ impl Host {
             match drains(hosted) {
                 true => self.drain(hosted, until)?,
                 false => {
-                    hosted.told.goes.store(true, Ordering::Release);
+                    hosted.control.unloading.store(true, Ordering::Release);
                     drop(hosted.app.stop_within(Some(Duration::ZERO)));
                 }
             }
             goes(hosted.number);
         }
-        // Also those that have been stopped before they began, by an unload that has not waited until the old one had ended.
-        let mut numbers = self.shared.table().ended_after(seen.number);
+        // Also next versions that were stopped before they started, by an unload that did not wait.
+        let mut numbers = self.shared.lock_registry().ended_successors(seen.number);
         numbers.extend(new.map(|new| new.number));
         numbers.push(seen.number);
         drop(seen.hosted);
-        self.take_ended(name, &numbers, until, within)
+        self.remove_ended(name, &numbers, until, within)
     }
 
-    /// Waits until these of that name have ended, and takes them away, with all that was before them. Where the new version
-    /// has taken the place of the old one a moment ago, it is told how that ended.
-    fn take_ended(
+    /// Waits until these have ended, and removes them and earlier ones of that name. If a new version has just taken
+    /// over, the outcome of the old one is returned.
+    fn remove_ended(
         &self,
         name: &str,
         numbers: &[u64],
@@ -99,12 +99,12 @@ impl Host {
         within: Duration,
     ) -> Result<Ended, Refusal> {
         for number in numbers {
-            self.until_ended(*number, until);
+            self.wait_ended(*number, until);
         }
-        let mut table = self.shared.table();
+        let mut table = self.shared.lock_registry();
         let there = || numbers.iter().filter_map(|n| table.apps.get(n));
         if let Some(running) = there().find_map(|seen| seen.hosted.clone()) {
-            // What is asked of an application is asked without the table in hand.
+            // Queries of an application are made without the registry's lock.
             drop(table);
             return Err(unfinished(name, &running, within));
         }
@@ -114,52 +114,52 @@ impl Host {
         };
         table.forget(name, numbers.iter().copied().max().unwrap_or_default());
         drop(table);
-        self.shared.events.tell(What::Unloaded, name, "");
+        self.shared.events.emit(EventKind::Unloaded, name, "");
         Ok(ended.as_ref().clone())
     }
 
-    /// Takes away all that have ended or failed; how each did.
+    /// Removes all that have ended or failed, and returns their outcomes.
     pub fn unload_ended(&self) -> Vec<(String, Ended)> {
-        let mut table = self.shared.table();
-        let ended = |seen: &Seen| Some((seen.number, seen.name.clone(), seen.ended.clone()?));
-        let all: Vec<_> = table.seen().into_iter().filter_map(ended).collect();
+        let mut table = self.shared.lock_registry();
+        let ended = |seen: &AppEntry| Some((seen.number, seen.name.clone(), seen.ended.clone()?));
+        let all: Vec<_> = table.visible().into_iter().filter_map(ended).collect();
         for (number, name, _) in &all {
             table.forget(name, *number);
         }
         drop(table);
         let told = |(_, name, ended): (_, String, Arc<Ended>)| {
-            self.shared.events.tell(What::Unloaded, &name, "");
+            self.shared.events.emit(EventKind::Unloaded, &name, "");
             (name, ended.as_ref().clone())
         };
         all.into_iter().map(told).collect()
     }
 
-    /// The new version that waits for its end.
-    pub(crate) fn next(&self, old: u64) -> Option<Arc<Hosted>> {
-        let table = self.shared.table();
-        table.next(old).and_then(|new| new.hosted.clone())
+    /// The next version that waits for the end of this one.
+    pub(crate) fn successor(&self, old: u64) -> Option<Arc<HostedApp>> {
+        let table = self.shared.lock_registry();
+        table.successor(old).and_then(|new| new.hosted.clone())
     }
 
-    /// Ends its sources; what was paused goes on for that.
-    pub(crate) fn drain(&self, hosted: &Hosted, until: Instant) -> Result<(), Refusal> {
-        let _hand = hosted.in_hand(until)?;
-        let mut held = hosted.held();
+    /// Ends its sources; a paused application is resumed for that.
+    pub(crate) fn drain(&self, hosted: &HostedApp, until: Instant) -> Result<(), Refusal> {
+        let _hand = hosted.lock_control(until)?;
+        let mut held = hosted.lock_limited();
         match hosted.app.drain().map_err(|e| e.status) {
             Err(Status::UNKNOWN) => {
                 let what = format!("{} has no source that could be ended", hosted.name);
                 return Err(Refusal::new(Kind::Conflict, what).help("stop it at once with --now"));
             }
-            // It has ended meanwhile: all the better.
+            // It has ended meanwhile.
             Err(_) => return Ok(()),
             Ok(()) => {}
         }
-        hosted.told.drains.store(true, Ordering::Relaxed);
+        hosted.control.draining.store(true, Ordering::Relaxed);
         let state = self.shared.state(hosted.number);
         if self.set_state(hosted.number, State::Draining) {
-            self.events().tell(What::Draining, &hosted.name, "");
+            self.events().emit(EventKind::Draining, &hosted.name, "");
         }
         if state == Some(State::Paused) || *held {
-            *held = enforce::goes_on(hosted);
+            *held = enforce::on_resume(hosted);
             if !*held {
                 let _ = hosted.app.resume();
             }
@@ -168,12 +168,11 @@ impl Host {
     }
 }
 
-/// So long files may take to be finished once their application has ended, where the host does not wait
-/// for all.
-const FINISHING: Duration = Duration::from_secs(2);
+/// Timeout for closing files after the ends of applications, if not all have ended.
+const CLOSE_FILES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What an unload has waited for in vain.
-fn unfinished(name: &str, hosted: &Hosted, within: Duration) -> Refusal {
+/// The error of an unload after its timeout.
+fn unfinished(name: &str, hosted: &HostedApp, within: Duration) -> Refusal {
     let (what, help) = match hosted.app.is_ending() {
         true => (
             format!(
@@ -182,7 +181,7 @@ fn unfinished(name: &str, hosted: &Hosted, within: Duration) -> Refusal {
             "nothing more of it begins; unload it again when it has ended",
         ),
         false => {
-            let why = hosted.why();
+            let why = hosted.wait_report();
             (
                 format!(
                     "{name} is draining still after {within:?}: {}",

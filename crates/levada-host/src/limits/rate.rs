@@ -1,96 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an application does in a second, as it was measured, and whether that is what it was promised.
+//! The measured rate and load of an application, and whether it meets its reserved rate.
 
-use crate::app::Hosted;
-use crate::app::recent::BEGINS;
-use crate::app::token_bucket::of_its_rate;
-use crate::context::Shared;
-use crate::model::admission_report::no_units;
+use crate::app::HostedApp;
+use crate::app::recent::STARTUP_S;
+use crate::app::token_bucket::rate_bucket_state;
+use crate::context::HostContext;
+use crate::model::admission_report::no_units_text;
 use crate::model::app_state::State;
-use crate::model::events::What;
+use crate::model::events::EventKind;
 use crate::util::lock::lock;
 use levada_map::{Graph, RATE_TOLERANCE};
 use levada_sys::Counters;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A promise is judged by what was done in so long a time.
-const JUDGED: Duration = Duration::from_secs(1);
+/// Length of the interval over which a reserved rate is checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct Pace {
-    /// What it had done at some time, by which its promise is judged.
-    told: (Instant, f64),
-    looks: Looks,
-    /// What its rate had given it in vain then.
-    lost: f64,
-    /// It has been told that it counts nothing, at the latest when it was loaded where that is known then.
+pub struct RateMonitor {
+    /// Start of the interval, and the units done until then.
+    checked: (Instant, f64),
+    samples: Samples,
+    /// Overflow of the rate bucket at that time.
+    overflow: f64,
+    /// The user has been told that it counts no units; at the latest at its load, if that is known then.
     uncounted: bool,
 }
 
-/// Since the last judgement: how often it was looked at, and all of it waited then, or it was held since it had had its rate.
-/// Who cannot keep up has always something to do, and something left; who has nothing to do at times keeps up with its
-/// input, or with who takes its output.
+/// Samples in the interval: how many, at how many of them all actors waited, and at how many its rate limit paused it.
+/// An application that cannot keep up is always ready and has credit; one that waits at times keeps up with its input
+/// or its consumer.
 #[derive(Default)]
-struct Looks {
+struct Samples {
     all: u32,
-    waits: u32,
-    held: u32,
+    waiting: u32,
+    limited: u32,
 }
 
-impl Pace {
-    pub fn of(hosted: &Hosted) -> Pace {
-        Pace {
-            told: (Instant::now(), hosted.done()),
-            looks: Looks::default(),
-            lost: of_its_rate(hosted).1,
-            uncounted: !hosted.counts,
+impl RateMonitor {
+    pub fn of(hosted: &HostedApp) -> RateMonitor {
+        RateMonitor {
+            checked: (Instant::now(), hosted.own_units()),
+            samples: Samples::default(),
+            overflow: rate_bucket_state(hosted).1,
+            uncounted: !hosted.can_count,
         }
     }
 
-    /// What it did until now is not judged: it was to do nothing, or had nothing to do.
-    fn begin_anew(&mut self, hosted: &Hosted) {
-        *self = Pace {
+    /// Starts a new interval: in the last one the application was paused or idle.
+    fn restart(&mut self, hosted: &HostedApp) {
+        *self = RateMonitor {
             uncounted: self.uncounted,
-            ..Pace::of(hosted)
+            ..RateMonitor::of(hosted)
         };
     }
 
-    /// It has been looked at.
-    pub fn seen(&mut self, hosted: &Hosted, now: &Counters) {
-        self.looks.all += 1;
-        // Of a C program's fibers that is not known.
+    /// Counts a sample.
+    pub fn count_sample(&mut self, hosted: &HostedApp, now: &Counters) {
+        self.samples.all += 1;
+        // Unknown for the fibers of a C program.
         let waits = !now.actors.is_empty() && now.actors.iter().all(|a| a.waits);
-        self.looks.waits += u32::from(waits);
-        self.looks.held += u32::from(!waits && of_its_rate(hosted).0);
+        self.samples.waiting += u32::from(waits);
+        self.samples.limited += u32::from(!waits && rate_bucket_state(hosted).0);
     }
 
-    /// Does it what it was promised? `fires`: some actor of it has fired.
-    pub fn judge(&mut self, shared: &Shared, hosted: &Hosted, fires: bool) {
-        let (Some(promised), (at, before)) = (hosted.limits.rate, self.told) else {
+    /// Checks whether the reserved rate is met. `fires`: some actor has fired.
+    pub fn check(&mut self, shared: &HostContext, hosted: &HostedApp, fires: bool) {
+        let (Some(promised), (at, before)) = (hosted.limits.rate, self.checked) else {
             return;
         };
         let elapsed = at.elapsed();
-        // What happens seldom is looked at for longer.
-        let judged = JUDGED.as_secs_f64().max(4.0 / promised);
+        // Low rates are checked over longer intervals.
+        let judged = CHECK_INTERVAL.as_secs_f64().max(4.0 / promised);
         if elapsed.as_secs_f64() < judged {
             return;
         }
-        // For a while nobody had anything to do, and it was not looked at.
+        // All applications were idle for a while, and none was sampled.
         if elapsed.as_secs_f64() > 2.0 * judged {
-            self.begin_anew(hosted);
+            self.restart(hosted);
             return;
         }
-        // What stands still because it was told to has all that it is to have.
+        // A paused application cannot miss its rate.
         if shared.state(hosted.number) == Some(State::Paused) {
-            self.begin_anew(hosted);
-            hosted.lately.is_late.store(false, Ordering::Relaxed);
+            self.restart(hosted);
+            hosted.recent.rate_missed.store(false, Ordering::Relaxed);
             return;
         }
-        if (fires || !hosted.counts) && counts_nothing(hosted) {
-            self.told.0 = Instant::now();
+        if (fires || !hosted.can_count) && counts_nothing(hosted) {
+            self.checked.0 = Instant::now();
             if !self.uncounted {
-                let text = no_units(promised);
-                shared.events.tell(What::Uncounted, &hosted.name, text);
+                let text = no_units_text(promised);
+                shared.events.emit(EventKind::Uncounted, &hosted.name, text);
             }
             self.uncounted = true;
             hosted.app.promise(false);
@@ -99,62 +99,75 @@ impl Pace {
         if std::mem::take(&mut self.uncounted) {
             hosted.app.promise(true);
         }
-        let now = hosted.done();
+        let now = hosted.own_units();
         let pace = (now - before) / elapsed.as_secs_f64();
-        self.told = (Instant::now(), now);
-        *lock(&hosted.lately.pace) = Some(pace);
-        let looks = std::mem::take(&mut self.looks);
-        let lost = of_its_rate(hosted).1;
-        // Who has missed some of it, and has had what was saved at once, is late all the same.
-        let has_had_all = lost <= std::mem::replace(&mut self.lost, lost);
-        let kept_up = looks.waits + if has_had_all { looks.held } else { 0 };
-        // Between two looks one unit more or less is none.
+        self.checked = (Instant::now(), now);
+        *lock(&hosted.recent.measured_rate) = Some(pace);
+        let looks = std::mem::take(&mut self.samples);
+        let lost = rate_bucket_state(hosted).1;
+        // Credit was discarded: it has missed units, even if it has used the saved credit at once.
+        let has_had_all = lost <= std::mem::replace(&mut self.overflow, lost);
+        let kept_up = looks.waiting + if has_had_all { looks.limited } else { 0 };
+        // A difference of one unit between two samples is not significant.
         let missing = promised * (1.0 - RATE_TOLERANCE) - pace;
         let late = missing * elapsed.as_secs_f64() > 1.0 && kept_up * 10 < looks.all;
-        let was = hosted.lately.is_late.swap(late, Ordering::Relaxed);
+        let was = hosted.recent.rate_missed.swap(late, Ordering::Relaxed);
         if late && !was {
-            hosted.lately.late.fetch_add(1, Ordering::Relaxed);
+            hosted
+                .recent
+                .rate_miss_count
+                .fetch_add(1, Ordering::Relaxed);
             let text = format!("{pace:.1} of {promised:.1} {} a second", unit_of(hosted));
-            shared.events.tell(What::Late, &hosted.name, text);
+            shared.events.emit(EventKind::Late, &hosted.name, text);
         }
     }
 }
 
-/// What it counts, as it says itself, or has said in an earlier run.
-fn unit_of(hosted: &Hosted) -> String {
+/// Its unit, as it reports it or has reported it in an earlier run.
+fn unit_of(hosted: &HostedApp) -> String {
     let told = hosted.app.progress().map(|(unit, _)| unit);
-    let before = || hosted.known.as_ref()?.done.clone().map(|(unit, _)| unit);
+    let before = || {
+        hosted
+            .profile
+            .as_ref()?
+            .units_done
+            .clone()
+            .map(|(unit, _)| unit)
+    };
     let unit = told.or_else(before).filter(|unit| !unit.is_empty());
     unit.unwrap_or_else(|| "units".to_string())
 }
 
-/// It has counted nothing yet, nor in an earlier run.
-fn counts_nothing(hosted: &Hosted) -> bool {
-    let counted = hosted.known.as_ref().is_some_and(|k| k.done.is_some());
+/// It has counted no units, neither in this run nor in an earlier one.
+fn counts_nothing(hosted: &HostedApp) -> bool {
+    let counted = hosted
+        .profile
+        .as_ref()
+        .is_some_and(|k| k.units_done.is_some());
     hosted.app.progress().is_none() && !counted
 }
 
-/// Whether it has rested until now, and has begun again: by what it does in a second, and by its counters.
-pub fn rest(hosted: &Hosted, now: &Counters) -> bool {
-    // What has just been loaded is about to begin.
-    if hosted.seconds() < BEGINS {
+/// Updates idle detection. Returns whether an idle application has become active.
+pub fn update_idle(hosted: &HostedApp, now: &Counters) -> bool {
+    // An application that has just been loaded is about to start.
+    if hosted.uptime_s() < STARTUP_S {
         return false;
     }
-    let rate = lock(&hosted.lately.rate);
+    let rate = lock(&hosted.recent.load);
     let takes = rate.as_ref().map_or(f64::MAX, |r| r.busy.iter().sum());
-    let fibers: f64 = lock(&hosted.lately.fibers).iter().sum();
+    let fibers: f64 = lock(&hosted.recent.fiber_load).iter().sum();
     let waits = now.actors.iter().all(|a| a.waits);
-    lock(&hosted.lately.resting).look(takes + fibers * 1e9, waits)
+    lock(&hosted.recent.idle).sample(takes + fibers * 1e9, waits)
 }
 
-/// So much newer samples count.
-fn weight(seconds: f64) -> f64 {
+/// Weight of a new sample in the mean; time constant 0.3 s.
+fn sample_weight(seconds: f64) -> f64 {
     1.0 - (-seconds / 0.3).exp()
 }
 
-/// The part of a core that its fibers took on each since `before`, in the same way; whether they took any.
-pub fn remember_fibers(
-    hosted: &Hosted,
+/// Updates the mean usage of its fibers on each core. Returns whether they have used any.
+pub fn update_fiber_load(
+    hosted: &HostedApp,
     before: &Counters,
     now: &Counters,
     elapsed: Duration,
@@ -163,38 +176,38 @@ pub fn remember_fibers(
     if seconds <= 0.0 {
         return false;
     }
-    let mut mean = lock(&hosted.lately.fibers);
+    let mut mean = lock(&hosted.recent.fiber_load);
     mean.resize(now.fibers.len(), 0.0);
     let both = before.fibers.iter().zip(&now.fibers);
     for (mean, (before, now)) in mean.iter_mut().zip(both) {
         let part = now.saturating_sub(*before).as_secs_f64() / seconds;
-        *mean += weight(seconds) * (part.min(1.0) - *mean);
+        *mean += sample_weight(seconds) * (part.min(1.0) - *mean);
     }
     before.fibers != now.fibers
 }
 
-/// Nobody has done anything for a while: nor has it. `nothing` is its graph in which nobody does; none: what it did is kept,
-/// since it goes on with that.
-pub fn forget(hosted: &Hosted, nothing: Option<Graph>) {
-    lock(&hosted.lately.fibers).fill(0.0);
-    if let Some(pace) = &mut *lock(&hosted.lately.pace) {
+/// Resets the means after a time without work. `nothing` is the application's graph without work; none: the load is
+/// kept, for an application that continues with it.
+pub fn reset_load(hosted: &HostedApp, nothing: Option<Graph>) {
+    lock(&hosted.recent.fiber_load).fill(0.0);
+    if let Some(pace) = &mut *lock(&hosted.recent.measured_rate) {
         *pace = 0.0;
     }
     if nothing.is_some() {
-        *lock(&hosted.lately.rate) = nothing;
+        *lock(&hosted.recent.load) = nothing;
     }
 }
 
-/// What it does in a second, newer samples counting more.
-pub fn remember(hosted: &Hosted, did: &Graph, elapsed: Duration) {
+/// Updates the mean load, with newer samples weighing more.
+pub fn update_load(hosted: &HostedApp, did: &Graph, elapsed: Duration) {
     let seconds = elapsed.as_secs_f64();
     if seconds <= 0.0 {
         return;
     }
-    let weight = weight(seconds);
-    // An activation that ends is counted whole, but nobody takes more than a core.
+    let weight = sample_weight(seconds);
+    // The CPU time of an activation is counted when it ends, but the usage is at most one core.
     let of_second = |busy: f64| (busy / seconds).min(1e9);
-    let mut rate = lock(&hosted.lately.rate);
+    let mut rate = lock(&hosted.recent.load);
     match rate.as_mut().filter(|r| r.busy.len() == did.busy.len()) {
         Some(rate) => {
             for (mean, new) in rate.busy.iter_mut().zip(&did.busy) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who says itself how fast it goes, such as by a clock that it asks: another run of it goes on so, too. Where a limit held
-//! it, or it may have waited for who writes what it reads, or reads what it writes, that says nothing of another run.
+//! CPU demand of a self-timed application, for example one that reads a clock; reusable for later runs. None if a
+//! limit was in force, or if its input or output may block.
 
-use crate::app::Hosted;
+use crate::app::HostedApp;
 use std::path::Path;
 
-/// The cores that it takes, of itself.
-pub fn own_pace(hosted: &Hosted) -> Option<f64> {
+/// CPU demand in cores.
+pub fn self_paced_demand(hosted: &HostedApp) -> Option<f64> {
     let limited = hosted.limits.rate.is_some() || hosted.limits.share.is_some();
     let waits = ["in", "out"].iter().any(|name| {
         let files = hosted.option(name);
-        files.is_some_and(|files| !files.split(',').all(is_never_waited_for))
+        files.is_some_and(|files| !files.split(',').all(never_blocks))
     });
-    hosted.paced().filter(|_| !limited && !waits)
+    hosted.paced_demand().filter(|_| !limited && !waits)
 }
 
-/// Files and folders; neither pipes, nor devices, but for the one that takes everything.
-fn is_never_waited_for(file: &str) -> bool {
+/// Files, folders and /dev/null; not pipes or other devices.
+fn never_blocks(file: &str) -> bool {
     let kind = Path::new(file).metadata();
     file == "/dev/null" || kind.is_ok_and(|kind| kind.is_file() || kind.is_dir())
 }
@@ -31,11 +31,11 @@ mod tests {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../..")
             .join(file);
-        assert!(is_never_waited_for(here.to_str().unwrap()));
-        assert!(is_never_waited_for(env!("CARGO_MANIFEST_DIR")));
-        assert!(is_never_waited_for("/dev/null"));
+        assert!(never_blocks(here.to_str().unwrap()));
+        assert!(never_blocks(env!("CARGO_MANIFEST_DIR")));
+        assert!(never_blocks("/dev/null"));
         for other in ["/dev/zero", "/dev/ptmx", "", "is/not/there"] {
-            assert!(!is_never_waited_for(other), "{other}");
+            assert!(!never_blocks(other), "{other}");
         }
     }
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the mapper sees of an application: its actors by the time they were busy, and what they sent
-//! each other.
+//! The mapper's graph of an application: CPU time of actors and bytes on channels.
 
 use levada_map::{Graph, Link};
 use levada_sys::{Counters, Network};
 use std::time::Duration;
 
-/// Before anything is measured every actor weighs the same, and so does every channel.
+/// Before anything is measured all actors have the same cost, and all channels.
 pub fn first_guess(network: &Network) -> Graph {
     Graph {
         busy: vec![1.0; network.actors()],
@@ -15,7 +14,7 @@ pub fn first_guess(network: &Network) -> Graph {
     }
 }
 
-/// The network's links in their order, each with its bytes.
+/// The network's links in order, each with its bytes.
 pub fn links(network: &Network, bytes: impl Fn(usize) -> f64) -> Vec<Link> {
     let all = network.links().into_iter().enumerate();
     all.map(|(i, (from, to, _))| Link {
@@ -26,7 +25,7 @@ pub fn links(network: &Network, bytes: impl Fn(usize) -> f64) -> Vec<Link> {
     .collect()
 }
 
-/// What was done from one reading of the counters to the next.
+/// The difference between two readings of the counters.
 pub fn graph_between(network: &Network, before: &Counters, now: &Counters) -> Graph {
     let busy = |i: usize| {
         let before = before.actors.get(i).map_or(Duration::ZERO, |a| a.busy);

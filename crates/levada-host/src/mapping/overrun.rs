@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is in a firing that seems not to end: the runtime moves away what waits behind it, and nothing is to come back
-//! there; nor can it be moved itself.
+//! Long firings. An actor in a firing that may not end cannot be moved, and nothing may be moved to its worker: the
+//! runtime has moved away the actors that waited behind it.
 //!
-//! Who fires for long as a rule is another thing: he is measured, and needs a core, or a good part of one.
+//! Actors with usually long firings are different: they are measured, and get a core or a large part of one.
 
 use levada_map::App;
 use levada_sys::{ActorCounters, Counters};
 use std::time::Duration;
 
-/// As long as the runtime lets others wait (`STUCK_MS`).
-const LONG: Duration = Duration::from_millis(100);
+/// The time after which the runtime moves waiting actors away (`STUCK_MS`).
+const FIRING_OVERRUN: Duration = Duration::from_millis(100);
 
-/// It lasts for long, and for longer than any before.
-fn is_stuck(actor: &ActorCounters) -> bool {
-    actor.runs >= LONG && actor.runs >= actor.longest
+/// The firing is long, and longer than any before.
+fn is_overrunning(actor: &ActorCounters) -> bool {
+    actor.runs >= FIRING_OVERRUN && actor.runs >= actor.longest
 }
 
-/// Those, by their numbers, and the workers that they are on.
-pub fn stuck(counters: &Counters) -> impl Iterator<Item = (usize, u32)> {
+/// The numbers of these actors, and their workers.
+pub fn overrunning(counters: &Counters) -> impl Iterator<Item = (usize, u32)> {
     let all = counters.actors.iter().enumerate();
-    all.filter(|(_, a)| is_stuck(a)).map(|(i, a)| (i, a.worker))
+    all.filter(|(_, a)| is_overrunning(a))
+        .map(|(i, a)| (i, a.worker))
 }
 
-/// The application with them where they are.
-pub fn pinned(mut app: App, counters: &Counters) -> App {
-    for (actor, worker) in stuck(counters) {
+/// The application with these actors pinned to their workers.
+pub fn pin_overrunning(mut app: App, counters: &Counters) -> App {
+    for (actor, worker) in overrunning(counters) {
         app.actors[actor].pin = Some(worker);
     }
     app
@@ -52,7 +53,7 @@ mod tests {
             ],
             ..Counters::default()
         };
-        let found: Vec<_> = stuck(&counters).collect();
+        let found: Vec<_> = overrunning(&counters).collect();
         assert_eq!(found, [(1, 3), (3, 3)]);
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A placement given back: the cores that a file gives to the actors of a network.
+//! Reads a placement file (TOML, or an XML mapping of Orcc) as pins of a network's actors.
 
 use levada_map::io::{NamedPlacement, read_placement};
 use levada_map::{Actor, App, Mix, Problem};
 use levada_sys::Network;
 
-/// The pins of the application `name`, by the text of a placement or of one of Orcc's mappings. Where the text does not
-/// know that name, it may call it by its network, `class`, as one that a run has recorded does. What the
-/// text says of others is theirs, if `others`; else it is a mistake.
+/// The pins of the application `name`, from the text of a placement or of a mapping of Orcc. If the text does not
+/// contain that name, the application may stand there by its network's class name, as in a recorded placement. Entries
+/// of other applications are ignored if `others`, else they are an error.
 pub fn pins(
     text: &str,
     name: &str,
@@ -18,7 +18,7 @@ pub fn pins(
 ) -> Result<Vec<Option<u32>>, Problem> {
     let mut named = read_placement(text)?;
     let knows =
-        |named: &NamedPlacement, who| named.iter().any(|(app, ..)| app.as_deref() == Some(who));
+        |named: &NamedPlacement, owner| named.iter().any(|(app, ..)| app.as_deref() == Some(owner));
     if !knows(&named, name) {
         for (app, ..) in &mut named {
             if app.as_deref() == Some(class) {

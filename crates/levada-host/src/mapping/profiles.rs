@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Profiles of applications: made of their counters, kept when they end, and found for later ones.
+//! Makes profiles of counters, stores them when an application ends, and finds them for later loads.
 
-use crate::app::Hosted;
-use crate::app::profile::{self, Measured};
-use crate::context::Shared;
-use crate::limits::self_paced::own_pace;
+use crate::app::HostedApp;
+use crate::app::profile::{self, Profile};
+use crate::context::HostContext;
+use crate::limits::self_paced::self_paced_demand;
 use crate::mapping::graph::links;
-use crate::mapping::weights::{counted, weighed};
+use crate::mapping::weights::{app_from_counters, counted_units};
 use crate::model::outcome::Outcome;
 use levada_map::{Graph, Machine};
 use levada_sys::{Counters, Network};
@@ -14,12 +14,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What an application has done until now, for what has come out at its end: what is on its way in it is left
-/// out, so that it makes no difference when it is stopped.
-pub(crate) fn profile_of(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Measured {
-    let told = counted(hosted, counters);
+/// The profile of an application until now, per unit that has left it at its end. Work in flight is left out, so that
+/// the profile does not depend on when it is stopped.
+pub(crate) fn profile_of(hosted: &HostedApp, machine: &Machine, counters: &Counters) -> Profile {
+    let told = counted_units(hosted, counters);
     let (unit, done) = told.clone().unwrap_or(("runs".to_string(), 1.0));
-    let app = weighed(hosted, machine, counters, (unit, done));
+    let app = app_from_counters(hosted, machine, counters, (unit, done));
     let there = app.actors.len();
     let mut channels = app.channels.iter();
     let mut capacity = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn profile_of(hosted: &Hosted, machine: &Machine, counters: &Counters
         link.bytes = channel.map_or(0.0, |c| c.elements * c.size * done);
         capacity.push(channel.map_or(0.0, |c| c.capacity));
     }
-    Measured {
+    Profile {
         graph: Graph {
             busy: app.actors.iter().map(|a| a.time * done).collect(),
             links: all,
@@ -38,40 +38,40 @@ pub(crate) fn profile_of(hosted: &Hosted, machine: &Machine, counters: &Counters
         },
         firings: app.actors.iter().map(|a| a.firings * done).collect(),
         capacity,
-        done: told,
-        paced: own_pace(hosted),
+        units_done: told,
+        self_paced_demand: self_paced_demand(hosted),
     }
 }
 
-impl Shared {
-    /// Keeps what was measured of an application that has ended, for later ones of its network. Who failed may have
+impl HostContext {
+    /// Stores the profile of an ended application for later loads of its network. Not of a failed one, which may have
     /// computed for seconds in the action that was stopped.
-    pub fn keep_measured(&self, hosted: &Hosted, outcome: &Outcome, counters: &Counters) {
+    pub fn save_profile(&self, hosted: &HostedApp, outcome: &Outcome, counters: &Counters) {
         let failed = matches!(outcome, Outcome::Fault(_) | Outcome::Failed(_));
         if let Some(object) = hosted.object.as_ref().filter(|_| !failed) {
             profile::save(object, &profile_of(hosted, &self.machine, counters));
         }
     }
 
-    /// What is known of the compiled network in this file: by an earlier run, or else by one that runs now. Who has
-    /// counted something says more.
-    pub fn known(&self, object: &Path, network: &Network) -> Option<Measured> {
+    /// The profile of the compiled network in this file: stored by an earlier run, or of an application that runs now.
+    /// A profile with counted units is preferred.
+    pub fn known_profile(&self, object: &Path, network: &Network) -> Option<Profile> {
         let links = links(network, |_| 0.0);
         let kept = profile::load(object, network.actors(), links);
-        let counted = |m: &Measured| m.done.is_some();
+        let counted = |m: &Profile| m.units_done.is_some();
         kept.clone()
             .filter(counted)
-            .or_else(|| self.running(object).filter(counted))
+            .or_else(|| self.running_profile(object).filter(counted))
             .or(kept)
-            .or_else(|| self.running(object))
+            .or_else(|| self.running_profile(object))
     }
 
-    /// What was measured until now of an application of this compiled network that runs. Of many the few that had done
-    /// most when they were looked at last are asked: to ask each would make every load dearer than the one before it.
-    fn running(&self, object: &Path) -> Option<Measured> {
+    /// The profile of a running application of this compiled network. Of many, only those with the most CPU time at
+    /// the last sample are read; otherwise each load would take longer than the one before it.
+    fn running_profile(&self, object: &Path) -> Option<Profile> {
         const ASKED: usize = 8;
-        let mut all: Vec<Arc<Hosted>> = {
-            let table = self.table();
+        let mut all: Vec<Arc<HostedApp>> = {
+            let table = self.lock_registry();
             let hosted = table.apps.values().filter_map(|a| a.hosted.as_ref());
             let same = hosted.filter(|h| {
                 let own = h.object.as_ref();
@@ -80,17 +80,17 @@ impl Shared {
             same.cloned().collect()
         };
         if all.len() > ASKED {
-            let done = |h: &Arc<Hosted>| h.lately.busy_ns.load(Ordering::Relaxed);
+            let done = |h: &Arc<HostedApp>| h.recent.busy_ns.load(Ordering::Relaxed);
             all.sort_by_cached_key(|h| std::cmp::Reverse(done(h)));
             all.truncate(ASKED);
         }
         let measured = all.iter().filter_map(|hosted| {
             let counters = hosted.app.counters().ok()?;
             let measured = profile_of(hosted, &self.machine, &counters);
-            Some(measured).filter(Measured::is_enough)
+            Some(measured).filter(Profile::is_enough)
         });
-        // The one that has run for longest is known best.
-        let work = |m: &Measured| m.graph.busy.iter().sum::<f64>();
+        // The one with the most CPU time is the most significant.
+        let work = |m: &Profile| m.graph.busy.iter().sum::<f64>();
         measured.max_by(|a, b| work(a).total_cmp(&work(b)))
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cores that workers run on, as the mapper sees them: which share a physical core, a cache, a
-//! socket; and what it costs to hand something from one to another.
+//! The machine as the mapper sees it: which workers share a physical core, a cache or a socket, and the
+//! communication costs.
 
 use crate::mapping::transfer_cost;
 use levada_map::{Core, Machine};
 use levada_sys::Runtime;
 use std::path::{Path, PathBuf};
 
-/// The core of each worker; -1: it is pinned to none.
+/// The CPU of each worker; -1: not pinned.
 fn cpus(runtime: &Runtime) -> Vec<i32> {
     let workers = 0..runtime.workers();
     workers
@@ -15,8 +15,7 @@ fn cpus(runtime: &Runtime) -> Vec<i32> {
         .collect()
 }
 
-/// The machine under a runtime: worker by worker, from what the kernel says of its core, and what is measured now, before
-/// anything runs there.
+/// The machine of a runtime, worker by worker: topology from the kernel, and costs measured now, before anything runs.
 pub fn machine(runtime: &Runtime) -> Machine {
     let cpus = cpus(runtime);
     let known: Option<Vec<Core>> = cpus.iter().map(|&cpu| core(cpu)).collect();
@@ -27,7 +26,7 @@ pub fn machine(runtime: &Runtime) -> Machine {
         },
         None => Machine::new(cpus.len()),
     };
-    transfer_cost::measured(&machine, &cpus)
+    transfer_cost::with_measured_byte_cost(&machine, &cpus)
 }
 
 fn core(cpu: i32) -> Option<Core> {
@@ -37,7 +36,7 @@ fn core(cpu: i32) -> Option<Core> {
     ));
     let body = first(&folder.join("topology/thread_siblings_list"))?;
     let socket = first(&folder.join("topology/physical_package_id"))?;
-    // The last level that there is.
+    // The last-level cache.
     let cache = (0..8)
         .rev()
         .find_map(|i| first(&folder.join(format!("cache/index{i}/shared_cpu_list"))));
@@ -49,7 +48,7 @@ fn core(cpu: i32) -> Option<Core> {
     })
 }
 
-/// The first number of a file: cores that share something have the same list.
+/// The first number of a file: CPUs that share something have the same list.
 fn first(file: &Path) -> Option<u32> {
     let text = std::fs::read_to_string(file).ok()?;
     text.trim()

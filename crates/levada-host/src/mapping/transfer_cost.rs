@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a byte costs that goes from core to core, on the machine that we are on: what it takes two threads to hand
-//! blocks over in a ring, beyond what each of them takes alone. Both compute for a nanosecond or so with each word, as actors
-//! do: processors fetch the next lines meanwhile, and what is handed over costs a small part of the way that it goes.
+//! Measures what it costs to transfer a byte between two cores of this machine: the time that two threads need to
+//! pass blocks through a ring, minus the time that each needs alone. Both compute about 1 ns per word, as actors
+//! do: the hardware prefetches the next lines meanwhile, so the cost is much less than the latency of a line.
 //!
-//! Orders: `written` and `read` are stored with release and loaded with acquire; the words lie between them.
+//! Memory order: `written` and `read` are stored with release and loaded with acquire; the words lie between them.
 
 use levada_map::Machine;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// As large as a channel that asks for nothing, and a quarter of it, at which the other side is woken.
+/// The default size of a channel, and a quarter of it, at which the other side is woken.
 const WORDS: usize = 4096;
 const BLOCK: usize = WORDS / 4;
-/// The median of so many counts: who was interrupted meanwhile is none of them.
+/// The median of so many blocks is used, so that interruptions do not count.
 const BLOCKS: usize = 64;
-/// Whoever has not got on by then has no core of its own: nothing is known.
-const LONGEST: Duration = Duration::from_millis(20);
-/// Less than that is not told from nothing.
-const LEAST: f64 = 0.001;
+/// A pair that takes longer does not have both cores for itself: no result.
+const MEASUREMENT_TIMEOUT: Duration = Duration::from_millis(20);
+/// Minimum cost in ns per byte; smaller results are not significant.
+const BYTE_NS_MIN: f64 = 0.001;
 
 struct Ring {
     words: Vec<AtomicU32>,
@@ -39,7 +39,7 @@ impl Ring {
         &self.words[first..first + BLOCK]
     }
 
-    /// The nanoseconds that it took.
+    /// The duration in ns.
     fn write(&self, n: usize, x: &mut u32) -> f64 {
         let start = Instant::now();
         for word in self.block(n) {
@@ -63,16 +63,16 @@ impl Ring {
     }
 }
 
-/// The machine, with what a byte costs between two of its cores, which are `cpus`; nothing else may run there now. What
-/// there is no pair of, as far from each other, costs in proportion to what there is.
-pub fn measured(machine: &Machine, cpus: &[i32]) -> Machine {
+/// The machine with measured costs per byte between the cores `cpus`; nothing else may run there now. For a distance
+/// without a pair of cores the default is scaled by the measured ratio.
+pub fn with_measured_byte_cost(machine: &Machine, cpus: &[i32]) -> Machine {
     let usual = machine.costs.byte;
     let mut found = [None; 4];
     for (distance, found) in found.iter_mut().enumerate() {
         let all = 0..cpus.len() as u32;
         let mut pairs = all.clone().flat_map(|a| (0..a).map(move |b| (a, b)));
         let pair = pairs.find(|(a, b)| machine.distance(*a, *b) == distance);
-        *found = pair.and_then(|(a, b)| between(cpus[a as usize], cpus[b as usize]));
+        *found = pair.and_then(|(a, b)| measure_pair(cpus[a as usize], cpus[b as usize]));
     }
     let mut machine = machine.clone();
     machine.costs.byte = in_proportion(usual, found);
@@ -88,11 +88,12 @@ fn in_proportion(usual: [f64; 4], found: [Option<f64>; 4]) -> [f64; 4] {
     })
 }
 
-/// Between these two, to each of them; none: one of them was not to be had.
-fn between(a: i32, b: i32) -> Option<f64> {
-    // Each on its own core: one may be slower at the moment than the other.
-    let alone = |cpu| std::thread::scope(|scope| scope.spawn(move || alone(cpu)).join().ok()?);
-    let ((writing, _), (_, reading)) = (alone(a)?, alone(b)?);
+/// The cost per byte between two cores, for each of them; none: one of them was not available.
+fn measure_pair(a: i32, b: i32) -> Option<f64> {
+    // Each on its own core, since one may be slower at the moment.
+    let single =
+        |cpu| std::thread::scope(|scope| scope.spawn(move || measure_single(cpu)).join().ok()?);
+    let ((writing, _), (_, reading)) = (single(a)?, single(b)?);
     let ring = Ring::new();
     let start = Instant::now();
     let room = |n: usize| n < ring.read.load(Ordering::Acquire) + WORDS / BLOCK;
@@ -104,11 +105,11 @@ fn between(a: i32, b: i32) -> Option<f64> {
     });
     let bytes = (BLOCK * size_of::<u32>()) as f64;
     let more = (wrote?? - writing) + (read?? - reading);
-    Some((more / (2.0 * bytes)).max(LEAST))
+    Some((more / (2.0 * bytes)).max(BYTE_NS_MIN))
 }
 
-/// Writing a block, and reading it, on one core.
-fn alone(cpu: i32) -> Option<(f64, f64)> {
+/// Writing and reading a block on one core.
+fn measure_single(cpu: i32) -> Option<(f64, f64)> {
     pin(cpu)?;
     let (ring, mut x) = (Ring::new(), 0);
     let both = (0..BLOCKS).map(|n| (ring.write(n, &mut x), ring.read(n, &mut x)));
@@ -126,7 +127,7 @@ fn side(
     let (mut times, mut x) = (Vec::with_capacity(BLOCKS), 0);
     for n in 0..BLOCKS {
         while !may(n) {
-            if start.elapsed() > LONGEST {
+            if start.elapsed() > MEASUREMENT_TIMEOUT {
                 return None;
             }
             std::hint::spin_loop();
@@ -141,10 +142,10 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// This thread is on that core from now on.
+/// Pins this thread to that CPU.
 fn pin(cpu: i32) -> Option<()> {
     let cpu = usize::try_from(cpu).ok()?;
-    // SAFETY: all zeros is a set; it is this thread's own.
+    // SAFETY: all zeros is a valid set, which belongs to this thread.
     let done = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if cpu >= 8 * size_of_val(&set) {
@@ -170,18 +171,18 @@ mod tests {
         assert_eq!(in_proportion(usual, both), [0.5, 1.0, 3.0, 12.0]);
     }
 
-    /// Whatever it is on a busy machine, it is a cost; and a core that there is not has none.
+    /// On a busy machine the result is a cost of whatever size; a missing core has none.
     #[test]
     fn a_byte_between_cores_costs_something() {
         // SAFETY: has no preconditions.
         let here = unsafe { libc::sched_getcpu() };
         let machine = Machine::new(2);
-        let costs = measured(&machine, &[here, here]).costs.byte;
+        let costs = with_measured_byte_cost(&machine, &[here, here]).costs.byte;
         assert!(costs.iter().all(|c| c.is_finite() && *c > 0.0), "{costs:?}");
-        assert_eq!(measured(&machine, &[0, i32::MAX]), machine);
-        assert_eq!(measured(&machine, &[0, -1]), machine);
+        assert_eq!(with_measured_byte_cost(&machine, &[0, i32::MAX]), machine);
+        assert_eq!(with_measured_byte_cost(&machine, &[0, -1]), machine);
         assert_eq!(
-            measured(&Machine::new(1), &[0]).costs,
+            with_measured_byte_cost(&Machine::new(1), &[0]).costs,
             Machine::new(1).costs
         );
     }

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What an application weighs: its counters as the mapper's description of it, by a unit of its own.
+//! Converts counters and profiles of an application to the mapper's description: cost per unit of each actor, and
+//! traffic of each channel.
 //!
-//! Who is promised nothing, and whom a clock or its input lets go on only now and then, takes no more than it does now: it
-//! is not simulated as if it went as fast as it could, or one of a high priority would leave nothing to promise.
+//! An application without a reserved rate that is paced by a clock or by its input is capped at its present usage.
+//! Simulated at full speed, one of high priority would leave nothing for reservations.
 
-use crate::app::Hosted;
-use crate::app::profile::Measured;
-use crate::app::recent::BEGINS;
+use crate::app::HostedApp;
+use crate::app::profile::Profile;
+use crate::app::recent::STARTUP_S;
 use crate::mapping::graph::{first_guess, graph_between};
-use crate::mapping::overrun::pinned;
-use crate::mapping::progress_units::{Flow, units};
+use crate::mapping::overrun::pin_overrunning;
+use crate::mapping::progress_units::{Flow, units_done};
 use crate::model::limits::Limits;
 use levada_map::{Actor, App, Channel, Machine, clamp_priority};
 use levada_sys::{Counters, Network};
 
-/// A new application that was never measured is taken for one that needs so much for each thing done.
-const GUESS: f64 = 1e5;
-/// Below this its counters say less than a guess.
-const ENOUGH: f64 = 2e6;
-/// And so much less than what an earlier run has measured: of a turn that has just begun nobody knows yet what it takes, though
-/// what is counted in it is.
-const SURE: f64 = 1e8;
+/// Assumed cost per unit, in ns, of an application that was never measured.
+const GUESSED_UNIT_NS: f64 = 1e5;
+/// Counters with less CPU time, in ns, are less significant than a guess.
+const SIGNIFICANT_NS: f64 = 2e6;
+/// Counters with less CPU time, in ns, are less significant than a profile: the cost of an activation is counted only
+/// when it ends, its units while it runs.
+const PROFILE_PREFERRED_NS: f64 = 1e8;
 
-/// What it counts itself, such as frames, if it counts anything; as its counters, without what versions before it
-/// have done.
-pub fn counted(hosted: &Hosted, counters: &Counters) -> Option<(String, f64)> {
+/// Unit and number of units counted by this version, such as frames; none if it counts nothing.
+pub fn counted_units(hosted: &HostedApp, counters: &Counters) -> Option<(String, f64)> {
     let (unit, counted) = counters.progress.clone()?;
-    let done = hosted.lineage.beyond(counted) as f64;
+    let done = hosted.versions.own_count(counted) as f64;
     (done > 0.0).then_some((unit, done))
 }
 
-/// The machine as what has these counters has found it: what a byte between cores was measured to cost, as far as its
-/// actors can have taken so long.
-pub fn found(hosted: &Hosted, machine: &Machine, counters: &Counters) -> Machine {
+/// The machine as these counters confirm it: the measured cost per byte between cores, reduced as far as the actors'
+/// CPU time requires.
+pub fn credible_machine(hosted: &HostedApp, machine: &Machine, counters: &Counters) -> Machine {
     let all = graph_between(hosted.app.network(), &Counters::default(), counters);
-    all.credible(machine, &seats(counters))
+    all.credible(machine, &workers_of(counters))
 }
 
-fn seats(counters: &Counters) -> Vec<u32> {
+fn workers_of(counters: &Counters) -> Vec<u32> {
     counters.actors.iter().map(|a| a.worker).collect()
 }
 
-/// The application that has these counters, and has done so many of these units. Who has not had anything to do
-/// yet is taken for one like the others.
-pub fn weighed(
-    hosted: &Hosted,
+/// The application by its counters, with this unit and number of units. An actor that has had no work yet is assumed
+/// to cost as much as the others.
+pub fn app_from_counters(
+    hosted: &HostedApp,
     machine: &Machine,
     counters: &Counters,
     (unit, done): (String, f64),
 ) -> App {
     let network = hosted.app.network();
     let all = graph_between(network, &Counters::default(), counters);
-    let busy = all.without_traffic(machine, &seats(counters)).busy;
+    let busy = all.without_traffic(machine, &workers_of(counters)).busy;
     let (there, links) = (counters.actors.len(), network.links());
     let flows = links.iter().zip(&counters.channels);
     let flows = flows.map(|((from, to, _), c)| Flow {
@@ -61,8 +61,8 @@ pub fn weighed(
         got: c.got,
     });
     let flows: Vec<Flow> = flows.collect();
-    let pins = hosted.seats.pins();
-    let units = units(there, &flows, done);
+    let pins = hosted.placement.pins();
+    let units = units_done(there, &flows, done);
     let known = units.iter().zip(&busy);
     let known: Vec<f64> = known.filter_map(|(u, busy)| Some(busy / (*u)?)).collect();
     let usual = known.iter().sum::<f64>() / known.len().max(1) as f64;
@@ -96,81 +96,88 @@ pub fn weighed(
     }
 }
 
-/// The application as it is mapped beside others: by its counters where they say enough, else by what an
-/// earlier run has measured, else by a guess. Where it has only just begun, or so many of its units are promised and it has not
-/// done the first yet, its counters do not say what a unit takes: an earlier run that has counted some does.
-pub fn mapped(
-    hosted: &Hosted,
+/// The application as the mapper gets it: by its counters if significant, else by its profile, else by a guess. If it
+/// has just started, or has a reserved rate and no unit done yet, its counters do not tell the cost of a unit, and a
+/// profile with counted units is preferred.
+pub fn app_for_mapper(
+    hosted: &HostedApp,
     promised: Option<f64>,
     machine: &Machine,
     counters: &Counters,
 ) -> App {
-    let (busy, told) = (busy(counters), counted(hosted, counters));
-    let known = || hosted.known.as_ref().is_some_and(|k| k.done.is_some());
-    let begins = busy < SURE || (promised.is_some() && told.is_none());
+    let (busy, told) = (busy(counters), counted_units(hosted, counters));
+    let known = || {
+        hosted
+            .profile
+            .as_ref()
+            .is_some_and(|k| k.units_done.is_some())
+    };
+    let begins = busy < PROFILE_PREFERRED_NS || (promised.is_some() && told.is_none());
     let earlier = begins && known();
-    if busy >= ENOUGH && !earlier {
-        // A millisecond of work, or about that, is as good a unit as any, where it counts nothing.
+    if busy >= SIGNIFICANT_NS && !earlier {
+        // Without counted units, about 1 ms of work is the unit.
         let promise = promised.filter(|_| told.is_some());
         let unit = told.unwrap_or_else(|| ("ms of work".to_string(), busy / 1e6));
-        let app = pinned(weighed(hosted, machine, counters, unit), counters);
-        return as_paced(hosted, App { promise, ..app });
+        let app = pin_overrunning(app_from_counters(hosted, machine, counters, unit), counters);
+        return cap_to_paced(hosted, App { promise, ..app });
     }
     let limits = Limits {
         rate: promised,
         ..hosted.limits
     };
-    let (known, pins) = (hosted.known.as_ref(), hosted.seats.pins());
+    let (known, pins) = (hosted.profile.as_ref(), hosted.placement.pins());
     let network = hosted.app.network();
-    let app = unmeasured(&hosted.name, network, known, &pins, limits, hosted.priority);
-    as_paced(hosted, app)
+    let app = app_from_profile(&hosted.name, network, known, &pins, limits, hosted.priority);
+    cap_to_paced(hosted, app)
 }
 
-/// Somewhat more than what it takes may be taken by who is paced from outside, and so much of a core at the least.
-const MORE: f64 = 1.25;
-const LEAST: f64 = 0.02;
+/// An application that is paced from outside is capped at its demand times the first, and at least at the second, in
+/// cores.
+const PACED_CAP_FACTOR: f64 = 1.25;
+const PACED_CAP_CORES_MIN: f64 = 0.02;
 
-/// With the share of the cores that it takes anyway, where something outside says how fast it is.
-pub(crate) fn as_paced(hosted: &Hosted, app: App) -> App {
-    takes_no_more(hosted.paced(), app)
+/// With a CPU quota of its present usage, if it is paced from outside.
+pub(crate) fn cap_to_paced(hosted: &HostedApp, app: App) -> App {
+    cap_usage(hosted.paced_demand(), app)
 }
 
-fn takes_no_more(paced: Option<f64>, app: App) -> App {
+fn cap_usage(paced: Option<f64>, app: App) -> App {
     let takes = paced.filter(|_| app.promise.is_none());
-    let takes = takes.map(|takes| (takes * MORE).max(LEAST));
+    let takes = takes.map(|takes| (takes * PACED_CAP_FACTOR).max(PACED_CAP_CORES_MIN));
     let share = app.share.into_iter().chain(takes).reduce(f64::min);
     App { share, ..app }
 }
 
-/// Whether nobody knows what it will do: it has just begun, or done too little for what it is promised to be judged by
-/// that, and no earlier run of it was measured.
-pub(crate) fn is_guessed(hosted: &Hosted, promised: Option<f64>, counters: &Counters) -> bool {
-    // What does next to nothing for long goes on so; what is promised something has to be able to do that.
-    let counts = hosted.seconds() >= BEGINS && promised.is_none();
-    hosted.known.is_none() && !counts && busy(counters) < ENOUGH
+/// Whether its cost is a guess: it has just started, or has done too little to predict its reserved rate, and has no
+/// profile.
+pub(crate) fn is_guessed(hosted: &HostedApp, promised: Option<f64>, counters: &Counters) -> bool {
+    // An application that has been nearly idle for long is assumed to stay so; one with a reserved rate must be able
+    // to reach that.
+    let counts = hosted.uptime_s() >= STARTUP_S && promised.is_none();
+    hosted.profile.is_none() && !counts && busy(counters) < SIGNIFICANT_NS
 }
 
-/// Nanoseconds that all of its actors have taken.
+/// CPU time of all its actors, in ns.
 fn busy(counters: &Counters) -> f64 {
     let busy = counters.actors.iter().map(|a| a.busy.as_nanos() as f64);
     busy.sum()
 }
 
-/// An application that has done nothing yet.
-pub(crate) fn unmeasured(
+/// An application that has not run yet.
+pub(crate) fn app_from_profile(
     name: &str,
     network: &Network,
-    known: Option<&Measured>,
+    known: Option<&Profile>,
     pins: &[Option<u32>],
     limits: Limits,
     priority: i32,
 ) -> App {
     let guess = first_guess(network);
     let graph = known.map_or(&guess, |k| &k.graph);
-    let told = known.and_then(|k| k.done.clone());
+    let told = known.and_then(|k| k.units_done.clone());
     let scale = match &told {
         Some((_, done)) => 1.0 / done,
-        None => GUESS / graph.busy.iter().sum::<f64>().max(1e-9),
+        None => GUESSED_UNIT_NS / graph.busy.iter().sum::<f64>().max(1e-9),
     };
     let actors = graph.busy.iter().zip(network.actor_names()).enumerate();
     let actors: Vec<Actor> = actors
@@ -202,7 +209,7 @@ pub(crate) fn unmeasured(
     });
     let app = App {
         name: name.to_string(),
-        // How fast it can be is known only if it was measured.
+        // The possible rate is known only from a profile.
         promise: limits.rate.filter(|_| told.is_some()),
         share: limits.share,
         unit: told.map_or("times".to_string(), |(unit, _)| unit),
@@ -211,5 +218,5 @@ pub(crate) fn unmeasured(
         channels: channels.collect(),
         cost_profile: None,
     };
-    takes_no_more(known.and_then(|k| k.paced), app)
+    cap_usage(known.and_then(|k| k.self_paced_demand), app)
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a load does to the promises, as it is told: with the numbers, and in words; and of whom nothing is known.
+//! The result of an admission check as data and text, and the reasons why a prediction is not possible.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// So many are named where something is so of many.
-const NAMED: usize = 3;
+/// At most so many applications are named in a list.
+const NAMES_MAX: usize = 3;
 
-/// What a load does to the promises, its own and those of others.
+/// Result of an admission check: the effect of a load on all reserved rates.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Admission {
     pub verdict: Verdict,
-    /// The same in words.
+    /// The same as text.
     pub text: String,
-    /// Each promise, as far as it could be foreseen.
+    /// Each reservation, as far as its rate could be predicted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub promise: Vec<Promise>,
 }
@@ -21,31 +21,31 @@ pub struct Admission {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It breaks none.
+    /// All reservations are met.
     Kept,
-    /// It breaks one, and was loaded anyway, or refused.
+    /// A reservation is broken: the load was refused, or forced.
     Broken,
-    /// Something has not been measured yet: who has less than it was promised then is late. Or it counts nothing that
-    /// could be promised.
+    /// Not predictable: something has not been measured yet, or counts no units. An application that then gets less
+    /// raises the event `late`.
     #[default]
     Unknown,
 }
 
-/// What an application is promised, and what it can have, in units a second.
+/// A reserved rate and the predicted rates, in units per second.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct Promise {
     pub application: String,
     pub unit: String,
     pub promised: f64,
-    /// Without the load; none: it is promised with it.
+    /// Predicted rate without the load; none: the reservation is part of the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<f64>,
-    /// With it.
+    /// Predicted rate with the load.
     pub after: f64,
 }
 
 impl Admission {
-    /// Nobody knows what becomes of the promises, and why.
+    /// The effect cannot be predicted; `why` says the reason.
     pub fn unknown(why: &str) -> Admission {
         let text = format!(
             "whether promises can be kept is not known: {why}; if one is not, levada top and the event late say so"
@@ -57,9 +57,10 @@ impl Admission {
         }
     }
 
-    /// Of one that was promised something and counts nothing: it runs as if without, whatever else there is to be said.
+    /// For an application with a reserved rate that counts no units: it runs as without a reservation. `rest` is the
+    /// result for the others.
     pub fn uncounted(name: &str, promised: f64, rest: Option<Admission>) -> Admission {
-        let own = format!("{name} {}, and runs as if without", no_units(promised));
+        let own = format!("{name} {}, and runs as if without", no_units_text(promised));
         let rest = rest.unwrap_or_default();
         Admission {
             text: match rest.text.as_str() {
@@ -75,19 +76,19 @@ impl Admission {
     }
 }
 
-/// Of whom it is not known what they will do.
+/// Applications with behaviour that cannot be predicted, by reason.
 #[derive(Default)]
-pub(crate) struct Unknown {
+pub(crate) struct UnknownReasons {
     pub unmeasured: Vec<String>,
-    /// Until now, nor in an earlier run.
+    /// Neither in this run nor in an earlier one.
     pub uncounted: Vec<String>,
-    /// In an earlier run, by which it would be judged.
+    /// In the earlier run that the prediction would use.
     pub uncounted_before: Vec<String>,
     pub programs: Vec<String>,
     pub other: Option<String>,
 }
 
-impl Unknown {
+impl UnknownReasons {
     pub fn text(self) -> Option<String> {
         let (is, are) = ("is", "are each");
         let all = [
@@ -106,28 +107,28 @@ impl Unknown {
             ),
             (self.programs, is, are, "a C program, which is not measured"),
         ];
-        let all = all.into_iter().filter(|(who, ..)| !who.is_empty());
-        let reasons = all.map(|(who, one, several, what)| {
-            let verb = if who.len() == 1 { one } else { several };
-            format!("{} {verb} {what}", named(&who))
+        let all = all.into_iter().filter(|(names, ..)| !names.is_empty());
+        let reasons = all.map(|(names, one, several, what)| {
+            let verb = if names.len() == 1 { one } else { several };
+            format!("{} {verb} {what}", named(&names))
         });
         let reasons: Vec<String> = reasons.chain(self.other).collect();
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 
-/// These names, or the first of them and how many more there are.
-fn named(who: &[String]) -> String {
-    let more = who.len().saturating_sub(NAMED);
-    let shown = who[..who.len() - more].join(", ");
+/// The first names, and the number of the others.
+fn named(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let shown = names[..names.len() - more].join(", ");
     match more {
         0 => shown,
         _ => format!("{shown} and {more} more"),
     }
 }
 
-/// What is told of a promise to what counts nothing.
-pub fn no_units(promised: f64) -> String {
+/// The text for a reserved rate of an application that counts no units.
+pub fn no_units_text(promised: f64) -> String {
     format!("has no units of which {promised:.1} a second could be promised")
 }
 
@@ -161,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn of_whom_nothing_is_known_is_said_in_one_sentence() {
-        let who = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<_>>();
-        assert_eq!(Unknown::default().text(), None);
-        let unknown = Unknown {
-            unmeasured: who(&["a"]),
-            uncounted: who(&["r", "s"]),
-            uncounted_before: who(&["t"]),
-            programs: who(&["b", "c", "d", "e", "f"]),
-            ..Unknown::default()
+    fn unknown_applications_are_named_in_one_sentence() {
+        let names_of = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+        assert_eq!(UnknownReasons::default().text(), None);
+        let unknown = UnknownReasons {
+            unmeasured: names_of(&["a"]),
+            uncounted: names_of(&["r", "s"]),
+            uncounted_before: names_of(&["t"]),
+            programs: names_of(&["b", "c", "d", "e", "f"]),
+            ..UnknownReasons::default()
         };
         let text = unknown.text().unwrap();
         let programs = "b, c, d and 2 more are each a C program, which is not measured";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The state of an application, as the host tells it.
+//! The state of an application, as events and the HTTP interface name it.
 
 #[derive(
     Clone,
@@ -14,22 +14,23 @@
 )]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Not started yet.
+    /// Loaded, and not started.
     #[default]
     Loaded,
     Running,
     Paused,
-    /// Its sources have ended; what is in flight comes out.
+    /// Its sources have ended; elements in flight are being processed.
     Draining,
-    /// Nothing of it begins any more; a last firing lasts, or its natives finish their files.
+    /// No new firing starts; a last firing runs, or natives finish their files.
     Ending,
     Ended,
     Failed,
-    /// Remembered, and not loaded: it has ended the last host, or cannot be loaded any more.
+    /// Quarantined: known from the previous host, and not loaded, because it crashed that host or cannot be loaded any
+    /// more.
     Held,
 }
 
-/// As JSON has it.
+/// The name in JSON.
 impl std::fmt::Display for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {

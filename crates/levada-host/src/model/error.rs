@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why something was not done.
+//! Errors: kind, text, help, and the exit and HTTP status of each kind.
 
 use crate::model::admission_report::Admission;
 
-/// Why a command or a request was not done: the one definition of the error codes. Each has a name in JSON, an exit
-/// status and an HTTP status; docs/errors.md and the manual pages show the same table.
+/// The kinds of errors: the one definition of the error codes. Each has a name in JSON, an exit status and an HTTP
+/// status; docs/errors.md and the manual pages show the same table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A reason that has no code of its own: errors in the sources, a file that cannot be read.
+    /// A failure without a code of its own: errors in the sources, a file that cannot be read.
     Failed,
     /// The command line is wrong.
     Usage,
-    /// The request says something that cannot be.
+    /// The request is invalid.
     Wrong,
-    /// There is no such application, actor, worker.
+    /// There is no such application, actor or worker.
     Unknown,
-    /// Not in the state that things are in.
+    /// Not possible in the present state.
     Conflict,
-    /// There is not enough of something.
+    /// Not enough of a resource.
     Limit,
-    /// A promised rate would not be kept.
+    /// A reserved rate would be broken.
     Promise,
-    /// The time limit of the request is over.
+    /// The timeout of the request has expired.
     Timeout,
-    /// Done, but the state folder does not say so: the next host would not know it.
+    /// Done, but the state folder could not be updated: the next host would not know it.
     NotSaved,
     /// No host listens at the socket.
     NoHost,
@@ -66,7 +66,7 @@ const fn row(
     }
 }
 
-/// In the order of the exit statuses. Where an answer has no code, the first row of its HTTP status is meant.
+/// In the order of the exit statuses. For a response without a code, the first row with its HTTP status applies.
 const TABLE: [Row; 16] = [
     row(
         Kind::Failed,
@@ -182,7 +182,7 @@ impl Kind {
         found.unwrap_or(&TABLE[0])
     }
 
-    /// All of them, in the order of the exit statuses.
+    /// All kinds, in the order of the exit statuses.
     pub fn all() -> impl Iterator<Item = Kind> {
         TABLE.iter().map(|row| row.kind)
     }
@@ -192,7 +192,7 @@ impl Kind {
         self.row().code
     }
 
-    /// The one with this name.
+    /// The kind with this name.
     pub fn of_code(code: &str) -> Option<Kind> {
         TABLE
             .iter()
@@ -200,17 +200,17 @@ impl Kind {
             .map(|row| row.kind)
     }
 
-    /// The exit status of a command that fails so.
+    /// The exit status of a command that fails with it.
     pub fn exit_status(self) -> u8 {
         self.row().exit_status
     }
 
-    /// The status of the answer; none: only commands fail so.
+    /// The HTTP status; none: only commands fail with it.
     pub fn http_status(self) -> Option<u16> {
         self.row().http_status
     }
 
-    /// The one that an answer without a code has.
+    /// The kind of a response without a code.
     pub fn of_http_status(status: u16) -> Kind {
         let status = match status {
             405 | 413 => 400,
@@ -219,27 +219,27 @@ impl Kind {
         };
         let found = TABLE.iter().find(|row| row.http_status == Some(status));
         match found.map(|row| row.kind) {
-            // Errors in the sources have their code.
+            // Errors in the sources have a code of their own.
             Some(Kind::Failed) => Kind::Wrong,
             found => found.unwrap_or(Kind::Internal),
         }
     }
 
-    /// What it means, for people.
+    /// The meaning, as text.
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
 }
 
-/// Why something was not done, and what to do about it.
+/// An error: what was not done, why, and what to do about it.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub kind: Kind,
     pub what: String,
     pub help: Option<String>,
-    /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
+    /// The request will take effect later: the new version starts when the old one has ended.
     pub comes: bool,
-    /// What it would have done to the promises, where that is why.
+    /// The result of the admission check, if that is the reason.
     pub admission: Option<Box<Admission>>,
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events: what happened in a host, in order, numbered. The last ones are kept, so that who comes late
-//! sees how it came to this; who follows and is too slow, or asks for what is not kept any more, is told how
-//! many he has missed.
+//! The event log: numbered events of a host in order. The last ones are kept for late readers. A follower that is
+//! too slow, or that asks for events that are no longer kept, is told how many it has missed.
 
 use crate::util::lock::lock;
 use levada_text::escaped;
@@ -13,64 +12,63 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
-/// So many are kept, and so many may wait for a slow follower.
-const KEPT: usize = 1024;
+/// Number of events that are kept, and that may wait for a slow follower.
+const EVENTS_MAX: usize = 1024;
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum EventKind {
     Loaded,
     Paused,
     Resumed,
     /// Its sources have been told to end.
     Draining,
-    /// By itself, or since it was told to.
+    /// By itself, or by request.
     Ended,
     Failed,
-    /// It has ended the host before this one, and is not loaded again.
+    /// Quarantined: it crashed the previous host, and is not restored.
     Held,
     Unloaded,
-    /// By a new version, which goes on where the old one has ended.
+    /// By a new version, which continues where the old one ended.
     Replaced,
-    /// It does less than it was promised.
+    /// Its measured rate is below the reserved rate.
     Late,
-    /// It is promised a rate, and counts nothing that it could be of.
+    /// It has a reserved rate, and counts no units.
     Uncounted,
-    /// An actor, to another worker.
+    /// An actor was moved to another worker.
     Moved,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Event {
     pub number: u64,
     /// Seconds since 1970.
     pub at: f64,
-    pub event: What,
+    pub event: EventKind,
     /// The application's name.
     pub application: String,
-    /// In words, where the event alone does not say it.
+    /// Details as text, if the event alone does not say them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// Of an actor that moved.
+    /// Of a moved actor: its workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u32>,
 }
 
-/// Some that happened and are not kept any more, or have come faster than they were read: in the place of
-/// these.
+/// In place of events that are no longer kept, or that came faster than they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Missed {
     pub event: MissedWord,
-    /// So many, as far as this host knows.
+    /// Their number, as far as this host knows.
     pub count: u64,
-    /// The number that was said to be known has not been given yet: it is of an earlier host, and numbers have begun
-    /// anew since.
+    /// The known number that the client gave has not been assigned yet: it is from an earlier host, and numbering has
+    /// restarted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
 }
@@ -91,7 +89,7 @@ impl Missed {
     }
 }
 
-/// What is told of events, in a line.
+/// A line of the event stream.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Line {
@@ -100,42 +98,42 @@ pub enum Line {
 }
 
 #[derive(Debug)]
-struct Past {
+struct EventLog {
     next: u64,
     kept: VecDeque<Event>,
 }
 
 #[derive(Debug)]
 pub struct Events {
-    past: Mutex<Past>,
+    past: Mutex<EventLog>,
     sender: broadcast::Sender<Event>,
-    /// What has failed is told on the error output, too.
+    /// Failures are also written to standard error.
     logs: AtomicBool,
 }
 
 impl Default for Events {
     fn default() -> Events {
         Events {
-            past: Mutex::new(Past {
+            past: Mutex::new(EventLog {
                 next: 1,
                 kept: VecDeque::new(),
             }),
-            sender: broadcast::channel(KEPT).0,
+            sender: broadcast::channel(EVENTS_MAX).0,
             logs: AtomicBool::new(false),
         }
     }
 }
 
 impl Events {
-    /// From now on each application that fails is told on the error output, where whoever looks after the host looks
+    /// From now on each failure of an application is also written to standard error, where an administrator looks
     /// first.
     pub fn log_failures(&self) {
         self.logs.store(true, Ordering::Relaxed);
     }
 
-    pub fn tell(&self, event: What, application: &str, detail: impl Into<String>) {
+    pub fn emit(&self, event: EventKind, application: &str, detail: impl Into<String>) {
         let detail = detail.into();
-        if event == What::Failed && self.logs.load(Ordering::Relaxed) {
+        if event == EventKind::Failed && self.logs.load(Ordering::Relaxed) {
             let line = format!("{application} has failed: {detail}\n");
             let _ = std::io::stderr()
                 .lock()
@@ -144,19 +142,24 @@ impl Events {
         self.add(event, application, detail, None);
     }
 
-    /// Where that is told on the error output in other words.
-    pub(crate) fn tell_followers(&self, event: What, application: &str, detail: impl Into<String>) {
+    /// Only to followers: the caller writes to standard error itself.
+    pub(crate) fn send_to_followers(
+        &self,
+        event: EventKind,
+        application: &str,
+        detail: impl Into<String>,
+    ) {
         self.add(event, application, detail.into(), None);
     }
 
-    pub fn moved(&self, application: &str, actor: &str, from: u32, to: u32) {
+    pub fn emit_moved(&self, application: &str, actor: &str, from: u32, to: u32) {
         let between = Some((actor.to_string(), from, to));
-        self.add(What::Moved, application, String::new(), between);
+        self.add(EventKind::Moved, application, String::new(), between);
     }
 
     fn add(
         &self,
-        event: What,
+        event: EventKind,
         application: &str,
         detail: String,
         moved: Option<(String, u32, u32)>,
@@ -176,15 +179,16 @@ impl Events {
         };
         past.next += 1;
         past.kept.push_back(event.clone());
-        if past.kept.len() > KEPT {
+        if past.kept.len() > EVENTS_MAX {
             past.kept.pop_front();
         }
-        // Under the lock, so that they are sent in order. Nobody may follow: that is no error.
+        // Under the lock, so that events are sent in order. It is no error if there is no follower.
         let _ = self.sender.send(event);
     }
 
-    /// All that are kept with a number above `since`, and what comes from now on. Who knows that number is told
-    /// first how many he has missed; who knows one that is still to come, that it is not of this host: he is told all.
+    /// All kept events with a number above `since`, and a receiver of the later ones. If events after `since` are no
+    /// longer kept, the first line says how many. If `since` has not been assigned yet, the numbers are from an
+    /// earlier host: all events are returned.
     pub fn follow(&self, since: Option<u64>) -> (Vec<Line>, broadcast::Receiver<Event>) {
         let past = lock(&self.past);
         let first = past.kept.front().map_or(past.next, |e| e.number);
@@ -212,42 +216,42 @@ mod tests {
     #[test]
     fn events_are_numbered_kept_and_sent_in_order() {
         let events = Events::default();
-        events.tell(What::Loaded, "a", "");
+        events.emit(EventKind::Loaded, "a", "");
         let event = |line: &Line| match line {
             Line::Event(event) => (event.number, event.event),
             Line::Missed(missed) => panic!("{missed:?}"),
         };
         let (before, mut then) = events.follow(None);
-        events.moved("a", "x", 0, 1);
+        events.emit_moved("a", "x", 0, 1);
         assert_eq!(before.len(), 1);
-        assert_eq!(event(&before[0]), (1, What::Loaded));
+        assert_eq!(event(&before[0]), (1, EventKind::Loaded));
         let moved = then.try_recv().unwrap();
         assert_eq!((moved.number, moved.from, moved.to), (2, Some(0), Some(1)));
         assert!(then.try_recv().is_err());
         let late = events.follow(Some(1)).0;
         assert_eq!(late.len(), 1);
-        for _ in 0..2 * KEPT {
-            events.tell(What::Paused, "a", "");
+        for _ in 0..2 * EVENTS_MAX {
+            events.emit(EventKind::Paused, "a", "");
         }
         let kept = events.follow(None).0;
-        let last = 2 * KEPT as u64 + 2;
-        assert_eq!(kept.len(), KEPT);
-        assert_eq!(event(&kept[KEPT - 1]).0, last);
-        // Who knows some is told how many of the others are gone.
-        let first = last - KEPT as u64 + 1;
+        let last = 2 * EVENTS_MAX as u64 + 2;
+        assert_eq!(kept.len(), EVENTS_MAX);
+        assert_eq!(event(&kept[EVENTS_MAX - 1]).0, last);
+        // A client that knows some is told how many of the others are gone.
+        let first = last - EVENTS_MAX as u64 + 1;
         for (since, gone) in [(0, first - 1), (1, first - 2), (first - 2, 1)] {
             let lines = events.follow(Some(since)).0;
             let Line::Missed(missed) = lines[0] else {
                 panic!("{:?}", lines[0]);
             };
-            assert_eq!((missed.count, lines.len()), (gone, KEPT + 1));
+            assert_eq!((missed.count, lines.len()), (gone, EVENTS_MAX + 1));
             assert_eq!(event(&lines[1]).0, first);
         }
-        for (since, left) in [(first - 1, KEPT), (last, 0)] {
+        for (since, left) in [(first - 1, EVENTS_MAX), (last, 0)] {
             assert_eq!(events.follow(Some(since)).0.len(), left);
         }
-        // Numbers of an earlier host say nothing of this one.
-        for (events, gone, left) in [(events, first - 1, KEPT), (Events::default(), 0, 0)] {
+        // Numbers of an earlier host say nothing about this one.
+        for (events, gone, left) in [(events, first - 1, EVENTS_MAX), (Events::default(), 0, 0)] {
             let lines = events.follow(Some(last + 1)).0;
             let Line::Missed(missed) = lines[0] else {
                 panic!("{:?}", lines[0]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The limits of an application.
 
-/// What an application is promised and allowed.
+/// The limits of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Units a second, such as frames.
+    /// Reserved and maximum rate, in units per second, such as frames.
     pub rate: Option<f64>,
-    /// Cores: 0.5 is half of one.
+    /// CPU quota in cores: 0.5 is half of one core.
     pub share: Option<f64>,
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Plain data that all other folders use.
 
 pub(crate) mod admission_report;
 pub(crate) mod app_name;

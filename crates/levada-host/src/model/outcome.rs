@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How an application ended, in words, and what is left of it then.
+//! How an application ended, as text, and what is kept of it.
 
 use levada_sys::{ActorShape, App, Counters, Fault, Status};
 
@@ -51,8 +51,8 @@ impl Outcome {
     }
 }
 
-/// The action that a fault was in, and its actor. Of actors that were joined into one, a firing is one of
-/// several actions in turn, each named with its actor: one of them it was.
+/// The action and the actor of a fault. A firing of fused actors consists of actions of several actors; the fault was
+/// in one of them.
 pub fn action_of(fault: &Fault) -> String {
     let action = fault.action.as_str();
     match action.rsplit_once('+') {
@@ -61,20 +61,20 @@ pub fn action_of(fault: &Fault) -> String {
             let others = others.replace('+', ", ");
             format!("a firing of {others} and {last}, whose actors are joined into one")
         }
-        // One without a tag is called by its line.
+        // An action without a tag is named by its line.
         None if action.starts_with("the ") => format!("{action} of actor {}", fault.actor),
         None => format!("action {action} of actor {}", fault.actor),
     }
 }
 
-/// What is left of an application that has ended.
+/// What is kept of an application that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub number: u64,
     pub outcome: Outcome,
     pub seconds: f64,
     pub counters: Counters,
-    /// What its actors were, and what their ports are called.
+    /// The shapes of its actors, with the names of their ports.
     pub shapes: Vec<ActorShape>,
     pub progress: Option<(String, u64)>,
     pub moves: usize,

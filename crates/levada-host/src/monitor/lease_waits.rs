@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long whoever has something to do again waits for the lease of its core, where other programs compute there, too.
-//! An application that lies on several cores waits so at each hand-over from one to another; together on one it waits once.
+//! The mean time that a waking worker waits for its core's lease, when other programs hold leases. An application
+//! on several cores waits at each hand-over between them; on one core it waits once. The mapper receives this as an
+//! additional wake-up cost.
 
 use levada_map::Machine;
 use std::time::{Duration, Instant};
 
-/// So many waits say what a wait takes; and what they say is so until there were none for so long.
-const ENOUGH: u64 = 8;
-const LATELY: Duration = Duration::from_secs(2);
+/// Number of waits that make the mean significant; without so many new ones, it is valid for this time.
+const WAITS_MIN: u64 = 8;
+const MEAN_VALIDITY: Duration = Duration::from_secs(2);
 
-/// Those who compute all the time wait from the end of a turn of theirs, for the turns of all others. Whoever comes
-/// when something has come for it waits for what is left of one more: half of one (`TURN_NS` in lease_client.c).
-const HALF_A_TURN: f64 = 2e6;
+/// CPU-bound workers wait from the end of their turn, for the turns of all others. A worker that wakes up waits in
+/// addition for the rest of one turn: half a turn, in ns (`TURN_NS` in lease_client.c).
+const HALF_TURN_NS: f64 = 2e6;
 
-pub(crate) struct Waits {
-    /// How often anybody had waited, and for how many nanoseconds in all, when that last said something.
+pub(crate) struct LeaseWaits {
+    /// Number of waits, and their total in ns, when the mean was last computed.
     before: (u64, u64),
     at: Instant,
-    mean: f64,
+    mean_ns: f64,
 }
 
-impl Waits {
-    pub fn new() -> Waits {
-        Waits {
+impl LeaseWaits {
+    pub fn new() -> LeaseWaits {
+        LeaseWaits {
             before: (0, 0),
             at: Instant::now(),
-            mean: 0.0,
+            mean_ns: 0.0,
         }
     }
 
-    /// So often, and so long, anybody has waited by now for any core.
-    pub fn look(&mut self, now: (u64, u64)) {
+    /// `now`: number of waits on all cores, and their total in ns.
+    pub fn sample(&mut self, now: (u64, u64)) {
         let waits = now.0.saturating_sub(self.before.0);
-        if waits >= ENOUGH {
-            self.mean = now.1.saturating_sub(self.before.1) as f64 / waits as f64;
-        } else if self.at.elapsed() > LATELY {
-            self.mean = 0.0;
+        if waits >= WAITS_MIN {
+            self.mean_ns = now.1.saturating_sub(self.before.1) as f64 / waits as f64;
+        } else if self.at.elapsed() > MEAN_VALIDITY {
+            self.mean_ns = 0.0;
         } else {
             return;
         }
         (self.before, self.at) = (now, Instant::now());
     }
 
-    /// The machine on which workers wait so.
+    /// The machine with this additional wake-up cost.
     pub fn of(&self, mut machine: Machine) -> Machine {
-        if self.mean > 0.0 {
+        if self.mean_ns > 0.0 {
             let costs = &mut machine.costs;
-            costs.wake += self.mean + HALF_A_TURN;
-            costs.asleep += self.mean + HALF_A_TURN;
+            costs.wake += self.mean_ns + HALF_TURN_NS;
+            costs.asleep += self.mean_ns + HALF_TURN_NS;
         }
         machine
     }
@@ -58,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_a_mean_of_those_that_there_were_lately() {
-        let (mut waits, usual) = (Waits::new(), Machine::new(2));
-        let told = |waits: &Waits| {
+    fn the_mean_is_of_recent_waits() {
+        let (mut waits, usual) = (LeaseWaits::new(), Machine::new(2));
+        let told = |waits: &LeaseWaits| {
             let costs = waits.of(usual.clone()).costs;
             let more = [
                 costs.wake - usual.costs.wake,
@@ -70,15 +71,15 @@ mod tests {
             more[0]
         };
         assert_eq!(told(&waits), 0.0);
-        waits.look((100, 400_000_000));
+        waits.sample((100, 400_000_000));
         assert_eq!(told(&waits), 6e6);
-        // Few say nothing yet; together with others they do.
-        waits.look((104, 401_000_000));
+        // A few are not significant yet; together with others they are.
+        waits.sample((104, 401_000_000));
         assert_eq!(told(&waits), 6e6);
-        waits.look((110, 410_000_000));
+        waits.sample((110, 410_000_000));
         assert_eq!(told(&waits), 3e6);
-        waits.at -= 2 * LATELY;
-        waits.look((111, 410_000_000));
+        waits.at -= 2 * MEAN_VALIDITY;
+        waits.sample((111, 410_000_000));
         assert_eq!(told(&waits), 0.0);
     }
 }

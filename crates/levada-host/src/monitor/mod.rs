@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The thread that watches: it hears of every end, and takes samples of all applications as one graph,
-//! which the mapper places.
+//! The monitor thread: handles the end of applications, samples all of them as one graph, and applies the moves of
+//! the mapper and the balancer.
 //!
-//! Often at first, when a placement is a guess; seldom when nothing happens; never when nothing could
-//! be moved, nor while nobody has anything to do. What the mapper computes holds up no application: the table is in
-//! hand only to be read.
+//! It samples often while a placement is a guess, rarely when nothing happens, and never when nothing could be
+//! moved or when all applications are idle. The mapper runs on other threads; the registry's lock is held only for
+//! reading.
 
 mod ended;
 mod lease_waits;
@@ -12,13 +12,13 @@ mod moves;
 mod sample;
 mod starvation;
 
-use crate::app::Hosted;
-use crate::context::Shared;
-use crate::context::message::Note;
-use crate::limits::rate::Pace;
+use crate::app::HostedApp;
+use crate::context::HostContext;
+use crate::context::message::MonitorMessage;
+use crate::limits::rate::RateMonitor;
 use crate::model::app_state::State;
-use crate::monitor::lease_waits::Waits;
-use crate::monitor::starvation::{Again, Turns};
+use crate::monitor::lease_waits::LeaseWaits;
+use crate::monitor::starvation::{Backoff, TurnTracker};
 use levada_map::Balancer;
 use levada_sys::Counters;
 use std::collections::BTreeMap;
@@ -26,68 +26,68 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-struct Watched {
-    hosted: Arc<Hosted>,
+struct MonitoredApp {
+    hosted: Arc<HostedApp>,
     before: Counters,
-    /// Its first actor in the graph of all that share cores; beyond all of it for who has one alone.
-    first: usize,
-    pace: Pace,
-    turns: Turns,
+    /// Index of its first actor in the graph of all that share cores; `usize::MAX` if its core is reserved.
+    first_actor: usize,
+    rate_monitor: RateMonitor,
+    turn_tracker: TurnTracker,
 }
 
-struct Watch<'a> {
-    shared: &'a Shared,
+struct Monitor<'a> {
+    shared: &'a HostContext,
     /// Those that share cores come first.
-    all: Vec<Watched>,
-    /// The workers whose core is for all.
-    open: Vec<u32>,
+    apps: Vec<MonitoredApp>,
+    /// The workers with cores that are not reserved.
+    available_workers: Vec<u32>,
     balancer: Option<Balancer>,
-    /// When the last sample was taken, and when something last changed.
-    at: Instant,
-    changed: Instant,
-    /// Looks so far.
-    count: u64,
-    /// For how long something had run on each worker, and what of that was lost to other programs.
-    ran: Vec<[u64; 2]>,
-    /// What a wait for a core's lease takes.
-    waits: Waits,
-    /// How often in a row nothing had fired.
-    quiet: u32,
-    /// Whether each was seen to have nothing to do, or is paused, and who has something to do from then on tells it: none of
-    /// them is looked at until then, so many that wait cost no more than few.
-    still: bool,
-    /// Who of those that share cores is in a firing that seems not to end, and where.
-    stuck: Vec<(usize, u32)>,
-    /// What workers had done when that was last asked.
-    done: u64,
-    /// How often what runs has changed; whether a mapper is at work; whether it works on what is past; whether only since
-    /// the balancer has wished so.
-    changes: u64,
-    maps: bool,
-    stale: bool,
-    wished: bool,
-    /// The looks that were taken since then; none: what runs has been given to the mapper.
-    unmapped: Option<u32>,
-    /// When what was mapped, and has not been done since it would have come back, is mapped again.
-    put_off: Option<Instant>,
-    /// Whether a search for something better is at work; when the next one may begin.
-    searches: bool,
+    /// Times of the last sample, and of the last change.
+    sampled_at: Instant,
+    changed_at: Instant,
+    /// Number of samples.
+    sample_count: u64,
+    /// Busy time and steal time of each worker, in ns.
+    worker_times_ns: Vec<[u64; 2]>,
+    /// Mean wait for a core's lease.
+    lease_waits: LeaseWaits,
+    /// Number of samples in a row in which nothing has fired.
+    quiet_samples: u32,
+    /// All applications are idle or paused, and any new work sends a message: no sample is taken until then, so that
+    /// many idle applications cost no more than a few.
+    sleeps_until_wakeup: bool,
+    /// Overrunning actors of applications that share cores, and their workers.
+    overrunning: Vec<(usize, u32)>,
+    /// Sum of the workers' counters, to detect work.
+    work_counter: u64,
+    /// Number of changes of the running set; whether the mapper is running; whether its result will be outdated;
+    /// whether it runs only because the balancer asked for it.
+    generation: u64,
+    mapping: bool,
+    mapping_is_stale: bool,
+    mapping_wished_by_balancer: bool,
+    /// Samples since the last change; none: the present set has been given to the mapper.
+    samples_unmapped: Option<u32>,
+    /// When to map again, if a mapping was discarded because it would have reversed recent moves.
+    mapping_deferred_until: Option<Instant>,
+    /// Whether a search is running; when the next one may start.
+    searching: bool,
     search_from: Instant,
-    again: Again,
-    /// Whether somebody who has rested has begun again since they were mapped.
-    woken: bool,
-    /// When actors that must stay where they are not may be sent there the next time.
+    starvation_backoff: Backoff,
+    /// An idle application has become active since the last mapping.
+    idle_app_resumed: bool,
+    /// When pinned actors may be returned to their pins again.
     pins_from: Instant,
-    /// Those that are about to have ended: their natives finish files still, which may take long.
+    /// Applications that are about to end: their natives close files, which may take long.
     ending: Vec<u64>,
-    /// Something has changed since all were looked at anew.
-    changing: bool,
-    /// When the next look may come: looks at many take a part of a core, and no more than that.
+    /// Something has changed since the last restart.
+    restart_pending: bool,
+    /// The earliest time of the next sample: samples of many applications may use only a fraction of a core.
     next_look: Instant,
 }
 
-/// After a look, or after all were looked at anew, there is none for so many times the CPU time that it took.
-const RESTS: u32 = 9;
+/// After a sample or a restart, none for so many times the CPU time that it took.
+const PAUSE_FACTOR: u32 = 9;
 
 /// CPU time of this thread.
 fn cpu_time() -> Duration {
@@ -95,218 +95,219 @@ fn cpu_time() -> Duration {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: it is this frame's.
+    // SAFETY: it writes to a variable of this frame.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// They are looked at so often.
-const SOON: Duration = Duration::from_millis(2);
+/// Poll interval for applications that are about to end.
+const ENDING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What others left of the cores for longer than this ago says nothing of now.
-const LATELY: Duration = Duration::from_secs(2);
+/// Older measurements of the capacity left by others are ignored.
+const MEASUREMENT_AGE_MAX: Duration = Duration::from_secs(2);
 
-pub fn watch(shared: &Shared, notes: &Receiver<Note>) {
+pub fn run(shared: &HostContext, notes: &Receiver<MonitorMessage>) {
     shared.runtime.serve();
-    let mut watch = Watch::new(shared);
+    let mut watch = Monitor::new(shared);
     loop {
         watch.await_ends();
-        let heard = match watch.pause() {
+        let heard = match watch.next_wait() {
             Some(pause) => notes.recv_timeout(pause),
             None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         let first = match heard {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => {
-                if watch.due_to_begin() {
-                    watch.resting_then(Watch::begin);
-                } else if watch.due() {
-                    watch.resting_then(Watch::look);
+                if watch.is_restart_due() {
+                    watch.throttled(Monitor::restart);
+                } else if watch.is_sample_due() {
+                    watch.throttled(Monitor::take_sample);
                 }
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        // Many changes at a time are one: all are looked at anew once.
+        // Several changes at a time cause one restart.
         for note in std::iter::once(first).chain(notes.try_iter()) {
             match note {
-                Note::Quit => return,
-                Note::Changed => watch.has_changed(),
-                Note::Awake => watch.wake(),
-                Note::Ended(number) => {
+                MonitorMessage::Quit => return,
+                MonitorMessage::Changed => watch.on_change(),
+                MonitorMessage::Awake => watch.on_wakeup(),
+                MonitorMessage::Ended(number) => {
                     watch.ended(number);
-                    watch.has_changed();
+                    watch.on_change();
                 }
-                Note::Mapped(changes, placement) => watch.mapped(changes, placement),
-                Note::Found(changes, found, took) => {
-                    watch.searched(took);
-                    watch.found(changes, found);
+                MonitorMessage::Mapped(changes, placement) => watch.on_mapped(changes, placement),
+                MonitorMessage::Found(changes, found, took) => {
+                    watch.on_search_done(took);
+                    watch.on_found(changes, found);
                 }
             }
         }
-        if watch.due_to_begin() {
-            watch.resting_then(Watch::begin);
+        if watch.is_restart_due() {
+            watch.throttled(Monitor::restart);
         }
     }
 }
 
-impl Watch<'_> {
-    fn new(shared: &Shared) -> Watch<'_> {
-        Watch {
+impl Monitor<'_> {
+    fn new(shared: &HostContext) -> Monitor<'_> {
+        Monitor {
             shared,
-            all: Vec::new(),
-            open: Vec::new(),
+            apps: Vec::new(),
+            available_workers: Vec::new(),
             balancer: None,
-            at: Instant::now(),
-            changed: Instant::now(),
-            count: 0,
-            ran: Vec::new(),
-            waits: Waits::new(),
-            quiet: 0,
-            still: false,
-            stuck: Vec::new(),
-            done: 0,
-            changes: 0,
-            maps: false,
-            stale: false,
-            wished: false,
-            unmapped: None,
-            put_off: None,
-            searches: false,
+            sampled_at: Instant::now(),
+            changed_at: Instant::now(),
+            sample_count: 0,
+            worker_times_ns: Vec::new(),
+            lease_waits: LeaseWaits::new(),
+            quiet_samples: 0,
+            sleeps_until_wakeup: false,
+            overrunning: Vec::new(),
+            work_counter: 0,
+            generation: 0,
+            mapping: false,
+            mapping_is_stale: false,
+            mapping_wished_by_balancer: false,
+            samples_unmapped: None,
+            mapping_deferred_until: None,
+            searching: false,
             search_from: Instant::now(),
-            again: Again::new(),
-            woken: false,
+            starvation_backoff: Backoff::new(),
+            idle_app_resumed: false,
             pins_from: Instant::now(),
             ending: Vec::new(),
-            changing: false,
+            restart_pending: false,
             next_look: Instant::now(),
         }
     }
 
-    /// Does something that takes long where there are many, and rests from that.
-    fn resting_then(&mut self, what: impl FnOnce(&mut Self)) {
+    /// Runs something with a cost that grows with the number of applications, and delays the next sample accordingly.
+    fn throttled(&mut self, what: impl FnOnce(&mut Self)) {
         let before = cpu_time();
         what(self);
         let took = cpu_time().saturating_sub(before);
-        self.next_look = Instant::now() + took * RESTS;
+        self.next_look = Instant::now() + took * PAUSE_FACTOR;
     }
 
-    /// All are to be looked at anew; what was found out of what ran until now does not hold any more.
-    fn has_changed(&mut self) {
-        self.changing = true;
-        self.changes += 1;
-        self.unmapped = Some(0);
+    /// The running set has changed: all are sampled from a new start, and results of the mapper for the old set are
+    /// outdated.
+    fn on_change(&mut self) {
+        self.restart_pending = true;
+        self.generation += 1;
+        self.samples_unmapped = Some(0);
     }
 
-    /// Whether something has changed, and all may be looked at anew.
-    fn due_to_begin(&self) -> bool {
-        self.changing && self.until_may_look().is_zero()
+    /// Whether something has changed, and a restart is allowed now.
+    fn is_restart_due(&self) -> bool {
+        self.restart_pending && self.until_sample_allowed().is_zero()
     }
 
-    fn until_may_look(&self) -> Duration {
+    fn until_sample_allowed(&self) -> Duration {
         self.next_look.saturating_duration_since(Instant::now())
     }
 
-    /// It has ended, or is about to.
+    /// An application has ended, or is about to.
     fn ended(&mut self, number: u64) {
-        // Ours goes first, so that the last who has it is the one that frees it.
-        self.all.retain(|w| w.hosted.number != number);
+        // The monitor's reference is dropped first, so that the last holder frees it.
+        self.apps.retain(|w| w.hosted.number != number);
         if !self.shared.ended(number) {
             self.ending.push(number);
         }
     }
 
-    /// Those that were about to, and have now, leave room for others.
+    /// Handles the applications that were about to end and have ended now.
     fn await_ends(&mut self) {
         let before = self.ending.len();
         let shared = self.shared;
         self.ending.retain(|number| !shared.ended(*number));
         if self.ending.len() < before {
-            self.has_changed();
+            self.on_change();
         }
     }
 
-    /// How long to sleep; none: until something changes.
-    fn pause(&self) -> Option<Duration> {
-        let look = match self.changing {
-            true => Some(self.until_may_look()),
-            false => self.until_look(),
+    /// How long to sleep; none: until the next message.
+    fn next_wait(&self) -> Option<Duration> {
+        let look = match self.restart_pending {
+            true => Some(self.until_sample_allowed()),
+            false => self.until_sample(),
         };
         match self.ending.is_empty() {
             true => look,
-            false => Some(look.map_or(SOON, |look| look.min(SOON))),
+            false => Some(look.map_or(ENDING_POLL_INTERVAL, |look| look.min(ENDING_POLL_INTERVAL))),
         }
     }
 
-    /// Whether it was the time for a look that has woken us, and no end that is waited for.
-    fn due(&self) -> bool {
-        self.until_look() == Some(Duration::ZERO)
+    /// Whether a sample is due; otherwise the wake-up was for an application that is about to end.
+    fn is_sample_due(&self) -> bool {
+        self.until_sample() == Some(Duration::ZERO)
     }
 
-    /// How long until the next look.
-    fn until_look(&self) -> Option<Duration> {
-        if self.all.is_empty() || self.still {
+    /// Time until the next sample.
+    fn until_sample(&self) -> Option<Duration> {
+        if self.apps.is_empty() || self.sleeps_until_wakeup {
             return None;
         }
-        let period = match self.changed.elapsed().as_millis() {
-            _ if self.quiet > 4 => Duration::from_millis(1000),
+        let period = match self.changed_at.elapsed().as_millis() {
+            _ if self.quiet_samples > 4 => Duration::from_millis(1000),
             _ if self.balancer.is_none() => Duration::from_millis(500),
             0..20 => Duration::from_millis(4),
             20..100 => Duration::from_millis(10),
             100..1000 => Duration::from_millis(50),
-            // Not in step with an input that comes so many times a second: it would be seen at work always.
-            _ => Duration::from_millis(150 + self.count * 61 % 100),
+            // Not in step with a periodic input, which would then be seen at work always.
+            _ => Duration::from_millis(150 + self.sample_count * 61 % 100),
         };
-        let look = period.saturating_sub(self.at.elapsed());
-        Some(look.max(self.until_may_look()))
+        let look = period.saturating_sub(self.sampled_at.elapsed());
+        Some(look.max(self.until_sample_allowed()))
     }
 
-    /// Somebody has something to do again.
-    fn wake(&mut self) {
-        if std::mem::take(&mut self.still) {
-            self.at = Instant::now(); // what nobody did until now says nothing of what they do
+    /// A worker has work again.
+    fn on_wakeup(&mut self) {
+        if std::mem::take(&mut self.sleeps_until_wakeup) {
+            self.sampled_at = Instant::now(); // the interval without work is not measured
         }
     }
 
-    /// Those in one of these states that are not about to have ended.
-    fn living(&self, wanted: impl Fn(State) -> bool) -> Vec<Arc<Hosted>> {
-        let table = self.shared.table();
-        let all = table.seen().into_iter().filter(|a| wanted(a.state));
+    /// The applications in these states that are not about to end.
+    fn living(&self, wanted: impl Fn(State) -> bool) -> Vec<Arc<HostedApp>> {
+        let table = self.shared.lock_registry();
+        let all = table.visible().into_iter().filter(|a| wanted(a.state));
         let all = all.filter_map(|a| a.hosted.clone());
         all.filter(|h| !h.app.is_ending()).collect()
     }
 
-    /// What runs has changed, or where it may: all are looked at anew, from where they are now.
-    fn begin(&mut self) {
-        self.changing = false;
-        self.begin_from_here();
-        if let Some(beside) = self.shared.beside() {
-            beside.tell();
+    /// Restarts sampling, because the running set or the cores have changed.
+    fn restart(&mut self) {
+        self.restart_pending = false;
+        self.restart_from_current();
+        if let Some(beside) = self.shared.isolated_processes() {
+            beside.notify_cores_and_neighbors();
         }
-        // A core may have been taken away, also from who is paused.
+        // A core may have been reserved; the runtime moves actors of paused applications, too.
         for hosted in self.living(|_| true) {
-            hosted.tell_moves(&self.shared.events);
+            hosted.emit_moves(&self.shared.events);
         }
     }
 
-    fn begin_from_here(&mut self) {
-        // How each keeps its promise, and when each had a turn, is so still, whatever happens to others.
-        let seen = self.all.drain(..);
-        let mut seen: BTreeMap<u64, (Pace, Turns)> = seen
-            .map(|one| (one.hosted.number, (one.pace, one.turns)))
+    fn restart_from_current(&mut self) {
+        // The rate check and the starvation tracker of each application continue across changes of others.
+        let seen = self.apps.drain(..);
+        let mut seen: BTreeMap<u64, (RateMonitor, TurnTracker)> = seen
+            .map(|one| (one.hosted.number, (one.rate_monitor, one.turn_tracker)))
             .collect();
-        // What was seen of others is so still, unless that was long ago.
-        let lately = self.quiet <= 4 && self.at.elapsed() < LATELY;
-        let before = self.balancer.take().filter(|_| lately);
+        // So do measurements of other programs, unless they are old.
+        let is_recent = self.quiet_samples <= 4 && self.sampled_at.elapsed() < MEASUREMENT_AGE_MAX;
+        let before = self.balancer.take().filter(|_| is_recent);
         let running = |state| matches!(state, State::Running | State::Draining);
         let all = self.living(running);
-        self.open = self.shared.runtime.open();
+        self.available_workers = self.shared.runtime.open();
         let (alone, mut all): (Vec<_>, Vec<_>) = all
             .into_iter()
-            .partition(|h: &Arc<Hosted>| h.exclusive.is_some());
+            .partition(|h: &Arc<HostedApp>| h.exclusive.is_some());
         let sharing = all.len();
         all.extend(alone);
-        // One application alone on one worker has nothing to be measured for.
+        // A single application on a single worker needs no samples.
         let promised = all.iter().any(|h| h.limits.rate.is_some());
         if !self.shared.balance && all.len() < 2 && !promised {
             return;
@@ -314,7 +315,7 @@ impl Watch<'_> {
         let mut placement = Vec::new();
         for (i, hosted) in all.into_iter().enumerate() {
             let before = hosted.app.counters().unwrap_or_default();
-            hosted.lately.saw(&before);
+            hosted.recent.record_busy(&before);
             let first = match i < sharing {
                 true => placement.len(),
                 false => usize::MAX,
@@ -322,34 +323,39 @@ impl Watch<'_> {
             if i < sharing {
                 placement.extend(before.actors.iter().map(|a| a.target));
             }
-            let anew = || (Pace::of(&hosted), Turns::new(before.actors.len()));
-            let (pace, turns) = seen.remove(&hosted.number).unwrap_or_else(anew);
-            self.all.push(Watched {
-                pace,
-                turns,
+            let fresh = || {
+                (
+                    RateMonitor::of(&hosted),
+                    TurnTracker::new(before.actors.len()),
+                )
+            };
+            let (pace, turns) = seen.remove(&hosted.number).unwrap_or_else(fresh);
+            self.apps.push(MonitoredApp {
+                rate_monitor: pace,
+                turn_tracker: turns,
                 hosted,
                 before,
-                first,
+                first_actor: first,
             });
         }
-        self.see_stuck();
+        self.sample_overruns();
         if self.shared.balance {
-            // Beside others that have been placed well, one that was placed by a guess can wait.
-            let guessed = matches!(self.sharing(), [one] if one.hosted.known.is_none());
+            // A single application that was placed by a guess is trusted less.
+            let guessed = matches!(self.sharing(), [one] if one.hosted.profile.is_none());
             let balancer = self.balancer_of(placement, before.as_ref());
             self.balancer = Some(match guessed {
                 true => balancer,
                 false => balancer.with_measured_placement(),
             });
         }
-        self.at = Instant::now();
-        self.changed = self.at;
-        (self.quiet, self.still) = (0, false);
-        self.changes += 1;
-        self.again = Again::new();
-        self.keep_pins();
-        // Where nothing is done a placement is as good as any: many that wait are loaded at no more cost than few.
-        self.unmapped = Some(0);
-        self.put_off = None;
+        self.sampled_at = Instant::now();
+        self.changed_at = self.sampled_at;
+        (self.quiet_samples, self.sleeps_until_wakeup) = (0, false);
+        self.generation += 1;
+        self.starvation_backoff = Backoff::new();
+        self.restore_pins();
+        // The mapping waits until something works: many idle applications are loaded at no more cost than a few.
+        self.samples_unmapped = Some(0);
+        self.mapping_deferred_until = None;
     }
 }

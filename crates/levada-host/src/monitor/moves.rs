@@ -1,81 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is to sit elsewhere, of those that share cores: by the mapper, when others run than before; by a search, while the same
-//! run; and who was moved by the runtime, or must go back to where somebody wants him.
+//! Moves of actors between shared cores: by the mapper after a change, by the balancer's search, and back to their
+//! pins; and moves that the runtime has made.
 
 use crate::mapping;
-use crate::monitor::{Watch, Watched};
+use crate::monitor::{Monitor, MonitoredApp};
 use levada_map::{Balancer, Placement, Search, SearchResult};
 use std::time::{Duration, Instant};
 
-/// With no more actors than that a search takes no longer than a look.
-const FEW: usize = 64;
-/// Of the time of a core, searches take no more than this part.
-const SEARCHES: u32 = 20;
+/// With at most so many actors, a search takes no longer than a sample and runs on the monitor thread.
+const INLINE_SEARCH_ACTORS_MAX: usize = 64;
+/// Searches use at most 1/`SEARCH_PAUSE_FACTOR` of a core.
+const SEARCH_PAUSE_FACTOR: u32 = 20;
 
-/// Actors are sent where they must stay no more often: an action there that lasts sends them away again.
-const HOME_AGAIN: Duration = Duration::from_secs(1);
+/// Minimum interval for returning actors to their pins: a long firing there may move them away again.
+const PIN_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Watch<'_> {
-    pub(crate) fn sharing(&self) -> &[Watched] {
-        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
-        &self.all[..sharing]
+impl Monitor<'_> {
+    pub(crate) fn sharing(&self) -> &[MonitoredApp] {
+        let sharing = self.apps.partition_point(|w| w.first_actor < usize::MAX);
+        &self.apps[..sharing]
     }
 
     pub(crate) fn balancer_of(&self, placement: Placement, before: Option<&Balancer>) -> Balancer {
         let balancer = Balancer::new(self.shared.machine.clone(), placement);
-        let balancer = balancer.restricted_to(self.open.clone());
-        let balancer = balancer.with_available(&self.shared.left_beside(false));
+        let balancer = balancer.restricted_to(self.available_workers.clone());
+        let balancer = balancer.with_available(&self.shared.left_by_isolated(false));
         let mut balancer = match before {
             Some(before) => balancer.continuing(before),
             None => balancer,
         };
-        balancer.set_stuck(self.stuck.iter().copied());
+        balancer.set_stuck(self.overrunning.iter().copied());
         balancer
     }
 
-    /// One alone that is promised nothing is the balancer's.
+    /// A single application without a reserved rate is left to the balancer.
     fn is_to_be_mapped(&self) -> bool {
-        self.sharing().len() > 1 || self.is_promised()
+        self.sharing().len() > 1 || self.any_rate_reserved()
     }
 
-    /// Whether any of those that share cores is promised a rate.
-    fn is_promised(&self) -> bool {
+    /// Whether any application that shares cores has a reserved rate.
+    fn any_rate_reserved(&self) -> bool {
         let mut all = self.sharing().iter();
         all.any(|w| w.hosted.limits.rate.is_some())
     }
 
-    /// Asks the mapper where all of them should be: now that others run than before, or who is promised something is
-    /// late; or (`wished`) only since the balancer has found something better.
+    /// Starts the mapper for all of them, because the running set has changed or a reserved rate is missed; or
+    /// (`wished`) because the balancer has found an improvement.
     pub(crate) fn map(&mut self, wished: bool) {
         if !self.shared.balance || !self.is_to_be_mapped() {
             return;
         }
-        self.unmapped = None;
-        self.woken = false;
-        if self.maps {
-            self.stale = true;
-            self.wished &= wished;
+        self.samples_unmapped = None;
+        self.idle_app_resumed = false;
+        if self.mapping {
+            self.mapping_is_stale = true;
+            self.mapping_wished_by_balancer &= wished;
             return;
         }
-        self.wished = wished;
+        self.mapping_wished_by_balancer = wished;
         let machine = &self.shared.machine;
         let left = self
             .balancer
             .as_ref()
             .map(|b| b.available(machine.workers()));
         let machine = self
-            .waits
+            .lease_waits
             .of(machine.with_available(&left.unwrap_or_default()));
         let all = self.sharing().iter().map(|w| (&*w.hosted, &w.before));
-        self.maps = mapping::remap(self.shared, machine, self.changes, all);
+        self.mapping = mapping::remap(self.shared, machine, self.generation, all);
     }
 
-    /// The mapper has answered.
-    pub(crate) fn mapped(&mut self, changes: u64, placement: Placement) {
-        self.maps = false;
-        if std::mem::take(&mut self.stale) || changes != self.changes {
-            if self.unmapped.is_none() {
-                self.map(self.wished && changes == self.changes);
+    /// The mapper's result has arrived.
+    pub(crate) fn on_mapped(&mut self, changes: u64, placement: Placement) {
+        self.mapping = false;
+        if std::mem::take(&mut self.mapping_is_stale) || changes != self.generation {
+            if self.samples_unmapped.is_none() {
+                self.map(self.mapping_wished_by_balancer && changes == self.generation);
             }
             return;
         }
@@ -91,63 +91,69 @@ impl Watch<'_> {
         if moves.is_empty() {
             return;
         }
-        // Where several come, or go, each in turn is a reason to map anew; what one sends away the next one sends back.
+        // When several applications come or go, each is a reason to map again, and one mapping could reverse the moves
+        // of the last one.
         let returns = self
             .balancer
             .as_ref()
             .and_then(|b| b.return_delay(&placement));
-        if let Some(wait) = returns.filter(|_| !self.wished) {
-            self.put_off = Some(Instant::now() + wait);
+        if let Some(wait) = returns.filter(|_| !self.mapping_wished_by_balancer) {
+            self.mapping_deferred_until = Some(Instant::now() + wait);
             return;
         }
-        self.make(moves);
+        self.apply_moves(moves);
         let before = self.balancer.take();
         let balancer = self
             .balancer_of(placement, before.as_ref())
             .with_measured_placement();
         self.balancer = Some(match &before {
-            Some(before) => balancer.replacing(before, self.wished),
+            Some(before) => balancer.replacing(before, self.mapping_wished_by_balancer),
             None => balancer,
         });
     }
 
-    /// Looks for a better placement: here, or aside where that may take long, while the next samples are taken.
+    /// Searches for a better placement: here, or on another thread if that may take long.
     pub(crate) fn search(&mut self, search: Search) {
-        if search.actors() <= FEW {
+        if search.actors() <= INLINE_SEARCH_ACTORS_MAX {
             let found = search.run();
-            self.found(self.changes, found);
-        } else if !self.searches && self.search_from <= Instant::now() {
-            self.searches = mapping::search(self.shared, self.changes, search);
+            self.on_found(self.generation, found);
+        } else if !self.searching && self.search_from <= Instant::now() {
+            self.searching = mapping::search(self.shared, self.generation, search);
         }
     }
 
-    /// One that went on aside is over, after so long a time.
-    pub(crate) fn searched(&mut self, took: Duration) {
-        self.searches = false;
-        self.search_from = Instant::now() + took * SEARCHES;
+    /// A search on another thread has ended after this time.
+    pub(crate) fn on_search_done(&mut self, took: Duration) {
+        self.searching = false;
+        self.search_from = Instant::now() + took * SEARCH_PAUSE_FACTOR;
     }
 
-    /// Where something is promised the mapper has the last word, which knows promises: even loads may break one. While it is
-    /// at work nothing is moved: it would send back what has gone since it was asked.
-    pub(crate) fn found(&mut self, changes: u64, found: SearchResult) {
-        if self.maps {
+    /// With reserved rates the mapper decides, because balanced loads may still break a reservation. While the mapper
+    /// is running nothing is moved: its result would reverse that.
+    pub(crate) fn on_found(&mut self, changes: u64, found: SearchResult) {
+        if self.mapping {
             return;
         }
-        let ask = self.is_promised();
-        let Some(balancer) = self.balancer.as_mut().filter(|_| changes == self.changes) else {
+        let ask = self.any_rate_reserved();
+        let Some(balancer) = self
+            .balancer
+            .as_mut()
+            .filter(|_| changes == self.generation)
+        else {
             return;
         };
         if !ask {
             let moves = balancer.moves(found);
-            self.make(moves);
-        } else if balancer.is_worth_asking(&found) && self.again.may() {
+            self.apply_moves(moves);
+        } else if balancer.is_worth_asking(&found) && self.starvation_backoff.is_due() {
             self.map(true);
         }
     }
 
-    /// What waited behind an action that did not end was given to other workers by the runtime.
-    pub(crate) fn follow(&mut self) {
-        let actors = |w: &Watched| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
+    /// Follows the moves that the runtime has made because of a long firing.
+    pub(crate) fn follow_runtime_moves(&mut self) {
+        let actors =
+            |w: &MonitoredApp| w.before.actors.iter().map(|a| a.target).collect::<Vec<_>>();
         let placement: Placement = self.sharing().iter().flat_map(actors).collect();
         let Some(balancer) = &mut self.balancer else {
             return;
@@ -155,44 +161,45 @@ impl Watch<'_> {
         if placement == balancer.placement() {
             return;
         }
-        let sharing = self.all.partition_point(|w| w.first < usize::MAX);
-        for watched in &self.all[..sharing] {
-            watched.hosted.tell_moves(&self.shared.events);
+        let sharing = self.apps.partition_point(|w| w.first_actor < usize::MAX);
+        for watched in &self.apps[..sharing] {
+            watched.hosted.emit_moves(&self.shared.events);
         }
         balancer.set_placement(placement);
     }
 
-    /// Who must stay on a worker and is elsewhere, since that was away or an action there did not end, goes back.
-    pub(crate) fn keep_pins(&mut self) {
+    /// Returns pinned actors that are elsewhere, because their worker was reserved or overrun.
+    pub(crate) fn restore_pins(&mut self) {
         let mut moves = Vec::new();
         for watched in self.sharing() {
             let actors = watched
                 .before
                 .actors
                 .iter()
-                .zip(watched.hosted.seats.pins());
+                .zip(watched.hosted.placement.pins());
             let away = actors.enumerate().filter_map(|(i, (actor, pin))| {
-                let home = pin.filter(|pin| *pin != actor.target && self.open.contains(pin))?;
-                let stuck = self.stuck.iter().any(|(_, worker)| *worker == home);
-                (!stuck).then_some((watched.first + i, home))
+                let home =
+                    pin.filter(|pin| *pin != actor.target && self.available_workers.contains(pin))?;
+                let stuck = self.overrunning.iter().any(|(_, worker)| *worker == home);
+                (!stuck).then_some((watched.first_actor + i, home))
             });
             moves.extend(away);
         }
         if !moves.is_empty() {
-            self.pins_from = Instant::now() + HOME_AGAIN;
-            self.make(moves);
+            self.pins_from = Instant::now() + PIN_INTERVAL;
+            self.apply_moves(moves);
         }
     }
 
-    fn make(&mut self, moves: Vec<(usize, u32)>) {
+    fn apply_moves(&mut self, moves: Vec<(usize, u32)>) {
         for (actor, worker) in moves {
-            let at = self.all.partition_point(|w| w.first <= actor);
-            let Some(watched) = at.checked_sub(1).map(|i| &self.all[i]) else {
+            let at = self.apps.partition_point(|w| w.first_actor <= actor);
+            let Some(watched) = at.checked_sub(1).map(|i| &self.apps[i]) else {
                 continue;
             };
-            let index = actor - watched.first;
+            let index = actor - watched.first_actor;
             let hosted = &watched.hosted;
-            if hosted.seat(&self.shared.events, index, worker) == Ok(true) {
+            if hosted.move_actor(&self.shared.events, index, worker) == Ok(true) {
                 hosted.count_move();
             }
         }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who could run, and has no turn: its worker is busy with what goes before it. What it would take is not
-//! measured then, so to the balancer it is nothing, wherever it is; the mapper, which knows what a unit of it takes, is
-//! asked again.
+//! Starvation: an actor is ready but gets no turn, because its worker is busy with actors that are scheduled first.
+//! Its cost is not measured then, so the balancer sees none; the mapper, which knows the cost per unit, is asked
+//! again.
 
 use levada_sys::Counters;
 use std::time::{Duration, Instant};
 
-/// So long it has had none.
-const LONG: Duration = Duration::from_secs(1);
-/// The mapper is asked again after so long at the least, and after longer each time.
-const FIRST: Duration = Duration::from_secs(2);
-const LAST: Duration = Duration::from_secs(64);
+/// An actor starves if it is ready and has had no turn for so long.
+const STARVATION_TIME: Duration = Duration::from_secs(1);
+/// First and longest interval between two mappings because of starvation.
+const INTERVAL_MIN: Duration = Duration::from_secs(2);
+const INTERVAL_MAX: Duration = Duration::from_secs(64);
 
-/// Of an application: when each of its actors last had a turn, or needed none.
-pub struct Turns(Vec<Instant>);
+/// For each actor of an application: when it last had a turn, or needed none.
+pub struct TurnTracker(Vec<Instant>);
 
-impl Turns {
-    pub fn new(actors: usize) -> Turns {
-        Turns(vec![Instant::now(); actors])
+impl TurnTracker {
+    pub fn new(actors: usize) -> TurnTracker {
+        TurnTracker(vec![Instant::now(); actors])
     }
 
-    /// `held`: none of it may run now. Whether some actor starves.
-    pub fn look(&mut self, before: &Counters, now: &Counters, held: bool) -> bool {
+    /// `held`: the application may not run now. Returns whether an actor starves.
+    pub fn sample(&mut self, before: &Counters, now: &Counters, held: bool) -> bool {
         let actors = before.actors.iter().zip(&now.actors);
         let at = Instant::now();
         for (last, (before, now)) in self.0.iter_mut().zip(actors) {
@@ -30,35 +30,37 @@ impl Turns {
                 *last = at;
             }
         }
-        self.0.iter().any(|last| at.duration_since(*last) > LONG)
+        self.0
+            .iter()
+            .any(|last| at.duration_since(*last) > STARVATION_TIME)
     }
 }
 
-/// When the mapper may be asked again.
-pub struct Again {
+/// Exponential backoff of mappings.
+pub struct Backoff {
     from: Instant,
     pause: Duration,
 }
 
-impl Again {
-    pub fn new() -> Again {
-        Again {
+impl Backoff {
+    pub fn new() -> Backoff {
+        Backoff {
             from: Instant::now(),
-            pause: FIRST,
+            pause: INTERVAL_MIN,
         }
     }
 
-    /// Is it time? Then the next time is later, unless nobody has asked for as long again.
-    pub fn may(&mut self) -> bool {
+    /// If it is due, the next interval is doubled; it is reset after an interval without a request.
+    pub fn is_due(&mut self) -> bool {
         let now = Instant::now();
         if now < self.from {
             return false;
         }
         if now - self.from > self.pause {
-            self.pause = FIRST;
+            self.pause = INTERVAL_MIN;
         }
         self.from = now + self.pause;
-        self.pause = (self.pause * 2).min(LAST);
+        self.pause = (self.pause * 2).min(INTERVAL_MAX);
         true
     }
 }
@@ -69,7 +71,7 @@ mod tests {
     use levada_sys::ActorCounters;
 
     #[test]
-    fn who_could_run_and_does_not_starves() {
+    fn a_ready_actor_without_a_turn_starves() {
         let actor = |activations, waits| ActorCounters {
             activations,
             waits,
@@ -80,16 +82,16 @@ mod tests {
             ..Counters::default()
         };
         let before = of([actor(1, true), actor(1, false)]);
-        let mut turns = Turns::new(2);
-        assert!(!turns.look(&before, &before, false));
-        turns.0[0] -= 2 * LONG;
-        assert!(!turns.look(&before, &before, false)); // it waits
-        turns.0[1] -= 2 * LONG;
-        assert!(turns.look(&before, &before, false));
-        assert!(!turns.look(&before, &of([actor(1, true), actor(2, false)]), false));
-        turns.0[1] -= 2 * LONG;
-        assert!(!turns.look(&before, &before, true)); // it may not
-        let mut again = Again::new();
-        assert!(again.may() && !again.may());
+        let mut turns = TurnTracker::new(2);
+        assert!(!turns.sample(&before, &before, false));
+        turns.0[0] -= 2 * STARVATION_TIME;
+        assert!(!turns.sample(&before, &before, false)); // it waits
+        turns.0[1] -= 2 * STARVATION_TIME;
+        assert!(turns.sample(&before, &before, false));
+        assert!(!turns.sample(&before, &of([actor(1, true), actor(2, false)]), false));
+        turns.0[1] -= 2 * STARVATION_TIME;
+        assert!(!turns.sample(&before, &before, true)); // it may not
+        let mut again = Backoff::new();
+        assert!(again.is_due() && !again.is_due());
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Answers made of what the host knows of an application.
+//! Converts an entry of the registry to the JSON types.
 
-use crate::app::Seen;
+use crate::app::AppEntry;
 use crate::protocol::{Actor, Application, Channel, Details, Progress};
 use levada_sys::{ActorCounters, ActorShape, ChannelCounters, Counters};
 use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
-impl From<&Seen> for Application {
-    fn from(seen: &Seen) -> Application {
+impl From<&AppEntry> for Application {
+    fn from(seen: &AppEntry) -> Application {
         let counters = counters(seen);
         let (seconds, moves, told) = match (&seen.hosted, &seen.ended) {
-            (Some(h), _) => (h.seconds(), h.moves(), h.progress()),
+            (Some(h), _) => (h.uptime_s(), h.moves(), h.progress()),
             (None, Some(e)) => (e.seconds, e.moves, e.progress.clone()),
             (None, None) => (0.0, 0, None),
         };
@@ -21,13 +21,13 @@ impl From<&Seen> for Application {
         Application {
             name: seen.name.clone(),
             number: seen.number,
-            network: seen.class.clone(),
+            network: seen.network_class.clone(),
             state: seen.state,
             priority: seen.priority,
             loaded: loaded.map_or(0.0, |d| d.as_secs_f64()),
             seconds,
             told_after: None,
-            // Given back with its end.
+            // It is freed at the end.
             memory: if seen.ended.is_some() { 0 } else { seen.bytes },
             actors: counters.actors.len(),
             firings: counters.actors.iter().map(|a| a.firings).sum(),
@@ -35,9 +35,9 @@ impl From<&Seen> for Application {
             moves,
             progress: told.map(Progress::from),
             promised: limits.rate,
-            pace: seen.hosted.as_ref().and_then(|h| h.pace()),
-            is_late: promised.map(|h| h.is_late()),
-            late: promised.map(|h| h.lately.late.load(Ordering::Relaxed)),
+            pace: seen.hosted.as_ref().and_then(|h| h.measured_rate()),
+            is_late: promised.map(|h| h.is_rate_missed()),
+            late: promised.map(|h| h.recent.rate_miss_count.load(Ordering::Relaxed)),
             share: limits.share,
             outcome: seen.ended.as_ref().map(|e| e.outcome.text()),
             isolated: None,
@@ -46,8 +46,8 @@ impl From<&Seen> for Application {
     }
 }
 
-/// The counters of an application as they are, or as they were in the end.
-fn counters(seen: &Seen) -> Counters {
+/// The counters of an application, or its last ones if it has ended.
+fn counters(seen: &AppEntry) -> Counters {
     match (&seen.hosted, &seen.ended) {
         (Some(hosted), _) => hosted.app.counters().unwrap_or_default(),
         (None, Some(ended)) => ended.counters.clone(),
@@ -55,7 +55,7 @@ fn counters(seen: &Seen) -> Counters {
     }
 }
 
-/// The names of actors and ports.
+/// The names of the actors and ports at both ends.
 fn ends(shapes: &[ActorShape], c: &ChannelCounters) -> (String, String) {
     let end = |actor: u32, port: u32, input: bool| match shapes.get(actor as usize) {
         None => "(the program)".to_string(),
@@ -71,8 +71,8 @@ fn ends(shapes: &[ActorShape], c: &ChannelCounters) -> (String, String) {
     )
 }
 
-impl From<&Seen> for Details {
-    fn from(seen: &Seen) -> Details {
+impl From<&AppEntry> for Details {
+    fn from(seen: &AppEntry) -> Details {
         let counters = counters(seen);
         let hosted = seen.hosted.as_ref();
         let shapes = match (hosted, &seen.ended) {
@@ -84,7 +84,7 @@ impl From<&Seen> for Details {
             let shape = shapes.get(i);
             shape.map_or(String::new(), |s| s.class.clone())
         };
-        let pins = hosted.map_or_else(Vec::new, |h| h.seats.pins());
+        let pins = hosted.map_or_else(Vec::new, |h| h.placement.pins());
         let actor = |(i, a): (usize, &ActorCounters)| Actor {
             name: a.name.clone(),
             class: class(i),

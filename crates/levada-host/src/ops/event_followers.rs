@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Those that follow the events.
+//! Slots for clients that follow the events.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// More at a time are turned away.
-pub const FOLLOWERS: usize = 128;
+/// Maximum number of followers.
+pub const FOLLOWERS_MAX: usize = 128;
 
-/// The places of followers, and whether what they follow ends.
+/// The slots of followers, and whether the event streams end.
 pub struct Followers {
     places: Arc<Semaphore>,
     ends: watch::Sender<bool>,
@@ -16,14 +16,14 @@ pub struct Followers {
 impl Default for Followers {
     fn default() -> Followers {
         Followers {
-            places: Arc::new(Semaphore::new(FOLLOWERS)),
+            places: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
             ends: watch::Sender::new(false),
         }
     }
 }
 
 impl Followers {
-    /// A place for one more; none: there is none.
+    /// A slot for one more; none if all are in use.
     pub fn enter(&self) -> Option<OwnedSemaphorePermit> {
         self.places.clone().try_acquire_owned().ok()
     }
@@ -33,9 +33,9 @@ impl Followers {
         self.ends.subscribe()
     }
 
-    /// The host ends: returns when all followers have been told all.
+    /// Ends the event streams; returns when all followers have received everything.
     pub async fn end(&self) {
         self.ends.send_replace(true);
-        drop(self.places.acquire_many(FOLLOWERS as u32).await);
+        drop(self.places.acquire_many(FOLLOWERS_MAX as u32).await);
     }
 }

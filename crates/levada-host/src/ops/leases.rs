@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The leases of the cores, as one sees them from outside.
+//! Core leases, as read from the shared table.
 
 use crate::protocol::Lease;
 use levada_sys::leases::Leases;
 use std::collections::HashMap;
 
-/// Those that somebody else ever wanted.
+/// The leases that another process has ever requested, by core.
 pub fn by_core() -> HashMap<i32, Lease> {
     let wanted = |l: &levada_sys::leases::LeaseCore| {
         let others = process_of(l.thread).is_some_and(|p| p != std::process::id());
@@ -30,7 +30,7 @@ pub fn by_core() -> HashMap<i32, Lease> {
         .collect()
 }
 
-/// Whose thread that is; none: there is no such thread, or it is 0.
+/// The process of a thread; none if there is no such thread.
 fn process_of(thread: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("Tgid:"))?;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Loading: from applications that are ready to applications that run. All of a request's applications are loaded, or
-//! none: what is wrong with one is told before any of them runs.
+//! Loads the applications of a request: all of them, or none. Errors are found before any application starts.
 
-use crate::admission::check::any_promised;
-use crate::app::Hosted;
+use crate::admission::check::any_rate_reserved;
+use crate::app::HostedApp;
 use crate::isolated::Isolated;
 use crate::isolated::set::NewIsolated;
-use crate::lifecycle::load::{Load, taken};
+use crate::lifecycle::load::{Load, name_taken};
 use crate::model::admission_report::Admission;
 use crate::model::app_name::check_name;
 use crate::model::error::{Kind, Refusal};
-use crate::ops::names::{likely_name, name_all};
+use crate::ops::names::{assign_names, likely_name};
 use crate::ops::output_conflicts;
-use crate::ops::pending::Coming;
+use crate::ops::pending::PendingLoad;
 use crate::ops::prepare_process::Client;
-use crate::ops::ready::{Ready, fits, make_ready, pins, whose};
-use crate::ops::state::Served;
+use crate::ops::ready::{PreparedLoad, check_memory, label, pins, prepare_load};
+use crate::ops::state::ServerState;
 use crate::persist::journal::Journal;
 use crate::protocol::{Details, Failed, LoadRequest, Manifest, WITHIN};
 use crate::util::lock::lock;
@@ -23,41 +22,41 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where it has been loaded.
-enum Loaded {
-    Here(Arc<Hosted>),
+/// A loaded application, in this process or in a child.
+enum LoadedApp {
+    Here(Arc<HostedApp>),
     Isolated(Arc<Isolated>),
 }
 
-impl Loaded {
+impl LoadedApp {
     fn number(&self) -> u64 {
         match self {
-            Loaded::Here(hosted) => hosted.number,
-            Loaded::Isolated(isolated) => isolated.number,
+            LoadedApp::Here(hosted) => hosted.number,
+            LoadedApp::Isolated(isolated) => isolated.number,
         }
     }
 
-    /// Whether somebody has taken it away before it began.
-    fn goes(&self) -> bool {
+    /// Whether it is being unloaded before it has started.
+    fn is_unloading(&self) -> bool {
         match self {
-            Loaded::Here(hosted) => hosted.goes(),
-            Loaded::Isolated(isolated) => isolated.goes(),
+            LoadedApp::Here(hosted) => hosted.is_unloading(),
+            LoadedApp::Isolated(isolated) => isolated.is_unloading(),
         }
     }
 }
 
-/// Loads all of these, or none: the first that is wrong is told, before anything is touched.
+/// Loads all of these applications, or none: the first error is returned before anything is changed.
 pub fn load_all(
-    served: &Served,
+    served: &ServerState,
     requests: Vec<LoadRequest>,
     client: Option<&Client>,
 ) -> Result<Vec<Details>, Failed> {
-    load_them(served, requests, client, Cause::Asked)
+    load_for(served, requests, client, Cause::Asked)
 }
 
 /// Loads one application.
 pub(crate) fn load_one(
-    served: &Served,
+    served: &ServerState,
     request: LoadRequest,
     client: Option<&Client>,
 ) -> Result<Details, Failed> {
@@ -67,7 +66,7 @@ pub(crate) fn load_one(
 
 /// Loads the applications of a manifest, all or none.
 pub(crate) fn load_manifest(
-    served: &Served,
+    served: &ServerState,
     manifest: Manifest,
     client: Option<&Client>,
 ) -> Result<Vec<Details>, Failed> {
@@ -77,9 +76,9 @@ pub(crate) fn load_manifest(
             .help("each is a table [[application]], with the network that it is")
             .into());
     }
-    // The applications of a manifest are mapped together, by what runs.
+    // The applications of a manifest are mapped together, from measurements.
     if let Some(one) = manifest.application.iter().find(|a| !a.beside.is_empty()) {
-        let what = format!("{}: beside is not for manifests", whose(one));
+        let what = format!("{}: beside is not for manifests", label(one));
         return Err(Refusal::new(Kind::Wrong, what)
             .help("leave it out, or load that application alone by a request")
             .into());
@@ -87,19 +86,19 @@ pub(crate) fn load_manifest(
     load_all(served, manifest.application, client)
 }
 
-/// Why something is loaded.
+/// The reason of a load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Somebody wants it.
+    /// A request.
     Asked,
-    /// The host before this one had it, which is remembered already; nobody has said how long he waits.
+    /// A restore: it is already in the state folder, and no client waits.
     Restored,
-    /// The same, and somebody waits.
+    /// The same, and a client waits.
     Resumed,
 }
 
-pub(crate) fn load_them(
-    served: &Served,
+pub(crate) fn load_for(
+    served: &ServerState,
     requests: Vec<LoadRequest>,
     client: Option<&Client>,
     why: Cause,
@@ -108,9 +107,9 @@ pub(crate) fn load_them(
     let mut names = BTreeSet::new();
     for name in requests.iter().filter_map(|r| r.name.as_ref()) {
         check_name(name)?;
-        // Before anything is compiled for nothing.
+        // Before a useless compilation.
         if is_live(served, name) {
-            return Err(taken(name).into());
+            return Err(name_taken(name).into());
         }
         if !names.insert(name.clone()) {
             let what = format!("two of these applications are named {name}");
@@ -121,32 +120,32 @@ pub(crate) fn load_them(
     }
     let several = requests.len() > 1;
     let ready = (1..).zip(requests).map(|(place, request)| {
-        let whose = several.then(|| match whose(&request) {
+        let whose = several.then(|| match label(&request) {
             unknown if unknown.is_empty() => format!("application {place}"),
             known => known,
         });
-        make_ready(served, request, client, restored).map_err(|failed| failed.of(whose))
+        prepare_load(served, request, client, restored).map_err(|failed| failed.of(whose))
     });
-    let mut ready = ready.collect::<Result<Vec<Ready>, Failed>>()?;
-    fits(&served.host, &ready)?;
-    empty_cores(served, &mut ready)?;
-    seat_together(served, &mut ready)?;
-    let mut loaded: Vec<(Loaded, Ready)> = Vec::new();
-    // Until they have begun, or have been taken back.
+    let mut ready = ready.collect::<Result<Vec<PreparedLoad>, Failed>>()?;
+    check_memory(&served.host, &ready)?;
+    reserve_cores(served, &mut ready)?;
+    place_together(served, &mut ready)?;
+    let mut loaded: Vec<(LoadedApp, PreparedLoad)> = Vec::new();
+    // Pending until they have started, or the load has been undone.
     let mut coming = match several {
-        true => served.coming.nobody_together(served.host.last()),
-        false => served.coming.nobody(),
+        true => served.pending.start_manifest(served.host.last()),
+        false => served.pending.start_load(),
     };
     let done = place_all(served, ready, &names, &mut loaded, restored, &mut coming);
     if let Err(refused) = done.and_then(|()| start_all(served, &loaded, why)) {
-        take_back(served, &loaded, restored);
+        undo(served, &loaded, restored);
         return Err(refused);
     }
     drop(coming);
-    each_begun(served, &loaded, Journal::runs);
+    journal_each(served, &loaded, Journal::record_running);
     let details = loaded.into_iter().filter_map(|(loaded, one)| {
         let (mut details, claimed) = match loaded {
-            Loaded::Here(hosted) => {
+            LoadedApp::Here(hosted) => {
                 let seen = served.host.with_number(hosted.number)?;
                 let details = Details {
                     admission: hosted.admission.clone(),
@@ -154,15 +153,15 @@ pub(crate) fn load_them(
                 };
                 (details, seen.bytes)
             }
-            Loaded::Isolated(isolated) => {
+            LoadedApp::Isolated(isolated) => {
                 let details = Details {
                     admission: admission_of_isolated(served, &isolated.name, &one),
                     ..isolated.details()
                 };
-                (details, isolated.claims())
+                (details, isolated.memory_bytes())
             }
         };
-        // It may have ended meanwhile.
+        // It may have ended since.
         details.application.memory = claimed;
         Some(Details {
             diagnostics: one.prepared.diagnostics,
@@ -173,12 +172,15 @@ pub(crate) fn load_them(
     Ok(details.collect())
 }
 
-/// What is known of promises where this one, which has a process of its own, is loaded beside them, or is promised
-/// something itself.
-fn admission_of_isolated(served: &Served, name: &str, one: &Ready) -> Option<Admission> {
+/// The report for an isolated application that has a reserved rate, or is loaded with others that have.
+fn admission_of_isolated(
+    served: &ServerState,
+    name: &str,
+    one: &PreparedLoad,
+) -> Option<Admission> {
     let uncounted = one.request.rate.filter(|_| !one.prepared.counts);
     let rate = one.request.rate.filter(|_| one.prepared.counts);
-    let any = rate.is_some() || any_promised(&served.host.shared);
+    let any = rate.is_some() || any_rate_reserved(&served.host.shared);
     let unknown = any.then(|| {
         Admission::unknown(&format!(
             "{name} is isolated, and is not mapped with others"
@@ -190,8 +192,8 @@ fn admission_of_isolated(served: &Served, name: &str, one: &Ready) -> Option<Adm
     }
 }
 
-/// For those that are to have one to themselves: before anybody waits for the name of one of them.
-fn empty_cores(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
+/// Reserves the cores of exclusive applications, before a lock is taken that other requests need.
+fn reserve_cores(served: &ServerState, ready: &mut [PreparedLoad]) -> Result<(), Failed> {
     let several = ready.len() > 1;
     for one in ready {
         let name = likely_name(one);
@@ -203,15 +205,18 @@ fn empty_cores(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
             name,
             ..load.clone()
         };
-        let emptied = served.host.empty_for(&asked, None).map_err(Failed::from);
-        let whose = several.then(|| whose(&one.request));
-        load.core = Some(emptied.map_err(|failed| failed.of(whose))?);
+        let emptied = served
+            .host
+            .reserve_core_for(&asked, None)
+            .map_err(Failed::from);
+        let whose = several.then(|| label(&one.request));
+        load.reserved_core = Some(emptied.map_err(|failed| failed.of(whose))?);
     }
     Ok(())
 }
 
-/// Where those that share the cores begin, if they are several.
-fn seat_together(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
+/// The initial workers of applications that share the cores, if there are several.
+fn place_together(served: &ServerState, ready: &mut [PreparedLoad]) -> Result<(), Failed> {
     let several = ready.len() > 1;
     let mut loads = Vec::new();
     for one in ready {
@@ -220,85 +225,92 @@ fn seat_together(served: &Served, ready: &mut [Ready]) -> Result<(), Failed> {
         let Some(load) = one.load.as_mut().filter(shares) else {
             continue;
         };
-        let whose = several.then(|| whose(&one.request));
+        let whose = several.then(|| label(&one.request));
         let pins = pins(served, &name, &one.request, load);
         load.pins = pins.map_err(|failed| failed.of(whose))?;
         loads.push(load);
     }
     let asked: Vec<&Load> = loads.iter().map(|load| &**load).collect();
-    let seats = served.host.seats_together(&asked);
+    let seats = served.host.initial_placements(&asked);
     for (load, seats) in loads.into_iter().zip(seats.into_iter().flatten()) {
-        load.seats = Some(seats);
+        load.initial_workers = Some(seats);
     }
     Ok(())
 }
 
-/// Says so of each whose code runs in this process.
-fn each_begun(served: &Served, loaded: &[(Loaded, Ready)], say: impl Fn(&Journal, &str)) {
-    let Some(memory) = &served.memory else {
+/// Writes a line to the journal for each that runs in this process.
+fn journal_each(
+    served: &ServerState,
+    loaded: &[(LoadedApp, PreparedLoad)],
+    say: impl Fn(&Journal, &str),
+) {
+    let Some(memory) = &served.store else {
         return;
     };
     for (loaded, one) in loaded {
-        if let Loaded::Here(_) = loaded {
+        if let LoadedApp::Here(_) = loaded {
             say(memory.journal(), one.name());
         }
     }
 }
 
-/// Gives each its name, and its place.
+/// Assigns the names, and loads them without starting.
 fn place_all(
-    served: &Served,
-    mut ready: Vec<Ready>,
+    served: &ServerState,
+    mut ready: Vec<PreparedLoad>,
     names: &BTreeSet<String>,
-    loaded: &mut Vec<(Loaded, Ready)>,
+    loaded: &mut Vec<(LoadedApp, PreparedLoad)>,
     restored: bool,
-    coming: &mut Coming,
+    coming: &mut PendingLoad,
 ) -> Result<(), Failed> {
-    let _naming = lock(&served.naming);
-    output_conflicts::differs(served, &ready, None)?;
+    let _naming = lock(&served.name_lock);
+    output_conflicts::check_outputs(served, &ready, None)?;
     let several = ready.len() > 1;
-    name_all(served, &mut ready, names, coming)?;
+    assign_names(served, &mut ready, names, coming)?;
     let admitted = admit_all(served, &ready)?;
     for (one, admission) in ready.into_iter().zip(admitted) {
         let placed = place(served, &one, admission);
         let whose = several.then(|| one.name().to_string());
         let placed = placed.map_err(|failed| failed.of(whose))?;
-        coming.has_number(one.name(), placed.number());
+        coming.set_number(one.name(), placed.number());
         loaded.push((placed, one));
     }
-    let Some(memory) = &served.memory else {
+    let Some(memory) = &served.store else {
         return Ok(());
     };
     if restored {
-        for (name, number) in numbered(loaded) {
-            // While it was compiled.
-            if !memory.take_over(name, number) {
+        for (name, number) in names_and_numbers(loaded) {
+            // It was unloaded while it was compiled.
+            if !memory.claim_restored(name, number) {
                 let what = format!("{name} has been unloaded before it began");
                 return Err(Refusal::new(Kind::Conflict, what).into());
             }
         }
         return Ok(());
     }
-    let all = numbered(loaded).zip(loaded.iter());
+    let all = names_and_numbers(loaded).zip(loaded.iter());
     let all: Vec<_> = all
         .map(|((name, n), (_, one))| (name, n, &one.request))
         .collect();
-    Ok(memory.keep_all(&all).map_err(|e| {
+    Ok(memory.save_all(&all).map_err(|e| {
         let what = format!("what is loaded cannot be remembered: {e}");
         Refusal::new(Kind::Limit, what)
             .help("make room there, or name another folder with levada host --state DIR")
     })?)
 }
 
-/// The name and the number of each.
-fn numbered(loaded: &[(Loaded, Ready)]) -> impl Iterator<Item = (&str, u64)> {
+/// The name and number of each.
+fn names_and_numbers(loaded: &[(LoadedApp, PreparedLoad)]) -> impl Iterator<Item = (&str, u64)> {
     loaded
         .iter()
         .map(|(loaded, one)| (one.name(), loaded.number()))
 }
 
-/// What all of them together do to the promises; nothing of what has a process of its own.
-fn admit_all(served: &Served, ready: &[Ready]) -> Result<Vec<Option<Admission>>, Failed> {
+/// The admission check of all of them together; isolated applications are not checked.
+fn admit_all(
+    served: &ServerState,
+    ready: &[PreparedLoad],
+) -> Result<Vec<Option<Admission>>, Failed> {
     let loads: Vec<&Load> = ready.iter().filter_map(|one| one.load.as_ref()).collect();
     let mut admitted = served.host.admit(&loads, None)?.into_iter();
     let of_each = ready.iter().map(|one| {
@@ -308,49 +320,61 @@ fn admit_all(served: &Served, ready: &[Ready]) -> Result<Vec<Option<Admission>>,
     Ok(of_each.collect())
 }
 
-fn place(served: &Served, one: &Ready, admission: Option<Admission>) -> Result<Loaded, Failed> {
+fn place(
+    served: &ServerState,
+    one: &PreparedLoad,
+    admission: Option<Admission>,
+) -> Result<LoadedApp, Failed> {
     let name = one.name();
     served.isolated.forget(name);
     if let Some(load) = &one.load {
         let loaded = served.host.load_admitted(load.clone(), None, admission)?;
-        return Ok(Loaded::Here(loaded));
+        return Ok(LoadedApp::Here(loaded));
     }
-    let number = served.host.claim(name);
-    let (starts, events) = (served.starts.clone(), served.host.events().clone());
+    let number = served.host.claim_number(name);
+    let (starts, events) = (served.launch.clone(), served.host.events().clone());
     let new = NewIsolated {
         name,
         number,
         network: &one.prepared.network,
         folder: &one.request.directory,
-        given: one.given(),
+        settings: one.settings(),
     };
     let begun = served.isolated.begin(new, starts, events)?;
-    Ok(Loaded::Isolated(begun))
+    Ok(LoadedApp::Isolated(begun))
 }
 
-/// Starts those that shall run, when all are there.
-fn start_all(served: &Served, loaded: &[(Loaded, Ready)], why: Cause) -> Result<(), Failed> {
-    // It is compiled already.
+/// Starts all of them, except those that are to stay paused.
+fn start_all(
+    served: &ServerState,
+    loaded: &[(LoadedApp, PreparedLoad)],
+    why: Cause,
+) -> Result<(), Failed> {
+    // Compilation is done, so the default timeout is enough.
     let usual = Duration::from_secs_f64(WITHIN);
-    let time = |one: &Ready| one.left.filter(|_| why != Cause::Restored).unwrap_or(usual);
+    let time = |one: &PreparedLoad| {
+        one.time_left
+            .filter(|_| why != Cause::Restored)
+            .unwrap_or(usual)
+    };
     for (loaded, one) in loaded {
-        if let Loaded::Isolated(isolated) = loaded {
-            let beside = beside_of(served, isolated.number);
+        if let LoadedApp::Isolated(isolated) = loaded {
+            let beside = load_by_others(served, isolated.number);
             isolated.load(&one.request, beside, time(one), served.host.events())?;
         }
     }
-    served.isolated.tell_beside();
-    each_begun(served, loaded, Journal::begins);
+    served.isolated.notify_neighbors();
+    journal_each(served, loaded, Journal::record_start);
     for (loaded, one) in loaded {
         match loaded {
-            // It was not kept yet, or not of this host, when it was forgotten.
-            _ if loaded.goes() => {
+            // When it was unloaded it was not in the state folder yet, or not as this host's.
+            _ if loaded.is_unloading() => {
                 let what = format!("{} has been unloaded before it began", one.name());
                 return Err(Refusal::new(Kind::Conflict, what).into());
             }
             _ if one.request.paused => {}
-            Loaded::Here(hosted) => served.host.start(hosted)?,
-            Loaded::Isolated(isolated) => match isolated.start(time(one)) {
+            LoadedApp::Here(hosted) => served.host.start(hosted)?,
+            LoadedApp::Isolated(isolated) => match isolated.start(time(one)) {
                 Err(failed) if isolated.lives() => return Err(failed),
                 // It has ended meanwhile, as its details say.
                 _ => {}
@@ -360,39 +384,41 @@ fn start_all(served: &Served, loaded: &[(Loaded, Ready)], why: Cause) -> Result<
     Ok(())
 }
 
-/// What all others take of each worker's core.
-fn beside_of(served: &Served, number: u64) -> Vec<f64> {
+/// The load of all others on each worker's core.
+fn load_by_others(served: &ServerState, number: u64) -> Vec<f64> {
     let here = served.host.shared.loads().into_iter().map(|ns| ns / 1e9);
-    let elsewhere = served.isolated.loads_but(Some(number));
+    let elsewhere = served.isolated.loads_except(Some(number));
     let elsewhere = elsewhere.into_iter().chain(std::iter::repeat(0.0));
     here.zip(elsewhere).map(|(a, b)| a + b).collect()
 }
 
-fn take_back(served: &Served, loaded: &[(Loaded, Ready)], restored: bool) {
-    each_begun(served, loaded, Journal::does_not_run);
-    match &served.memory {
-        // What the host before this one has kept stays, for the next.
+fn undo(served: &ServerState, loaded: &[(LoadedApp, PreparedLoad)], restored: bool) {
+    journal_each(served, loaded, Journal::record_not_started);
+    match &served.store {
+        // What the previous host has stored stays for the next one.
         Some(memory) if restored => {
-            for ((name, number), (loaded, _)) in numbered(loaded).zip(loaded) {
-                match loaded.goes() {
-                    // But for what somebody has unloaded meanwhile.
-                    true => memory.over(name, number),
-                    false => memory.give_back(name, number),
+            for ((name, number), (loaded, _)) in names_and_numbers(loaded).zip(loaded) {
+                match loaded.is_unloading() {
+                    // Except what was unloaded meanwhile.
+                    true => memory.forget_ended(name, number),
+                    false => memory.return_unrestored(name, number),
                 }
             }
         }
-        // It is told on the host's error output, where nothing else is to be told than why it was not loaded.
-        Some(memory) => drop(memory.forget_all(&numbered(loaded).collect::<Vec<_>>())),
+        // An error here is already on standard error; the response says only why the load has failed.
+        Some(memory) => drop(memory.forget_all(&names_and_numbers(loaded).collect::<Vec<_>>())),
         None => {}
     }
     for (loaded, _) in loaded {
         match loaded {
-            Loaded::Here(hosted) => served.host.take_back(hosted),
-            Loaded::Isolated(isolated) => served.isolated.take_back(isolated, served.host.events()),
+            LoadedApp::Here(hosted) => served.host.discard(hosted),
+            LoadedApp::Isolated(isolated) => {
+                served.isolated.discard(isolated, served.host.events())
+            }
         }
     }
 }
 
-pub(crate) fn is_live(served: &Served, name: &str) -> bool {
+pub(crate) fn is_live(served: &ServerState, name: &str) -> bool {
     served.host.is_live(name) || served.isolated.live(name).is_some()
 }

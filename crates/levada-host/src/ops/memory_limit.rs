@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much memory there is for what is to be loaded: what the system could give, or what is left of a
-//! limit that a container or a unit of systemd puts on this process.
+//! Memory available for a load: what the system has, or what is left of the limits of the process's cgroups.
 
 use std::path::Path;
 
-/// The bytes that can be had without taking them from others; none where that cannot be known.
+/// The memory that is available without swapping, in bytes; none if unknown.
 pub fn bytes_left() -> Option<u64> {
     left_in(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
 }
@@ -15,14 +14,13 @@ fn left_in(proc: &Path, groups: &Path) -> Option<u64> {
     system.into_iter().chain(of_groups(proc, groups)).min()
 }
 
-/// What stands behind a word at the beginning of a line.
+/// The number after a word at the beginning of a line.
 fn number(text: &str, word: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(word))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the limits of this process's group, and of those around it, leave: files that were read and are
-/// not in use count as free.
+/// What the limits of this process's cgroup and its ancestors leave; inactive file pages count as free.
 fn of_groups(proc: &Path, groups: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(proc.join("self/cgroup")).ok()?;
     let own = text.lines().find_map(|l| l.strip_prefix("0::/"))?;

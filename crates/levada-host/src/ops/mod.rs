@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Operations by the name of an application, wherever it runs. No HTTP.
 
 pub(crate) mod convert;
 pub mod event_followers;

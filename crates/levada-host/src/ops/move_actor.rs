@@ -2,14 +2,14 @@
 //! Moving an actor to a worker by hand.
 
 use crate::model::error::{Kind, Refusal};
-use crate::ops::restore::until_there;
-use crate::ops::state::Served;
+use crate::ops::restore::wait_loaded;
+use crate::ops::state::ServerState;
 use crate::protocol::{Application, Failed, MoveRequest, WITHIN};
 use std::time::Duration;
 
 /// Pins the actor to a worker, or unpins it.
 pub(crate) fn move_by_name(
-    served: &Served,
+    served: &ServerState,
     name: &str,
     request: &MoveRequest,
     within: Option<Duration>,
@@ -19,10 +19,10 @@ pub(crate) fn move_by_name(
         return Err(Refusal::new(Kind::Wrong, what).into());
     }
     let waits = within.unwrap_or(Duration::from_secs_f64(WITHIN));
-    let left = until_there(served, name, waits)?;
+    let left = wait_loaded(served, name, waits)?;
     if let Some(isolated) = served.isolated.find(name) {
         // The child process does not know why it must not use that core.
-        let closed = |worker| served.host.is_for_all(worker, &request.actor);
+        let closed = |worker| served.host.check_not_reserved(worker, &request.actor);
         request.worker.map_or(Ok(()), closed)?;
         return isolated.move_actor(request, within.map(|_| left));
     }

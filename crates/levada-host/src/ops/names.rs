@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The names of those that are loaded: the wanted ones, or ones that are free.
+//! Assigns names to applications: the requested one, or a free one.
 
-use crate::lifecycle::load::taken;
-use crate::model::app_name::LONGEST_NAME;
+use crate::lifecycle::load::name_taken;
+use crate::model::app_name::NAME_BYTES_MAX;
 use crate::ops::load::is_live;
-use crate::ops::pending::Coming;
-use crate::ops::ready::{Ready, pins};
-use crate::ops::state::Served;
+use crate::ops::pending::PendingLoad;
+use crate::ops::ready::{PreparedLoad, pins};
+use crate::ops::state::ServerState;
 use crate::protocol::Failed;
 use std::collections::BTreeSet;
 
-/// Gives each its name, and what depends on that.
-pub(crate) fn name_all(
-    served: &Served,
-    ready: &mut [Ready],
+/// Assigns the name of each, and what depends on it.
+pub(crate) fn assign_names(
+    served: &ServerState,
+    ready: &mut [PreparedLoad],
     names: &BTreeSet<String>,
-    coming: &mut Coming,
+    coming: &mut PendingLoad,
 ) -> Result<(), Failed> {
     let several = ready.len() > 1;
     let mut names = names.clone();
@@ -26,36 +26,36 @@ pub(crate) fn name_all(
         };
         names.insert(name.clone());
         one.request.name = Some(name.clone());
-        let whose = || several.then(|| name.clone());
+        let owner = || several.then(|| name.clone());
         if is_live(served, &name) {
-            return Err(Failed::from(taken(&name)).of(whose()));
+            return Err(Failed::from(name_taken(&name)).of(owner()));
         }
-        // Before anybody finds it, and while it is judged.
+        // Pending before other requests can find it, and during the admission check.
         coming.add(&name);
         let Some(load) = &mut one.load else {
             continue;
         };
         let pins = pins(served, &name, &one.request, load);
-        load.pins = pins.map_err(|failed| failed.of(whose()))?;
+        load.pins = pins.map_err(|failed| failed.of(owner()))?;
         load.name = name;
     }
     Ok(())
 }
 
-/// The one that it asks for, or has if that of its network is free.
-pub(crate) fn likely_name(one: &Ready) -> String {
+/// The requested name, or the one that it gets if the name of its network is free.
+pub(crate) fn likely_name(one: &PreparedLoad) -> String {
     let name = one.request.name.clone();
     name.unwrap_or_else(|| short_name(&one.prepared.network))
 }
 
 /// The last part of a network's name.
 fn short_name(class: &str) -> String {
-    // A number behind it must find room in the longest name.
-    const LONGEST: usize = LONGEST_NAME - 16;
+    // A suffix with a number must fit into the longest name.
+    const BASE_NAME_BYTES_MAX: usize = NAME_BYTES_MAX - 16;
     let short = class.rsplit('.').next().unwrap_or(class);
     let mut name = String::new();
     for c in short.chars().filter(|c| c.is_alphanumeric() || *c == '_') {
-        if name.len() + c.len_utf8() > LONGEST {
+        if name.len() + c.len_utf8() > BASE_NAME_BYTES_MAX {
             break;
         }
         name.push(c);
@@ -66,8 +66,8 @@ fn short_name(class: &str) -> String {
     }
 }
 
-/// That, and a number if it is taken, or `wanted` by another.
-fn free_name(served: &Served, class: &str, wanted: &BTreeSet<String>) -> String {
+/// That name, with a number if it is taken or in `wanted`.
+fn free_name(served: &ServerState, class: &str, wanted: &BTreeSet<String>) -> String {
     let short = short_name(class);
     let is_free = |name: &str| !wanted.contains(name) && !is_live(served, name);
     let numbered = (2..).map(|n| format!("{short}-{n}"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What comes before an application is loaded is done by a process of its own, `levada prepare`: it
-//! reads the sources, compiles what is not in the cache, checks natives, options and files, and says
-//! what is wrong. So neither a compiler's memory nor its faults are the host's, and the system shares
-//! the cores between it and the workers. It ends, with all that it has started, when nobody waits for
-//! it any more: its client goes, the host ends, or it takes too long.
+//! Preparation in a separate process, `levada prepare`: it reads the sources, compiles what is not in the cache,
+//! checks natives, options and files, and reports errors.
+//!
+//! So the compiler's memory and crashes do not affect the host, and the system schedules it along with the workers. The
+//! process and all its descendants are ended when the client disconnects, the host ends, or the timeout expires.
 
 use crate::model::error::{Kind, Refusal};
 use crate::protocol::{COMPILES_WITHIN, Failed, LoadRequest};
@@ -21,10 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// So much it may say: what a compiler finds in the largest networks is a hundredth of it.
-const MOST: usize = 64 << 20;
+/// Maximum size of its output, in bytes: a hundred times what a compiler reports for the largest networks.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
-/// The connection of who has asked for it.
+/// The connection of the client that waits for the result.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<OwnedFd>);
 
@@ -33,30 +33,30 @@ impl Client {
         Ok(Client(Arc::new(stream.as_fd().try_clone_to_owned()?)))
     }
 
-    /// Waits until it has closed both sides: nobody waits for an answer any more.
+    /// Waits until the client has closed both directions: it does not wait for a response any more.
     pub async fn gone(&self) -> std::io::Result<()> {
         // SAFETY: has no preconditions.
         let told = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
         if told < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: it is new, and ours.
+        // SAFETY: it is new, and owned by this value only.
         let told = unsafe { OwnedFd::from_raw_fd(told) };
-        // That is told always, and nothing else is asked for.
+        // EPOLLHUP is always reported; nothing else is requested.
         let mut nothing = libc::epoll_event { events: 0, u64: 0 };
         let (add, client) = (libc::EPOLL_CTL_ADD, self.0.as_raw_fd());
-        // SAFETY: both are open, and what is asked for is there.
+        // SAFETY: both descriptors are open, and the event exists.
         if unsafe { libc::epoll_ctl(told.as_raw_fd(), add, client, &raw mut nothing) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: it stays open for as long as it is owned.
+        // SAFETY: it stays open as long as it is owned.
         let told = unsafe { AsyncFd::register_with_interest(told, Interest::READABLE) };
         let told = told.map_err(|e| e.into_parts().1)?;
         told.readable().await.map(drop)
     }
 }
 
-/// The process groups that prepare something now; none any more once the host ends.
+/// The process groups of running preparations; none any more once the host ends.
 #[derive(Debug, Default)]
 pub struct Preparing(Mutex<Groups>);
 
@@ -71,19 +71,19 @@ impl Preparing {
         lock(&self.0)
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn count(&self) -> usize {
         self.groups().all.len()
     }
 
-    /// Ends all of them, and those that would begin.
+    /// Ends all of them, and those that would start.
     pub fn end(&self) {
         let mut groups = self.groups();
         groups.ended = true;
         groups.all.iter().for_each(|group| kill(*group));
     }
 
-    /// Runs a command in a group of its own, as long as somebody waits for it.
+    /// Runs a command in its own process group, as long as a client waits for it.
     fn run(
         &self,
         command: &mut Command,
@@ -100,14 +100,14 @@ impl Preparing {
             let child = command
                 .spawn()
                 .map_err(|e| lacks(format!("cannot be started: {e}")))?;
-            crate::util::fd_limit::as_before(child.id());
+            crate::util::fd_limit::inherited(child.id());
             groups.all.insert(child.id() as i32);
             child
         };
         let group = child.id() as i32;
         let read = both(&mut child, client, Instant::now() + longest);
         let mut groups = self.groups();
-        // Until it is waited for the number is its own.
+        // The group's number is not reused until the leader is reaped.
         groups.all.remove(&group);
         if read.is_err() {
             kill(group);
@@ -131,17 +131,17 @@ fn ends() -> Refusal {
     Refusal::new(Kind::Conflict, "is not waited for: the host ends")
 }
 
-/// The system has too little of something for it.
+/// The error for a lack of system resources.
 fn lacks(what: impl ToString) -> Refusal {
     Refusal::new(Kind::Limit, what.to_string())
 }
 
 fn kill(group: i32) {
-    // SAFETY: a group that we have made, whose leader has not been waited for.
+    // SAFETY: a group that this process has created, with a leader that has not been reaped.
     unsafe { libc::kill(-group, libc::SIGKILL) };
 }
 
-/// All that a child writes to its two outputs.
+/// Reads both outputs of a child.
 fn both(
     child: &mut Child,
     client: Option<&Client>,
@@ -160,7 +160,7 @@ fn both(
                         return? --within allows more";
             return Err(Refusal::new(Kind::Timeout, what));
         }
-        // A negative number is passed over.
+        // A negative descriptor is ignored.
         let want = |open: bool, fd: RawFd, events| libc::pollfd {
             fd: if open { fd } else { -1 },
             events,
@@ -169,11 +169,11 @@ fn both(
         let mut polled = [
             want(out_open, out.as_raw_fd(), libc::POLLIN),
             want(err_open, err.as_raw_fd(), libc::POLLIN),
-            // Only whether it is closed, on both sides.
+            // Only to see whether both directions are closed.
             want(client.is_some(), client.map_or(-1, |c| c.0.as_raw_fd()), 0),
         ];
         let ms = left.as_millis().clamp(1, 60_000) as i32;
-        // SAFETY: three of them, ours.
+        // SAFETY: an array of three, owned by this frame.
         if unsafe { libc::poll(polled.as_mut_ptr(), 3, ms) } < 0 {
             let e = std::io::Error::last_os_error();
             if e.kind() != std::io::ErrorKind::Interrupted {
@@ -195,15 +195,15 @@ fn both(
         };
         out_open = out_open && take(&polled[0], &mut out, &mut all.0);
         err_open = err_open && take(&polled[1], &mut err, &mut all.1);
-        if all.0.len() + all.1.len() > MOST {
-            let what = format!("says more than {} MiB", MOST >> 20);
+        if all.0.len() + all.1.len() > OUTPUT_BYTES_MAX {
+            let what = format!("says more than {} MiB", OUTPUT_BYTES_MAX >> 20);
             return Err(Refusal::new(Kind::Wrong, what));
         }
     }
     Ok(all)
 }
 
-/// What it says when all is well.
+/// Its output on success.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Prepared {
     pub object: PathBuf,
@@ -211,9 +211,9 @@ pub struct Prepared {
     /// The object is a C program.
     #[serde(default)]
     pub program: bool,
-    /// For natives, with paths that are whole.
+    /// Options for natives, with absolute paths.
     pub options: Vec<(String, String)>,
-    /// Something in it may count what it does.
+    /// Whether it contains a native that can report progress.
     #[serde(default = "may_count")]
     pub counts: bool,
     #[serde(default)]
@@ -223,12 +223,12 @@ pub struct Prepared {
     pub text: String,
 }
 
-/// Of a program nobody knows.
+/// Unknown for a C program.
 fn may_count() -> bool {
     true
 }
 
-/// And when it is not.
+/// Its output on failure.
 #[derive(Debug, Deserialize)]
 struct Refused {
     message: String,
@@ -245,12 +245,12 @@ fn wrong(what: impl Into<String>) -> Failed {
     }
 }
 
-/// The system gives a process no argument that is longer: with its name before it.
-const LONGEST_TEXT: usize = (128 << 10) - 4096;
+/// Maximum length of a process argument in Linux, less the option's name.
+const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 4096;
 
-/// What cannot be an argument of a process, of which the system would say only that something is wrong: and why.
+/// A value that cannot be passed as a process argument, and why; the system's error would not name it.
 fn no_argument(request: &LoadRequest) -> Option<(&'static str, &'static str)> {
-    let why = |text: &String| match (text.contains('\0'), text.len() > LONGEST_TEXT) {
+    let why = |text: &String| match (text.contains('\0'), text.len() > ARGUMENT_BYTES_MAX) {
         (true, _) => Some(
             "has a NUL character (\\u0000) in it, and neither a path nor an option can have one",
         ),
@@ -276,8 +276,8 @@ fn no_argument(request: &LoadRequest) -> Option<(&'static str, &'static str)> {
     all.into_iter().find_map(|(name, why)| Some((name, why?)))
 }
 
-/// Calls `program prepare` with what was asked for. `opens`: a C program is opened there first, so that what comes of
-/// that is known before it is opened where others are.
+/// Runs `program prepare` for a request. `opens`: a C program is opened there first, so that a failure is known before
+/// it is opened in this process.
 pub fn prepare(
     program: &Path,
     request: &LoadRequest,
@@ -313,7 +313,7 @@ pub fn prepare(
     let mut command = Command::new(program);
     as_started(&mut command);
     command.arg("prepare").current_dir(&request.directory);
-    // In one word each, so that no value is taken for an option.
+    // Option and value in one argument, so that no value is taken for an option.
     let mut option = |name: &str, value: &str| {
         command.arg(format!("--{name}={value}"));
     };
@@ -346,7 +346,7 @@ pub fn prepare(
         .run(
             &mut command,
             client,
-            crate::protocol::timeout::limit(request.within, COMPILES_WITHIN)?,
+            crate::protocol::timeout::timeout_from(request.within, COMPILES_WITHIN)?,
         )
         .map_err(|why| Refusal {
             what: format!("levada prepare {why}"),
@@ -366,18 +366,18 @@ pub fn prepare(
     }
     let Ok(refused) = serde_json::from_str::<Refused>(said) else {
         if output.status.signal() == Some(libc::SIGKILL) {
-            // The system had too little memory, say; what its code does by itself is another signal.
+            // For example for lack of memory; a signal caused by the code itself is reported differently.
             let what = format!("levada prepare was ended: {}", output.status);
             return Err(Refusal::new(Kind::Limit, what).into());
         }
-        // It has not come so far: the command line was wrong.
+        // The command line was wrong.
         let what = match text.trim() {
             "" => format!("levada prepare has failed: {}", output.status),
             text => text.trim_start_matches("error: ").to_string(),
         };
         return Err(wrong(what));
     };
-    // The last lines are the message and the help, which are told apart.
+    // The last lines are the message and the help, which are returned separately.
     let head = format!("error: {}", refused.message);
     let text = match text.rfind(&head) {
         Some(at) => text[..at].to_string(),
@@ -398,9 +398,9 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    const LONG: Duration = Duration::from_secs(100);
+    const LONG_TIMEOUT: Duration = Duration::from_secs(100);
 
-    /// A shell that starts another program, and would be there for long.
+    /// A shell that starts another program, which would run for long.
     fn sleeping(place: &Path) -> Command {
         let mut command = Command::new("sh");
         let note = "sleep 1000 & echo $! > pid.new; mv pid.new pid; wait";
@@ -411,12 +411,12 @@ mod tests {
     fn ends_within(place: &Path, run: impl FnOnce() -> Result<Output, Refusal>) -> Refusal {
         let begin = Instant::now();
         let why = run().unwrap_err();
-        assert!(begin.elapsed() < LONG / 2, "{why}");
+        assert!(begin.elapsed() < LONG_TIMEOUT / 2, "{why}");
         let pid = std::fs::read_to_string(place.join("pid")).unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
-        // Gone, or dead and not waited for yet.
+        // Ended, or a zombie.
         while std::fs::read_to_string(&stat).is_ok_and(|s| !s.contains(") Z ")) {
-            assert!(begin.elapsed() < LONG / 2, "it sleeps still");
+            assert!(begin.elapsed() < LONG_TIMEOUT / 2, "it sleeps still");
             std::thread::sleep(Duration::from_millis(5));
         }
         why
@@ -432,32 +432,34 @@ mod tests {
     fn what_is_said_comes_whole() {
         let mut command = Command::new("sh");
         command.args(["-c", "head -c 300000 /dev/zero; echo no >&2; exit 3"]);
-        let output = Preparing::default().run(&mut command, None, LONG).unwrap();
+        let output = Preparing::default()
+            .run(&mut command, None, LONG_TIMEOUT)
+            .unwrap();
         assert_eq!(output.stdout.len(), 300_000);
         assert_eq!(output.stderr, b"no\n");
         assert_eq!(output.status.code(), Some(3));
     }
 
-    /// As the constructor of a program may that is opened there.
+    /// As a constructor of a program may do that is opened there.
     #[test]
-    fn who_says_too_much_is_ended() {
+    fn too_much_output_ends_the_process() {
         let mut command = Command::new("sh");
         command.args(["-c", "cat /dev/zero >&2"]);
-        let ended = Preparing::default().run(&mut command, None, LONG);
+        let ended = Preparing::default().run(&mut command, None, LONG_TIMEOUT);
         let why = ended.unwrap_err();
         assert!(why.what.contains("says more than 64 MiB"));
         assert_eq!(why.kind, Kind::Wrong);
     }
 
     #[test]
-    fn nobody_prepares_for_a_client_that_has_gone() {
+    fn preparation_ends_with_its_client() {
         let place = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let client = Client::new(&ours).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 until_it_sleeps(place.path());
-                // Half closed, it waits for the answer still.
+                // A half-closed connection still waits for the response.
                 theirs.shutdown(std::net::Shutdown::Write).unwrap();
                 std::thread::sleep(Duration::from_millis(50));
                 drop(theirs);
@@ -465,7 +467,7 @@ mod tests {
             let preparing = Preparing::default();
             let mut command = sleeping(place.path());
             let why = ends_within(place.path(), || {
-                preparing.run(&mut command, Some(&client), LONG)
+                preparing.run(&mut command, Some(&client), LONG_TIMEOUT)
             });
             assert!(why.what.contains("nobody waits"), "{why}");
             assert!(preparing.groups().all.is_empty());
@@ -473,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_prepares_for_ever_or_for_a_host_that_ends() {
+    fn preparation_ends_with_its_timeout_and_with_the_host() {
         let place = tempfile::tempdir().unwrap();
         let preparing = Preparing::default();
         let mut command = sleeping(place.path());
@@ -489,12 +491,12 @@ mod tests {
                 preparing.end();
             });
             let mut command = sleeping(place.path());
-            let ended = preparing.run(&mut command, None, LONG).unwrap_err();
+            let ended = preparing.run(&mut command, None, LONG_TIMEOUT).unwrap_err();
             assert_eq!(ended.kind, Kind::Conflict, "{ended}");
         });
-        let ended = preparing.run(&mut Command::new("true"), None, LONG);
+        let ended = preparing.run(&mut Command::new("true"), None, LONG_TIMEOUT);
         assert_eq!(ended.unwrap_err().kind, Kind::Conflict);
-        let none = Preparing::default().run(&mut Command::new("/no/such"), None, LONG);
+        let none = Preparing::default().run(&mut Command::new("/no/such"), None, LONG_TIMEOUT);
         assert_eq!(none.unwrap_err().kind, Kind::Limit);
     }
 }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Making ready: from a request to an application with all that its load needs. What is wrong with it is told
-//! here, before anything is touched: it is prepared, opened, and looked at whether there is memory for it.
+//! Prepares the load of an application: compile, open, size its memory, and check the request. Errors are found
+//! before anything is changed.
 
 use crate::host::Host;
-use crate::isolated::Given;
+use crate::isolated::VersionSettings;
 use crate::lifecycle::load::Load;
 use crate::mapping::placement_file;
 use crate::model::error::{Kind, Refusal};
 use crate::model::limits::Limits;
 use crate::ops::prepare_process::{Client, Prepared};
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::ops::{memory_limit, prepare_process};
-use crate::protocol::timeout::limit;
+use crate::protocol::timeout::timeout_from;
 use crate::protocol::{Failed, LoadRequest};
 use levada_sys::Network;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An application with all that its load needs. One that is isolated is not even opened here.
-pub(crate) struct Ready {
+/// An application with everything that its load needs. An isolated one is not opened here.
+pub(crate) struct PreparedLoad {
     pub request: LoadRequest,
     pub prepared: Prepared,
     pub load: Option<Load>,
-    /// What making it ready has left of the time that its request gives it.
-    pub left: Option<Duration>,
+    /// What is left of the request's timeout.
+    pub time_left: Option<Duration>,
 }
 
-impl Ready {
-    /// What a process of its own is given for it.
-    pub fn given(&self) -> Given {
-        Given {
+impl PreparedLoad {
+    /// The settings for a child process.
+    pub fn settings(&self) -> VersionSettings {
+        VersionSettings {
             options: self.prepared.options.clone(),
             limits: Limits {
                 rate: self.request.rate,
@@ -39,29 +39,31 @@ impl Ready {
         }
     }
 
-    /// Empty as long as it has none.
+    /// Empty until a name is assigned.
     pub fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or_default()
     }
 }
 
-/// The end of this host would be laid at the door of what is `remembered`, once it is opened.
-pub(crate) fn make_ready(
-    served: &Served,
+/// `remembered`: it is in the state folder, so it is written to the journal before it is opened.
+pub(crate) fn prepare_load(
+    served: &ServerState,
     request: LoadRequest,
     client: Option<&Client>,
     remembered: bool,
-) -> Result<Ready, Failed> {
+) -> Result<PreparedLoad, Failed> {
     let begun = Instant::now();
-    let within = request.within.map(|within| limit(Some(within), within));
+    let within = request
+        .within
+        .map(|within| timeout_from(Some(within), within));
     let within = within.transpose()?;
     let left = || within.map(|within| within.saturating_sub(begun.elapsed()));
     let limits = Limits {
         rate: positive("rate", request.rate)?,
         share: positive("share", request.share)?,
     };
-    beside_of_cores(served, &request.beside)?;
-    // What has a process of its own may end it, or hold it up.
+    check_neighbor_load(served, &request.beside)?;
+    // Code of an isolated application may end its process, or block it.
     let opens = !request.isolate && !served.host.is_isolated();
     let prepare =
         || prepare_process::prepare(&served.command, &request, opens, &served.preparing, client);
@@ -96,58 +98,58 @@ pub(crate) fn make_ready(
             .into());
     }
     if request.isolate {
-        return Ok(Ready {
-            left: left(),
+        return Ok(PreparedLoad {
+            time_left: left(),
             request,
             prepared,
             load: None,
         });
     }
-    // SAFETY: the compiler has just made it, or vouches for it by its content; a program is trusted where
-    // it is not isolated.
+    // SAFETY: the compiler has just created the object, or has verified its content; a program that is not isolated is
+    // trusted.
     let open = |prepared: &Prepared| unsafe {
         match prepared.program {
             true => Network::program(&prepared.object, &request.arguments),
             false => Network::open(&prepared.object),
         }
     };
-    // Some of its code may run at once.
-    if let (true, Some(memory), Some(name)) = (remembered, &served.memory, &request.name) {
-        memory.journal().begins(name);
+    // Constructors run when it is opened.
+    if let (true, Some(memory), Some(name)) = (remembered, &served.store, &request.name) {
+        memory.journal().record_start(name);
     }
     let mut opened = open(&prepared);
     if opened.is_err() && !prepared.program && std::fs::remove_file(&prepared.object).is_ok() {
-        // Something has changed around it, such as a library: it is made anew, once.
+        // A dependency has changed, such as a library: it is compiled again, once.
         prepared = prepare()?;
         opened = open(&prepared);
     }
     let network = opened.map_err(|what| Refusal::new(Kind::Wrong, what))?;
     let load = Load {
         name: String::new(),
-        class: prepared.network.clone(),
+        network_class: prepared.network.clone(),
         network: Arc::new(network),
-        // What is measured of a program depends on what it is told to do.
+        // The profile of a program depends on its arguments.
         object: (!prepared.program).then(|| prepared.object.clone()),
         options: prepared.options.clone(),
         priority: request.priority,
         pins: Vec::new(),
-        seats: None,
-        beside: request.beside.clone(),
+        initial_workers: None,
+        load_by_others: request.beside.clone(),
         limits,
-        counts: prepared.counts,
-        anyway: request.anyway,
+        can_count: prepared.counts,
+        force: request.anyway,
         exclusive: request.exclusive,
-        core: None,
+        reserved_core: None,
     };
-    Ok(Ready {
-        left: left(),
+    Ok(PreparedLoad {
+        time_left: left(),
         request,
         prepared,
         load: Some(load),
     })
 }
 
-/// A number that a limit can have.
+/// Checks the value of a limit.
 fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
     match given {
         Some(n) if !(n.is_finite() && (1e-3..=1e9).contains(&n)) => {
@@ -159,11 +161,11 @@ fn positive(what: &str, given: Option<f64>) -> Result<Option<f64>, Refusal> {
     }
 }
 
-/// What others take of cores can be no other numbers than these.
-fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
+/// Checks the reported load of others on the cores.
+fn check_neighbor_load(served: &ServerState, beside: &[f64]) -> Result<(), Refusal> {
     let wrong = |what: String| Err(Refusal::new(Kind::Wrong, what));
     let workers = served.host.runtime().workers() as usize;
-    // The host that has started this one may have been given more cores, or fewer, since it began itself.
+    // The parent host may have another number of cores than this child since its start.
     if beside.len() > workers && !served.host.is_isolated() {
         return wrong(format!(
             "beside has {} numbers, and there are {workers} workers",
@@ -179,35 +181,35 @@ fn beside_of_cores(served: &Served, beside: &[f64]) -> Result<(), Refusal> {
     }
 }
 
-/// What one of several is called when something is wrong with it.
-pub(crate) fn whose(request: &LoadRequest) -> String {
+/// The name of an application in an error message.
+pub(crate) fn label(request: &LoadRequest) -> String {
     let name = request.name.as_ref();
     name.unwrap_or(&request.network).clone()
 }
 
-/// Is there memory for them?
-pub(crate) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
+/// Checks that there is memory for all of them.
+pub(crate) fn check_memory(host: &Host, ready: &[PreparedLoad]) -> Result<(), Failed> {
     let left = memory_limit::bytes_left();
     let several = ready.len() > 1;
     let mut all = 0u64;
     for one in ready {
-        // What is isolated is sized where it is opened.
+        // An isolated application is sized where it is opened.
         let Some(load) = &one.load else {
             continue;
         };
         let needs = host.size(load).map_err(|refusal| {
-            let whose = several.then(|| whose(&one.request));
+            let whose = several.then(|| label(&one.request));
             Failed::from(refusal).of(whose)
         })?;
         all = all.saturating_add(needs);
-        let name = one.request.name.as_ref().unwrap_or(&load.class);
+        let name = one.request.name.as_ref().unwrap_or(&load.network_class);
         let claims = format!("{name} claims {needs} bytes for its state and its channels");
         if let Some(limit) = one.request.memory
             && needs > limit
         {
             let what = format!("{claims}, and may have {limit}");
             return Err(Refusal::new(Kind::Limit, what)
-                .help(less(load, "allow it more with --memory"))
+                .help(smaller_help(load, "allow it more with --memory"))
                 .into());
         }
         if let Some(left) = left
@@ -215,24 +217,24 @@ pub(crate) fn fits(host: &Host, ready: &[Ready]) -> Result<(), Failed> {
         {
             let what = format!("{claims}, and there are not so many left");
             return Err(Refusal::new(Kind::Limit, what)
-                .help(less(load, "unload what is not needed"))
+                .help(smaller_help(load, "unload what is not needed"))
                 .into());
         }
     }
     Ok(())
 }
 
-/// What helps where it claims too much; what a C program claims here does not depend on it.
-fn less(load: &Load, other: &str) -> String {
+/// The help for too much memory; that of a C program does not depend on channels.
+fn smaller_help(load: &Load, other: &str) -> String {
     match load.network.is_program() {
         true => other.to_string(),
         false => format!("smaller channels (bufferSize) take less, or {other}"),
     }
 }
 
-/// Where the file that the request names keeps its actors.
+/// The pins from the placement file of the request.
 pub(crate) fn pins(
-    served: &Served,
+    served: &ServerState,
     name: &str,
     request: &LoadRequest,
     load: &Load,
@@ -244,6 +246,13 @@ pub(crate) fn pins(
     let wrong = |what: String| Refusal::new(Kind::Wrong, format!("{}: {what}", path.display()));
     let text = crate::util::text_file::read_regular(&path).map_err(|e| wrong(e.to_string()))?;
     let workers = served.host.machine().workers();
-    let pins = placement_file::pins(&text, name, &load.class, &load.network, workers, true);
+    let pins = placement_file::pins(
+        &text,
+        name,
+        &load.network_class,
+        &load.network,
+        workers,
+        true,
+    );
     Ok(pins.map_err(|p| wrong(p.what).help(p.help))?)
 }

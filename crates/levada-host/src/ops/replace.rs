@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replacing: from a request to a new version in the place of an application, in this process or in its own.
+//! Replaces an application by name with a new version, in this process or in its child process.
 
-use crate::app::Hosted;
+use crate::app::HostedApp;
 use crate::isolated::Isolated;
 use crate::lifecycle::load::Load;
 use crate::lifecycle::next_version::Next;
@@ -10,12 +10,12 @@ use crate::model::error::{Kind, Refusal};
 use crate::model::limits::Limits;
 use crate::ops::load::is_live;
 use crate::ops::output_conflicts;
-use crate::ops::pending::Coming;
+use crate::ops::pending::PendingLoad;
 use crate::ops::prepare_process::Client;
-use crate::ops::ready::{Ready, fits, make_ready, pins};
-use crate::ops::restore::until_there;
-use crate::ops::state::Served;
-use crate::protocol::timeout::limit;
+use crate::ops::ready::{PreparedLoad, check_memory, pins, prepare_load};
+use crate::ops::restore::wait_loaded;
+use crate::ops::state::ServerState;
+use crate::protocol::timeout::timeout_from;
 use crate::protocol::{Details, Failed, LoadRequest, ReplaceRequest, WITHIN};
 use crate::util::lock::lock;
 use std::path::Path;
@@ -23,20 +23,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub fn replace_now(
-    served: &Served,
+    served: &ServerState,
     name: &str,
     request: ReplaceRequest,
     client: Option<&Client>,
 ) -> Result<Details, Failed> {
-    let within = limit(request.within, WITHIN)?;
+    let within = timeout_from(request.within, WITHIN)?;
     if let Some(other) = request.load.name.as_ref().filter(|other| *other != name) {
         let what = format!("a new version has the name of the old one: {name}, and not {other}");
         return Err(Refusal::new(Kind::Wrong, what)
             .help("leave out the name")
             .into());
     }
-    let within = until_there(served, name, within)?;
-    let asked = Asked {
+    let within = wait_loaded(served, name, within)?;
+    let asked = Replacement {
         served,
         name,
         load: request.load,
@@ -48,20 +48,20 @@ pub fn replace_now(
     }
 }
 
-/// A new version as it was asked for.
-struct Asked<'a> {
-    served: &'a Served,
+/// A requested replacement.
+struct Replacement<'a> {
+    served: &'a ServerState,
     name: &'a str,
     load: LoadRequest,
     client: Option<&'a Client>,
 }
 
-/// So often it is made ready anew, since another new version has come there meanwhile.
-const AGAIN: u32 = 16;
+/// Maximum number of preparations, if other replacements come first.
+const PREPARATIONS_MAX: u32 = 16;
 
-/// What a new version has of the one in whose place it comes, where nothing else is said.
+/// What a new version inherits, unless the request says otherwise.
 #[derive(PartialEq)]
-struct Stays {
+struct InheritedSettings {
     input: Option<String>,
     output: Option<String>,
     limits: Limits,
@@ -69,27 +69,29 @@ struct Stays {
     exclusive: bool,
 }
 
-impl<'a> Asked<'a> {
-    /// Made ready, and its turn to take that place; what is left of that time then. While it was compiled or waited, another new
-    /// version may have come there: then what `stays` is another's.
-    fn in_turn(
+impl<'a> Replacement<'a> {
+    /// Prepares the new version and waits for its turn; returns the time that is left. If another replacement came
+    /// first, what is inherited has changed, and it is prepared again.
+    fn prepare_in_turn(
         &self,
         within: Duration,
-        stays: impl Fn() -> Result<Stays, Refusal>,
-    ) -> Result<(Ready, Coming<'a>, Duration), Failed> {
+        stays: impl Fn() -> Result<InheritedSettings, Refusal>,
+    ) -> Result<(PreparedLoad, PendingLoad<'a>, Duration), Failed> {
         let (served, name) = (self.served, self.name);
-        // What is compiled takes none of it.
+        // Compilation does not count.
         let mut left = within;
-        for _ in 0..AGAIN {
+        for _ in 0..PREPARATIONS_MAX {
             let before = stays()?;
-            let ready = make_ready(
+            let ready = prepare_load(
                 served,
-                before.in_request(&self.load, name),
+                before.apply_to(&self.load, name),
                 self.client,
                 false,
             )?;
-            fits(&served.host, std::slice::from_ref(&ready))?;
-            let turn = served.coming.replaces(name, left, || is_live(served, name));
+            check_memory(&served.host, std::slice::from_ref(&ready))?;
+            let turn = served
+                .pending
+                .start_replace(name, left, || is_live(served, name));
             let coming;
             (coming, left) = turn?;
             if stays()? == before {
@@ -114,7 +116,7 @@ impl<'a> Asked<'a> {
         let stays = || {
             let old = host.live(name)?;
             let option = |what| old.option(what).map(str::to_string);
-            Ok(Stays {
+            Ok(InheritedSettings {
                 input: option("in"),
                 output: option("out"),
                 limits: old.limits,
@@ -122,46 +124,47 @@ impl<'a> Asked<'a> {
                 exclusive: old.exclusive.is_some(),
             })
         };
-        let (mut ready, _coming, within) = self.in_turn(within, stays)?;
+        let (mut ready, _coming, within) = self.prepare_in_turn(within, stays)?;
         let (mut kept, mut entered) = (Ok(()), Ok(()));
         let paused = ready.request.paused;
-        let journal = served.memory.as_ref().map(|memory| memory.journal());
+        let journal = served.store.as_ref().map(|memory| memory.journal());
         let replaces = served
-            .memory
+            .store
             .as_ref()
-            .map(|memory| memory.replaces(name, &ready.request));
+            .map(|memory| memory.start_replacing(name, &ready.request));
         let next = self.load_next(&ready);
-        let takes_over = |new: &Hosted, held| {
+        let takes_over = |new: &HostedApp, held| {
             ready.request.paused = held;
-            // What its code opens is found from there, as with a load, where it has the process to itself.
+            // Relative paths in its code start at the request's folder, as after a load, if the process belongs to it
+            // alone.
             if host.is_isolated() {
                 entered = std::env::set_current_dir(&ready.request.directory);
             }
-            if let Some(memory) = &served.memory {
-                kept = memory.keep_version(name, new.number, &ready.request);
-                // Who has unloaded it before had nothing to forget, and is told that it goes.
-                if new.goes() {
+            if let Some(memory) = &served.store {
+                kept = memory.save_version(name, new.number, &ready.request);
+                // An unload before this had nothing to remove from the state folder.
+                if new.is_unloading() {
                     let _ = memory.forget(name, new.number);
                 }
             }
-            // Not before the next host would load it, and not the one before it.
+            // Not before the state folder describes the new version.
             if let Some(journal) = journal {
-                journal.begins(name);
+                journal.record_start(name);
             }
         };
         let new = next.and_then(|next| Ok(host.replace(next, paused, within, takes_over)?));
         drop(replaces);
         if let Some(journal) = journal {
             match &new {
-                Ok(_) => journal.runs(name),
-                Err(_) => journal.does_not_run(name),
+                Ok(_) => journal.record_running(name),
+                Err(_) => journal.record_not_started(name),
             }
         }
         let new = new?;
-        kept.map_err(not_kept)?;
+        kept.map_err(not_saved)?;
         entered.map_err(|e| not_entered(&ready.request.directory, &e))?;
         let (number, admission) = (new.number, new.admission.clone());
-        let anew = new.lineage.anew.get().cloned().unwrap_or_default();
+        let anew = new.versions.state_reset.get().cloned().unwrap_or_default();
         drop(new);
         let seen = host.list().into_iter().find(|a| a.number == number);
         let seen =
@@ -175,8 +178,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Loads it. Until the host knows it nobody else is given the file that it writes, or what it is promised.
-    fn load_next(&self, ready: &Ready) -> Result<Next, Failed> {
+    /// Loads it. Until the host knows it no other load may take its output file or its reservation.
+    fn load_next(&self, ready: &PreparedLoad) -> Result<Next, Failed> {
         let (served, name) = (self.served, self.name);
         let Some(load) = ready.load.clone() else {
             return Err(Refusal::new(Kind::Wrong, "it cannot be isolated").into());
@@ -186,13 +189,13 @@ impl<'a> Asked<'a> {
             pins: pins(served, name, &ready.request, &load)?,
             ..load
         };
-        served.host.empty_for_next(&mut load)?;
-        let _naming = lock(&served.naming);
-        output_conflicts::differs(served, std::slice::from_ref(ready), Some(name))?;
+        served.host.reserve_core_for_next(&mut load)?;
+        let _naming = lock(&served.name_lock);
+        output_conflicts::check_outputs(served, std::slice::from_ref(ready), Some(name))?;
         Ok(served.host.load_next(load)?)
     }
 
-    /// The new version goes on where the old one is, in the same process.
+    /// The new version replaces the old one within the child process.
     fn replace_isolated(
         mut self,
         isolated: &Arc<Isolated>,
@@ -200,10 +203,10 @@ impl<'a> Asked<'a> {
     ) -> Result<Details, Failed> {
         self.load.isolate = true;
         let stays = || {
-            // Its process knows that by itself; the next host, which loads what is remembered, does not.
+            // The child inherits these itself, but the state folder needs them.
             let given = isolated.given();
             let option = |what| given.option(what).map(str::to_string);
-            Ok(Stays {
+            Ok(InheritedSettings {
                 input: option("in"),
                 output: option("out"),
                 limits: given.limits,
@@ -212,33 +215,33 @@ impl<'a> Asked<'a> {
             })
         };
         let (served, name) = (self.served, self.name);
-        let (ready, _coming, within) = self.in_turn(within, stays)?;
-        let naming = lock(&served.naming);
-        output_conflicts::differs(served, std::slice::from_ref(&ready), Some(name))?;
-        isolated.begin_replacing(ready.given(), within)?;
+        let (ready, _coming, within) = self.prepare_in_turn(within, stays)?;
+        let naming = lock(&served.name_lock);
+        output_conflicts::check_outputs(served, std::slice::from_ref(&ready), Some(name))?;
+        isolated.begin_replacing(ready.settings(), within)?;
         drop(naming);
-        let (memory, of, request) = (served.memory.clone(), isolated.clone(), ready.request);
+        let (memory, of, request) = (served.store.clone(), isolated.clone(), ready.request);
         let asked = request.clone();
         let remembered = move |replace: &dyn Fn() -> Result<Details, Failed>| {
-            // Until it is remembered: the new version may end at once.
+            // Until it is stored: the new version may end at once.
             let _replaces = memory
                 .as_ref()
-                .map(|memory| memory.replaces(&of.name, &request));
+                .map(|memory| memory.start_replacing(&of.name, &request));
             let replaced = replace();
             let comes = match &replaced {
                 Ok(_) => false,
                 Err(failed) if failed.comes => true,
                 Err(_) => return replaced,
             };
-            // It may have been paused since, or begun. What it says is waited for before anything is held up by that.
+            // It may have been paused or started since. Its status is requested before the lock is taken.
             of.details();
-            let is_paused = || is_held(of.last_state(), comes);
+            let is_paused = || stays_paused(of.last_state(), comes);
             let kept = memory.as_ref().map_or(Ok(()), |memory| {
-                memory.keep_next(&of.name, of.number, &request, is_paused)
+                memory.save_next(&of.name, of.number, &request, is_paused)
             });
-            match (replaced, kept.map_err(not_kept)) {
-                (Err(failed), Err(not_kept)) => Err(Failed {
-                    error: format!("{}; {}", failed.error, not_kept.what),
+            match (replaced, kept.map_err(not_saved)) {
+                (Err(failed), Err(unsaved)) => Err(Failed {
+                    error: format!("{}; {}", failed.error, unsaved.what),
                     ..failed
                 }),
                 (replaced, kept) => kept.map_err(Failed::from).and(replaced),
@@ -253,8 +256,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Does nothing of it run, as the next host is to know? As long as it only `comes`, an end is that of the old version.
-fn is_held(state: State, comes: bool) -> bool {
+/// Whether the next host loads it paused. While the new version only `comes`, an end is that of the old version.
+fn stays_paused(state: State, comes: bool) -> bool {
     match state {
         State::Paused | State::Loaded => true,
         State::Running => false,
@@ -262,10 +265,9 @@ fn is_held(state: State, comes: bool) -> bool {
     }
 }
 
-impl Stays {
-    /// A new version has the name of the old one, its input and output if it names none, and what that was promised and
-    /// allowed, unless something else is said.
-    fn in_request(&self, asked: &LoadRequest, name: &str) -> LoadRequest {
+impl InheritedSettings {
+    /// The request with what is inherited: the name, the input and output if it names none, limits and priority.
+    fn apply_to(&self, asked: &LoadRequest, name: &str) -> LoadRequest {
         LoadRequest {
             name: Some(name.to_string()),
             input: asked.input.clone().or_else(|| self.input.clone()),
@@ -287,7 +289,7 @@ fn not_entered(folder: &Path, e: &std::io::Error) -> Refusal {
     Refusal::new(Kind::Limit, what)
 }
 
-fn not_kept(e: std::io::Error) -> Refusal {
+fn not_saved(e: std::io::Error) -> Refusal {
     Refusal::new(
         Kind::NotSaved,
         format!("it runs, but what the next host knows is the version before it: {e}"),

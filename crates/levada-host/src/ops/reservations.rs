@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cores that the host leaves to another process.
+//! Core reservations for other processes: a core is left to a process until it ends or the core is taken back.
 
 use crate::model::error::{Kind, Refusal};
-use crate::ops::state::Served;
-use crate::protocol::timeout::limit;
+use crate::ops::state::ServerState;
+use crate::protocol::timeout::timeout_from;
 use crate::protocol::{Away, AwayRequest, Failed, WITHIN};
 use crate::util::lock::lock;
 use std::collections::HashMap;
@@ -11,24 +11,24 @@ use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// By worker: which leaving of it is meant.
+/// Reservations by worker.
 #[derive(Default)]
-pub struct AllAway(Mutex<Numbered>);
+pub struct CoreReservations(Mutex<Reservations>);
 
 #[derive(Default)]
-struct Numbered {
+struct Reservations {
     last: u64,
-    by_worker: HashMap<u32, One>,
+    by_worker: HashMap<u32, Reservation>,
 }
 
-struct One {
+struct Reservation {
     number: u64,
-    /// Closed when the core has come back: nobody need watch that process any more.
-    _lasts: PipeWriter,
+    /// Closed when the core is returned, which ends the watch of the process.
+    _watch_end: PipeWriter,
 }
 
-impl AllAway {
-    fn all(&self) -> MutexGuard<'_, Numbered> {
+impl CoreReservations {
+    fn all(&self) -> MutexGuard<'_, Reservations> {
         lock(&self.0)
     }
 
@@ -36,15 +36,15 @@ impl AllAway {
         let mut all = self.all();
         all.last += 1;
         let number = all.last;
-        let one = One {
+        let one = Reservation {
             number,
-            _lasts: lasts,
+            _watch_end: lasts,
         };
         all.by_worker.insert(worker, one);
         number
     }
 
-    /// Whether it was away; of one number alone, if that is said.
+    /// Returns whether the worker's core was reserved; with a number, only by that reservation.
     fn remove(&self, worker: u32, number: Option<u64>) -> bool {
         let mut all = self.all();
         let there = all.by_worker.get(&worker).map(|one| one.number);
@@ -56,8 +56,8 @@ impl AllAway {
     }
 }
 
-/// Which worker is pinned to that core.
-fn worker_on(served: &Served, cpu: i32) -> Result<u32, Refusal> {
+/// The worker that is pinned to that core.
+fn worker_on(served: &ServerState, cpu: i32) -> Result<u32, Refusal> {
     let runtime = served.host.runtime();
     let on = |&w: &u32| runtime.worker_counters(w).is_ok_and(|c| c.cpu == cpu);
     (0..runtime.workers()).find(on).ok_or_else(|| {
@@ -66,7 +66,7 @@ fn worker_on(served: &Served, cpu: i32) -> Result<u32, Refusal> {
     })
 }
 
-/// Readable when the process has ended.
+/// A descriptor that becomes readable when the process ends.
 fn watch(process: i32) -> Result<OwnedFd, Refusal> {
     // SAFETY: no pointers; what comes back is ours.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
@@ -78,52 +78,52 @@ fn watch(process: i32) -> Result<OwnedFd, Refusal> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Until the process has ended, or the core has come back.
+/// Waits until the process has ended, or the core was returned.
 fn wait_for(process: &OwnedFd, over: &PipeReader) {
     let mut fds = [process.as_raw_fd(), over.as_raw_fd()].map(|fd| libc::pollfd {
         fd,
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: these two descriptors; it is interrupted and begins again.
+    // SAFETY: two descriptors of this frame; an interrupted call is repeated.
     while unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) } < 1 {}
 }
 
-/// Leaves a core to another process: nothing of the host runs there when this returns.
+/// Reserves a core for another process: nothing of the host runs there when this returns.
 pub(crate) fn leave_core(
-    served: &Arc<Served>,
+    served: &Arc<ServerState>,
     cpu: i32,
     asked: &AwayRequest,
 ) -> Result<Away, Failed> {
-    let within = limit(asked.within, WITHIN)?;
+    let within = timeout_from(asked.within, WITHIN)?;
     let worker = worker_on(served, cpu)?;
     let process = watch(asked.process)?;
     let (over, lasts) = std::io::pipe()
         .map_err(|e| Refusal::new(Kind::Limit, format!("there can be no pipe: {e}")))?;
-    served.host.leave_core(worker, within)?;
-    let number = served.away.add(worker, lasts);
+    served.host.vacate_core(worker, within)?;
+    let number = served.reservations.add(worker, lasts);
     let watched = served.clone();
     let watcher = std::thread::Builder::new().name("levada/away".to_string());
     let started = watcher.spawn(move || {
         wait_for(&process, &over);
-        if watched.away.remove(worker, Some(number)) {
-            watched.host.come_back(worker);
+        if watched.reservations.remove(worker, Some(number)) {
+            watched.host.return_core(worker);
         }
     });
-    if started.is_err() && served.away.remove(worker, Some(number)) {
-        served.host.come_back(worker);
+    if started.is_err() && served.reservations.remove(worker, Some(number)) {
+        served.host.return_core(worker);
         return Err(Refusal::new(Kind::Limit, "a thread cannot be started").into());
     }
     Ok(Away { cpu, worker })
 }
 
-/// Takes a core back.
-pub(crate) fn take_core_back(served: &Served, cpu: i32) -> Result<Away, Failed> {
+/// Takes a reserved core back.
+pub(crate) fn take_core_back(served: &ServerState, cpu: i32) -> Result<Away, Failed> {
     let worker = worker_on(served, cpu)?;
-    if !served.away.remove(worker, None) {
+    if !served.reservations.remove(worker, None) {
         let what = format!("core {cpu} is not away");
         return Err(Refusal::new(Kind::Unknown, what).into());
     }
-    served.host.come_back(worker);
+    served.host.return_core(worker);
     Ok(Away { cpu, worker })
 }

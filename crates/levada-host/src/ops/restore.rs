@@ -1,87 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host before this one had loaded: it is loaded again when this one begins, if it restores, or when
-//! somebody asks for it; and until then, or where it cannot be, whoever names it is told so.
+//! Restores what the previous host had loaded: when this host starts, or by request. Until an application is
+//! restored, or if it cannot be, requests that name it are told so.
 
 use crate::model::error::{Kind, Refusal};
-use crate::model::events::What;
-use crate::ops::load::{Cause, is_live, load_them};
-use crate::ops::state::Served;
+use crate::model::events::EventKind;
+use crate::ops::load::{Cause, is_live, load_for};
+use crate::ops::state::ServerState;
 use crate::persist::journal::Journal;
-use crate::persist::store::{Memory, Restore};
+use crate::persist::store::{Restore, StateStore};
 use crate::protocol::{Failed, LoadRequest};
 use levada_text::escaped;
 use std::io::Write;
 use std::time::Duration;
 
-/// Whom a restore is to load, in this order.
+/// Names to restore, in this order.
 pub struct ToRestore {
     first: Vec<String>,
-    /// Those that may have ended the host before this one.
+    /// Suspects of the previous host's crash.
     last: Vec<String>,
 }
 
-/// What ran when the host before this one ended, but for what has ended it. Who asks for one of these from now on
-/// waits for it.
-pub fn to_restore(served: &Served) -> Option<ToRestore> {
-    let memory = served.memory.as_ref()?;
+/// What ran when the previous host ended, except what is quarantined. Requests for these names wait from now on.
+pub fn to_restore(served: &ServerState) -> Option<ToRestore> {
+    let memory = served.store.as_ref()?;
     if served.restore == Restore::Nothing {
         return None;
     }
     let all = served.restore == Restore::All;
     let suspects: &[String] = if all { &[] } else { memory.suspects() };
-    let wanted = memory.left().into_iter().filter(|name| {
-        let held = memory.held(name).filter(|_| !all);
+    let wanted = memory.unrestored().into_iter().filter(|name| {
+        let held = memory.quarantine_reason(name).filter(|_| !all);
         if let Some(why) = &held {
-            tell_left_out(served, What::Held, name, &format!("held back: {why}"));
+            emit_not_restored(served, EventKind::Held, name, &format!("held back: {why}"));
         }
         held.is_none()
     });
     let (last, first): (Vec<_>, Vec<_>) = wanted.partition(|name| suspects.contains(name));
     for name in first.iter().chain(&last) {
-        memory.not_loaded(name, "is to be loaded again");
+        memory.set_unrestored_reason(name, "is to be loaded again");
     }
-    served.coming.are_due(first.iter().chain(&last).cloned());
+    served.pending.set_due(first.iter().chain(&last).cloned());
     Some(ToRestore { first, last })
 }
 
-/// Loads these. What cannot be loaded any more is told. Those that may have ended the host before this one are begun
-/// last, few at a time.
-pub fn restore(served: &Served, ToRestore { first, last }: ToRestore) {
-    let Some(memory) = &served.memory else {
+/// Loads these and reports those that cannot be loaded. Suspects are started last, a few at a time.
+pub fn restore(served: &ServerState, ToRestore { first, last }: ToRestore) {
+    let Some(memory) = &served.store else {
         return;
     };
-    // Meanwhile somebody may have resumed it, forgotten it, or given its name to another.
+    // It may have been resumed or forgotten meanwhile, or its name taken.
     let load = |name: &String| {
-        let _coming = served.coming.loads_then(name);
-        if memory.is_left(name) && !is_live(served, name) {
-            drop(load_left(served, memory, name, None));
+        let _coming = served.pending.load_when_free(name);
+        if memory.is_unrestored(name) && !is_live(served, name) {
+            drop(load_restored(served, memory, name, None));
         }
     };
     first.iter().for_each(load);
     for some in last.chunks(Journal::together(last.len())) {
-        // Who ends the host now is one of these.
+        // An application that crashes the host now is one of these.
         memory.journal().await_settled();
         some.iter().for_each(load);
     }
 }
 
-/// Who wants it again, and waits.
-struct Asks {
+/// A request to load it, with a client that waits.
+struct ResumeRequest {
     within: Duration,
-    /// A restore is to load it in any case.
+    /// A restore would load it in any case.
     due: bool,
 }
 
-/// Loads again what the host before this one had loaded.
-fn load_left(
-    served: &Served,
-    memory: &Memory,
+/// Loads what the previous host had loaded.
+fn load_restored(
+    served: &ServerState,
+    memory: &StateStore,
     name: &str,
-    asks: Option<Asks>,
+    asks: Option<ResumeRequest>,
 ) -> Result<(), Failed> {
     let journal = memory.journal();
     let load = |mut request: LoadRequest| {
-        // The host before this one has admitted it beside all that it had; this one may have promised something since.
+        // The previous host had admitted it; this one may have reserved rates since.
         request.anyway |= asks.as_ref().is_none_or(|asks| asks.due);
         let why = match &asks {
             Some(asks) => {
@@ -90,15 +88,15 @@ fn load_left(
                 Cause::Resumed
             }
             None => {
-                // How long its load could take was for who asked then.
+                // The timeout of the load was for the client of that time.
                 request.within = None;
                 Cause::Restored
             }
         };
         let apart = request.isolate;
-        load_them(served, vec![request], None, why)?;
+        load_for(served, vec![request], None, why)?;
         if apart {
-            memory.release(name).map_err(|e| {
+            memory.release_quarantine(name).map_err(|e| {
                 let what = format!(
                     "{name} runs, but it could not be saved that it is held back no more: {e}"
                 );
@@ -112,57 +110,65 @@ fn load_left(
     let done: Result<(), Failed> = read.map_err(Failed::from).and_then(load);
     match done {
         Ok(()) => Ok(()),
-        // Somebody else has loaded another meanwhile, which may have begun before it was written of this one that it does.
+        // Another one of that name was loaded meanwhile; its state may have been written first.
         Err(failed) if is_live(served, name) => {
-            journal.runs(name);
+            journal.record_running(name);
             Err(failed)
         }
         Err(failed) => {
-            journal.does_not_run(name);
-            // Somebody has unloaded it meanwhile: there is nothing to be told.
-            if !memory.is_left(name) {
+            journal.record_not_started(name);
+            // It was unloaded meanwhile.
+            if !memory.is_unrestored(name) {
                 return Err(failed);
             }
             let why = format!("cannot be loaded again: {}", failed.error);
-            memory.not_loaded(name, &why);
-            tell_left_out(served, What::Failed, name, &why);
+            memory.set_unrestored_reason(name, &why);
+            emit_not_restored(served, EventKind::Failed, name, &why);
             Err(failed)
         }
     }
 }
 
-/// Loads what is kept of the host before this one, since somebody asks for it; false: there is none.
-pub fn resume_left(served: &Served, name: &str, within: Duration) -> Result<bool, Failed> {
-    let Some(memory) = served.memory.as_ref().filter(|m| m.is_left(name)) else {
+/// Loads an application of the previous host by request; false: there is none.
+pub fn resume_not_restored(
+    served: &ServerState,
+    name: &str,
+    within: Duration,
+) -> Result<bool, Failed> {
+    let Some(memory) = served.store.as_ref().filter(|m| m.is_unrestored(name)) else {
         return Ok(false);
     };
-    let due = served.coming.is_due(name);
-    // Who loads it at this moment is waited for, as for any other.
-    let Some(_coming) = served.coming.loads(name) else {
+    let due = served.pending.is_due(name);
+    // A concurrent load is awaited like any other.
+    let Some(_coming) = served.pending.try_load(name) else {
         return Ok(false);
     };
-    if !memory.is_left(name) || is_live(served, name) {
+    if !memory.is_unrestored(name) || is_live(served, name) {
         return Ok(false);
     }
-    load_left(served, memory, name, Some(Asks { within, due }))?;
+    load_restored(served, memory, name, Some(ResumeRequest { within, due }))?;
     Ok(true)
 }
 
-/// For who does something to one by its name: waits until that has begun, or its next version has; what is left of
-/// that time then. One that is left of the host before this one is told as such.
-pub fn until_there(served: &Served, name: &str, within: Duration) -> Result<Duration, Refusal> {
+/// For an operation on a name: waits until its load or replacement is done; returns the time that is left. An
+/// application that was not restored is an error.
+pub fn wait_loaded(
+    served: &ServerState,
+    name: &str,
+    within: Duration,
+) -> Result<Duration, Refusal> {
     let lives = || is_live(served, name);
-    let left = served.coming.wait(name, within, lives)?;
-    not_loaded(served, name).map_or(Ok(left), Err)
+    let left = served.pending.wait(name, within, lives)?;
+    not_restored_error(served, name).map_or(Ok(left), Err)
 }
 
-/// What is said of one that is left of the host before this one, where there is no other of its name.
-pub fn not_loaded(served: &Served, name: &str) -> Option<Refusal> {
-    let memory = served.memory.as_ref()?;
+/// The error for an application that was not restored, if there is no other of its name.
+pub fn not_restored_error(served: &ServerState, name: &str) -> Option<Refusal> {
+    let memory = served.store.as_ref()?;
     if served.isolated.find(name).is_some() || served.host.find(name).is_ok() {
         return None;
     }
-    let why = memory.why_left(name)?;
+    let why = memory.unrestored_reason(name)?;
     let why = why.unwrap_or_else(|| "the last host had loaded it".to_string());
     let what = format!("{name} is not loaded: {why}");
     Some(Refusal::new(Kind::Conflict, what).help(left_help(name)))
@@ -172,9 +178,9 @@ fn left_help(name: &str) -> String {
     format!("levada resume {name} loads it, levada unload {name} forgets it")
 }
 
-/// Says so where whoever looks after the host looks first.
-fn tell_left_out(served: &Served, event: What, name: &str, why: &str) {
-    served.host.events().tell_followers(event, name, why);
+/// An event, and a line on standard error, where an administrator looks first.
+fn emit_not_restored(served: &ServerState, event: EventKind, name: &str, why: &str) {
+    served.host.events().send_to_followers(event, name, why);
     let line = format!("{name}: {why} ({})\n", left_help(name));
     let _ = std::io::stderr()
         .lock()

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whom an application shares its workers with, for who asks why it does not get on.
+//! Which applications use the workers that an application could use now, for its wait report.
 
-use crate::app::Hosted;
+use crate::app::HostedApp;
 use crate::ops::leases;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::ops::workers::workers;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A smaller part of a core holds nobody up.
-const WORTH_TELLING: f64 = 0.05;
+/// A smaller fraction of a core is not reported.
+const REPORTED_FRACTION_MIN: f64 = 0.05;
 
-/// Who has lately had the workers that this one could use now: a line a worker, and nothing of those that
-/// nobody else wants.
-pub fn text(served: &Served, hosted: &Hosted) -> String {
+/// The recent users of the workers that the application could use now: a line per worker that others use.
+pub fn text(served: &ServerState, hosted: &HostedApp) -> String {
     let counters = hosted.app.counters().unwrap_or_default();
     let could = counters.actors.iter().filter(|a| !a.waits);
     let wanted: BTreeSet<u32> = could.map(|a| a.worker).collect();
@@ -38,10 +37,10 @@ pub fn text(served: &Served, hosted: &Hosted) -> String {
     out
 }
 
-/// What others take of a worker, the most first, and what is left to one itself.
+/// The usage of a worker by others, the largest first, and by the application itself.
 fn shared(worker: u32, others: BTreeMap<&str, f64>, own: f64) -> String {
     let mut others: Vec<(&str, f64)> = others.into_iter().collect();
-    others.retain(|(_, share)| *share >= WORTH_TELLING);
+    others.retain(|(_, share)| *share >= REPORTED_FRACTION_MIN);
     if others.is_empty() {
         return String::new();
     }
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_the_most_comes_first_and_who_takes_nothing_is_left_out() {
+    fn the_largest_user_comes_first_and_idle_ones_are_left_out() {
         let others = BTreeMap::from([("a", 0.2), ("burn", 0.7), ("idle", 0.01)]);
         let said = shared(1, others, 0.1);
         assert_eq!(

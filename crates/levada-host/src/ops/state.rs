@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the handlers of requests share: the host, what stands beside it, and all of its applications, whether they are
-//! in its process or in one of their own.
+//! The state that all operations share: the host, the isolated applications, pending loads, reservations, and the
+//! state folder.
 
-use crate::app::Seen;
+use crate::app::AppEntry;
 use crate::host::Host;
-use crate::isolated::{AllIsolated, Isolated, Starts, details_of};
+use crate::isolated::{Isolated, IsolatedSet, LaunchConfig, details_of};
 use crate::model::app_state::State;
 use crate::ops::pending;
 use crate::ops::prepare_process::Preparing;
-use crate::persist::store::{Memory, Restore};
+use crate::persist::store::{Restore, StateStore};
 use crate::protocol::{Application, Details};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the handlers share.
-pub struct Served {
+/// The state that all operations share.
+pub struct ServerState {
     pub host: Host,
-    /// The command `levada`, which prepares what is to be loaded.
+    /// The command `levada`, for preparation processes.
     pub command: PathBuf,
-    pub began: Instant,
-    /// Where it remembers what is loaded, if it does.
-    pub memory: Option<Arc<Memory>>,
-    /// Load what ran when the host before this one ended.
+    pub started_at: Instant,
+    /// The state folder, if there is one.
+    pub store: Option<Arc<StateStore>>,
+    /// What to restore of the previous host.
     pub restore: Restore,
-    /// Held from the choice of a name until the host knows it.
-    pub naming: Mutex<()>,
-    /// Who is loaded or replaced now, or is to be loaded again.
-    pub coming: pending::AllComing,
-    /// What prepares loads now.
+    /// Held from the choice of a name until the host knows the application.
+    pub name_lock: Mutex<()>,
+    /// Loads and replacements in progress, and names to restore.
+    pub pending: pending::PendingLoads,
+    /// Running preparations.
     pub preparing: Preparing,
-    /// Those that have a process of their own, and how such a process is started.
-    pub isolated: Arc<AllIsolated>,
-    pub starts: Starts,
-    /// Cores that are somebody else's for a while.
-    pub away: crate::ops::reservations::AllAway,
+    /// Isolated applications, and how their processes are started.
+    pub isolated: Arc<IsolatedSet>,
+    pub launch: LaunchConfig,
+    /// Cores that are reserved for other processes.
+    pub reservations: crate::ops::reservations::CoreReservations,
     pub followers: crate::ops::event_followers::Followers,
 }
 
-impl Served {
-    /// All that are there, of several that are loaded together all or none; those of this process, and the isolated ones.
-    fn seen(&self) -> (Vec<Seen>, Vec<Arc<Isolated>>) {
-        self.coming.seen(|sees| {
+impl ServerState {
+    /// All visible applications: those of this process, and the isolated ones.
+    fn visible(&self) -> (Vec<AppEntry>, Vec<Arc<Isolated>>) {
+        self.pending.with_visibility(|sees| {
             let (mut here, mut isolated) = (self.host.list(), self.isolated.list());
             here.retain(|a| sees(&a.name, a.number));
             isolated.retain(|i| sees(&i.name, i.number));
@@ -49,24 +49,24 @@ impl Served {
         })
     }
 
-    /// All applications with their actors and channels, by their numbers.
+    /// All applications with their actors and channels, by number.
     pub(crate) fn details(&self) -> Vec<Details> {
-        let (here, isolated) = self.seen();
+        let (here, isolated) = self.visible();
         let mut all: Vec<Details> = here.iter().map(Details::from).collect();
         all.extend(details_of(&isolated));
         all.sort_by_key(|d| d.application.number);
         all
     }
 
-    /// All applications, in short.
+    /// All applications.
     pub(crate) fn applications(&self) -> Vec<Application> {
-        // One that is restored at this moment goes from one list to the other, or back: it is in one of these.
-        let before = self.left_out();
-        let (here, isolated) = self.seen();
+        // An application that is being restored moves between the two lists; it is in one of these.
+        let before = self.not_restored();
+        let (here, isolated) = self.visible();
         let mut all: Vec<Application> = here.iter().map(Application::from).collect();
         all.extend(details_of(&isolated).map(|details| details.application));
         all.sort_by_key(|a| a.number);
-        let mut left = self.left_out();
+        let mut left = self.not_restored();
         let gone = before
             .into_iter()
             .filter(|a| !left.iter().any(|l| l.name == a.name));
@@ -77,9 +77,9 @@ impl Served {
         all
     }
 
-    /// What the host before this one had loaded, and this one does not load again.
-    pub(crate) fn left_out(&self) -> Vec<Application> {
-        let Some(memory) = &self.memory else {
+    /// Applications of the previous host that this one does not restore.
+    pub(crate) fn not_restored(&self) -> Vec<Application> {
+        let Some(memory) = &self.store else {
             return Vec::new();
         };
         let told = |(name, why): (String, String)| Application {
@@ -89,17 +89,17 @@ impl Served {
             outcome: Some(why),
             ..Application::default()
         };
-        memory.left_out().into_iter().map(told).collect()
+        memory.unrestored_reasons().into_iter().map(told).collect()
     }
 
-    /// How many have not ended.
+    /// Number of applications that have not ended.
     pub fn live(&self) -> usize {
-        let (here, isolated) = self.seen();
+        let (here, isolated) = self.visible();
         let here = here.iter().filter(|a| a.hosted.is_some()).count();
         here + isolated.iter().filter(|i| i.lives()).count()
     }
 
-    /// Stops all; the names of those whose last firing has not ended within that time.
+    /// Stops all; returns the names of those with a last firing that has not ended within that time.
     pub fn stop_within(&self, within: Duration) -> Vec<String> {
         std::thread::scope(|scope| {
             let isolated = scope.spawn(|| self.isolated.stop_within(within));

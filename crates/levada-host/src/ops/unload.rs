@@ -1,43 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Unloading an application by its name, wherever it runs, or forgetting what the host before this one had loaded.
-//! The next host is told that it goes before it has gone: whatever ends this one meanwhile, it is not loaded again.
+//! Unloads an application by name, wherever it runs, or forgets one that was not restored. The state folder is
+//! marked before the application ends, so that the next host does not load it again, however this one ends.
 
 use crate::isolated::Isolated;
 use crate::model::app_state::State;
 use crate::model::error::{Kind, Refusal};
 use crate::ops::load::is_live;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::protocol::{Failed, Unloaded, WITHIN};
 use std::io;
 use std::time::Duration;
 
-/// At once (`now`), or when what is in flight has come out.
+/// Ends it immediately (`now`), or drains it.
 pub fn unload_by_name(
-    served: &Served,
+    served: &ServerState,
     name: String,
     now: bool,
     within: Duration,
 ) -> Result<Unloaded, Failed> {
-    let memory = served.memory.as_ref();
+    let memory = served.store.as_ref();
     let is_here = || served.isolated.find(&name).is_some() || served.host.find(&name).is_ok();
-    let forgotten = memory.filter(|_| !is_here()).map(|m| m.forget_left(&name));
+    let forgotten = memory
+        .filter(|_| !is_here())
+        .map(|m| m.forget_unrestored(&name));
     match forgotten {
         Some(Ok(true)) => {
-            served.coming.is_not_due(&name);
-            return Ok(Unloaded::forgotten(name));
+            served.pending.clear_due(&name);
+            return Ok(Unloaded::never_ran(name));
         }
         Some(Err(e)) => {
-            served.coming.is_not_due(&name);
+            served.pending.clear_due(&name);
             return Err(not_saved(&name, &e));
         }
         Some(Ok(false)) | None => {}
     }
-    // What is to end at once need not begin.
+    // An immediate end need not wait for its start.
     let within = match now {
         true => within,
         false => {
             let lives = || is_live(served, &name);
-            served.coming.wait(&name, within, lives)?
+            served.pending.wait(&name, within, lives)?
         }
     };
     if let Some(isolated) = served.isolated.find(&name) {
@@ -47,7 +49,7 @@ pub fn unload_by_name(
     let goes = |number| {
         numbers.push(number);
         if let (Some(memory), true) = (memory, marked.is_ok()) {
-            marked = memory.goes(&name, number);
+            marked = memory.mark_unloading(&name, number);
         }
     };
     let ended = served.host.unload(&name, now, within, goes);
@@ -62,7 +64,7 @@ pub fn unload_by_name(
     Ok(Unloaded::new(name, ended))
 }
 
-/// It is unloaded, and the next host would not know that.
+/// It is unloaded, but the state folder could not be updated.
 fn not_saved(name: &str, why: &io::Error) -> Failed {
     let what = format!(
         "{name} is unloaded, but that could not be saved: {why}; the next host would load it again"
@@ -72,7 +74,7 @@ fn not_saved(name: &str, why: &io::Error) -> Failed {
         .into()
 }
 
-/// It is to end, and has not yet; nor would the next host know that.
+/// It is ending, but the state folder could not be marked.
 fn not_marked(failed: Failed, marked: &io::Result<()>) -> Failed {
     match marked {
         Ok(()) => failed,
@@ -86,12 +88,12 @@ fn not_marked(failed: Failed, marked: &io::Result<()>) -> Failed {
     }
 }
 
-/// All that have ended or failed, wherever they ran, and nothing that runs.
-pub fn unload_ended(served: &Served) -> Result<Vec<Unloaded>, Failed> {
+/// Unloads all applications that have ended or failed.
+pub fn unload_ended(served: &ServerState) -> Result<Vec<Unloaded>, Failed> {
     let within = Duration::from_secs_f64(WITHIN);
     let (mut gone, mut failed) = (Vec::new(), None);
     for (name, ended) in served.host.unload_ended() {
-        if let Some(memory) = &served.memory
+        if let Some(memory) = &served.store
             && let Err(e) = memory.forget(&name, ended.number)
         {
             failed.get_or_insert(not_saved(&name, &e));
@@ -107,7 +109,7 @@ pub fn unload_ended(served: &Served) -> Result<Vec<Unloaded>, Failed> {
             match unload_isolated(served, &isolated, true, within) {
                 Ok(unloaded) => gone.push(unloaded),
                 Err(why) if why.kind == Some(Kind::NotSaved) => drop(failed.get_or_insert(why)),
-                // One that somebody else has unloaded meanwhile is theirs to tell.
+                // It was unloaded by another request, which reports it.
                 Err(_) => {}
             }
         }
@@ -116,14 +118,14 @@ pub fn unload_ended(served: &Served) -> Result<Vec<Unloaded>, Failed> {
 }
 
 fn unload_isolated(
-    served: &Served,
+    served: &ServerState,
     isolated: &Isolated,
     now: bool,
     within: Duration,
 ) -> Result<Unloaded, Failed> {
     let (name, number) = (isolated.name.as_str(), isolated.number);
-    let memory = served.memory.as_ref();
-    let marked = memory.map_or(Ok(()), |memory| memory.goes(name, number));
+    let memory = served.store.as_ref();
+    let marked = memory.map_or(Ok(()), |memory| memory.mark_unloading(name, number));
     let events = served.host.events();
     let unloaded = served.isolated.unload(isolated, now, within, events);
     let unloaded = unloaded.inspect_err(|_| {
@@ -131,7 +133,7 @@ fn unload_isolated(
         if let Some(memory) = memory
             && !matches!(state, State::Draining | State::Ending)
         {
-            memory.stays(name, number);
+            memory.clear_unloading(name, number);
         }
     });
     let unloaded = unloaded.map_err(|failed| not_marked(failed, &marked))?;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The workers of a host: what each has done, who sits there, and who has computed there lately.
+//! The workers of a host: counters, the actors on each, and the applications with fibers that ran there recently.
 
-use crate::app::Seen;
+use crate::app::AppEntry;
 use crate::model::app_state::State;
 use crate::ops::leases;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::protocol::{Computes, Placed, Worker};
 use crate::util::lock::lock;
 
-/// A smaller part of a core is none: a mean of what was never comes to 0.
-const WORTH_TELLING: f64 = 0.0005;
+/// A smaller fraction of a core is not reported: a mean never decays to 0.
+const REPORTED_FRACTION_MIN: f64 = 0.0005;
 
-pub(crate) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
+pub(crate) fn workers(served: &ServerState, all: &[AppEntry]) -> Vec<Worker> {
     let runtime = served.host.runtime();
     let leases = leases::by_core();
     let mut workers: Vec<Worker> = (0..runtime.workers())
@@ -37,11 +37,11 @@ pub(crate) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
         let Some(hosted) = &seen.hosted else {
             continue;
         };
-        // What it computed last is known for when it goes on.
+        // The last usage of a paused application is kept for its resume.
         let stands = seen.state == State::Paused;
-        let fibers = lock(&hosted.lately.fibers).clone();
+        let fibers = lock(&hosted.recent.fiber_load).clone();
         for (worker, share) in workers.iter_mut().zip(fibers) {
-            if share >= WORTH_TELLING && !stands {
+            if share >= REPORTED_FRACTION_MIN && !stands {
                 worker.program.push(Computes {
                     application: hosted.name.clone(),
                     share,
@@ -49,8 +49,8 @@ pub(crate) fn workers(served: &Served, all: &[Seen]) -> Vec<Worker> {
             }
         }
         let counters = hosted.app.counters().unwrap_or_default();
-        let pins = hosted.seats.pins();
-        let rate = lock(&hosted.lately.rate);
+        let pins = hosted.placement.pins();
+        let rate = lock(&hosted.recent.load);
         for (i, actor) in counters.actors.into_iter().enumerate() {
             let busy = rate.as_ref().and_then(|r| r.busy.get(i));
             let share = busy.filter(|_| !stands).map(|ns| ns / 1e9);

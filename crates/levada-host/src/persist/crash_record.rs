@@ -87,7 +87,7 @@ const BY_EXIT: c_int = 0;
 /// The status of a host that is ended so.
 const FAILED: c_int = 1;
 
-struct Will {
+struct CrashRecord {
     /// Below 0: there is none.
     file: c_int,
     /// It holds many applications, and not one alone in a process of its own.
@@ -104,7 +104,7 @@ struct Will {
 }
 
 // Signal handlers find it there.
-static WILL: OnceLock<Will> = OnceLock::new();
+static WILL: OnceLock<CrashRecord> = OnceLock::new();
 static RUNTIME: AtomicPtr<levada_sys::ffi::lvd_runtime> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Who has called what ends this process last, with which signal, and the status.
@@ -203,7 +203,7 @@ pub fn leave_to(file: Option<File>, host: bool) {
         for (signal, old) in SIGNALS.iter().zip(&mut before) {
             libc::sigaction(*signal, std::ptr::null(), old);
         }
-        let will = Will {
+        let will = CrashRecord {
             file: file.map_or(-1, IntoRawFd::into_raw_fd),
             host,
             process: libc::getpid(),
@@ -257,9 +257,9 @@ pub fn end() -> bool {
 }
 
 /// The will of this process, as long as its end is not its own. What a native has forked is not the host.
-fn will() -> Option<&'static Will> {
+fn will() -> Option<&'static CrashRecord> {
     // SAFETY: has no preconditions.
-    let own = |will: &&Will| will.process == unsafe { libc::getpid() };
+    let own = |will: &&CrashRecord| will.process == unsafe { libc::getpid() };
     WILL.get()
         .filter(own)
         .filter(|will| !will.over.load(Ordering::Relaxed))
@@ -358,7 +358,7 @@ extern "C" fn on_exit() {
 }
 
 /// Nothing but the code of an application exits now: a host fails by that.
-fn exits_by_itself(will: &Will) {
+fn exits_by_itself(will: &CrashRecord) {
     say(BY_EXIT, By::Call);
     if will.host {
         // SAFETY: all streams, as exit writes them; and then this process has nothing more to do.

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host writes down of itself while it lives, so that the one after it knows who has ended it.
+//! The start journal, from which the next host concludes which application has crashed this one.
 //!
-//! A line says that an application begins, before any code of it runs, and one that it has settled, when it
-//! has run for some seconds; where code of one ends the process, a last line says so (`crash_record.rs`). A
-//! host that ends well leaves no such file. Lines are appended, each by one call, so that a kill at any moment
-//! leaves whole ones; when all have settled only the first is left.
+//! A line records that an application starts, before any of its code runs; another one that it has settled, after
+//! it has run for some seconds; and a crash record (`crash_record.rs`) adds a last line. A host that ends normally
+//! leaves no journal. Each line is appended with one write, so that a crash leaves whole lines; when all
+//! applications have settled only the first line remains.
 //!
-//! What is concluded from it ([`Found`]) is meant to find the guilty one in few ends, and surely:
-//! - Who is named in a last line is held back.
-//! - If nobody is, one of those that had begun and not settled did it. If that is one, it is held back; of
-//!   several the next host begins few at a time, waits until they have settled, and goes on, so that each
-//!   further end leaves fewer.
-//! - A machine that went down meanwhile has ended the host, and none of these.
-//! - If there are none, and that comes again soon, all are begun so, and settle in twice the time that it took.
+//! Conclusions ([`Found`]):
+//! - An application named in the last line is quarantined.
+//! - Otherwise one of those that had started and not settled is guilty. A single one is quarantined. Of several,
+//!   the next host starts a few at a time and waits until they have settled, so that each further crash leaves
+//!   fewer suspects.
+//! - If the machine went down, no application is guilty.
+//! - If there is no suspect and the host soon crashes again, all are started that way, and settle in twice the
+//!   time.
 
 use crate::persist::crash_record;
 use crate::persist::store::files::{StateFolder, remove_whole};
@@ -24,21 +25,21 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// So long an application has run before it has settled.
-const SETTLES: Duration = Duration::from_secs(3);
-/// And where who ends the host takes longer.
-const AT_MOST: Duration = Duration::from_secs(120);
-/// Unclean ends of hosts that have lived no longer than this are of one sequence.
-const SOON: u64 = 600;
-/// Of so few each is begun alone.
-const FEW: usize = 8;
+/// An application has settled after this time.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
+/// Upper bound of that time, if a crash takes longer.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(120);
+/// Crashes of hosts that have lived at most so many seconds belong to one sequence.
+const CRASH_SEQUENCE_S: u64 = 600;
+/// Up to so many suspects are started one at a time.
+const SINGLE_START_SUSPECTS_MAX: usize = 8;
 
 const FILE: &str = ".journal";
-/// So many bytes of it are kept, though all lines that say something would have room in fewer.
-const LONGEST: u64 = 1 << 20;
+/// Maximum size of the journal in bytes; lines without meaning are removed before.
+const JOURNAL_BYTES_MAX: u64 = 1 << 20;
 
-/// The file that says why an application is held back.
-pub(crate) fn held(name: &str) -> String {
+/// The file that says why an application is quarantined.
+pub(crate) fn quarantine_file(name: &str) -> String {
     format!("{name}.held")
 }
 
@@ -57,48 +58,47 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What has not settled.
-    begin: BTreeMap<String, Begun>,
-    /// How many have begun so far.
+    /// Applications that have not settled.
+    begin: BTreeMap<String, PendingStart>,
+    /// Number of starts so far.
     count: u64,
-    /// When the first of all began: the file has its first line.
+    /// Time of the first start: the first line has been written.
     since: Option<u64>,
-    /// A thread looks after those that run.
+    /// A thread watches those that run.
     watched: bool,
-    /// Those that are held back no more, which could not be written.
+    /// Applications to be released from quarantine, with files that could not be removed.
     held: BTreeSet<String>,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Begun {
-    /// Which one of all that have begun it is.
+struct PendingStart {
+    /// Its place in the order of starts.
     number: u64,
     /// Since when it runs, if it does.
     runs: Option<Instant>,
 }
 
-/// What the file of the host before says.
+/// The conclusions from the previous host's journal.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
-    /// Who has ended it, and how.
+    /// The application that has crashed it, and how.
     pub guilty: Option<(String, String)>,
-    /// Who may have, and is to begin with few others.
+    /// Applications that may have crashed it, to be started with few others.
     pub suspects: Vec<String>,
 }
 
-/// A file of this kind, read.
+/// The content of a journal.
 #[derive(Debug, Default)]
 struct Read {
-    /// How many ends before this one told nothing, how many seconds a settling took, and when the host began
-    /// with the first application.
+    /// Number of unexplained crashes before this one, settling time in seconds, and time of the first start.
     unexplained: u64,
     settles: u64,
     since: u64,
     boot: String,
-    /// Who had begun and not settled, in this order.
+    /// Applications that had started and not settled, in order.
     begun: Vec<String>,
-    /// The signal, or 0, and whose code ran.
+    /// The signal, or 0, and the application of the code that ran.
     last: Option<(i32, String)>,
 }
 
@@ -125,19 +125,18 @@ fn read(text: &str) -> Option<Read> {
             [crash_record::WORD, signal, name] => {
                 read.last = Some((signal.parse().ok()?, name.to_string()));
             }
-            // Half of one: there was no room for more.
+            // An incomplete line: the disk was full.
             _ => {}
         }
     }
     Some(read)
 }
 
-/// Concludes; `kept` are those that the host before had loaded, and `boot` is how the machine calls the time since it
-/// was started. Beside that how many ends have told nothing
-/// up to now, and how long a settling takes.
+/// Draws the conclusions. `kept` are the applications that the previous host had loaded; `boot` identifies the
+/// machine's boot. Also returns the number of unexplained crashes and the settling time.
 fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found, u64, Duration) {
     let Some(read) = read else {
-        return (Found::default(), 0, SETTLES);
+        return (Found::default(), 0, SETTLE_TIME);
     };
     let known = |name: &String| kept.contains(name);
     if let Some((signal, name)) = read.last.filter(|(_, name)| known(name)) {
@@ -155,11 +154,11 @@ fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found
                 ..Found::default()
             },
             0,
-            SETTLES,
+            SETTLE_TIME,
         );
     }
     if read.boot != boot {
-        return (Found::default(), 0, SETTLES);
+        return (Found::default(), 0, SETTLE_TIME);
     }
     let lived = now.saturating_sub(read.since);
     let begun: Vec<String> = read.begun.into_iter().filter(known).collect();
@@ -174,7 +173,7 @@ fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found
                     ..Found::default()
                 },
                 0,
-                SETTLES,
+                SETTLE_TIME,
             );
         }
         _ => {
@@ -185,15 +184,15 @@ fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found
             return (
                 found,
                 0,
-                Duration::from_secs(read.settles).clamp(SETTLES, AT_MOST),
+                Duration::from_secs(read.settles).clamp(SETTLE_TIME, SETTLE_TIME_MAX),
             );
         }
     }
-    match (lived < SOON, read.unexplained) {
-        (false, _) => (Found::default(), 1, SETTLES),
-        (true, 0) => (Found::default(), 1, SETTLES),
+    match (lived < CRASH_SEQUENCE_S, read.unexplained) {
+        (false, _) => (Found::default(), 1, SETTLE_TIME),
+        (true, 0) => (Found::default(), 1, SETTLE_TIME),
         (true, n) => {
-            let settles = Duration::from_secs(2 * lived).clamp(SETTLES, AT_MOST);
+            let settles = Duration::from_secs(2 * lived).clamp(SETTLE_TIME, SETTLE_TIME_MAX);
             let suspects = kept.to_vec();
             (
                 Found {
@@ -207,9 +206,9 @@ fn conclude(read: Option<Read>, kept: &[String], now: u64, boot: &str) -> (Found
     }
 }
 
-/// A signal in words.
+/// The text of a signal.
 pub fn signal_name(signal: i32) -> String {
-    // SAFETY: the text is the library's, and this thread's until it asks again.
+    // SAFETY: the text belongs to the library, and is valid for this thread until its next call.
     unsafe {
         let text = libc::strsignal(signal);
         match text.is_null() {
@@ -226,22 +225,22 @@ fn seconds() -> u64 {
     now.map_or(0, |d| d.as_secs())
 }
 
-/// Another word each time that the machine is started; empty where it does not say.
+/// The kernel's boot id; empty if unknown.
 fn boot() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     id.unwrap_or_default().trim().to_string()
 }
 
 impl Journal {
-    /// Reads what the host before has left in this folder, and begins anew.
+    /// Reads the previous host's journal in this folder, and begins a new one.
     pub(crate) fn open(
         folder: &Arc<StateFolder>,
         kept: &[String],
     ) -> std::io::Result<(Journal, Found)> {
         let path = folder.path()?.join(FILE);
         let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{FILE}: {e}"));
-        // A host that has begun much has written twice as much at the most.
-        let text = match read_private(&path, 4 * LONGEST) {
+        // A journal has at most twice the maximum size.
+        let text = match read_private(&path, 4 * JOURNAL_BYTES_MAX) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             text => text.map_err(named)?,
         };
@@ -260,23 +259,23 @@ impl Journal {
         Ok((journal, found))
     }
 
-    /// What was found is kept elsewhere by now.
+    /// The conclusions have been stored elsewhere before.
     pub fn start(&self) -> std::io::Result<()> {
         self.0.file.set_len(0)
     }
 
-    /// Where last words go.
+    /// The file for the crash record.
     pub fn file(&self) -> std::io::Result<File> {
         self.0.file.try_clone()
     }
 
-    /// Code of this application may run from now on.
-    pub fn begins(&self, name: &str) {
+    /// Before code of this application runs.
+    pub fn record_start(&self, name: &str) {
         let mut state = self.0.state();
         if state.closed {
             return;
         }
-        // Nothing else follows from a line that cannot be written.
+        // A failed write has no other consequence.
         if state.since.is_none() {
             let now = seconds();
             state.since = Some(now);
@@ -284,15 +283,15 @@ impl Journal {
         }
         self.0.write(&format!("begins {name}"));
         state.count += 1;
-        let begun = Begun {
+        let begun = PendingStart {
             number: state.count,
             runs: None,
         };
         state.begin.insert(name.to_string(), begun);
     }
 
-    /// It runs.
-    pub fn runs(&self, name: &str) {
+    /// It runs now.
+    pub fn record_running(&self, name: &str) {
         let mut state = self.0.state();
         let Some(begun) = state.begin.get_mut(name) else {
             return;
@@ -305,15 +304,15 @@ impl Journal {
         }
     }
 
-    /// It does not, after all.
-    pub fn does_not_run(&self, name: &str) {
+    /// It was not started.
+    pub fn record_not_started(&self, name: &str) {
         let mut state = self.0.state();
         if state.begin.remove(name).is_some() {
             self.0.settled(&state, name);
         }
     }
 
-    /// Waits until all that have begun until now have settled; others may begin meanwhile, and always.
+    /// Waits until all that have started until now have settled; others may start meanwhile.
     pub fn await_settled(&self) {
         let state = self.0.state();
         let last = state.count;
@@ -321,23 +320,23 @@ impl Journal {
         drop(self.0.changed.wait_while(state, waits));
     }
 
-    /// How many are begun together, of so many that may have ended the host.
+    /// How many of so many suspects are started together.
     pub fn together(suspects: usize) -> usize {
         match suspects {
-            0..=FEW => 1,
+            0..=SINGLE_START_SUSPECTS_MAX => 1,
             n => n.isqrt() + 1,
         }
     }
 
-    /// The host ends, and well: unless this fails, the next one knows that.
+    /// The host ends normally; the next one knows that unless this fails.
     pub fn close(&self) -> std::io::Result<()> {
         let mut state = self.0.state();
         state.closed = true;
         self.0.changed.notify_all();
-        // Where an application's code has ended it, that is known by the file.
+        // A recorded crash must stay in the file.
         let removed = match crash_record::keep_silent() {
             true => Ok(()),
-            // An empty one says as much as none: also where its folder is away, and cannot be found by its path.
+            // An empty journal is equivalent to none, also if the folder was moved and is not found by its path.
             false => {
                 let emptied = self.0.file.set_len(0);
                 match self.0.remove(FILE) {
@@ -357,9 +356,9 @@ impl Inner {
         lock(&self.state)
     }
 
-    /// It was loaded though it was held back, and has not ended the host again.
+    /// A quarantined application was loaded by request and has settled.
     fn release(&self, name: &str) -> std::io::Result<()> {
-        self.remove(&held(name))
+        self.remove(&quarantine_file(name))
     }
 
     fn remove(&self, file: &str) -> std::io::Result<()> {
@@ -370,14 +369,18 @@ impl Inner {
         let _ = (&self.file).write_all(format!("{line}\n").as_bytes());
     }
 
-    /// The caller has taken it away.
+    /// The caller has removed it from the list.
     fn settled(&self, state: &State, name: &str) {
         self.changed.notify_all();
-        let long = || self.file.metadata().is_ok_and(|m| m.len() > LONGEST);
+        let long = || {
+            self.file
+                .metadata()
+                .is_ok_and(|m| m.len() > JOURNAL_BYTES_MAX)
+        };
         if !state.begin.is_empty() && !long() {
             return self.write(&format!("settled {name}"));
         }
-        // Lines that say nothing any more need no room. A host that is killed between the two has begun with nothing.
+        // Removes lines without meaning. A crash between the two calls looks like one without any start.
         if self.file.set_len(0).is_ok() {
             let since = state.since.unwrap_or_default();
             let mut lines = format!("{}{since} {}", self.head, boot());
@@ -389,7 +392,7 @@ impl Inner {
         }
     }
 
-    /// Until all that run have settled.
+    /// Runs until all have settled.
     fn watch(&self) {
         let mut state = self.state();
         loop {
@@ -436,13 +439,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_named_or_alone_is_guilty() {
+    fn the_named_or_only_suspect_is_guilty() {
         let text = "host 0 3 1000 boot\nbegins a\nbegins b\nsettled a\ndied 6 a\n";
         let (said, unexplained, _) = found(text, &["a", "b"]);
         let (name, how) = said.guilty.unwrap();
         assert!(name == "a" && how.contains("signal 6 (Aborted)"), "{how}");
         assert!(unexplained == 0 && said.suspects.is_empty());
-        // Nobody knows who: one that had begun.
+        // Unknown which one: one of those that had started.
         let (said, ..) = found(
             "host 0 3 1000 boot\nbegins a\nbegins b\nsettled a\ndied 11 ?\n",
             &["a", "b"],
@@ -453,7 +456,7 @@ mod tests {
             &["a", "b"],
         );
         assert_eq!((said.guilty, said.suspects), (None, names(&["a", "b"])));
-        // As long as it took to settle it takes again.
+        // Settling takes as long as the crash took.
         let (.., settles) = found("host 0 20 1000 boot\nbegins a\nbegins b\n", &["a", "b"]);
         assert_eq!(settles, Duration::from_secs(20));
     }
@@ -461,36 +464,41 @@ mod tests {
     #[test]
     fn what_comes_again_soon_makes_all_suspect() {
         let text = |n| format!("host {n} 3 1000 boot\n");
-        assert_eq!(found(&text(0), &["a"]), (Found::default(), 1, SETTLES));
+        assert_eq!(found(&text(0), &["a"]), (Found::default(), 1, SETTLE_TIME));
         let (said, unexplained, settles) = found(&text(1), &["a", "b"]);
         assert_eq!(said.suspects, ["a", "b"]);
         assert_eq!((unexplained, settles), (1, Duration::from_secs(20)));
-        // After long it is another matter.
-        let late = conclude(read(&text(1)), &names(&["a"]), 1000 + SOON, "boot");
-        assert_eq!(late, (Found::default(), 1, SETTLES));
+        // After a long time it is another sequence.
+        let late = conclude(
+            read(&text(1)),
+            &names(&["a"]),
+            1000 + CRASH_SEQUENCE_S,
+            "boot",
+        );
+        assert_eq!(late, (Found::default(), 1, SETTLE_TIME));
         let other = conclude(
             read("host 0 3 1000 before\nbegins a\n"),
             &names(&["a"]),
             1010,
             "boot",
         );
-        assert_eq!(other, (Found::default(), 0, SETTLES));
-        assert_eq!(found("", &["a"]), (Found::default(), 0, SETTLES));
-        assert_eq!(found("what", &["a"]), (Found::default(), 0, SETTLES));
+        assert_eq!(other, (Found::default(), 0, SETTLE_TIME));
+        assert_eq!(found("", &["a"]), (Found::default(), 0, SETTLE_TIME));
+        assert_eq!(found("what", &["a"]), (Found::default(), 0, SETTLE_TIME));
     }
 
     #[test]
-    fn who_settles_is_forgotten_and_a_good_end_leaves_nothing() {
+    fn settled_ones_are_forgotten_and_a_normal_end_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let kept = names(&["a", "b"]);
         let text = || std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         let (journal, none) = Journal::open(&opened(folder.path()), &kept).unwrap();
         assert_eq!(none, Found::default());
         for name in ["a", "b"] {
-            journal.begins(name);
+            journal.record_start(name);
         }
-        journal.runs("a");
-        journal.does_not_run("b");
+        journal.record_running("a");
+        journal.record_not_started("b");
         assert!(text().ends_with("begins a\nbegins b\nsettled b\n"));
         let (_, said) = Journal::open(&opened(folder.path()), &kept).unwrap();
         assert_eq!(said.guilty.unwrap().0, "a");
@@ -499,18 +507,18 @@ mod tests {
         assert!(!folder.path().join("a.held").exists());
         assert_eq!(text().lines().count(), 1);
         journal.close().unwrap();
-        journal.begins("a");
+        journal.record_start("a");
         assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
     }
 
-    /// The next host would take what had begun then for what has ended this one.
+    /// Otherwise the next host would conclude that one of the started applications has crashed this one.
     #[test]
-    fn a_good_end_is_known_where_the_folder_is_away_meanwhile() {
+    fn a_normal_end_is_known_if_the_folder_was_moved_meanwhile() {
         let place = tempfile::tempdir().unwrap();
         let (folder, away) = (place.path().join("state"), place.path().join("away"));
         std::fs::create_dir(&folder).unwrap();
         let (journal, _) = Journal::open(&opened(&folder), &[]).unwrap();
-        journal.begins("a");
+        journal.record_start("a");
         std::fs::rename(&folder, &away).unwrap();
         journal.close().unwrap();
         std::fs::rename(&away, &folder).unwrap();
@@ -518,30 +526,30 @@ mod tests {
         assert_eq!(found, Found::default());
     }
 
-    /// However many others begin meanwhile, and always.
+    /// However many others start meanwhile.
     #[test]
-    fn who_has_begun_is_waited_for_and_lines_stay_few() {
+    fn started_ones_are_awaited_and_lines_stay_few() {
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = Journal::open(&opened(folder.path()), &[]).unwrap();
-        journal.begins("a");
+        journal.record_start("a");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| journal.await_settled());
             std::thread::sleep(Duration::from_millis(20));
-            journal.begins("b");
+            journal.record_start("b");
             assert!(!waits.is_finished());
-            journal.does_not_run("a");
+            journal.record_not_started("a");
         });
         let file = folder.path().join(FILE);
         let mut most = 0;
         while std::fs::metadata(&file).unwrap().len() >= most {
             most = std::fs::metadata(&file).unwrap().len();
-            assert!(most < 2 * LONGEST);
+            assert!(most < 2 * JOURNAL_BYTES_MAX);
             for _ in 0..1000 {
-                journal.begins("c");
-                journal.does_not_run("c");
+                journal.record_start("c");
+                journal.record_not_started("c");
             }
         }
-        assert!(most > LONGEST / 2);
+        assert!(most > JOURNAL_BYTES_MAX / 2);
         let text = std::fs::read_to_string(&file).unwrap();
         assert_eq!(read(&text).unwrap().begun, ["b"]);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Outputs that a killed process has left half written. An output is `NAME.part-PROCESS-N` until it is complete, and
-//! has its name from then on (`files.h` of the natives). Whoever writes there again removes what was left; here that
-//! is done for applications that do not come again.
+//! Partial outputs of killed processes. An output is `NAME.part-PROCESS-N` until it is complete, and is renamed
+//! then (`files.h` of the natives). The next writer of the same name removes what was left; this module does it for
+//! applications that do not run again.
 
 use crate::protocol::LoadRequest;
 use crate::util::process::has_ended;
@@ -11,24 +11,24 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A process that ends with its host, since it was isolated, needs no longer for that.
-const DYING: Duration = Duration::from_secs(5);
+/// The process of an isolated application ends within this time after its host.
+const DYING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where an application writes that was loaded so, if that is a file with a name of its own.
+/// The output file of an application that was loaded by this request, if it is a regular file.
 pub fn output_of(request: &LoadRequest) -> Option<PathBuf> {
     let name = request.output.as_deref().filter(|name| *name != "-")?;
     output(request.directory.join(name))
 }
 
-/// The file behind this path, if it is one, or is to be.
+/// The file behind this path, if it is a regular file or does not exist.
 pub fn output(path: PathBuf) -> Option<PathBuf> {
-    // A link stays, and what it leads to is written.
+    // A symbolic link is kept, and its target is written.
     let path = path.canonicalize().unwrap_or(path);
     let special = path.metadata().is_ok_and(|m| !m.is_file());
     (!special).then_some(path)
 }
 
-/// Removes what processes that live no more have left of this output; whether there is something of others.
+/// Removes partial outputs of dead processes; returns whether there are some of other processes.
 pub fn remove(output: &Path) -> bool {
     let (Some(folder), Some(name)) = (output.parent(), output.file_name()) else {
         return false;
@@ -48,7 +48,7 @@ pub fn remove(output: &Path) -> bool {
     others
 }
 
-/// The same for several, on a thread: some of their processes may be about to end, and a folder may answer slowly.
+/// The same for several, on a thread: some processes may be about to end, and a folder may answer slowly.
 pub fn remove_all_soon(mut outputs: Vec<PathBuf>) {
     if outputs.is_empty() {
         return;
@@ -56,12 +56,12 @@ pub fn remove_all_soon(mut outputs: Vec<PathBuf>) {
     let until_gone = move || {
         let start = Instant::now();
         outputs.retain(|output| remove(output));
-        while !outputs.is_empty() && start.elapsed() < DYING {
+        while !outputs.is_empty() && start.elapsed() < DYING_TIMEOUT {
             std::thread::sleep(Duration::from_millis(20));
             outputs.retain(|output| remove(output));
         }
     };
-    // Without a thread they stay, which harms nobody.
+    // If no thread can be started, they stay, which does no harm.
     let _ = std::thread::Builder::new()
         .name("halves".into())
         .spawn(until_gone);
@@ -78,7 +78,8 @@ fn process_of(end: &[u8]) -> Option<i32> {
     process.parse().ok().filter(|p| *p > 0)
 }
 
-/// Its process has gone. One of another container has a number of its own there; but it holds the file's lock.
+/// Whether its process is gone. The number of a process in another container means nothing here, but that process
+/// holds the file's lock.
 fn abandoned(file: &Path, process: i32) -> bool {
     let open = || {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;

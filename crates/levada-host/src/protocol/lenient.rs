@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values of a request as people write them: a number, or the text that the command line takes for it.
+//! Lenient JSON values of requests: a number, or the text that the command line accepts for it.
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de::IntoDeserializer};
@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
-/// A number of bytes, such as 500000, 64K, 10M or 1G.
+/// Parses a number of bytes, such as 500000, 64K, 10M or 1G.
 pub fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.chars().last() {
         Some('K' | 'k') => (&text[..text.len() - 1], 10),
@@ -22,7 +22,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "write a number of bytes, such as 500000, 64K, 10M or 1G".to_string())
 }
 
-/// What is a `T`, or text that `parse` makes one of.
+/// Deserializes a `T`, or text that `parse` converts to one.
 struct OrText<T> {
     parse: fn(&str) -> Result<T, String>,
     kind: PhantomData<T>,
@@ -87,7 +87,7 @@ pub fn number<'de, D: Deserializer<'de>, T: Deserialize<'de> + FromStr>(
     })
 }
 
-/// The same where none is 0.
+/// The same, with 0 for null.
 pub fn number_or_none<'de, D, T>(value: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -96,7 +96,7 @@ where
     Ok(number(value)?.unwrap_or_default())
 }
 
-/// The number of an event, as it stands in an address.
+/// The number of an event, from a query string.
 pub fn event<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(value)?;
     text.parse().map(Some).map_err(|_| {
@@ -106,7 +106,7 @@ pub fn event<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Erro
     })
 }
 
-/// A value that is text for whoever is given it, and may be written as a number or as true or false.
+/// A value that becomes text, and may be written as text, a number or a boolean.
 struct Text(String);
 
 impl<'de> Deserialize<'de> for Text {
@@ -172,7 +172,7 @@ pub fn texts<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Erro
     Ok(all.into_iter().map(|Text(text)| text).collect())
 }
 
-/// What is read by the names of its values: a list, whose values have none, is refused.
+/// Deserializes a struct from a map only. Serde would also accept a list of values by position.
 pub struct Named<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
@@ -206,9 +206,9 @@ pub fn all_named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(all.into_iter().map(|Named(one)| one).collect())
 }
 
-// ---- in the document ---------------------------------------------------------------------------
+// ---- schemas of the OpenAPI document -----------------------------------------------------------
 
-/// A number of bytes; text may end in K, M, G.
+/// A number of bytes; text may end in K, M or G.
 #[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code)] // Only its schema is used.
@@ -217,7 +217,7 @@ pub enum Bytes {
     Text(String),
 }
 
-/// A number, or the text of one.
+/// A number, or its text.
 #[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code)] // Only its schema is used.
@@ -226,7 +226,7 @@ pub enum Amount {
     Text(String),
 }
 
-/// A value that its reader gets as text.
+/// A value that is read as text.
 #[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code)] // Only its schema is used.
@@ -243,7 +243,7 @@ mod tests {
     use serde::de::DeserializeOwned;
     use serde_json::json;
 
-    /// Values by their places would be taken for others as soon as a field is added.
+    /// Values by position would be misread as soon as a field is added.
     #[test]
     fn a_list_is_no_request() {
         fn refused<T: DeserializeOwned>(text: &str) -> String {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What goes over the socket, as JSON. The OpenAPI document is made of these types.
+//! The JSON types of the HTTP interface. The OpenAPI document is generated from them.
 
 pub mod lenient;
 pub(crate) mod requests;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host answers.
+//! Response types.
 
 use crate::model::admission_report::Admission;
 use crate::model::app_state::State;
@@ -10,28 +10,28 @@ use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The host itself.
+/// The host.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct HostInfo {
     pub version: String,
     pub pid: u32,
-    /// Seconds since it was started.
+    /// Uptime in seconds.
     pub seconds: f64,
     pub workers: u32,
     /// The real-time priority of the workers, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime: Option<u32>,
-    /// How many applications are loaded and have not ended.
+    /// Number of applications that are loaded and have not ended.
     pub applications: usize,
-    /// How many are checked and compiled at this moment, to be loaded.
+    /// Number of loads that are being checked and compiled.
     #[serde(default)]
     pub preparing: usize,
-    /// What the host before this one had loaded when it ended, and this one has not.
+    /// Applications that the previous host had loaded and this one has not restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
 
-/// An application, in short.
+/// An application, without its actors and channels.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Application {
     pub name: String,
@@ -40,46 +40,46 @@ pub struct Application {
     pub network: String,
     pub state: State,
     pub priority: i32,
-    /// When it was loaded: seconds since 1970.
+    /// Time of the load, in seconds since 1970.
     pub loaded: f64,
-    /// Seconds since it was started, or that it ran.
+    /// Seconds since its start, or from its start to its end.
     pub seconds: f64,
-    /// Of an isolated one that does not answer, or whose process has ended without a word: after how many of these seconds it
-    /// said what stands here of what it has done.
+    /// Of an isolated application that does not answer, or has ended without a report: seconds from its
+    /// start to the last report, from which the other values are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_after: Option<f64>,
-    /// What it claims, in bytes: state and channels. Nothing any more when it has ended; of a load what it has begun with.
+    /// Memory for state and channels, in bytes; 0 when it has ended. After a load: the initial size.
     pub memory: u64,
     pub actors: usize,
     pub firings: u64,
-    /// Seconds that its actors computed, and its fibers.
+    /// CPU time of its actors and fibers, in seconds.
     pub busy: f64,
-    /// How often the mapper has moved one of its actors.
+    /// Number of times that the mapper has moved one of its actors.
     pub moves: usize,
-    /// What it says that it has done.
+    /// Progress that it reports itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Units a second that it is promised, and that it had lately.
+    /// Reserved rate, and measured rate, in units per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promised: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<f64>,
-    /// Whether it has less than that, and does not wait for its own input, or for who takes its output.
+    /// Whether the measured rate is below the reserved rate while it does not wait for its own input or output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_late: Option<bool>,
-    /// How often that began: the event `late`.
+    /// Number of times that this began: the event `late`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<u64>,
-    /// Cores that it may take.
+    /// CPU quota in cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// How it ended, in words.
+    /// How it ended, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// The process that it has for itself.
+    /// The process that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolated: Option<u32>,
-    /// The worker whose core it has to itself.
+    /// The worker with the core that is reserved for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive: Option<u32>,
 }
@@ -97,13 +97,13 @@ pub struct Details {
     pub application: Application,
     pub actor: Vec<Actor>,
     pub channel: Vec<Channel>,
-    /// What it does to the promises, where anything is promised a rate: of a load only.
+    /// The result of the admission check, if any rate is reserved; after a load only.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub admission: Option<Admission>,
-    /// What actors begin anew that the version before it has had, too, and why: of a replacement only.
+    /// State that actors could not take over from the previous version, and why; after a replacement only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub anew: Vec<String>,
-    /// Warnings of the compiler: of a load only.
+    /// Warnings of the compiler; after a load only.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(value_type = Vec<Object>)]
     pub diagnostics: Vec<Value>,
@@ -117,40 +117,40 @@ pub struct Actor {
     pub name: String,
     pub class: String,
     pub worker: u32,
-    /// The worker that it must stay on, since it was moved there by hand or by a placement; it is elsewhere
-    /// only while that one is away, or held up.
+    /// The worker that it is pinned to, by a move or a placement. It is elsewhere only while that worker is reserved
+    /// or overrun by a long firing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<u32>,
     pub firings: u64,
     pub activations: u64,
-    /// Seconds that it computed, and the longest without a break.
+    /// CPU time in seconds, and the longest firing.
     pub busy: f64,
     pub longest: f64,
 }
 
-/// A channel, once for each of its consumers.
+/// A channel, once for each consumer.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Channel {
     pub from: String,
     pub to: String,
     pub capacity: u32,
-    /// Elements in it.
+    /// Number of elements in it.
     pub fill: u32,
     pub put: u64,
     pub got: u64,
-    /// Times that its producer found it full, that its consumer found it empty, and waited.
+    /// Times that its producer found it full, and that its consumer found it empty, and waited.
     pub full: u64,
     pub empty: u64,
     pub wakes: u64,
 }
 
-/// How an application ended that was taken away.
+/// How an unloaded application ended.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Unloaded {
     pub name: String,
     pub outcome: String,
     pub seconds: f64,
-    /// As of an `Application`.
+    /// As in `Application`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_after: Option<f64>,
     pub firings: u64,
@@ -158,49 +158,50 @@ pub struct Unloaded {
     pub progress: Option<Progress>,
 }
 
-/// A worker, and who sits there.
+/// A worker, and the actors on it.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Worker {
     pub worker: u32,
     /// The core that it is pinned to; -1: none.
     pub cpu: i32,
-    /// It is for all; else for one application alone, or given away.
+    /// Whether its core is shared by all applications; otherwise it is reserved.
     pub open: bool,
     /// Seconds that it ran actors, and that it slept.
     pub busy: f64,
     pub asleep: f64,
-    /// For which an actor ran there and other programs had the core: in neither of these.
+    /// Steal time in seconds: an actor was running, but other programs had the core. Not included in `busy` or
+    /// `asleep`.
     #[serde(default)]
     pub lost: f64,
     pub activations: u64,
     pub sleeps: u64,
-    /// Of its core; none: no program beside the host ever wanted it.
+    /// The lease of its core; none: no other program has ever requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     pub actor: Vec<Placed>,
-    /// Actors of applications that have a process of their own; in `/map` alone.
+    /// Actors of isolated applications; in `/map` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolated: Vec<Placed>,
-    /// Applications whose fibers computed there lately: C programs, with their forks and procedures.
+    /// Applications with fibers that recently ran there: C programs, with their forks and procedures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<Computes>,
 }
 
-/// The right to run a worker on a core, which one process at a time has.
+/// The lease of a core: the right to run a worker there, which one process has at a time.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Lease {
-    /// The process that has it; none: nobody runs there.
+    /// The process that holds it; none: no process runs there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// Processes that wait for it.
+    /// Number of processes that wait for it.
     pub waiting: u32,
-    /// Times it went from one that had it to one that waited.
+    /// Times that a holder passed it to a waiting process.
     pub given: u64,
-    /// Times it was taken from one that did not answer.
+    /// Times that it was taken from a holder that did not respond.
     pub seized: u64,
-    /// Times it was taken from one that waited for something else, or had ended.
+    /// Times that it was taken from a holder that was idle or had ended.
     pub left: u64,
-    /// Times that a thread waited for it; in seconds, how long in all, and the longest.
+    /// Times that a thread waited for it; total and longest wait in seconds.
     pub waits: u64,
     pub waited: f64,
     pub longest: f64,
@@ -210,23 +211,23 @@ pub struct Lease {
 pub struct Placed {
     pub application: String,
     pub actor: String,
-    /// The share of a core that it took lately; none: it has not been measured.
+    /// Recent CPU usage as a fraction of a core; none: not measured yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// The worker that it must stay on.
+    /// The worker that it is pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<u32>,
 }
 
-/// An application whose fibers compute on a core.
+/// An application with fibers that run on a core.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Computes {
     pub application: String,
-    /// The share of the core that they took lately.
+    /// Recent CPU usage of the fibers, as a fraction of the core.
     pub share: f64,
 }
 
-/// Totals of everything.
+/// Totals of the host, its workers and its applications.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Stats {
     pub host: HostInfo,
@@ -234,34 +235,34 @@ pub struct Stats {
     pub application: Vec<Application>,
 }
 
-/// Who waits for whom.
+/// The wait report of an application.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Why {
     pub application: String,
     pub text: String,
 }
 
-/// Why something was not done.
+/// An error.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Failed {
     pub error: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// What is wrong in the sources.
+    /// Errors in the sources.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     #[schema(value_type = Vec<Object>)]
     pub diagnostics: Vec<Value>,
-    /// The same with the lines that are meant, as text.
+    /// The same as text, with the source lines.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub text: String,
-    /// It is as asked for all the same, but later: a new version is there as soon as the old one has ended.
+    /// The request will take effect later: the new version starts when the old one has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub comes: bool,
-    /// What it would have done to the promises, where that is why.
+    /// The result of the admission check, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Box<Admission>>,
-    /// Which sort of error it is, as the guide's table of errors names it.
+    /// The code of the error, as in the table of errors.
     #[serde(
         rename = "code",
         default,
@@ -270,10 +271,10 @@ pub struct Failed {
     )]
     #[schema(value_type = String)]
     pub kind: Option<Kind>,
-    /// It is no answer: the client says it, since it has none.
+    /// Made by the client: there was no response.
     #[serde(skip)]
     pub unanswered: bool,
-    /// Nothing was heard in all the time that there was for an answer.
+    /// The timeout expired without any response.
     #[serde(skip)]
     pub silent: bool,
 }
@@ -285,15 +286,15 @@ impl From<(String, u64)> for Progress {
 }
 
 impl Application {
-    /// It has said nothing since it said that, so long ago. Its seconds are known all the same.
-    pub(crate) fn has_been_silent(&mut self, ago: Duration) {
+    /// Its process has not reported for `ago`. The elapsed seconds are known anyway.
+    pub(crate) fn mark_silent(&mut self, ago: Duration) {
         if self.state != State::Loaded {
             self.told_after.get_or_insert(self.seconds);
             self.seconds += ago.as_secs_f64();
         }
     }
 
-    /// Seconds for which its process has not answered, where it does not, and has not ended.
+    /// Seconds since its process has last reported, if the process does not answer and has not ended.
     pub fn silent_for(&self) -> Option<f64> {
         let after = self.told_after.filter(|_| self.outcome.is_none())?;
         Some(self.seconds - after)
@@ -301,8 +302,8 @@ impl Application {
 }
 
 impl Unloaded {
-    /// Of one that did not run any more.
-    pub fn forgotten(name: String) -> Unloaded {
+    /// Of an application that did not run any more.
+    pub fn never_ran(name: String) -> Unloaded {
         Unloaded {
             name,
             outcome: "forgotten".to_string(),
@@ -325,14 +326,14 @@ impl Unloaded {
     }
 }
 
-/// A core that is left.
+/// A core that is reserved for another process.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct Away {
     pub cpu: i32,
     pub worker: u32,
 }
 
-/// A [`Kind`] as its code. One of another version is none of ours.
+/// Serializes a [`Kind`] as its code. Unknown codes of other versions become none.
 mod code {
     use crate::model::error::Kind;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -347,10 +348,10 @@ mod code {
 }
 
 impl Failed {
-    /// Says of whom, where there are several.
-    pub(crate) fn of(self, whose: Option<String>) -> Failed {
-        let error = match whose {
-            Some(whose) => format!("{whose}: {}", self.error),
+    /// Names the application in the text, if a request has several.
+    pub(crate) fn of(self, owner: Option<String>) -> Failed {
+        let error = match owner {
+            Some(owner) => format!("{owner}: {}", self.error),
             None => self.error,
         };
         Failed { error, ..self }

@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What C code has printed, and the C library has not written yet: it writes that at the end of a process, and a
-//! program that is loaded into a host has no process that ends. So it is written when its application has ended.
+//! Flushes standard output of the C library when an application has ended. A loaded program has no process that exits.
 //!
-//! Who reads it may not read, or a program may have failed with the stream in hand: then to write it lasts. So a
-//! thread of its own does that, and nobody waits for it for long.
+//! The flush may block: the reader may not read, or a failed program may hold the stream's lock. So a separate
+//! thread does it, and waits for it are short.
 
 use crate::util::lock::lock;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 unsafe extern "C" {
-    /// The C library's.
+    /// The C library's standard output.
     static stdout: *mut libc::FILE;
 }
 
 /// The streams of the C library in this process.
 #[derive(Debug, Default)]
-pub struct Stdio {
-    /// This process is one application's, and is killed when that has ended: all of its streams count.
+pub struct CStdio {
+    /// The process belongs to one application and is killed after its end: all streams are flushed.
     isolated: bool,
-    turn: Arc<Turn>,
+    turn: Arc<Flusher>,
 }
 
 #[derive(Debug, Default)]
-struct Turn {
+struct Flusher {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// How often it was asked to write, and which of these has been done.
+    /// Number of requests, and of those that are done.
     asked: u64,
     written: u64,
-    /// A thread does it.
+    /// A flush thread is running.
     writes: bool,
 }
 
-/// What somebody has asked for.
+/// A requested flush.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct FlushRequest {
     number: u64,
     until: Instant,
 }
 
-impl Turn {
+impl Flusher {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Until nobody asks any more.
+    /// Flushes until there are no more requests.
     fn write(&self, isolated: bool) {
         let mut state = self.state();
         while state.written < state.asked {
             let asked = state.asked;
             drop(state);
-            // All at once keeps everybody from opening a file until the last is written: not in a host of many.
-            // SAFETY: the C library's own stream lives as long as the process.
+            // Flushing all streams locks the list of streams until the last one is written; not in a host of many
+            // applications. SAFETY: the C library's stream lives as long as the process.
             unsafe {
                 libc::fflush(if isolated {
                     std::ptr::null_mut()
@@ -72,14 +71,14 @@ impl Turn {
     }
 }
 
-impl Stdio {
-    pub fn new(isolated: bool) -> Stdio {
+impl CStdio {
+    pub fn new(isolated: bool) -> CStdio {
         let turn = Arc::default();
-        Stdio { isolated, turn }
+        CStdio { isolated, turn }
     }
 
-    /// Asks that all that has been printed be written.
-    pub fn ask(&self) -> Asked {
+    /// Requests a flush of everything printed until now.
+    pub fn ask(&self) -> FlushRequest {
         let mut state = self.turn.state();
         state.asked += 1;
         if !state.writes {
@@ -87,20 +86,20 @@ impl Stdio {
             let thread = std::thread::Builder::new().name("levada/stdio".to_string());
             state.writes = thread.spawn(move || turn.write(isolated)).is_ok();
         }
-        // An application's own process goes as soon as its end is told.
+        // The process of an isolated application ends soon after the report.
         let patience = Duration::from_millis(if self.isolated { 2000 } else { 100 });
-        Asked {
+        FlushRequest {
             number: state.asked,
             until: Instant::now() + patience,
         }
     }
 
-    /// Whether it has been, or that takes longer than anybody waits for it.
-    pub fn is_done(&self, asked: Asked) -> bool {
+    /// Whether the flush is done, or has taken too long.
+    pub fn is_done(&self, asked: FlushRequest) -> bool {
         self.turn.state().written >= asked.number || Instant::now() >= asked.until
     }
 
-    /// Has all written, if that does not last.
+    /// Flushes, if that does not block for long.
     pub fn flush(&self) {
         let asked = self.ask();
         let waits = |s: &mut State| s.written < asked.number;

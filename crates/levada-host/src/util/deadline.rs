@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long is waited at the most, where somebody else says so: what nobody lives to see is a limit all the same.
+//! Deadlines that do not overflow, whatever timeout a client gives.
 
 use std::time::{Duration, Instant};
 
-/// Longer than anybody waits is not told apart, and can be added to a time.
-pub const EVER: Duration = Duration::from_secs(1 << 20);
+/// Longer timeouts are clamped to this, which can be added to a time.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(1 << 20);
 
 pub fn deadline(within: Duration) -> Instant {
-    Instant::now() + within.min(EVER)
+    Instant::now() + within.min(TIMEOUT_MAX)
 }
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ mod tests {
     #[test]
     fn no_limit_is_too_long() {
         let now = Instant::now();
-        assert!(deadline(Duration::MAX) > now + EVER / 2);
-        assert!(deadline(Duration::ZERO) < now + EVER / 2);
+        assert!(deadline(Duration::MAX) > now + TIMEOUT_MAX / 2);
+        assert!(deadline(Duration::ZERO) < now + TIMEOUT_MAX / 2);
     }
 }

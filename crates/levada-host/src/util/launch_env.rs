@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host was started with, for what it starts itself. Applications share its process, and may set an
-//! environment, leave its folder, or say that ended children are nobody's: compilers, and processes of isolated
-//! applications, know nothing of that.
+//! The environment that this process was started with, for processes that it starts, whatever applications have
+//! changed since.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,27 +25,27 @@ fn started() -> &'static Started {
     })
 }
 
-/// Remembers how it is now, before there is any application.
+/// Stores the present environment, before there is any application.
 pub fn remember() {
     started();
 }
 
-/// The folder of temporary files, as a whole path.
+/// The folder for temporary files, as an absolute path.
 pub(crate) fn temporary() -> &'static Path {
     &started().temporary
 }
 
-/// The environment of this command is the one that the host was started with, and its end can be waited for.
+/// Gives a command the environment that the host was started with; SIGCHLD is reset so that its end can be awaited.
 pub(crate) fn as_started(command: &mut Command) {
     let all = started().environment.iter();
     command
         .env_clear()
         .envs(all.map(|(name, value)| (name, value)));
-    // SAFETY: both write into what is given, which may be all zeros.
+    // SAFETY: both write into a variable that may be all zeros.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut now);
-        // Whoever handles it himself goes on doing so.
+        // A handler stays installed.
         let ignored = now.sa_sigaction == libc::SIG_IGN || now.sa_flags & libc::SA_NOCLDWAIT != 0;
         if ignored {
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);

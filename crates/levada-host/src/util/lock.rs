@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Locks in a host. Who panics with one in hand spoils one request, or one application, and not the host: what a lock
-//! guards here is whole between any two statements, so the next one goes on with it.
+//! Mutexes without poisoning: a panic of a thread that holds a lock spoils one request or one application, not the
+//! host. Data behind a lock is consistent between any two statements.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    whole(mutex.lock())
+    ignore_poison(mutex.lock())
 }
 
-/// What is behind a lock again after a wait, too.
-pub fn whole<T>(locked: LockResult<T>) -> T {
+/// The guard after a wait, also if a thread has panicked.
+pub fn ignore_poison<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Helpers that know nothing of applications.
 
 pub mod at_fork;
 pub(crate) mod c_stdio;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is known of a process by its number alone; and which process a socket has.
+//! Processes by number: whether one has ended or is stopped, and the peer of a socket.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Is there no such process, or only what is left of one until somebody waits for it? One of another user lives.
+/// Whether there is no such process, or only a zombie. A process of another user is alive.
 pub fn has_ended(process: i32) -> bool {
-    // SAFETY: signal 0 is none: it asks whether there is such a process.
+    // SAFETY: signal 0 only asks whether the process exists.
     let there = unsafe { libc::kill(process, 0) } == 0;
     if !there {
         return std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
@@ -15,16 +15,16 @@ pub fn has_ended(process: i32) -> bool {
     stat(process).is_some_and(|stat| stat.is_left_only())
 }
 
-/// Is it stopped, by a signal or by who looks into it? Nothing of it runs then.
+/// Whether it is stopped, by a signal or a debugger.
 pub fn is_stopped(process: u32) -> bool {
     stat(process as i32).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
-/// The process that listens at this socket, as far as that can be known without waiting: a host that is stopped takes
-/// only so many connections.
+/// The process that listens at this socket, if that can be found out without blocking: a stopped host accepts only a
+/// few connections.
 pub(crate) fn listener_of(socket: &Path) -> Option<u32> {
     let path = socket.as_os_str().as_bytes();
-    // SAFETY: all zeros are an address.
+    // SAFETY: all zeros is a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     if path.len() >= address.sun_path.len() {
         return None;
@@ -39,10 +39,10 @@ pub(crate) fn listener_of(socket: &Path) -> Option<u32> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: it is new, and ours.
+    // SAFETY: it is new, and owned by this value only.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address is there, as large as is said, and its path is terminated.
+    // SAFETY: the address has the size that is passed, and its path is terminated.
     if unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), size) } != 0 {
         return None;
     }
@@ -57,7 +57,7 @@ pub fn peer(socket: &impl AsRawFd) -> Option<u32> {
         gid: 0,
     };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the descriptor is open, and so much room is there.
+    // SAFETY: the descriptor is open, and the buffer has that size.
     let done = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -70,17 +70,17 @@ pub fn peer(socket: &impl AsRawFd) -> Option<u32> {
     (done == 0 && peer.pid > 0).then_some(peer.pid as u32)
 }
 
-/// Which process has started it, or has it since that one ended.
+/// The parent process, or the one that has adopted it.
 pub fn parent(process: i32) -> Option<u32> {
     stat(process).map(|stat| stat.parent)
 }
 
-/// When it began, in ticks of the clock since the machine was started.
+/// The start time of a process, in clock ticks since boot.
 pub(crate) fn began(process: i32) -> Option<u64> {
     stat(process).map(|stat| stat.began)
 }
 
-/// Of what the system tells of a process in `/proc/PID/stat`.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     state: char,
     parent: u32,
@@ -94,7 +94,7 @@ fn stat(process: i32) -> Option<Stat> {
 
 impl Stat {
     fn parse(line: &str) -> Option<Stat> {
-        // Its name is in brackets, and may have brackets and blanks in it.
+        // The name is in parentheses, and may contain parentheses and blanks.
         let (_, behind) = line.rsplit_once(')')?;
         let mut fields = behind.split_ascii_whitespace();
         Some(Stat {
@@ -105,7 +105,7 @@ impl Stat {
         })
     }
 
-    /// Is it dead, with all of its threads?
+    /// Whether it is a zombie, with all of its threads.
     fn is_left_only(&self) -> bool {
         matches!(self.state, 'Z' | 'X') && self.threads <= 1
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_dead_and_not_waited_for_has_ended_and_who_is_stopped_has_not() {
+    fn a_zombie_has_ended_and_a_stopped_process_has_not() {
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
             .spawn()
@@ -124,7 +124,7 @@ mod tests {
         let number = child.id() as i32;
         assert!(!has_ended(number) && !has_ended(std::process::id() as i32));
         assert!(!is_stopped(child.id()));
-        // SAFETY: it is ours, and has not been waited for.
+        // SAFETY: a child of ours that has not been reaped.
         assert_eq!(unsafe { libc::kill(number, libc::SIGSTOP) }, 0);
         let start = std::time::Instant::now();
         while !is_stopped(child.id()) {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_thread_that_lives_lives() {
+    fn a_process_with_a_living_thread_is_alive() {
         let line = |state: &str, threads: u32| {
             format!("7 (a) Z b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99\n")
         };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Texts that somebody names a file of: of a size that a text has, whatever the file is.
+//! Reads a text file of limited size.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// No placement, description or manifest is larger; a device such as /dev/zero has no end.
+/// Maximum size: no placement, description or manifest is larger, and a device such as /dev/zero has no end.
 pub const LARGEST: u64 = 16 << 20;
 
-/// What a file holds, without the mark of its byte order that some editors put first.
+/// The text of a file, without the byte order mark that some editors write.
 pub fn read(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -29,8 +29,7 @@ pub fn read(path: &Path) -> Result<String> {
     })
 }
 
-/// The same, of a file alone: a pipe or a terminal might give nothing for ever, and nobody be there to end
-/// that.
+/// The same for regular files only: reading a pipe or a terminal might block forever.
 pub fn read_regular(path: &Path) -> Result<String> {
     match std::fs::metadata(path)?.is_file() {
         true => read(path),

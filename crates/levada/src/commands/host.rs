@@ -8,14 +8,14 @@ use crate::common::sd_notify;
 use crate::common::signals::{self, Interrupt};
 use levada_host::http::serve::serve;
 use levada_host::http::socket::{Socket, usual_path};
-use levada_host::isolated::{self, AllIsolated, Starts, guard};
+use levada_host::isolated::{self, IsolatedSet, LaunchConfig, guard};
 use levada_host::ops::inspect;
 use levada_host::ops::prepare_process::Preparing;
-use levada_host::ops::state::Served;
+use levada_host::ops::state::ServerState;
 use levada_host::persist::crash_record;
-use levada_host::persist::store::{self, Memory, Restore};
+use levada_host::persist::store::{self, Restore, StateStore};
 use levada_host::util::fd_limit;
-use levada_host::{Host, What};
+use levada_host::{EventKind, Host};
 use levada_sys::Status;
 use levada_sys::leases::Leases;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub fn host(args: &HostArgs) -> Result<ExitCode, Failure> {
 /// of an isolated application: its parent host sees and reports what ended it.
 fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     let isolated = args.listener.is_some();
-    fd_limit::allow_all();
+    fd_limit::raise_to_max();
     // The process of an isolated application ends by this limit.
     if !isolated {
         signals::survive_cpu_limit();
@@ -133,7 +133,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     }
     if let Some(memory) = &memory {
         let kept = memory.clone();
-        host.tell_first(move |name, number| kept.over_if_free(name, number));
+        host.on_end(move |name, number| kept.try_forget_ended(name, number));
         tell_what_was_left(memory, &host, restore);
     }
     isolated::tidy();
@@ -171,7 +171,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
     tell(sd_notify::READY);
     let done = serve(&socket, served.clone(), end);
     tell(sd_notify::STOPPING);
-    let saved = match &served.memory {
+    let saved = match &served.store {
         Some(memory) => memory.close(),
         None => {
             crash_record::keep_silent();
@@ -189,7 +189,7 @@ fn hold(args: &HostArgs) -> Result<Option<i32>, Failure> {
 }
 
 /// The host's state folder, if it has one.
-fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
+fn memory(args: &HostArgs) -> Result<Option<Arc<StateStore>>, Failure> {
     let folder = match &args.state {
         // An absolute path, since an application may change the current folder.
         Some(folder) => Some(std::path::absolute(folder)?),
@@ -198,21 +198,21 @@ fn memory(args: &HostArgs) -> Result<Option<Arc<Memory>>, Failure> {
     let Some(folder) = folder else {
         return Ok(None);
     };
-    Ok(Some(Arc::new(Memory::open(&folder)?)))
+    Ok(Some(Arc::new(StateStore::open(&folder)?)))
 }
 
 /// Reports the applications of the previous host that are not restored.
-fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
-    let before = memory.left();
+fn tell_what_was_left(memory: &StateStore, host: &Host, restore: Restore) {
+    let before = memory.unrestored();
     if !before.is_empty() && restore == Restore::Nothing {
         say!(
             "the last host had loaded {}: --restore loads that again, levada unload forgets it",
             before.join(", ")
         );
     }
-    for name in memory.gone() {
+    for name in memory.unloaded() {
         let why = "it had been told to go when the last host ended, and is not loaded again";
-        host.events().tell(What::Unloaded, name, why);
+        host.events().emit(EventKind::Unloaded, name, why);
         say!("{name}: {why}");
     }
     for file in memory.foreign() {
@@ -220,30 +220,35 @@ fn tell_what_was_left(memory: &Memory, host: &Host, restore: Restore) {
     }
     // A host that restores reports what it omits.
     if restore == Restore::Nothing {
-        for (name, why) in memory.left_out() {
+        for (name, why) in memory.unrestored_reasons() {
             say!("{name}: held back: {why}");
         }
     }
 }
 
 /// The state of the HTTP interface.
-fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Restore) -> Served {
+fn served(
+    args: &HostArgs,
+    host: Host,
+    memory: Option<Arc<StateStore>>,
+    restore: Restore,
+) -> ServerState {
     // The running executable, even if another version is installed meanwhile.
     let command = PathBuf::from("/proc/self/exe");
-    let isolated = AllIsolated::of(&host);
-    Served {
+    let isolated = IsolatedSet::of(&host);
+    ServerState {
         host,
         command: command.clone(),
-        began: Instant::now(),
-        memory,
+        started_at: Instant::now(),
+        store: memory,
         restore,
-        naming: Mutex::default(),
-        coming: Default::default(),
+        name_lock: Mutex::default(),
+        pending: Default::default(),
         preparing: Preparing::default(),
         isolated,
-        away: Default::default(),
+        reservations: Default::default(),
         followers: Default::default(),
-        starts: Starts {
+        launch: LaunchConfig {
             command,
             options: args.for_another(),
             within: args.within(),
@@ -252,7 +257,7 @@ fn served(args: &HostArgs, host: Host, memory: Option<Arc<Memory>>, restore: Res
 }
 
 /// Prints the number of workers and the socket.
-fn greet(served: &Served, socket: &Socket, isolated: bool) {
+fn greet(served: &ServerState, socket: &Socket, isolated: bool) {
     let runtime = served.host.runtime();
     let workers = plural(runtime.workers() as usize, "worker");
     let workers = match runtime.realtime() {
@@ -268,7 +273,7 @@ fn greet(served: &Served, socket: &Socket, isolated: bool) {
 
 /// Ends all applications. If a firing does not end in time, this is reported and the process ends here, by `signal`
 /// if given.
-fn end_all(served: &Served, within: Duration, isolated: bool, signal: Option<i32>) {
+fn end_all(served: &ServerState, within: Duration, isolated: bool, signal: Option<i32>) {
     let left = served.live();
     if left > 0 && !isolated {
         say!("stopping {}", plural(left, "application"));

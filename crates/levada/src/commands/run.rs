@@ -21,7 +21,7 @@ use crate::common::runnable::Runnable;
 use crate::common::signals::Interrupt;
 use crate::record;
 use crate::record::sampler::Sampler;
-use levada_host::{Host, Hosted, Limits, Load};
+use levada_host::{Host, HostedApp, Limits, Load};
 use levada_sys::{App, Counters, Network, Status};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -195,22 +195,22 @@ fn load_of(
     options.extend(viewer.map(|v| ("out".to_string(), v.file())));
     Ok(Load {
         name: made.name.clone(),
-        class: made.name.clone(),
+        network_class: made.name.clone(),
         network: made.network.clone(),
         object: made.object.clone(),
         options,
         priority: 0,
         pins,
-        beside: Vec::new(),
-        seats: None,
+        load_by_others: Vec::new(),
+        initial_workers: None,
         limits: Limits {
             rate: args.rate,
             share: None,
         },
-        counts: true,
-        anyway: true,
+        can_count: true,
+        force: true,
         exclusive: false,
-        core: None,
+        reserved_core: None,
     })
 }
 
@@ -242,7 +242,7 @@ fn outcome(app: &App, status: Status, signal: Option<i32>, printed: bool) -> Out
 /// The description of the run for `--record`; `times`: its start and duration.
 fn recorded(
     host: &Host,
-    hosted: &Hosted,
+    hosted: &HostedApp,
     network: &Network,
     samples: Option<Sampler>,
     counters: &Counters,

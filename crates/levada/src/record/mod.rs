@@ -6,7 +6,7 @@ pub mod profile;
 pub mod sampler;
 
 use crate::common::output::Failure;
-use levada_host::Hosted;
+use levada_host::HostedApp;
 use levada_host::mapping::weights;
 use levada_map::io::{Description, description_text};
 use levada_map::{CostProfile, Machine, Mix, Problem};
@@ -64,16 +64,17 @@ const STEP_STDDEV: f64 = 0.6;
 
 /// A description of the run, computed from its counters.
 pub fn description(
-    hosted: &Hosted,
+    hosted: &HostedApp,
     machine: &Machine,
     counters: &Counters,
     costs: Option<Vec<Vec<f64>>>,
     (start, elapsed): (Instant, Duration),
 ) -> String {
     // An application that reports no progress has completed one unit: a run.
-    let (unit, done) = weights::counted(hosted, counters).unwrap_or(("runs".to_string(), 1.0));
-    let machine = weights::found(hosted, machine, counters);
-    let mut app = weights::weighed(hosted, &machine, counters, (unit, done));
+    let (unit, done) =
+        weights::counted_units(hosted, counters).unwrap_or(("runs".to_string(), 1.0));
+    let machine = weights::credible_machine(hosted, machine, counters);
+    let mut app = weights::app_from_counters(hosted, &machine, counters, (unit, done));
     // The placement was the mapper's choice, so actors are not pinned.
     app.actors.iter_mut().for_each(|actor| actor.pin = None);
     app.cost_profile = costs.and_then(|costs| {
@@ -88,7 +89,7 @@ pub fn description(
             exclusive: Vec::new(),
         },
         placement: Some(counters.actors.iter().map(|a| a.worker).collect()),
-        rates: vec![steady((start, elapsed), hosted.moved(), done)],
+        rates: vec![steady((start, elapsed), hosted.last_move(), done)],
     });
     format!("# Recorded by levada run --record; for levada map --simulate.\n\n{text}")
 }

@@ -2,7 +2,7 @@
 //! Samples the counters of an application while it runs. The number of samples is bounded: at the limit, every
 //! second sample is dropped and the interval doubles.
 
-use levada_host::Hosted;
+use levada_host::HostedApp;
 use levada_sys::{Counters, Runtime};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -54,7 +54,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// `None` if the thread cannot be created.
-    pub fn begin(hosted: &Arc<Hosted>, runtime: &Runtime) -> Option<Sampler> {
+    pub fn begin(hosted: &Arc<HostedApp>, runtime: &Runtime) -> Option<Sampler> {
         let (ends, ended) = mpsc::channel::<()>();
         let (hosted, runtime) = (hosted.clone(), runtime.clone());
         let sample = move || hosted.app.counters().map(|c| Sample::of(&c));

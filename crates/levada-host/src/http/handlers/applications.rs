@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/applications` and `/manifest`: list, show, load and unload.
 
-use crate::http::body::{Answer, Shared, aside, aside_for_long, aside_to_end, query, read};
+use crate::http::body::{
+    Answer, SharedState, read_json, read_query, run_ending, run_on_thread, run_waiting,
+};
 use crate::http::path::At;
 use crate::ops::inspect::details_by_name;
 use crate::ops::load::{load_manifest as load_manifest_now, load_one};
 use crate::ops::prepare_process::Client;
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::ops::unload::{unload_by_name, unload_ended};
-use crate::protocol::timeout::limit;
+use crate::protocol::timeout::timeout_from;
 use crate::protocol::{
     Application, Details, Failed, LoadRequest, Manifest, UnloadQuery, Unloaded, WITHIN,
 };
@@ -20,8 +22,8 @@ use axum::response::{IntoResponse, Response};
 
 /// All applications
 #[utoipa::path(get, path = "/applications", responses((status = 200, body = Vec<Application>)))]
-pub(crate) async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
-    let all = aside(&served, |served| Ok(served.applications())).await?;
+pub(crate) async fn list(Of(served): SharedState) -> Answer<Vec<Application>> {
+    let all = run_on_thread(&served, |served| Ok(served.applications())).await?;
     Ok(Json(all))
 }
 
@@ -32,13 +34,13 @@ pub(crate) async fn list(Of(served): Shared) -> Answer<Vec<Application>> {
     (status = 404, body = Failed, description = "It has been unloaded at once"),
     (status = 409, body = Failed, description = "There is one of this name, or it has taken too long"),
     (status = 507, body = Failed, description = "It claims more than there is, or would break a promise")))]
-pub(crate) async fn load(Of(served): Shared, request: Request) -> Response {
+pub(crate) async fn load(Of(served): SharedState, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
-    let request: LoadRequest = match read(request).await {
+    let request: LoadRequest = match read_json(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    match aside_for_long(&served, move |served| {
+    match run_waiting(&served, move |served| {
         load_one(served, request, client.as_ref())
     })
     .await
@@ -54,13 +56,13 @@ pub(crate) async fn load(Of(served): Shared, request: Request) -> Response {
     (status = 400, body = Failed, description = "Something is wrong with one: none is loaded"),
     (status = 409, body = Failed, description = "There is one of such a name, or one has taken too long"),
     (status = 507, body = Failed, description = "They claim more than there is, or would break a promise")))]
-pub(crate) async fn load_manifest(Of(served): Shared, request: Request) -> Response {
+pub(crate) async fn load_manifest(Of(served): SharedState, request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned();
-    let manifest: Manifest = match read(request).await {
+    let manifest: Manifest = match read_json(request).await {
         Ok(manifest) => manifest,
         Err(refused) => return refused,
     };
-    match aside_for_long(&served, move |served| {
+    match run_waiting(&served, move |served| {
         load_manifest_now(served, manifest, client.as_ref())
     })
     .await
@@ -73,35 +75,36 @@ pub(crate) async fn load_manifest(Of(served): Shared, request: Request) -> Respo
 /// An application with its actors and channels
 #[utoipa::path(get, path = "/applications/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = Details), (status = 400, body = Failed), (status = 404, body = Failed)))]
-pub(crate) async fn show(Of(served): Shared, At(name): At<String>) -> Answer<Details> {
-    let show = move |served: &Served| details_by_name(served, &name);
-    Ok(Json(aside(&served, show).await?))
+pub(crate) async fn show(Of(served): SharedState, At(name): At<String>) -> Answer<Details> {
+    let show = move |served: &ServerState| details_by_name(served, &name);
+    Ok(Json(run_on_thread(&served, show).await?))
 }
 
-/// Take away all applications that have ended or failed
+/// Unload all applications that have ended or failed
 #[utoipa::path(delete, path = "/applications", responses((status = 200, body = Vec<Unloaded>),
     (status = 507, body = Failed, description = "All are unloaded, and that cannot be saved of one of them")))]
-pub(crate) async fn unload_all_ended(Of(served): Shared) -> Answer<Vec<Unloaded>> {
-    let gone = aside(&served, unload_ended).await?;
+pub(crate) async fn unload_all_ended(Of(served): SharedState) -> Answer<Vec<Unloaded>> {
+    let gone = run_on_thread(&served, unload_ended).await?;
     Ok(Json(gone))
 }
 
-/// Take an application away: when what is in flight has come out, or at once
+/// Unload an application: drain it, or end it immediately
 #[utoipa::path(delete, path = "/applications/{name}", params(("name" = String, Path), UnloadQuery),
     responses((status = 200, body = Unloaded), (status = 400, body = Failed), (status = 404, body = Failed),
     (status = 409, body = Failed, description = "It is draining still, or cannot be drained"),
     (status = 507, body = Failed, description = "It is unloaded, and that cannot be saved; or too many wait")))]
 pub(crate) async fn unload(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     asked: Result<Query<UnloadQuery>, QueryRejection>,
 ) -> Answer<Unloaded> {
-    let query = query(asked)?;
-    let within = limit(query.within, WITHIN)?;
-    let unload = move |served: &Served, within| unload_by_name(served, name, query.now, within);
+    let query = read_query(asked)?;
+    let within = timeout_from(query.within, WITHIN)?;
+    let unload =
+        move |served: &ServerState, within| unload_by_name(served, name, query.now, within);
     let unloaded = match query.now {
-        true => aside_to_end(&served, within, unload).await,
-        false => aside_for_long(&served, move |served| unload(served, within)).await,
+        true => run_ending(&served, within, unload).await,
+        false => run_waiting(&served, move |served| unload(served, within)).await,
     };
     Ok(Json(unloaded?))
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/applications/{name}/...`: pause, resume, move, replace, why.
 
-use crate::http::body::{Answer, Shared, aside, aside_for_long, query, read};
+use crate::http::body::{Answer, SharedState, read_json, read_query, run_on_thread, run_waiting};
 use crate::http::path::At;
 use crate::ops::inspect::wait_report;
 use crate::ops::move_actor::move_by_name;
-use crate::ops::pause::{Change, change_by_name};
+use crate::ops::pause::{PauseCommand, change_by_name};
 use crate::ops::prepare_process::Client;
 use crate::ops::replace::replace_now;
-use crate::ops::state::Served;
-use crate::protocol::timeout::limit;
+use crate::ops::state::ServerState;
+use crate::protocol::timeout::timeout_from;
 use crate::protocol::{
     AnswerQuery, Application, Details, Failed, MoveRequest, ReplaceRequest, WITHIN, Why,
     WithinQuery,
@@ -22,60 +22,60 @@ use std::sync::Arc;
 use std::time::Duration;
 
 async fn changed(
-    served: Arc<Served>,
+    served: Arc<ServerState>,
     name: String,
     asked: Result<Query<WithinQuery>, QueryRejection>,
-    change: Change,
+    change: PauseCommand,
 ) -> Answer<Application> {
-    let within = limit(query(asked)?.within, WITHIN)?;
-    let changed = aside_for_long(&served, move |served| {
+    let within = timeout_from(read_query(asked)?.within, WITHIN)?;
+    let changed = run_waiting(&served, move |served| {
         change_by_name(served, &name, within, change)
     });
     Ok(Json(changed.await?))
 }
 
-/// Let nothing of an application run
+/// Pause an application
 #[utoipa::path(post, path = "/applications/{name}/pause", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "It is paused, and that cannot be remembered; or too many wait")))]
 pub(crate) async fn pause(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, Change::Pause).await
+    changed(served, name, asked, PauseCommand::Pause).await
 }
 
-/// Let it go on, from where it was; or load again what was left out when the host began
+/// Resume a paused application, or load one that was not restored when the host started
 #[utoipa::path(post, path = "/applications/{name}/resume", params(("name" = String, Path), WithinQuery), responses(
     (status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "It goes on, and that cannot be remembered; or too many wait")))]
 pub(crate) async fn resume(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     asked: Result<Query<WithinQuery>, QueryRejection>,
 ) -> Answer<Application> {
-    changed(served, name, asked, Change::Resume).await
+    changed(served, name, asked, PauseCommand::Resume).await
 }
 
-/// How long who is asked for what takes no time may take for it, if that is said.
+/// The timeout of a request that takes no time itself, if one is given.
 fn answers_within(
     asked: Result<Query<AnswerQuery>, QueryRejection>,
 ) -> Result<Option<Duration>, Failed> {
-    let within = query(asked)?.within;
-    let within = within.map(|within| limit(Some(within), within));
+    let within = read_query(asked)?.within;
+    let within = within.map(|within| timeout_from(Some(within), within));
     Ok(within.transpose()?)
 }
 
-/// Put an actor on a worker, where it stays; or let the mapper move it again
+/// Move an actor to a worker and pin it there, or unpin it
 #[utoipa::path(post, path = "/applications/{name}/move", params(("name" = String, Path), AnswerQuery),
     request_body = MoveRequest, responses((status = 200, body = Application), (status = 400, body = Failed),
     (status = 404, body = Failed), (status = 409, body = Failed),
     (status = 507, body = Failed, description = "Too many wait")))]
 pub(crate) async fn move_actor(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     asked: Result<Query<AnswerQuery>, QueryRejection>,
     request: Request,
@@ -84,17 +84,17 @@ pub(crate) async fn move_actor(
         Ok(within) => within,
         Err(failed) => return failed.into_response(),
     };
-    let request: MoveRequest = match read(request).await {
+    let request: MoveRequest = match read_json(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    let moved = aside_for_long(&served, move |served| {
+    let moved = run_waiting(&served, move |served| {
         move_by_name(served, &name, &request, within)
     });
     moved.await.map(Json).into_response()
 }
 
-/// Let a new version take an application's place, between two elements
+/// Replace an application by a new version, between two firings
 #[utoipa::path(post, path = "/applications/{name}/replace", params(("name" = String, Path)),
     request_body = ReplaceRequest, responses((status = 200, body = Details),
     (status = 400, body = Failed, description = "The new version is wrong: the old one goes on"),
@@ -103,36 +103,36 @@ pub(crate) async fn move_actor(
     (status = 507, body = Failed, description = "It claims more than there is, or would break a promise, or too many \
         wait: the old one goes on; or it runs, and that cannot be remembered for the next host")))]
 pub(crate) async fn replace(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     request: Request,
 ) -> Response {
     let client = request.extensions().get::<Client>().cloned();
-    let request: ReplaceRequest = match read(request).await {
+    let request: ReplaceRequest = match read_json(request).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    let replaced = aside_for_long(&served, move |served| {
+    let replaced = run_waiting(&served, move |served| {
         replace_now(served, &name, request, client.as_ref())
     });
     replaced.await.map(Json).into_response()
 }
 
-/// Who waits for whom, in words
+/// The wait report of an application, as text
 #[utoipa::path(get, path = "/applications/{name}/why", params(("name" = String, Path), AnswerQuery), responses(
     (status = 200, body = Why), (status = 400, body = Failed), (status = 404, body = Failed),
     (status = 409, body = Failed, description = "Its process has just ended"),
     (status = 507, body = Failed, description = "Too many wait for as long as they say")))]
 pub(crate) async fn why(
-    Of(served): Shared,
+    Of(served): SharedState,
     At(name): At<String>,
     asked: Result<Query<AnswerQuery>, QueryRejection>,
 ) -> Answer<Why> {
     let within = answers_within(asked)?;
-    let why = move |served: &Served| wait_report(served, &name, within);
+    let why = move |served: &ServerState| wait_report(served, &name, within);
     let why = match within {
-        Some(_) => aside_for_long(&served, why).await,
-        None => aside(&served, why).await,
+        Some(_) => run_waiting(&served, why).await,
+        None => run_on_thread(&served, why).await,
     };
     Ok(Json(why?))
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `/events`.
 
-use crate::http::body::{Shared, full, query};
+use crate::http::body::{SharedState, read_query, unavailable};
 use crate::http::follow_slots;
 use crate::model::events::{Line, Missed};
-use crate::ops::event_followers::FOLLOWERS;
+use crate::ops::event_followers::FOLLOWERS_MAX;
 use crate::protocol::{EventsQuery, Failed};
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -15,20 +15,20 @@ use http_body_util::channel::Channel;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// A follower of events hears at least this often that the host lives.
+/// An idle event stream carries an empty line at least this often.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What has happened, and with `follow` what happens: an event a line, as JSON, or how many were missed; an
-/// empty line now and then says that the host lives
+/// The kept events, and with `follow` also later ones: one JSON object per line, or the number of missed events; an
+/// empty line now and then shows that the host is alive
 #[utoipa::path(get, path = "/events", params(EventsQuery),
     responses((status = 200, body = Line, content_type = "application/x-ndjson"),
     (status = 400, body = Failed)))]
 pub(crate) async fn events(
-    Of(served): Shared,
-    place: Option<Extension<follow_slots::Place>>,
+    Of(served): SharedState,
+    place: Option<Extension<follow_slots::CommandSlot>>,
     asked: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, Failed> {
-    let query = query(asked)?;
+    let query = read_query(asked)?;
     let (kept, mut then) = served.host.events().follow(query.since);
     let line = |told: &Line| {
         let mut line = serde_json::to_vec(told).unwrap_or_default();
@@ -42,18 +42,21 @@ pub(crate) async fn events(
         return Ok((head, all).into_response());
     }
     let Some(follows) = served.followers.enter() else {
-        let what = format!("{} follow the events already, and no more may", FOLLOWERS);
+        let what = format!(
+            "{} follow the events already, and no more may",
+            FOLLOWERS_MAX
+        );
         let help = "ask without follow now and then, with since; or try again later";
-        return Ok(full(what, help));
+        return Ok(unavailable(what, help));
     };
-    // It is among the followers now; the connection ends with that, since it has no other place any more.
+    // The connection now counts as a follower, and must end with this response, since it has no command slot any more.
     if let Some(Extension(place)) = place {
         place.give_back();
     }
     let (mut sender, channel) = Channel::<Bytes>::new(16);
     let mut ending = served.followers.ending();
     tokio::spawn(async move {
-        // Whoever has gone is not written to any more.
+        // Stop when the client has disconnected.
         for event in &kept {
             if sender.send_data(line(event)).await.is_err() {
                 return;
@@ -63,7 +66,7 @@ pub(crate) async fn events(
             let next = tokio::select! {
                 biased;
                 next = tokio::time::timeout(HEARTBEAT, then.recv()) => next,
-                // All that has happened has been told: this is a whole answer.
+                // All events have been sent: the response is complete.
                 _ = ending.wait_for(|ends| *ends) => return,
             };
             let next = match next {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cores that the host leaves to somebody else, such as a shield, for as long as that process lives.
+//! `/cores/{cpu}/away`: a core that the host leaves to another process, such as a shield, while that process lives.
 
-use crate::http::body::{Answer, Shared, aside, aside_for_long, read};
+use crate::http::body::{Answer, SharedState, read_json, run_on_thread, run_waiting};
 use crate::http::path::At;
 use crate::ops::reservations::{leave_core, take_core_back};
-use crate::ops::state::Served;
+use crate::ops::state::ServerState;
 use crate::protocol::{Away, AwayRequest, Failed};
 use axum::Json;
 use axum::extract::{Request, State as Of};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-/// Leave a core to somebody else: nothing of the host runs there when the answer comes
+/// Reserve a core for another process: nothing of the host runs there when the response arrives
 #[utoipa::path(post, path = "/cores/{cpu}/away", params(("cpu" = i32, Path)), request_body = AwayRequest,
     responses((status = 200, body = Away),
     (status = 400, body = Failed, description = "There is no such process, or `within` is no time"),
@@ -19,23 +19,23 @@ use axum::response::{IntoResponse, Response};
     (status = 409, body = Failed, description = "It is somebody's already, or the last one; or somebody keeps it, \
         as `error` says, and all is as it was"),
     (status = 507, body = Failed, description = "There are no more threads")))]
-pub async fn leave(Of(served): Shared, At(cpu): At<i32>, request: Request) -> Response {
-    let asked: AwayRequest = match read(request).await {
+pub async fn leave(Of(served): SharedState, At(cpu): At<i32>, request: Request) -> Response {
+    let asked: AwayRequest = match read_json(request).await {
         Ok(asked) => asked,
         Err(refused) => return refused,
     };
     let own = served.clone();
-    match aside_for_long(&served, move |_| leave_core(&own, cpu, &asked)).await {
+    match run_waiting(&served, move |_| leave_core(&own, cpu, &asked)).await {
         Ok(away) => (StatusCode::OK, Json(away)).into_response(),
         Err(failed) => failed.into_response(),
     }
 }
 
-/// Take a core back that was left
+/// Take back a reserved core
 #[utoipa::path(delete, path = "/cores/{cpu}/away", params(("cpu" = i32, Path)), responses(
     (status = 200, body = Away), (status = 400, body = Failed),
     (status = 404, body = Failed, description = "No worker is on that core, or it is not away")))]
-pub async fn come_back(Of(served): Shared, At(cpu): At<i32>) -> Answer<Away> {
-    let back = move |served: &Served| take_core_back(served, cpu);
-    Ok(Json(aside(&served, back).await?))
+pub async fn come_back(Of(served): SharedState, At(cpu): At<i32>) -> Answer<Away> {
+    let back = move |served: &ServerState| take_core_back(served, cpu);
+    Ok(Json(run_on_thread(&served, back).await?))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tells when names go from a socket's folder (inotify): a program that cleans folders of temporary files may remove the
-//! socket, and no command finds its host then.
+//! Watches the folder of the socket for removed names (inotify): a program that cleans temporary folders may remove
+//! the socket, and then no client finds the host.
 
 use std::ffi::CString;
 use std::io;
@@ -37,14 +37,14 @@ impl FolderWatch {
         Ok(FolderWatch(fd.map_err(|e| e.into_parts().1)?))
     }
 
-    /// Waits until something has gone from the folder, or has come in the place of something.
+    /// Waits until a name in the folder was removed or replaced.
     pub async fn changed(&self) -> io::Result<()> {
         let mut ready = self.0.readable().await?;
         let mut events = [0_u8; 4096];
-        // What they say is of no use: the folder is looked at.
+        // The events themselves are not needed: the folder is examined.
         loop {
             let fd = self.0.get_ref().as_raw_fd();
-            // SAFETY: the descriptor is open, and so much room is there.
+            // SAFETY: the descriptor is open, and the buffer has that size.
             let read = unsafe { libc::read(fd, events.as_mut_ptr().cast(), events.len()) };
             if read <= 0 {
                 ready.clear_ready();

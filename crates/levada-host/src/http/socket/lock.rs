@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The lock beside a socket (`SOCKET.lock`): one host a socket. It is the kernel's, and goes with its host, whatever ends that;
-//! the file stays, for the next one. Only who is refused, and has made it for a socket that it never served, takes it
-//! away.
+//! The lock file of a socket (`SOCKET.lock`): one host per socket. It is a kernel lock, which ends with its host.
+//! The file stays for the next host; it is removed only by a host that created it and is then refused.
 
 use crate::http::socket::cannot;
 use crate::model::error::Refusal;
 use crate::util::at_fork::LockedFile;
-use crate::util::file_lock::lock_of_another;
+use crate::util::file_lock::lock_when_released;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -15,8 +14,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Asks once whether a host lives at this socket, and looks for the answer each time: one that dies may still take
-/// connections, and nobody reads from these.
+/// Sends one request to the host at this socket, and looks for a response at each call: a dying host may still accept
+/// connections, but does not read from them.
 fn answers(path: &Path) -> impl FnMut() -> bool {
     let ask = || -> std::io::Result<UnixStream> {
         let mut stream = UnixStream::connect(path)?;
@@ -30,16 +29,16 @@ fn answers(path: &Path) -> impl FnMut() -> bool {
 
 const FOREIGN: &str = "somebody else has put something there";
 
-/// Held as long as this is there.
+/// Held while this value exists.
 pub(crate) struct Lock {
     file: LockedFile,
     path: PathBuf,
-    /// There was none before, and nothing has been served by it.
+    /// The lock file was created by this host, and the host has not served yet.
     of_nothing: bool,
 }
 
 impl Lock {
-    /// That of this socket; of a host that is dying it is waited for.
+    /// Takes the lock of this socket; waits for a host that is dying.
     pub fn of(socket: &Path) -> Result<Lock, Refusal> {
         let mut path = socket.as_os_str().to_os_string();
         path.push(".lock");
@@ -49,14 +48,14 @@ impl Lock {
             let open = || {
                 let (file, made) = open(&path)?;
                 new.set(made || new.get());
-                let whose = file.metadata()?;
+                let metadata = file.metadata()?;
                 // SAFETY: has no preconditions.
-                match whose.is_file() && whose.uid() == unsafe { libc::geteuid() } {
+                match metadata.is_file() && metadata.uid() == unsafe { libc::geteuid() } {
                     true => Ok(file),
                     false => Err(std::io::Error::other(FOREIGN)),
                 }
             };
-            let locked = lock_of_another(&path, open, answers(socket));
+            let locked = lock_when_released(&path, open, answers(socket));
             let locked = locked.map_err(|e| {
                 cannot(&path, e).help("name a socket in another folder with --socket PATH")
             })?;
@@ -64,11 +63,11 @@ impl Lock {
                 return Err(cannot(socket, "another host lives there")
                     .help("use that one, end it, or name another socket with --socket PATH"));
             };
-            let (made, whose) = (new.get(), file.metadata());
-            let whose = whose.map_err(|e| cannot(&path, e))?;
-            // Somebody may have taken it away since it was opened: then it locks nobody out.
+            let (made, metadata) = (new.get(), file.metadata());
+            let metadata = metadata.map_err(|e| cannot(&path, e))?;
+            // The file may have been removed since it was opened; then it locks nothing.
             let there = std::fs::symlink_metadata(&path);
-            if there.is_ok_and(|t| (t.dev(), t.ino()) == (whose.dev(), whose.ino())) {
+            if there.is_ok_and(|t| (t.dev(), t.ino()) == (metadata.dev(), metadata.ino())) {
                 return Ok(Lock {
                     file,
                     path,
@@ -78,7 +77,7 @@ impl Lock {
         }
     }
 
-    /// Whether its file is there still: else it locks nobody out.
+    /// Whether the lock file still exists; a removed one locks nothing.
     pub fn is_there(&self) -> bool {
         let same = || -> std::io::Result<bool> {
             let own = self.file.metadata()?;
@@ -88,7 +87,7 @@ impl Lock {
         same().unwrap_or(false)
     }
 
-    /// From now on there is a socket of it.
+    /// From now on the socket exists.
     pub fn serves(&mut self) {
         self.of_nothing = false;
     }
@@ -96,14 +95,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Held still: who waits for it sees then that it is away.
+        // Removed while locked: a waiting host then sees that the file is gone.
         if self.of_nothing {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The file, and whether it was made by this.
+/// The file, and whether this call created it.
 fn open(path: &Path) -> std::io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -124,14 +123,14 @@ mod tests {
     use crate::http::socket::Socket;
     use std::os::unix::net::UnixListener;
 
-    /// Killed a moment ago, a host has its lock for a while, and its socket does not answer.
+    /// A host that was killed a moment ago holds its lock for a while, and its socket does not answer.
     #[test]
-    fn who_dies_is_waited_for_and_who_answers_is_not() {
+    fn a_dying_host_is_waited_for_and_a_living_one_is_not() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("host.sock");
         let first = Socket::bind(&path, None).unwrap();
         let dies = std::thread::spawn(move || {
-            // The next one asks, and is not answered.
+            // The next host asks and gets no response.
             let asks = first.listener.accept();
             drop(first);
             asks
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_whose_host_answers_is_tried_once() {
+    fn the_lock_of_a_living_host_is_tried_once() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("lock");
         let open = || {
@@ -158,13 +157,13 @@ mod tests {
                 .truncate(false)
                 .open(&path)
         };
-        let held = lock_of_another(&path, open, || true).unwrap().unwrap();
+        let held = lock_when_released(&path, open, || true).unwrap().unwrap();
         let asked = Cell::new(0);
         let answers = || {
             asked.set(asked.get() + 1);
             true
         };
-        assert!(lock_of_another(&path, open, answers).unwrap().is_none());
+        assert!(lock_when_released(&path, open, answers).unwrap().is_none());
         assert_eq!(asked.get(), 1);
         drop(held);
     }
@@ -190,9 +189,9 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
     }
 
-    /// What listens there, or is no socket, was there before.
+    /// A listening socket, or a file that is no socket, existed before.
     #[test]
-    fn who_never_served_a_socket_leaves_no_lock() {
+    fn a_host_that_never_served_leaves_no_lock() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         let _other = UnixListener::bind(at("other.sock")).unwrap();
@@ -205,7 +204,7 @@ mod tests {
             assert!(refused.what.contains(why), "{refused}");
             assert!(!at(&format!("{name}.lock")).exists());
         }
-        // One that was there stays, and so does that of a host that lives.
+        // An existing lock file stays, and so does that of a living host.
         std::fs::write(at("text.sock.lock"), "").unwrap();
         assert!(Socket::bind(&at("text.sock"), None).is_err());
         assert!(at("text.sock.lock").exists());
@@ -216,9 +215,9 @@ mod tests {
         drop(lives);
     }
 
-    /// Who has opened a lock that is taken away meanwhile has another one in the end, which is there.
+    /// A host that has opened a lock file which is removed meanwhile gets the new one in the end.
     #[test]
-    fn who_waits_for_a_lock_that_goes_away_makes_another() {
+    fn a_removed_lock_file_is_created_again() {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("host.sock");
         let refused = Lock::of(&socket).unwrap();

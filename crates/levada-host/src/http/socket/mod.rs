@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The socket that a host listens on: where it usually is, who may use it, and one host a socket.
+//! The Unix socket of a host: its usual path, its permissions, inheritance from a service manager, and renewal.
 
 mod folder_watch;
 mod lock;
@@ -36,13 +36,13 @@ pub fn usual_path() -> Result<PathBuf, Refusal> {
     }
 }
 
-/// A socket that is listened on, and taken away in the end.
+/// A listening socket, which is removed at the end.
 pub struct Socket {
     pub(crate) listener: UnixListener,
     place: Option<Place>,
 }
 
-/// Where a socket is that this host has made.
+/// The path of a socket that this host has created.
 struct Place {
     path: PathBuf,
     /// The group that may use it, too.
@@ -51,9 +51,9 @@ struct Place {
 }
 
 struct Bound {
-    /// The device and the number of the file that it is now.
+    /// Device and inode of the socket file.
     file: (u64, u64),
-    /// Held as long as this host lives, whatever ends it.
+    /// Held until this host ends, however it ends.
     lock: Lock,
 }
 
@@ -62,12 +62,12 @@ fn cannot(path: &Path, why: impl std::fmt::Display) -> Refusal {
 }
 
 impl Socket {
-    /// From now on what is forked here has neither this socket nor its connections.
+    /// From now on forked children have neither this socket nor its connections.
     pub fn keep_from_children(&self) {
         keep_from_children(&self.listener);
     }
 
-    /// A file beside it, to be added to.
+    /// A file in the folder of the socket, opened for appending.
     pub fn beside(&self, name: &str) -> std::io::Result<std::fs::File> {
         let address = self.listener.local_addr()?;
         let path = address.as_pathname().map(|path| path.with_file_name(name));
@@ -78,11 +78,11 @@ impl Socket {
             .open(path)
     }
 
-    /// Listens at `path`, for this user alone or for a group too. What a dead host has left there is
-    /// taken away; a live one is left alone.
+    /// Listens at `path`, for this user and optionally a group. The socket of a dead host is removed; that of a living
+    /// one is not touched.
     pub fn bind(path: &Path, group: Option<&str>) -> Result<Socket, Refusal> {
         let group = group.map(group_number).transpose()?;
-        // A name that is not whole may be shorter, and leads elsewhere where an application leaves this folder.
+        // A relative name would lead elsewhere if an application changes the working directory.
         let path = &std::path::absolute(path).map_err(|e| cannot(path, e))?;
         let (listener, bound) = listen(path, group)?;
         let place = Place {
@@ -96,8 +96,8 @@ impl Socket {
         })
     }
 
-    /// Waits until the socket is not there any more, or its lock, and listens there again. It ends with an error when that
-    /// cannot be, since no command would find this host then.
+    /// Waits until the socket or its lock file has been removed, and listens there again. Fails if that is not
+    /// possible, since no client would find this host then.
     pub(crate) async fn renewed(&self) -> Result<UnixListener, Refusal> {
         let Some(place) = &self.place else {
             return std::future::pending().await;
@@ -106,14 +106,14 @@ impl Socket {
             return std::future::pending().await;
         };
         loop {
-            // Before it is looked: what goes from then on is heard of.
+            // Before the check: later removals raise an event.
             let watch = FolderWatch::new(folder);
             if let Some(listener) = place.renew()? {
                 return Ok(listener);
             }
             let changed = match &watch {
                 Ok(watch) => watch.changed().await,
-                // Without a watch nothing is known of it, as with a folder of another file system.
+                // Without a watch nothing is known, as with a folder on another file system.
                 Err(_) => std::future::pending().await,
             };
             if changed.is_err() {
@@ -122,7 +122,7 @@ impl Socket {
         }
     }
 
-    /// The socket that systemd listens on for us (LISTEN_FDS), if it does.
+    /// The socket that systemd passes (LISTEN_FDS), if there is one.
     pub fn inherited() -> Result<Option<Socket>, Refusal> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         if number("LISTEN_PID") != Some(std::process::id()) {
@@ -136,21 +136,22 @@ impl Socket {
                 return Err(Refusal::new(Kind::Wrong, what));
             }
         }
-        // SAFETY: whoever set LISTEN_PID to us has given us this descriptor, and it is taken once.
+        // SAFETY: the process that set LISTEN_PID to ours has passed this descriptor, and it is taken once.
         unsafe { Socket::given(3, "LISTEN_FDS") }.map(Some)
     }
 
-    /// The socket that whoever has started us listens on, as descriptor `fd`; `by` says how it was given.
+    /// The listening socket that the parent process has passed as descriptor `fd`; `by` names the mechanism.
     ///
     /// # Safety
-    /// Nobody else has this descriptor in this process.
+    ///
+    /// Nothing else in this process uses this descriptor.
     pub unsafe fn given(fd: RawFd, by: &str) -> Result<Socket, Refusal> {
-        // SAFETY: asks for a property of whatever there is.
+        // SAFETY: reads a property of any descriptor.
         if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
             let what = format!("no socket is handed over ({by})");
             return Err(Refusal::new(Kind::Wrong, what));
         }
-        // SAFETY: it is there, and the caller's.
+        // SAFETY: it exists, and belongs to the caller.
         let listener = unsafe { UnixListener::from_raw_fd(fd) };
         if let Err(e) = listener.local_addr() {
             let what = format!("what is handed over ({by}) is no socket of this kind: {e}");
@@ -159,7 +160,7 @@ impl Socket {
         let has = |property| {
             let (mut value, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
             let (at, level) = (&raw mut value, libc::SOL_SOCKET);
-            // SAFETY: `value` and `size` are there, and the one is as large as the other says.
+            // SAFETY: `value` and `size` exist, and `size` is the size of `value`.
             let done = unsafe { libc::getsockopt(fd, level, property, at.cast(), &raw mut size) };
             (done == 0).then_some(value)
         };
@@ -174,7 +175,7 @@ impl Socket {
         })
     }
 
-    /// Where it is, if it is ours.
+    /// Its path, if this host created it.
     pub fn path(&self) -> Option<&Path> {
         self.place.as_ref().map(|place| place.path.as_path())
     }
@@ -191,7 +192,7 @@ impl Drop for Socket {
 }
 
 impl Place {
-    /// Listens there again, if the socket or its lock have gone.
+    /// Listens there again, if the socket or its lock file is gone.
     fn renew(&self) -> Result<Option<UnixListener>, Refusal> {
         let mut bound = locked(&self.bound);
         match there(&self.path) {
@@ -216,24 +217,24 @@ impl Place {
     }
 }
 
-/// The device and the number of what is there.
+/// Device and inode of the file at this path.
 fn there(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
 
-/// Listens there, where nobody else does.
+/// Listens there, if no other host does.
 fn listen(path: &Path, group: Option<u32>) -> Result<(UnixListener, Bound), Refusal> {
     if let Some(folder) = path.parent() {
         let mode = if group.is_some() { 0o755 } else { 0o700 };
-        // Its own folder, but none above that: where those are not, the name is wrong.
+        // Only the last folder is created: if its parents do not exist, the name is wrong.
         match std::fs::DirBuilder::new().mode(mode).create(folder) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             made => {
                 made.map_err(|e| cannot(folder, e).help("name another place with --socket PATH"))?
             }
         }
-        // Who can put another socket there is told what commands are meant to tell this host.
+        // A user who could replace the socket would receive the requests that are meant for this host.
         check_way_to(folder, group).map_err(|e| {
             cannot(path, e).help("name a socket in a folder of your own with --socket PATH")
         })?;
@@ -260,9 +261,9 @@ fn listen(path: &Path, group: Option<u32>) -> Result<(UnixListener, Bound), Refu
     Ok((listener, Bound { file, lock }))
 }
 
-/// A socket there, for this user and the group alone; and which file it is.
+/// A socket for this user and the group only, and its device and inode.
 fn bind(path: &Path, group: Option<u32>) -> Result<(UnixListener, (u64, u64)), Refusal> {
-    // It says what is wrong with a path that is too long.
+    // Reports a path that is too long.
     SocketAddr::from_pathname(path).map_err(|e| cannot(path, e))?;
     let failed = || cannot(path, std::io::Error::last_os_error());
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -273,19 +274,19 @@ fn bind(path: &Path, group: Option<u32>) -> Result<(UnixListener, (u64, u64)), R
     }
     // SAFETY: it is new, and ours.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // The file has the mode of its socket: so nobody may connect between its making and its mode.
+    // The socket file gets the mode of its descriptor, so that no other user can connect before its mode is set.
     // SAFETY: the descriptor is open.
     if unsafe { libc::fchmod(fd, 0o600) } != 0 {
         return Err(failed());
     }
-    // SAFETY: all zeros are an address.
+    // SAFETY: all zeros are a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     for (to, from) in address.sun_path.iter_mut().zip(path.as_os_str().as_bytes()) {
         *to = *from as libc::c_char;
     }
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: the address is there, as large as is said, and its path is terminated.
+    // SAFETY: the address has the size that is passed, and its path is terminated.
     if unsafe { libc::bind(fd, (&raw const address).cast(), size) } != 0 {
         return Err(failed());
     }
@@ -312,7 +313,7 @@ fn bind(path: &Path, group: Option<u32>) -> Result<(UnixListener, (u64, u64)), R
     Ok((UnixListener::from(socket), file))
 }
 
-/// A socket that the group may use is of no use where the group cannot get to.
+/// A socket for a group is useless if the group cannot enter its folder.
 fn lets_in(folder: Option<&Path>, group: u32) -> Result<(), Refusal> {
     let folder = folder.filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -333,7 +334,7 @@ fn lets_in(folder: Option<&Path>, group: u32) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A group by its name, or by its number.
+/// A group by its name or number.
 fn group_number(name: &str) -> Result<u32, Refusal> {
     if let Ok(number) = name.parse() {
         return Ok(number);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a state folder, and how they change: each appears or goes as a whole, and is on the disk then; of
-//! several that change together all do, since the next host finishes what one that was killed has begun.
+//! The files of a state folder. Each file appears or is removed atomically and is synced to disk. A change of
+//! several files is recorded first, so that the next host completes it after a crash.
 
 use crate::model::app_name::check_name;
-use crate::persist::journal::held;
+use crate::persist::journal::quarantine_file;
 use crate::persist::partial_outputs;
 use crate::protocol::LoadRequest;
 use levada_files::{create_private, read_private};
@@ -13,15 +13,15 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// No file of a state folder is larger: a request has at most 1 MiB.
+/// Maximum size of a file; a request has at most 1 MiB.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
-/// A state folder, found by its path and held open. After it was renamed or unmounted, its path leads to nothing or to
-/// another folder: nothing is written there, and a file that is not found there has not been removed.
+/// A state folder, found by its path and held open. After a rename or unmount its path leads to nothing or to another
+/// folder: nothing is written there, and a file that is not found there has not been removed.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
     path: PathBuf,
-    /// As long as it is open no other folder has its inode number.
+    /// While it is open no other folder has its inode number.
     opened: File,
 }
 
@@ -33,7 +33,7 @@ impl StateFolder {
         })
     }
 
-    /// Its path, if that still leads to it. The kind of the error is never `NotFound`, which is said of files.
+    /// Its path, if that still leads to it. The kind of the error is never `NotFound`, which is for files.
     pub(crate) fn path(&self) -> std::io::Result<&Path> {
         let away = |what: &str| Err(std::io::Error::other(what.to_string()));
         let opened = self.opened.metadata()?;
@@ -57,19 +57,19 @@ impl StateFolder {
     }
 }
 
-/// What is changed of several files, which a next host finishes if it finds it.
+/// A change of several files, which the next host completes if it finds it.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Change {
+pub(crate) struct BatchChange {
     pub(crate) keep: Vec<LoadRequest>,
     pub(crate) forget: Vec<String>,
 }
 
 pub(crate) const CHANGE: &str = ".change";
 
-impl Change {
-    /// From the moment that its file is there it will be made, whatever happens.
+impl BatchChange {
+    /// Once its file exists, the change will be made.
     pub(crate) fn make(&self, folder: &Path) -> std::io::Result<()> {
-        // One file appears or goes as a whole anyway.
+        // A single file changes atomically anyway.
         let several = self.keep.len() + self.forget.len() > 1;
         if several {
             write_whole(folder, CHANGE, &serde_json::to_vec(self)?)?;
@@ -78,7 +78,7 @@ impl Change {
             write_request(folder, request)?;
         }
         for name in &self.forget {
-            remove_whole(folder, &kept(name))?;
+            remove_whole(folder, &request_file(name))?;
         }
         match several {
             true => std::fs::remove_file(folder.join(CHANGE)),
@@ -86,11 +86,11 @@ impl Change {
         }
     }
 
-    /// What is kept under the names that it is to keep.
-    pub(crate) fn before(&self, folder: &Path) -> Vec<Before> {
+    /// The present content of the files that it replaces.
+    pub(crate) fn before(&self, folder: &Path) -> Vec<PreviousContent> {
         let names = self.keep.iter().filter_map(|r| r.name.as_deref());
         let files = names.map(|name| {
-            let file = kept(name);
+            let file = request_file(name);
             let text = read_private(&folder.join(&file), MAX_BYTES).ok();
             (file, text)
         });
@@ -98,17 +98,17 @@ impl Change {
     }
 }
 
-/// A file, and what was in it; none: there was no such file.
-pub(crate) type Before = (String, Option<Vec<u8>>);
+/// A file and its content; none: there was no such file.
+pub(crate) type PreviousContent = (String, Option<Vec<u8>>);
 
-/// Makes the change in whose midst the host before was ended.
+/// Completes the change that a killed host had begun.
 pub(crate) fn finish(folder: &Path) -> std::io::Result<()> {
     let named = |e: std::io::Error| std::io::Error::new(e.kind(), format!("{CHANGE}: {e}"));
     let text = match read_private(&folder.join(CHANGE), MAX_BYTES) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         text => text.map_err(named)?,
     };
-    let change: Change = serde_json::from_slice(&text).map_err(|e| {
+    let change: BatchChange = serde_json::from_slice(&text).map_err(|e| {
         let what = format!(
             "{CHANGE} is damaged ({e}): it says what the last host was about to load or unload together; once it is \
              removed, a host starts with what is kept beside it"
@@ -116,7 +116,7 @@ pub(crate) fn finish(folder: &Path) -> std::io::Result<()> {
         std::io::Error::other(what)
     })?;
     change.make(folder).map_err(named)?;
-    // One alone needs no such file, and has left it.
+    // A change of a single file leaves this one.
     let _ = std::fs::remove_file(folder.join(CHANGE));
     Ok(())
 }
@@ -131,12 +131,12 @@ pub(crate) fn named(name: &str, request: &LoadRequest) -> LoadRequest {
 pub(crate) fn write_request(folder: &Path, request: &LoadRequest) -> std::io::Result<()> {
     let name = request.name.as_deref().unwrap_or_default();
     let text = serde_json::to_vec_pretty(request)?;
-    write_whole(folder, &kept(name), &text)
+    write_whole(folder, &request_file(name), &text)
 }
 
-/// The file is there with all of the text, or as it was.
+/// Writes a file atomically, and syncs it.
 pub(crate) fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Result<()> {
-    // A name does not begin with a dot, so this is nobody's.
+    // A name does not begin with a dot, so this file belongs to no application.
     let new = folder.join(format!(".{name}.new"));
     let written = create_private(&new).and_then(|mut file| {
         file.write_all(text)?;
@@ -152,21 +152,21 @@ pub(crate) fn write_whole(folder: &Path, name: &str, text: &[u8]) -> std::io::Re
 }
 
 /// The file that says how an application was loaded.
-pub(crate) fn kept(name: &str) -> String {
+pub(crate) fn request_file(name: &str) -> String {
     format!("{name}.json")
 }
 
-/// The file that says that an application has been told to go.
-pub(crate) fn going(name: &str) -> String {
+/// The file that says that an application is being unloaded.
+pub(crate) fn unloading_file(name: &str) -> String {
     format!("{name}.going")
 }
 
-/// The file that says how the two versions were loaded of an application that is being replaced.
-pub(crate) fn replacing(name: &str) -> String {
+/// The file with the load requests of both versions of an application that is being replaced.
+pub(crate) fn replacing_file(name: &str) -> String {
     format!("{name}.replacing")
 }
 
-/// Of a host that was killed while it replaced something: what either version has written and not completed is removed.
+/// Removes partial outputs of both versions, if a host was killed during a replacement.
 pub(crate) fn forget_replacing(folder: &Path) {
     let mut halves = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -185,10 +185,10 @@ pub(crate) fn forget_replacing(folder: &Path) {
     partial_outputs::remove_all_soon(halves);
 }
 
-/// The file is not there.
+/// Removes a file; it is no error if it does not exist.
 pub(crate) fn remove_whole(folder: &Path, name: &str) -> std::io::Result<()> {
     let path = folder.join(name);
-    // A file system that may only be read refuses also what there is nothing of.
+    // A read-only file system also refuses to remove a file that does not exist.
     let not_there = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
     if std::fs::symlink_metadata(&path).is_err_and(|e| not_there(&e)) {
         return Ok(());
@@ -199,20 +199,24 @@ pub(crate) fn remove_whole(folder: &Path, name: &str) -> std::io::Result<()> {
     }
 }
 
-/// The files that are kept of one, in the order in which they go: that it was to go last, so that it is known as long as
-/// it matters.
+/// The files of an application, in the order of their removal: the mark of an unload last, since it must be known as
+/// long as the others exist.
 pub(crate) fn all_of(name: &str) -> [String; 3] {
-    [kept(name), held(name), going(name)]
+    [
+        request_file(name),
+        quarantine_file(name),
+        unloading_file(name),
+    ]
 }
 
-/// Takes away what is kept of one.
+/// Removes the files of an application.
 fn forget_file(folder: &Path, name: &str) {
     for file in all_of(name) {
         let _ = remove_whole(folder, &file);
     }
 }
 
-/// Forgets all that had been told to go: their names.
+/// Forgets all applications that were being unloaded; returns their names.
 pub(crate) fn forget_gone(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|e| e.file_name().to_string_lossy().into_owned());
@@ -220,7 +224,7 @@ pub(crate) fn forget_gone(folder: &Path) -> Vec<String> {
     let names = names.filter(|name| check_name(name).is_ok());
     let (mut gone, mut halves) = (Vec::new(), Vec::new());
     for name in names.collect::<Vec<_>>() {
-        let was_kept = folder.join(kept(&name)).exists();
+        let was_kept = folder.join(request_file(&name)).exists();
         halves.extend(output_of(folder, &name));
         forget_file(folder, &name);
         gone.extend(was_kept.then_some(name));
@@ -230,15 +234,14 @@ pub(crate) fn forget_gone(folder: &Path) -> Vec<String> {
     gone
 }
 
-/// Where one that is kept wrote, if that is a file.
+/// The output of a stored application, if it is a regular file.
 pub(crate) fn output_of(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let text = read_private(&folder.join(kept(name)), MAX_BYTES).unwrap_or_default();
+    let text = read_private(&folder.join(request_file(name)), MAX_BYTES).unwrap_or_default();
     let request = serde_json::from_slice(&text).ok();
     Vec::from_iter(request.and_then(|r| partial_outputs::output_of(&r)))
 }
 
-/// The names of all that are kept, and those of files that no host has made; halves that a killed host had begun to
-/// keep are removed.
+/// The names of all stored applications, and of foreign files; temporary files of a killed host are removed.
 pub(crate) fn tidy(folder: &Path) -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let (mut names, mut foreign) = (Vec::new(), Vec::new());

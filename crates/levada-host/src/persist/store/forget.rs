@@ -1,77 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Forgetting applications.
+//! Removes applications from the state folder: on request, or when they have ended.
 
-use super::*;
+use crate::persist::store::StateStore;
+use crate::persist::store::files::{BatchChange, CHANGE};
+use std::io;
+use std::sync::TryLockError;
 
-impl Memory {
-    /// Forgets these applications together; what cannot be forgotten now is later, and that is told.
+impl StateStore {
+    /// Forgets these applications together. What cannot be removed now is removed later, and the error is returned.
     pub fn forget_all(&self, all: &[(&str, u64)]) -> io::Result<()> {
-        let _changing = self.changing();
-        // What has ended may be forgotten already, where that could not be written.
+        let _changing = self.lock_changes();
+        // An ended one may have been forgotten already, although its file could not be removed.
         let is_ours =
             |(name, number): &&(&str, u64)| self.is_ours(name, *number) || self.is_to_go(name);
         let ours = all.iter().filter(is_ours);
         let names: Vec<String> = ours.map(|(name, _)| name.to_string()).collect();
-        let change = Change {
+        let change = BatchChange {
             keep: Vec::new(),
             forget: names.clone(),
         };
-        // Where that cannot be written they are forgotten one by one.
+        // If the change cannot be written, they are forgotten one by one.
         let made = self.folder.path().and_then(|folder| change.make(folder));
         if made.is_err() {
             let _ = self.put(CHANGE, None);
         }
         let mut done = Ok(());
         for name in names {
-            self.whose().ours.remove(&name);
+            self.owners().ours.remove(&name);
             done = self.remove(&name).and(done);
         }
         done
     }
 
-    /// Forgets this application, and no later one of its name.
+    /// Forgets this application, but no later one of its name.
     pub fn forget(&self, name: &str, number: u64) -> io::Result<()> {
         self.forget_all(&[(name, number)])
     }
 
-    /// This application has come to its end, of which nobody has heard yet: so nobody sees one that has ended, and is
-    /// loaded by the next host all the same. What is stopped since the host ends is kept.
-    pub fn over(&self, name: &str, number: u64) {
-        let _changing = self.changing();
-        self.is_over(name, number);
+    /// Forgets an application that has ended, before its end becomes visible: so none is seen to have ended and is
+    /// restored all the same. One that is stopped because the host ends is kept.
+    pub fn forget_ended(&self, name: &str, number: u64) {
+        let _changing = self.lock_changes();
+        self.record_ended(name, number);
     }
 
-    /// The same, where nobody changes something, which takes as long as the disk; false: somebody does.
-    pub fn over_if_free(&self, name: &str, number: u64) -> bool {
-        let changing = self.changes.try_lock();
+    /// The same without waiting for a change in progress, which takes as long as the disk; false: a change is in
+    /// progress.
+    pub fn try_forget_ended(&self, name: &str, number: u64) -> bool {
+        let changing = self.change_lock.try_lock();
         if matches!(changing, Err(TryLockError::WouldBlock)) {
             return false;
         }
-        self.is_over(name, number);
+        self.record_ended(name, number);
         true
     }
 
-    /// By who is changing something.
-    pub(super) fn is_over(&self, name: &str, number: u64) {
-        // A new version that has never taken over ends after the old one, when that has ended by itself.
+    /// The caller holds the change lock.
+    pub(super) fn record_ended(&self, name: &str, number: u64) {
+        // A new version that has never taken over ends after the old one, if that has ended by itself.
         if !self.is_ours(name, number) {
             return;
         }
-        let mut whose = self.whose();
-        let closed = whose.closed;
-        if let Some(over) = whose.replaced.get_mut(name) {
+        let mut owners = self.owners();
+        let closed = owners.closing;
+        if let Some(over) = owners.replacing.get_mut(name) {
             *over = Some(number);
         } else if !closed {
-            drop(whose);
+            drop(owners);
             self.forget_one(name, number);
         }
     }
 
-    /// By who is changing something.
+    /// The caller holds the change lock.
     pub(super) fn forget_one(&self, name: &str, number: u64) {
         if self.is_ours(name, number) {
-            self.whose().ours.remove(name);
-            // It has been told, and is done later.
+            self.owners().ours.remove(name);
+            // The failure has been reported, and is repeated later.
             let _ = self.remove(name);
         }
     }

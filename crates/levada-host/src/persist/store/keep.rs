@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is kept of the applications that are loaded.
+//! Writes how applications were loaded, and their flags: paused, unloading, quarantined.
 
-use super::*;
+use crate::persist::journal::quarantine_file;
+use crate::persist::store::StateStore;
+use crate::persist::store::files::{
+    BatchChange, CHANGE, MAX_BYTES, PreviousContent, named, request_file, unloading_file,
+};
+use crate::persist::store::unsaved::Unsaved;
+use crate::protocol::LoadRequest;
+use levada_files::read_private;
+use std::io::{self, ErrorKind};
 
-impl Memory {
-    /// Keeps how an application of this name was loaded, which has this number now.
+impl StateStore {
+    /// Stores how an application was loaded, which has this number now.
     #[cfg(test)]
     pub(super) fn keep(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
-        self.keep_all(&[(name, number, request)])
+        self.save_all(&[(name, number, request)])
     }
 
-    /// Keeps how a new version of an application was loaded, which runs in the place of the old one. Where that cannot be
-    /// written now, it is later.
-    pub fn keep_version(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
-        let _changing = self.changing();
-        let _ = self.put(&going(name), None);
+    /// Stores how a new version was loaded, which runs in place of the old one. A failed write is repeated later.
+    pub fn save_version(&self, name: &str, number: u64, request: &LoadRequest) -> io::Result<()> {
+        let _changing = self.lock_changes();
+        let _ = self.put(&unloading_file(name), None);
         self.put_version(name, number, request)
     }
 
-    /// By who is changing something.
+    /// The caller holds the change lock.
     pub(super) fn put_version(
         &self,
         name: &str,
@@ -26,34 +33,34 @@ impl Memory {
         request: &LoadRequest,
     ) -> io::Result<()> {
         {
-            let mut whose = self.whose();
-            whose.ours.insert(name.to_string(), number);
-            whose.left.remove(name);
+            let mut owners = self.owners();
+            owners.ours.insert(name.to_string(), number);
+            owners.unrestored.remove(name);
         }
         self.put_request(&named(name, request))?;
-        self.put(&held(name), None)
+        self.put(&quarantine_file(name), None)
     }
 
-    /// Keeps how several were loaded: of all of them that is known to the next host, or of none.
-    pub fn keep_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
-        let _changing = self.changing();
-        // What was said of an earlier one of the name is not said of this one.
+    /// Stores how several were loaded: the next host knows all of them, or none.
+    pub fn save_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
+        let _changing = self.lock_changes();
+        // Marks of an earlier application of the name do not apply to this one.
         for (name, ..) in all {
-            let _ = self.put(&going(name), None);
+            let _ = self.put(&unloading_file(name), None);
         }
         self.write_all(all)
     }
 
-    /// Keeps how the new version of an application was loaded, which goes on under the number of the old one, unless that is
-    /// forgotten already, or another has its name. Whether it is paused is looked at when nobody else writes that down.
-    pub fn keep_next(
+    /// Stores how a new version was loaded that continues under the number of the old one, unless the application was
+    /// forgotten or another has its name. `is_paused` is called under the change lock.
+    pub fn save_next(
         &self,
         name: &str,
         number: u64,
         request: &LoadRequest,
         is_paused: impl FnOnce() -> bool,
     ) -> io::Result<()> {
-        let _changing = self.changing();
+        let _changing = self.lock_changes();
         if !self.is_ours(name, number) {
             return Ok(());
         }
@@ -64,10 +71,10 @@ impl Memory {
         self.put_version(name, number, &request)
     }
 
-    /// By who is changing something.
+    /// The caller holds the change lock.
     pub(super) fn write_all(&self, all: &[(&str, u64, &LoadRequest)]) -> io::Result<()> {
         let named = all.iter().map(|(name, _, request)| named(name, request));
-        let change = Change {
+        let change = BatchChange {
             keep: named.collect(),
             forget: Vec::new(),
         };
@@ -78,20 +85,20 @@ impl Memory {
             return Err(e);
         }
         for (name, ..) in all {
-            self.unsaved().remove(&kept(name));
-            let _ = self.put(&held(name), None);
+            self.unsaved().remove(&request_file(name));
+            let _ = self.put(&quarantine_file(name), None);
         }
-        let mut whose = self.whose();
+        let mut owners = self.owners();
         for (name, number, _) in all {
-            whose.ours.insert(name.to_string(), *number);
-            whose.left.remove(*name);
+            owners.ours.insert(name.to_string(), *number);
+            owners.unrestored.remove(*name);
         }
         Ok(())
     }
 
-    /// Of what a change was to keep nothing is left, where it could not be made: what an earlier host has kept of the same
-    /// names is there as it was. By who is changing something.
-    pub(super) fn take_back(&self, before: Vec<Before>) {
+    /// Undoes a change that could not be made: files of an earlier host are restored. The caller holds the change
+    /// lock.
+    pub(super) fn take_back(&self, before: Vec<PreviousContent>) {
         for (file, was) in before {
             let there = self.folder.path();
             let there = there.and_then(|folder| read_private(&folder.join(&file), MAX_BYTES));
@@ -102,22 +109,22 @@ impl Memory {
         let _ = self.put(CHANGE, None);
     }
 
-    /// Whether the application of this name is paused, for the host that loads it again; none: as it was. It is looked at
-    /// when nobody else writes that down: of several who pause it and let it go on, the last one sees what is so.
+    /// Stores whether the application is paused, for the next host; none: unchanged. `is_paused` is called under the
+    /// change lock, so that of several concurrent pauses and resumes the last one sees the final state.
     pub fn set_paused(
         &self,
         name: &str,
         is_paused: impl FnOnce() -> Option<bool>,
     ) -> io::Result<()> {
-        let _changing = self.changing();
+        let _changing = self.lock_changes();
         let Some(paused) = is_paused() else {
             return Ok(());
         };
-        // One that has just ended is not kept any more.
-        if !self.whose().ours.contains_key(name) {
+        // One that has just ended is not stored any more.
+        if !self.owners().ours.contains_key(name) {
             return Ok(());
         }
-        let file = kept(name);
+        let file = request_file(name);
         match self.request_in(&file) {
             Ok(request) => {
                 if request.paused == paused && !self.unsaved().contains_key(&file) {
@@ -126,7 +133,7 @@ impl Memory {
                 let request = LoadRequest { paused, ..request };
                 self.put_request(&named(name, &request))
             }
-            // What else is in the file stays unknown until it can be read, unless it is to be written whole.
+            // The rest of the file is unknown until it can be read.
             Err(e) => {
                 let named = io::Error::new(e.kind(), format!("{file}: {e}"));
                 Err(self.not_saved(&file, Unsaved::Paused(paused), named))
@@ -134,42 +141,42 @@ impl Memory {
         }
     }
 
-    /// It has been told to go, so no host loads it again, whatever ends this one. It goes also where that cannot be
-    /// written.
-    pub fn goes(&self, name: &str, number: u64) -> io::Result<()> {
-        let _changing = self.changing();
+    /// Marks that the application is being unloaded: no later host loads it, however this one ends. The unload
+    /// continues even if this cannot be written.
+    pub fn mark_unloading(&self, name: &str, number: u64) -> io::Result<()> {
+        let _changing = self.lock_changes();
         match self.is_ours(name, number) {
-            true => self.put(&going(name), Some(b"")),
+            true => self.put(&unloading_file(name), Some(b"")),
             false => Ok(()),
         }
     }
 
-    /// And does not, after all.
-    pub fn stays(&self, name: &str, number: u64) {
-        let _changing = self.changing();
+    /// Removes that mark.
+    pub fn clear_unloading(&self, name: &str, number: u64) {
+        let _changing = self.lock_changes();
         if self.is_ours(name, number) {
-            let _ = self.put(&going(name), None);
+            let _ = self.put(&unloading_file(name), None);
         }
     }
 
-    /// Why it is held back, if it is.
-    pub fn held(&self, name: &str) -> Option<String> {
-        match self.get(&held(name)) {
+    /// Why it is quarantined, if it is.
+    pub fn quarantine_reason(&self, name: &str) -> Option<String> {
+        match self.get(&quarantine_file(name)) {
             Ok(why) => Some(String::from_utf8_lossy(&why).into_owned()),
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => Some(format!("the reason cannot be read: {e}")),
         }
     }
 
-    /// It is not held back any more. One whose code runs in the host is when it has settled.
-    pub fn release(&self, name: &str) -> io::Result<()> {
-        let _changing = self.changing();
-        self.put(&held(name), None)
+    /// Releases it from quarantine. For an application of this process that happens when it has settled.
+    pub fn release_quarantine(&self, name: &str) -> io::Result<()> {
+        let _changing = self.lock_changes();
+        self.put(&quarantine_file(name), None)
     }
 
-    /// How it was loaded; what cannot be read is said.
+    /// How it was loaded; an error says why the file cannot be read.
     pub fn read(&self, name: &str) -> Result<LoadRequest, String> {
-        let request = self.request_in(&kept(name));
+        let request = self.request_in(&request_file(name));
         request
             .map(|request| named(name, &request))
             .map_err(|e| e.to_string())

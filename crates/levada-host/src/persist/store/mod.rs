@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host remembers of what was loaded, for the one that comes after it: a file for each
-//! application, written before it starts and taken away when it has ended. A host that is killed at any
-//! moment leaves what ran then; a file appears and goes as a whole, and is on the disk before its
-//! application starts. Several that are loaded together are remembered together or not at all. One folder is
-//! one host's.
+//! The state folder: what a host has loaded, for the host after it.
 //!
-//! An application that has ended its host is *held back*: a second file says why, and as long as that is there
-//! it is not loaded again unless somebody asks for it. Who that is, `journal.rs` finds out.
+//! Each application has a file, which is written before the application starts and removed when it has ended. Files
+//! change atomically and are synced before the application starts. Applications that are loaded together are stored
+//! together or not at all. One host uses a folder at a time.
 //!
-//! One that has been told to go may take long for it, or never end. A second file of another kind says so, and
-//! the next host forgets it instead of loading it again. How these files change, `files` knows.
+//! - `NAME.json` says how the application was loaded.
+//! - `NAME.held` says why it is quarantined: it has crashed its host (`journal.rs` finds out), and is loaded again
+//!   only by request.
+//! - `NAME.going` says that it is being unloaded, which may take long: the next host forgets it.
 //!
-//! What cannot be written (the disk is full, or may only be read) is not forgotten here: who asked for the change is told
-//! so, and it is written with a later change, or when the host ends.
+//! A write that fails (disk full, read-only) is reported to the request that caused it, and repeated with a later
+//! change or when the host ends.
 
 pub(crate) mod files;
 mod forget;
@@ -24,71 +23,66 @@ mod tests;
 mod unsaved;
 
 use crate::model::error::{Kind, Refusal};
-use crate::persist::journal::{Journal, held};
-use crate::persist::partial_outputs;
+use crate::persist::journal::{Journal, quarantine_file};
 use crate::persist::store::files::{
-    Before, CHANGE, Change, MAX_BYTES, StateFolder, all_of, finish, forget_gone, forget_replacing,
-    going, kept, named, output_of, remove_whole, replacing, tidy, write_whole,
+    StateFolder, finish, forget_gone, forget_replacing, tidy, write_whole,
 };
-use crate::protocol::LoadRequest;
+use crate::persist::store::unsaved::Unsaved;
 use crate::util::at_fork::LockedFile;
-use crate::util::file_lock::lock_of_another;
+use crate::util::file_lock::lock_when_released;
 use crate::util::lock::lock;
-use levada_files::{make_private_folder, open_private, read_private};
-use levada_text::escaped_line;
+use levada_files::{make_private_folder, open_private};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use unsaved::Unsaved;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The folder of these files.
+/// The state folder of a host.
 #[derive(Debug)]
-pub struct Memory {
+pub struct StateStore {
     folder: Arc<StateFolder>,
-    /// Held by who changes whose the files are, or the files, until both say the same: as long as the disk takes. It is
-    /// taken before `whose`.
-    changes: Mutex<()>,
-    /// Held for a moment only: who asks waits for no disk.
-    whose: Mutex<Whose>,
-    /// What the folder is to hold and does not, since it could not be written: by file. Changed only while `changes` is held.
+    /// Held during a change of owners and files, until both agree: as long as the disk takes. Taken before `owners`.
+    change_lock: Mutex<()>,
+    /// Held only briefly: queries do not wait for the disk.
+    owners: Mutex<Owners>,
+    /// Failed writes by file. Changed under the change lock.
     unsaved: Mutex<BTreeMap<String, Unsaved>>,
     journal: Journal,
-    /// Who may have ended the host before this one: few of them are begun together.
+    /// Applications that may have crashed the previous host; they are started a few at a time.
     suspects: Vec<String>,
-    /// Who had been told to go when that ended.
-    gone: Vec<String>,
-    /// Files there that no host has made.
+    /// Applications that were being unloaded when the previous host ended.
+    unloaded: Vec<String>,
+    /// Files that no host has written.
     foreign: Vec<String>,
-    /// Held as long as this host lives, whatever ends it.
+    /// Held until this host ends, however it ends.
     _lock: LockedFile,
 }
 
-/// Whose the files are.
+/// The owners of the files.
 #[derive(Debug, Default)]
-struct Whose {
-    /// Of this host: the number of the application that has each. Names come again, numbers do not.
+struct Owners {
+    /// Of this host: the number of the application. Names are reused, numbers are not.
     ours: BTreeMap<String, u64>,
-    /// Of the host before it: and why it is not loaded, where that has been found.
-    left: BTreeMap<String, Option<String>>,
-    /// Who is being replaced; the number that has ended meanwhile.
-    replaced: BTreeMap<String, Option<u64>>,
-    /// The host ends: nothing is over any more.
-    closed: bool,
+    /// Of the previous host: why the application is not loaded, if known.
+    unrestored: BTreeMap<String, Option<String>>,
+    /// Applications that are being replaced, and the number of the version that has ended meanwhile.
+    replacing: BTreeMap<String, Option<u64>>,
+    /// The host is ending: applications that are stopped now stay stored.
+    closing: bool,
 }
 
-/// What a host loads of what the one before it had loaded.
+/// What a host restores of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restore {
     Nothing,
-    /// All but what is held back.
+    /// All except quarantined applications.
     Good,
     All,
 }
 
-/// `$XDG_STATE_HOME/levada/host`, `~/.local/state/levada/host`, or `/var/lib/levada/host` for root; none
-/// where none of these can be.
+/// `$XDG_STATE_HOME/levada/host`, `~/.local/state/levada/host`, or `/var/lib/levada/host` for root; none if there is
+/// no such folder.
 pub fn usual_folder() -> Option<PathBuf> {
     // SAFETY: has no preconditions.
     if unsafe { libc::geteuid() } == 0 {
@@ -103,8 +97,8 @@ pub fn usual_folder() -> Option<PathBuf> {
         .map(|s| s.join("levada/host"))
 }
 
-impl Memory {
-    pub fn open(folder: &Path) -> Result<Memory, Refusal> {
+impl StateStore {
+    pub fn open(folder: &Path) -> Result<StateStore, Refusal> {
         let cannot = |why: &dyn std::fmt::Display| {
             let what = format!("{}: {why}", folder.display());
             Refusal::new(Kind::Conflict, what).help("name another folder with --state DIR")
@@ -117,7 +111,7 @@ impl Memory {
             let file = open_private(&path, options);
             file.map_err(|e| io::Error::new(e.kind(), format!(".lock: {e}")))
         };
-        let locked = lock_of_another(&path, open, || false).map_err(|e| cannot(&e))?;
+        let locked = lock_when_released(&path, open, || false).map_err(|e| cannot(&e))?;
         let file =
             locked.ok_or_else(|| cannot(&"another host remembers there what it has loaded"))?;
         let opened = StateFolder::open(folder).map_err(|e| cannot(&e))?;
@@ -126,77 +120,77 @@ impl Memory {
         forget_replacing(folder);
         let gone = forget_gone(folder);
         let (kept, foreign) = tidy(folder);
-        // Those that have gone may have ended that host as well as any.
+        // An application that was being unloaded may have crashed that host as well.
         let all = [&kept[..], &gone].concat();
         let (journal, mut found) = Journal::open(&opened, &all).map_err(|e| cannot(&e))?;
         found.suspects.retain(|name| !gone.contains(name));
         found.guilty = found.guilty.filter(|(name, _)| !gone.contains(name));
-        let memory = Memory {
+        let memory = StateStore {
             folder: opened,
-            changes: Mutex::default(),
-            whose: Mutex::default(),
+            change_lock: Mutex::default(),
+            owners: Mutex::default(),
             unsaved: Mutex::default(),
             journal,
             suspects: found.suspects,
-            gone,
+            unloaded: gone,
             foreign,
             _lock: file,
         };
         if let Some((name, why)) = found.guilty {
-            let held = write_whole(folder, &held(&name), why.as_bytes());
+            let held = write_whole(folder, &quarantine_file(&name), why.as_bytes());
             held.map_err(|e| cannot(&e))?;
         }
         memory.journal.start().map_err(|e| cannot(&e))?;
         let left = kept.into_iter().map(|name| {
-            let why = memory.held(&name);
+            let why = memory.quarantine_reason(&name);
             (name, why)
         });
-        memory.whose().left = left.collect();
+        memory.owners().unrestored = left.collect();
         Ok(memory)
     }
 
-    /// What begins and what has settled.
+    /// The start journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Who may have ended the host before this one, if that is not known better.
+    /// Suspects of the previous host's crash.
     pub fn suspects(&self) -> &[String] {
         &self.suspects
     }
 
-    /// Who was on its way out when the host before this one ended: forgotten, and not loaded again.
-    pub fn gone(&self) -> &[String] {
-        &self.gone
+    /// Applications that were being unloaded when the previous host ended: forgotten, and not restored.
+    pub fn unloaded(&self) -> &[String] {
+        &self.unloaded
     }
 
-    /// Files in the folder that no host has made: they are left alone.
+    /// Files that no host has written; they are not touched.
     pub fn foreign(&self) -> &[String] {
         &self.foreign
     }
 
-    fn whose(&self) -> MutexGuard<'_, Whose> {
-        lock(&self.whose)
+    fn owners(&self) -> MutexGuard<'_, Owners> {
+        lock(&self.owners)
     }
 
-    /// One changes something at a time.
-    fn changing(&self) -> MutexGuard<'_, ()> {
-        lock(&self.changes)
+    /// Changes are made one at a time.
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        lock(&self.change_lock)
     }
 
     fn is_ours(&self, name: &str, number: u64) -> bool {
-        self.whose().ours.get(name) == Some(&number)
+        self.owners().ours.get(name) == Some(&number)
     }
 
     fn unsaved(&self) -> MutexGuard<'_, BTreeMap<String, Unsaved>> {
         lock(&self.unsaved)
     }
 
-    /// The host ends, and well: whatever happens from now on, the next one may load all again. What could not be written
-    /// before is tried once more; the error says what the folder does not hold.
+    /// The host ends normally: from now on the next one may restore everything. Failed writes are repeated; the error
+    /// names the files that are not up to date.
     pub fn close(&self) -> Result<(), Refusal> {
-        let changing = self.changing();
-        self.whose().closed = true;
+        let changing = self.lock_changes();
+        self.owners().closing = true;
         let saved = self.save_rest();
         let files: Vec<String> = self.unsaved().keys().cloned().collect();
         drop(changing);

@@ -1,69 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the host before this one had loaded, and this one has not.
+//! Applications of the previous host that this one has not loaded, and why.
 
-use super::*;
+use crate::persist::partial_outputs;
+use crate::persist::store::StateStore;
+use crate::persist::store::files::output_of;
+use std::io;
 
-impl Memory {
-    /// What the host before this one has kept is this application's now; false: somebody has had it forgotten.
-    pub fn take_over(&self, name: &str, number: u64) -> bool {
-        let _changing = self.changing();
-        let mut whose = self.whose();
-        let was = whose.left.remove(name).is_some();
+impl StateStore {
+    /// The stored application of the previous host is this one's now; false: it was forgotten meanwhile.
+    pub fn claim_restored(&self, name: &str, number: u64) -> bool {
+        let _changing = self.lock_changes();
+        let mut owners = self.owners();
+        let was = owners.unrestored.remove(name).is_some();
         if was {
-            whose.ours.insert(name.to_string(), number);
+            owners.ours.insert(name.to_string(), number);
         }
         was
     }
 
-    /// And is not, after all.
-    pub fn give_back(&self, name: &str, number: u64) {
-        let _changing = self.changing();
+    /// Undoes that.
+    pub fn return_unrestored(&self, name: &str, number: u64) {
+        let _changing = self.lock_changes();
         if self.is_ours(name, number) {
-            let why = self.held(name);
-            let mut whose = self.whose();
-            whose.ours.remove(name);
-            whose.left.insert(name.to_string(), why);
+            let why = self.quarantine_reason(name);
+            let mut owners = self.owners();
+            owners.ours.remove(name);
+            owners.unrestored.insert(name.to_string(), why);
         }
     }
 
-    /// Why one that is left could not be loaded again.
-    pub fn not_loaded(&self, name: &str, why: &str) {
-        if let Some(known) = self.whose().left.get_mut(name) {
+    /// Records why one of them could not be loaded.
+    pub fn set_unrestored_reason(&self, name: &str, why: &str) {
+        if let Some(known) = self.owners().unrestored.get_mut(name) {
             *known = Some(why.to_string());
         }
     }
 
-    /// What is kept of the host before this one, and was not loaded since.
-    pub fn left(&self) -> Vec<String> {
-        self.whose().left.keys().cloned().collect()
+    /// The stored applications of the previous host that this one has not loaded.
+    pub fn unrestored(&self) -> Vec<String> {
+        self.owners().unrestored.keys().cloned().collect()
     }
 
-    /// Those of them that cannot be loaded again or are held back, and why.
-    pub fn left_out(&self) -> Vec<(String, String)> {
-        let whose = self.whose();
-        let out = whose.left.iter();
+    /// Those of them that are quarantined or cannot be loaded, and why.
+    pub fn unrestored_reasons(&self) -> Vec<(String, String)> {
+        let owners = self.owners();
+        let out = owners.unrestored.iter();
         out.filter_map(|(name, why)| Some((name.clone(), why.clone()?)))
             .collect()
     }
 
-    pub fn is_left(&self, name: &str) -> bool {
-        self.whose().left.contains_key(name)
+    pub fn is_unrestored(&self, name: &str) -> bool {
+        self.owners().unrestored.contains_key(name)
     }
 
-    /// Why it is not loaded, if that is known; none: it is none of these.
-    pub fn why_left(&self, name: &str) -> Option<Option<String>> {
-        self.whose().left.get(name).cloned()
+    /// The reason, if one is known; none: it is none of these.
+    pub fn unrestored_reason(&self, name: &str) -> Option<Option<String>> {
+        self.owners().unrestored.get(name).cloned()
     }
 
-    /// Forgets one of these; false if there is none of this name. Where that cannot be written now, it is later.
-    pub fn forget_left(&self, name: &str) -> io::Result<bool> {
-        let changing = self.changing();
-        let was = self.whose().left.remove(name).is_some();
+    /// Forgets one of these; false if there is none of this name. A file that cannot be removed now is removed later.
+    pub fn forget_unrestored(&self, name: &str) -> io::Result<bool> {
+        let changing = self.lock_changes();
+        let was = self.owners().unrestored.remove(name).is_some();
         if was {
             let folder = self.folder.path();
             let halves = folder.map_or(Vec::new(), |folder| output_of(folder, name));
             let removed = self.remove(name);
-            // The folder of an output may be one that answers slowly.
+            // The folder of an output may answer slowly.
             drop(changing);
             partial_outputs::remove_all_soon(halves);
             removed?;

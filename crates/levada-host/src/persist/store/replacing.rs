@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An application that is being replaced.
+//! A replacement in progress: the end of the old version does not remove the application from the state folder.
 
-use super::*;
+use crate::persist::store::StateStore;
+use crate::persist::store::files::replacing_file;
+use crate::protocol::LoadRequest;
 
-impl Memory {
-    /// A new version is to take the place of this application: as long as this is there the end of the old one is not the
-    /// end of it.
-    pub fn replaces(&self, name: &str, next: &LoadRequest) -> Replaces<'_> {
-        let _changing = self.changing();
-        self.whose().replaced.insert(name.to_string(), None);
-        // For a host that is killed meanwhile; without it what is half written stays.
+impl StateStore {
+    /// A new version is going to replace this application: until the value is dropped the end of the old one is not
+    /// its end.
+    pub fn start_replacing(&self, name: &str, next: &LoadRequest) -> Replaces<'_> {
+        let _changing = self.lock_changes();
+        self.owners().replacing.insert(name.to_string(), None);
+        // For a host that is killed meanwhile; if this fails, partial outputs stay.
         let both = Vec::from_iter(self.read(name).ok().into_iter().chain([next.clone()]));
         if let Ok(text) = serde_json::to_vec(&both) {
-            let _ = self.write(&replacing(name), Some(&text));
+            let _ = self.write(&replacing_file(name), Some(&text));
         }
         Replaces {
             memory: self,
@@ -21,21 +23,21 @@ impl Memory {
     }
 }
 
-/// While it is there, an application of this name is being replaced.
+/// A replacement in progress.
 #[derive(Debug)]
 pub struct Replaces<'a> {
-    memory: &'a Memory,
+    memory: &'a StateStore,
     name: String,
 }
 
 impl Drop for Replaces<'_> {
     fn drop(&mut self) {
-        let _changing = self.memory.changing();
-        let mut whose = self.memory.whose();
-        let over = whose.replaced.remove(&self.name).flatten();
-        let over = over.filter(|_| !whose.closed);
-        drop(whose);
-        let _ = self.memory.write(&replacing(&self.name), None);
+        let _changing = self.memory.lock_changes();
+        let mut owners = self.memory.owners();
+        let over = owners.replacing.remove(&self.name).flatten();
+        let over = over.filter(|_| !owners.closing);
+        drop(owners);
+        let _ = self.memory.write(&replacing_file(&self.name), None);
         if let Some(number) = over {
             self.memory.forget_one(&self.name, number);
         }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 use super::*;
 use crate::persist::store::files::write_request;
+use crate::persist::store::files::{
+    BatchChange, CHANGE, MAX_BYTES, named, request_file, unloading_file,
+};
+use crate::protocol::LoadRequest;
 
-impl Memory {
+impl StateStore {
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().unwrap().join(kept(name))
+        self.folder.path().unwrap().join(request_file(name))
     }
 }
 
@@ -17,11 +21,11 @@ fn request() -> LoadRequest {
     }
 }
 
-/// It says late what has come of it: meanwhile it may have been paused, be going, or be another's name.
+/// The child reports the result late: meanwhile the application may be paused, unloading, or another one of its name.
 #[test]
 fn a_new_version_is_kept_as_it_is_in_the_place_of_its_own_old_one_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     let next = LoadRequest {
         network: "y.xdf".to_string(),
         ..request()
@@ -31,15 +35,15 @@ fn a_new_version_is_kept_as_it_is_in_the_place_of_its_own_old_one_alone() {
         (kept.network, kept.paused)
     };
     memory.keep("one", 1, &request()).unwrap();
-    memory.goes("one", 1).unwrap();
-    memory.keep_next("one", 1, &next, || true).unwrap();
+    memory.mark_unloading("one", 1).unwrap();
+    memory.save_next("one", 1, &next, || true).unwrap();
     assert_eq!(kept(), ("y.xdf".to_string(), true));
-    assert!(folder.path().join(going("one")).exists());
+    assert!(folder.path().join(unloading_file("one")).exists());
     memory.keep("one", 2, &request()).unwrap();
-    memory.keep_next("one", 1, &next, || true).unwrap();
+    memory.save_next("one", 1, &next, || true).unwrap();
     assert_eq!(kept(), ("x.xdf".to_string(), false));
     memory.forget("one", 2).unwrap();
-    memory.keep_next("one", 2, &next, || true).unwrap();
+    memory.save_next("one", 2, &next, || true).unwrap();
     assert!(memory.read("one").is_err());
 }
 
@@ -47,35 +51,35 @@ fn a_new_version_is_kept_as_it_is_in_the_place_of_its_own_old_one_alone() {
 fn what_is_kept_is_found_again_and_damage_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b");
-    let memory = Memory::open(&path).unwrap();
-    assert!(memory.left().is_empty());
+    let memory = StateStore::open(&path).unwrap();
+    assert!(memory.unrestored().is_empty());
     memory.keep("one", 1, &request()).unwrap();
     memory.keep("two", 2, &request()).unwrap();
     memory.forget("two", 2).unwrap();
     std::fs::write(memory.file("bad"), "{").unwrap();
     std::fs::write(path.join(".half.new"), "{").unwrap();
-    let other = Memory::open(&path).unwrap_err();
+    let other = StateStore::open(&path).unwrap_err();
     assert!(other.what.contains("another host"), "{other}");
     drop(memory);
-    let memory = Memory::open(&path).unwrap();
-    assert_eq!(memory.left(), ["bad", "one"]);
+    let memory = StateStore::open(&path).unwrap();
+    assert_eq!(memory.unrestored(), ["bad", "one"]);
     assert!(memory.read("bad").is_err());
     let one = memory.read("one").unwrap();
     assert_eq!((one.name.as_deref(), one.priority), (Some("one"), -3));
     assert!(!path.join(".half.new").exists());
-    assert!(Memory::open(&memory.file("bad")).is_err());
-    assert!(memory.forget_left("bad").unwrap() && !memory.forget_left("bad").unwrap());
+    assert!(StateStore::open(&memory.file("bad")).is_err());
+    assert!(memory.forget_unrestored("bad").unwrap() && !memory.forget_unrestored("bad").unwrap());
 }
 
-/// A disk that is full, for one: here a file cannot be begun, since a folder lies there.
+/// Like a full disk: a file cannot be created, because a folder has its name.
 #[test]
 fn what_cannot_be_kept_leaves_what_was_kept_before() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
     memory.keep("c", 2, &request()).unwrap();
     drop(memory);
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     std::fs::create_dir(folder.path().join(".c.json.new")).unwrap();
     let other = LoadRequest {
         priority: 7,
@@ -83,15 +87,15 @@ fn what_cannot_be_kept_leaves_what_was_kept_before() {
     };
     assert!(memory.keep("c", 1, &other).is_err());
     let all = [("a", 2, &other), ("b", 3, &other), ("c", 4, &other)];
-    assert!(memory.keep_all(&all).is_err());
-    assert_eq!(memory.left(), ["a", "c"]);
-    for name in memory.left() {
+    assert!(memory.save_all(&all).is_err());
+    assert_eq!(memory.unrestored(), ["a", "c"]);
+    for name in memory.unrestored() {
         assert_eq!(memory.read(&name).unwrap().priority, -3);
     }
     assert!(!memory.file("b").exists() && !folder.path().join(CHANGE).exists());
 }
 
-/// As on a disk that is full, or may only be read: here a folder lies where a file is to be written or removed.
+/// Like a full or read-only disk: a folder stands where a file is to be written or removed.
 #[test]
 fn what_cannot_be_saved_is_told_and_saved_later() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +104,7 @@ fn what_cannot_be_saved_is_told_and_saved_later() {
         priority: 7,
         ..request()
     };
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("paused", 1, &request()).unwrap();
     memory.keep("gone", 2, &request()).unwrap();
     memory.keep("new", 3, &request()).unwrap();
@@ -110,9 +114,9 @@ fn what_cannot_be_saved_is_told_and_saved_later() {
         std::fs::create_dir(at(name)).unwrap();
     }
     assert!(memory.set_paused("paused", || Some(true)).is_err());
-    assert!(memory.keep_version("new", 4, &other).is_err());
+    assert!(memory.save_version("new", 4, &other).is_err());
     assert!(memory.forget("gone", 2).is_err());
-    // Also who hears of its end before it is asked.
+    // Also when its end is reported before.
     assert!(memory.forget("gone", 2).is_err());
     // Here it is known.
     assert!(memory.read("paused").unwrap().paused && memory.read("gone").is_err());
@@ -123,12 +127,12 @@ fn what_cannot_be_saved_is_told_and_saved_later() {
     for name in in_the_way {
         std::fs::remove_dir(at(name)).unwrap();
     }
-    // What the host before had written is there again, and goes when this host ends.
+    // The previous host's file is there again, and is removed when this host ends.
     write_request(folder.path(), &named("gone", &request())).unwrap();
     memory.close().unwrap();
     drop(memory);
-    let memory = Memory::open(folder.path()).unwrap();
-    assert_eq!(memory.left(), ["new", "paused"]);
+    let memory = StateStore::open(folder.path()).unwrap();
+    assert_eq!(memory.unrestored(), ["new", "paused"]);
     assert!(memory.read("paused").unwrap().paused);
     assert_eq!(memory.read("new").unwrap().priority, 7);
 }
@@ -138,13 +142,13 @@ fn what_cannot_be_saved_is_told_and_saved_later() {
 fn a_folder_that_is_away_is_told_and_changed_when_it_is_back() {
     let place = tempfile::tempdir().unwrap();
     let (folder, away) = (place.path().join("state"), place.path().join("away"));
-    let memory = Memory::open(&folder).unwrap();
+    let memory = StateStore::open(&folder).unwrap();
     let names = ["gone", "paused", "over", "both", "replaced"];
     for (name, number) in names.iter().zip(1..) {
         memory.keep(name, number, &request()).unwrap();
     }
     std::fs::rename(&folder, &away).unwrap();
-    assert!(memory.goes("gone", 1).is_err());
+    assert!(memory.mark_unloading("gone", 1).is_err());
     for replaced in [false, true] {
         if replaced {
             std::fs::create_dir(&folder).unwrap();
@@ -153,7 +157,7 @@ fn a_folder_that_is_away_is_told_and_changed_when_it_is_back() {
         // Each time as long as it is away.
         assert!(memory.forget("gone", 1).is_err());
         assert!(memory.set_paused("paused", || Some(true)).is_err());
-        memory.over("over", 3);
+        memory.forget_ended("over", 3);
         assert!(memory.forget_all(&[("both", 4), ("over", 3)]).is_err());
         assert!(memory.keep("new", 9, &request()).is_err());
         assert_eq!(memory.close().unwrap_err().kind, Kind::NotSaved);
@@ -171,8 +175,8 @@ fn a_folder_that_is_away_is_told_and_changed_when_it_is_back() {
     assert_eq!((paused.paused, paused.priority), (true, -3));
     memory.close().unwrap();
     drop(memory);
-    let memory = Memory::open(&folder).unwrap();
-    assert_eq!(memory.left(), ["paused", "replaced"]);
+    let memory = StateStore::open(&folder).unwrap();
+    assert_eq!(memory.unrestored(), ["paused", "replaced"]);
     assert!(memory.read("paused").unwrap().paused);
     assert!(!memory.read("replaced").unwrap().paused);
 }
@@ -182,7 +186,7 @@ fn a_folder_that_is_away_is_told_and_changed_when_it_is_back() {
 #[test]
 fn a_pause_that_cannot_be_written_is_told_each_time() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     for (name, number) in [("a", 1), ("b", 2), ("c", 3)] {
         memory.keep(name, number, &request()).unwrap();
     }
@@ -203,15 +207,15 @@ fn a_pause_that_cannot_be_written_is_told_each_time() {
     let left = memory.close().unwrap_err();
     assert!(left.what.contains("as it is: b.json: "), "{left}");
     drop(memory);
-    let memory = Memory::open(folder.path()).unwrap();
-    assert_eq!(memory.left(), ["a", "c"]);
+    let memory = StateStore::open(folder.path()).unwrap();
+    assert_eq!(memory.unrestored(), ["a", "c"]);
     assert!(memory.read("a").unwrap().paused && memory.read("c").unwrap().paused);
 }
 
 #[test]
 fn what_could_not_be_saved_is_saved_with_a_later_change() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
     memory.keep("b", 2, &request()).unwrap();
     let in_the_way = folder.path().join(".a.json.new");
@@ -221,14 +225,14 @@ fn what_could_not_be_saved_is_saved_with_a_later_change() {
     memory.set_paused("b", || Some(true)).unwrap();
     let text = std::fs::read_to_string(memory.file("a")).unwrap();
     assert!(text.contains("\"paused\": true"), "{text}");
-    // And what has ended meanwhile is not written again.
+    // What has ended meanwhile is not written again.
     std::fs::create_dir(&in_the_way).unwrap();
     assert!(memory.set_paused("a", || Some(false)).is_err());
     memory.forget("a", 1).unwrap();
     std::fs::remove_dir(&in_the_way).unwrap();
     memory.close().unwrap();
     drop(memory);
-    assert_eq!(Memory::open(folder.path()).unwrap().left(), ["b"]);
+    assert_eq!(StateStore::open(folder.path()).unwrap().unrestored(), ["b"]);
 }
 
 #[test]
@@ -236,22 +240,22 @@ fn a_folder_or_file_that_others_can_change_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    drop(Memory::open(&state).unwrap());
+    drop(StateStore::open(&state).unwrap());
     let set = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
     };
     set(&state, 0o770);
-    let refused = Memory::open(&state).unwrap_err();
+    let refused = StateStore::open(&state).unwrap_err();
     assert!(refused.what.contains("others can write there"), "{refused}");
     set(&state, 0o700);
     set(folder.path(), 0o777);
-    let refused = Memory::open(&state).unwrap_err();
+    let refused = StateStore::open(&state).unwrap_err();
     assert!(
         refused.what.contains("other users can replace"),
         "{refused}"
     );
     set(folder.path(), 0o700);
-    let memory = Memory::open(&state).unwrap();
+    let memory = StateStore::open(&state).unwrap();
     for name in ["good", "open", "link", "pipe", "large"] {
         memory.keep(name, 1, &request()).unwrap();
     }
@@ -266,8 +270,11 @@ fn a_folder_or_file_that_others_can_change_is_refused() {
     let large = File::options().write(true).open(state.join("large.json"));
     large.unwrap().set_len(MAX_BYTES + 1).unwrap();
     std::fs::write(state.join("\x1b[31m.json"), "{}").unwrap();
-    let memory = Memory::open(&state).unwrap();
-    assert_eq!(memory.left(), ["good", "large", "link", "open", "pipe"]);
+    let memory = StateStore::open(&state).unwrap();
+    assert_eq!(
+        memory.unrestored(),
+        ["good", "large", "link", "open", "pipe"]
+    );
     assert_eq!(memory.foreign(), ["\x1b[31m.json"]);
     for (name, why) in [
         ("open", "others can write there"),
@@ -283,7 +290,7 @@ fn a_folder_or_file_that_others_can_change_is_refused() {
     for name in [".journal", ".lock", ".change"] {
         let _ = std::fs::remove_file(state.join(name));
         std::os::unix::fs::symlink("good.json", state.join(name)).unwrap();
-        let refused = Memory::open(&state).unwrap_err();
+        let refused = StateStore::open(&state).unwrap_err();
         assert!(refused.what.contains(name), "{refused}");
         assert!(refused.what.contains("a link"), "{refused}");
         std::fs::remove_file(state.join(name)).unwrap();
@@ -291,56 +298,58 @@ fn a_folder_or_file_that_others_can_change_is_refused() {
 }
 
 #[test]
-fn who_has_ended_its_host_is_held_back_until_it_is_loaded() {
+fn a_crasher_is_quarantined_until_it_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let again = || Memory::open(folder.path()).unwrap();
+    let again = || StateStore::open(folder.path()).unwrap();
     let memory = again();
     memory.keep("a", 1, &request()).unwrap();
     memory.keep("b", 2, &request()).unwrap();
-    memory.journal().begins("b");
+    memory.journal().record_start("b");
     drop(memory);
-    let is_held = |memory: &Memory| {
-        let out = memory.left_out();
+    let is_held = |memory: &StateStore| {
+        let out = memory.unrestored_reasons();
         assert!(out.len() == 1 && out[0].0 == "b", "{out:?}");
         assert!(out[0].1.contains("just begun"), "{out:?}");
     };
     is_held(&again());
-    // As long as nobody loads it.
+    // As long as it is not loaded.
     let memory = again();
     is_held(&memory);
-    assert!(memory.take_over("b", 3));
-    memory.give_back("b", 3);
+    assert!(memory.claim_restored("b", 3));
+    memory.return_unrestored("b", 3);
     is_held(&memory);
-    assert!(memory.take_over("b", 4));
-    memory.release("b").unwrap();
+    assert!(memory.claim_restored("b", 4));
+    memory.release_quarantine("b").unwrap();
     drop(memory);
     let memory = again();
-    assert!(memory.left_out().is_empty() && memory.left() == ["a", "b"]);
-    memory.not_loaded("a", "no file");
+    assert!(memory.unrestored_reasons().is_empty() && memory.unrestored() == ["a", "b"]);
+    memory.set_unrestored_reason("a", "no file");
     assert_eq!(
-        memory.left_out(),
+        memory.unrestored_reasons(),
         [("a".to_string(), "no file".to_string())]
     );
 }
 
-/// A host may be killed between any two of its calls: what was loaded together is there then, or nothing
-/// of it.
+/// A host may be killed between any two of its calls: then all of what was loaded together is stored, or none of it.
 #[test]
 fn several_are_kept_and_forgotten_together() {
     let folder = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..20).map(|n| format!("a{n:02}")).collect();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     let request = request();
     let all: Vec<_> = names.iter().map(|n| (n.as_str(), 1, &request)).collect();
-    memory.keep_all(&all).unwrap();
+    memory.save_all(&all).unwrap();
     let numbered: Vec<_> = names.iter().map(|n| (n.as_str(), 1)).collect();
     memory.forget_all(&numbered[..19]).unwrap();
     drop(memory);
-    assert_eq!(Memory::open(folder.path()).unwrap().left(), ["a19"]);
-    // In the midst of either.
+    assert_eq!(
+        StateStore::open(folder.path()).unwrap().unrestored(),
+        ["a19"]
+    );
+    // During either change.
     for (kept, then) in [(true, &names[..]), (false, &names[..10])] {
         let others: Vec<String> = names[10..].to_vec();
-        let change = Change {
+        let change = BatchChange {
             keep: all[10..]
                 .iter()
                 .filter(|_| kept)
@@ -353,67 +362,70 @@ fn several_are_kept_and_forgotten_together() {
         }
         let text = serde_json::to_vec(&change).unwrap();
         write_whole(folder.path(), CHANGE, &text).unwrap();
-        assert_eq!(Memory::open(folder.path()).unwrap().left(), then);
+        assert_eq!(StateStore::open(folder.path()).unwrap().unrestored(), then);
         assert!(!folder.path().join(CHANGE).exists());
     }
-    // What is damaged is told, and stays.
+    // A damaged file is reported, and stays.
     std::fs::write(folder.path().join(CHANGE), "{").unwrap();
-    let damaged = Memory::open(folder.path()).unwrap_err();
+    let damaged = StateStore::open(folder.path()).unwrap_err();
     assert!(damaged.what.contains(CHANGE), "{damaged}");
     std::fs::remove_file(folder.path().join(CHANGE)).unwrap();
-    assert_eq!(Memory::open(folder.path()).unwrap().left().len(), 10);
+    assert_eq!(
+        StateStore::open(folder.path()).unwrap().unrestored().len(),
+        10
+    );
 }
 
-/// Who has ended may be forgotten late: not the one that has its name since.
+/// An ended application may be forgotten late, but not a later one of its name.
 #[test]
 fn a_later_one_of_the_name_is_not_forgotten() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
     memory.keep("a", 2, &request()).unwrap();
     memory.forget("a", 1).unwrap();
-    memory.over("a", 1);
+    memory.forget_ended("a", 1);
     assert!(memory.read("a").is_ok());
-    memory.over("a", 2);
+    memory.forget_ended("a", 2);
     assert!(memory.read("a").is_err());
 }
 
-/// Between the end of an old version and the beginning of the new one there is always one that is remembered.
+/// Between the end of an old version and the start of the new one, one of them is stored at any time.
 #[test]
-fn who_is_replaced_is_remembered_all_the_time() {
+fn a_replaced_application_is_stored_all_the_time() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
-    let replaces = memory.replaces("a", &request());
-    memory.over("a", 1);
+    let replaces = memory.start_replacing("a", &request());
+    memory.forget_ended("a", 1);
     assert!(memory.read("a").is_ok());
     memory.keep("a", 2, &request()).unwrap();
     drop(replaces);
     assert!(memory.read("a").is_ok());
     // It ends, and no new version comes.
-    let replaces = memory.replaces("a", &request());
-    memory.over("a", 2);
+    let replaces = memory.start_replacing("a", &request());
+    memory.forget_ended("a", 2);
     assert!(memory.read("a").is_ok());
     drop(replaces);
     assert!(memory.read("a").is_err());
-    // Nor has the new version, which is taken back, taken over.
+    // Nor has the new version taken over, which is discarded.
     memory.keep("a", 2, &request()).unwrap();
-    let replaces = memory.replaces("a", &request());
-    memory.over("a", 2);
-    memory.over("a", 3);
+    let replaces = memory.start_replacing("a", &request());
+    memory.forget_ended("a", 2);
+    memory.forget_ended("a", 3);
     drop(replaces);
     assert!(memory.read("a").is_err());
     // Both have ended.
     memory.keep("a", 3, &request()).unwrap();
-    let replaces = memory.replaces("a", &request());
-    memory.over("a", 3);
+    let replaces = memory.start_replacing("a", &request());
+    memory.forget_ended("a", 3);
     memory.keep("a", 4, &request()).unwrap();
-    memory.over("a", 4);
+    memory.forget_ended("a", 4);
     drop(replaces);
     assert!(memory.read("a").is_err());
 }
 
-/// Neither version has completed what it writes, when their host is killed.
+/// Neither version has completed its output when the host is killed.
 #[test]
 fn what_a_killed_replacement_has_half_written_goes() {
     let folder = tempfile::tempdir().unwrap();
@@ -425,45 +437,48 @@ fn what_a_killed_replacement_has_half_written_goes() {
         ..request()
     };
     let half = |name: &str| folder.path().join(format!("{name}.part-{}-0", dead.id()));
-    let memory = Memory::open(&state).unwrap();
+    let memory = StateStore::open(&state).unwrap();
     memory.keep("a", 1, &writes("old")).unwrap();
-    drop(memory.replaces("a", &writes("new")));
+    drop(memory.start_replacing("a", &writes("new")));
     assert!(!state.join("a.replacing").exists());
-    std::mem::forget(memory.replaces("a", &writes("new")));
+    std::mem::forget(memory.start_replacing("a", &writes("new")));
     drop(memory);
     for name in ["old", "new", "other"] {
         std::fs::write(half(name), "").unwrap();
     }
-    let memory = Memory::open(&state).unwrap();
+    let memory = StateStore::open(&state).unwrap();
     let start = std::time::Instant::now();
     while half("old").exists() || half("new").exists() {
         assert!(start.elapsed().as_secs() < 300, "they are there still");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert!(half("other").exists() && !state.join("a.replacing").exists());
-    assert_eq!(memory.left(), ["a"]);
+    assert_eq!(memory.unrestored(), ["a"]);
 }
 
-/// What a host stops when it ends itself is not over.
+/// An application that the host stops at its own end has not ended by itself.
 #[test]
 fn what_is_stopped_since_the_host_ends_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
     memory.keep("b", 2, &request()).unwrap();
-    let replaces = memory.replaces("b", &request());
+    let replaces = memory.start_replacing("b", &request());
     memory.close().unwrap();
-    memory.over("a", 1);
-    memory.over("b", 2);
+    memory.forget_ended("a", 1);
+    memory.forget_ended("b", 2);
     drop(replaces);
     drop(memory);
-    assert_eq!(Memory::open(folder.path()).unwrap().left(), ["a", "b"]);
+    assert_eq!(
+        StateStore::open(folder.path()).unwrap().unrestored(),
+        ["a", "b"]
+    );
 }
 
 #[test]
 fn a_pause_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     memory.keep("a", 1, &request()).unwrap();
     memory.set_paused("a", || Some(true)).unwrap();
     memory.set_paused("a", || None).unwrap();
@@ -476,27 +491,27 @@ fn a_pause_is_kept() {
 }
 
 #[test]
-fn who_was_told_to_go_is_forgotten_by_the_next_host() {
+fn an_unloading_application_is_forgotten_by_the_next_host() {
     let folder = tempfile::tempdir().unwrap();
-    let again = || Memory::open(folder.path()).unwrap();
+    let again = || StateStore::open(folder.path()).unwrap();
     let memory = again();
     for (number, name) in ["goes", "stays", "other", "anew", "went"]
         .iter()
         .enumerate()
     {
         memory.keep(name, number as u64, &request()).unwrap();
-        memory.goes(name, number as u64).unwrap();
+        memory.mark_unloading(name, number as u64).unwrap();
     }
-    memory.stays("stays", 1);
-    // Nobody is mistaken for an earlier one of his name.
-    memory.stays("other", 9);
+    memory.clear_unloading("stays", 1);
+    // No application is mistaken for an earlier one of its name.
+    memory.clear_unloading("other", 9);
     memory.keep("anew", 10, &request()).unwrap();
-    memory.goes("anew", 3).unwrap();
+    memory.mark_unloading("anew", 3).unwrap();
     memory.forget("went", 4).unwrap();
-    // It may be one that goes who has ended the host.
-    memory.journal().begins("goes");
-    memory.journal().begins("stays");
-    // What it has written until then goes with it.
+    // An application that is being unloaded may have crashed the host.
+    memory.journal().record_start("goes");
+    memory.journal().record_start("stays");
+    // Its partial output is removed with it.
     let mut dead = std::process::Command::new("true").spawn().unwrap();
     dead.wait().unwrap();
     let half = folder.path().join(format!("out.part-{}-0", dead.id()));
@@ -504,7 +519,7 @@ fn who_was_told_to_go_is_forgotten_by_the_next_host() {
     let mut writes = request();
     writes.output = Some(folder.path().join("out").display().to_string());
     memory.keep("writes", 11, &writes).unwrap();
-    memory.goes("writes", 11).unwrap();
+    memory.mark_unloading("writes", 11).unwrap();
     drop(memory);
     let memory = again();
     let start = std::time::Instant::now();
@@ -512,48 +527,48 @@ fn who_was_told_to_go_is_forgotten_by_the_next_host() {
         assert!(start.elapsed().as_secs() < 300, "it is there still");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert_eq!(memory.gone(), ["goes", "other", "writes"]);
-    assert!(memory.suspects() == ["stays"] && memory.left_out().is_empty());
-    assert_eq!(memory.left(), ["anew", "stays"]);
+    assert_eq!(memory.unloaded(), ["goes", "other", "writes"]);
+    assert!(memory.suspects() == ["stays"] && memory.unrestored_reasons().is_empty());
+    assert_eq!(memory.unrestored(), ["anew", "stays"]);
     drop(memory);
-    assert!(again().gone().is_empty());
+    assert!(again().unloaded().is_empty());
 }
 
-/// While some ask what is kept, others keep: nothing half written is taken for what a dead host left.
+/// While some read, others write: no temporary file is taken for one of a dead host.
 #[test]
-fn who_asks_disturbs_nobody_who_keeps() {
+fn queries_do_not_disturb_writes() {
     let folder = tempfile::tempdir().unwrap();
-    let memory = Memory::open(folder.path()).unwrap();
+    let memory = StateStore::open(folder.path()).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| (0..200).for_each(|_| drop(memory.left())));
+        scope.spawn(|| (0..200).for_each(|_| drop(memory.unrestored())));
         for n in 0..40 {
             memory.keep("a", n, &request()).unwrap();
         }
     });
-    // A restored one that did not start is left as it was.
+    // An application that was not restored is left as it was.
     drop(memory);
-    let memory = Memory::open(folder.path()).unwrap();
-    assert!(memory.take_over("a", 7) && !memory.take_over("b", 8));
-    assert!(memory.left().is_empty());
-    memory.give_back("a", 7);
+    let memory = StateStore::open(folder.path()).unwrap();
+    assert!(memory.claim_restored("a", 7) && !memory.claim_restored("b", 8));
+    assert!(memory.unrestored().is_empty());
+    memory.return_unrestored("a", 7);
     memory.forget("a", 7).unwrap();
-    assert!(memory.left() == ["a"] && memory.read("a").is_ok());
+    assert!(memory.unrestored() == ["a"] && memory.read("a").is_ok());
 }
 
-/// A disk may take its time.
+/// A disk may be slow.
 #[test]
-fn who_asks_waits_for_nobody_who_writes() {
+fn queries_do_not_wait_for_writes() {
     let folder = tempfile::tempdir().unwrap();
-    drop(Memory::open(folder.path()).map(|m| m.keep("left", 1, &request()).unwrap()));
-    let memory = Memory::open(folder.path()).unwrap();
-    let writes = memory.changing();
-    let (left, out) = (memory.left(), memory.left_out());
-    memory.not_loaded("left", "no reason");
-    let why = memory.why_left("left").flatten();
-    assert!(!memory.over_if_free("a", 2));
+    drop(StateStore::open(folder.path()).map(|m| m.keep("left", 1, &request()).unwrap()));
+    let memory = StateStore::open(folder.path()).unwrap();
+    let writes = memory.lock_changes();
+    let (left, out) = (memory.unrestored(), memory.unrestored_reasons());
+    memory.set_unrestored_reason("left", "no reason");
+    let why = memory.unrestored_reason("left").flatten();
+    assert!(!memory.try_forget_ended("a", 2));
     drop(writes);
     assert!(left == ["left"] && out.is_empty());
     assert_eq!(why.as_deref(), Some("no reason"));
     memory.keep("a", 2, &request()).unwrap();
-    assert!(memory.over_if_free("a", 2) && memory.read("a").is_err());
+    assert!(memory.try_forget_ended("a", 2) && memory.read("a").is_err());
 }

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writing files of the state folder. A write that fails is kept, and is repeated with a later change.
 
-use super::*;
+use crate::persist::store::StateStore;
+use crate::persist::store::files::{MAX_BYTES, all_of, remove_whole, request_file, write_whole};
+use crate::protocol::LoadRequest;
+use levada_files::read_private;
+use levada_text::escaped_line;
+use std::io::{self, ErrorKind, Write};
 
-/// What is still to be done with a file.
+/// A failed write, to be repeated.
 #[derive(Clone, Debug)]
 pub(super) enum Unsaved {
-    /// It is to hold this.
+    /// The file is to have this content.
     Text(Vec<u8>),
     Removed,
-    /// It holds a request that could not be read, and is to say whether its application is paused.
+    /// The file contains a request that could not be read; its flag `paused` is to be set so.
     Paused(bool),
 }
 
-impl Memory {
-    /// Writes a file, or removes it. What cannot be done is kept, and is done with a later change. The caller holds
-    /// `changes`.
+impl StateStore {
+    /// Writes or removes a file. A failure is recorded and repeated with a later change. The caller holds the change
+    /// lock.
     pub(super) fn put(&self, file: &str, text: Option<&[u8]>) -> io::Result<()> {
         match self.write(file, text) {
             Ok(()) => self.saved(file),
@@ -56,7 +61,7 @@ impl Memory {
         }
     }
 
-    /// Once for all that follows until it can be written again: where whoever looks after the host looks first.
+    /// Once until writing succeeds again, on standard error, where an administrator looks first.
     pub(super) fn tell_unsaved(&self, e: &io::Error) {
         let folder = self.folder.display().to_string();
         let _ = writeln!(
@@ -66,7 +71,7 @@ impl Memory {
         );
     }
 
-    /// Does all that could not be done before, as far as it can be done now; the first error. The caller holds `changes`.
+    /// Repeats failed writes, as far as they succeed now; returns the first error. The caller holds the change lock.
     pub(super) fn save_rest(&self) -> io::Result<()> {
         let all = self.unsaved().clone();
         let mut done = Ok(());
@@ -86,7 +91,7 @@ impl Memory {
         done
     }
 
-    /// What a file holds, or is to hold.
+    /// The intended content of a file.
     pub(super) fn get(&self, file: &str) -> io::Result<Vec<u8>> {
         match self.unsaved().get(file) {
             Some(Unsaved::Text(text)) => return Ok(text.clone()),
@@ -105,18 +110,25 @@ impl Memory {
         Ok(request)
     }
 
-    /// Whether it is forgotten, and its file is there still.
+    /// Whether it is forgotten, although its file still exists.
     pub(super) fn is_to_go(&self, name: &str) -> bool {
-        let is_ours = self.whose().ours.contains_key(name);
-        !is_ours && matches!(self.unsaved().get(&kept(name)), Some(Unsaved::Removed))
+        let is_ours = self.owners().ours.contains_key(name);
+        !is_ours
+            && matches!(
+                self.unsaved().get(&request_file(name)),
+                Some(Unsaved::Removed)
+            )
     }
 
     pub(super) fn put_request(&self, request: &LoadRequest) -> io::Result<()> {
         let name = request.name.as_deref().unwrap_or_default();
-        self.put(&kept(name), Some(&serde_json::to_vec_pretty(request)?))
+        self.put(
+            &request_file(name),
+            Some(&serde_json::to_vec_pretty(request)?),
+        )
     }
 
-    /// All of its files. By who is changing something.
+    /// Removes all its files. The caller holds the change lock.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         let all = all_of(name).map(|file| self.put(&file, None));
         all.into_iter().collect()
