@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What every other header stands on: statuses, and the few compiler words we need.
- * Freestanding; C17 and C++17. */
+/* Base of all other headers: statuses and compiler attributes. Freestanding; C17 and C++17. */
 #ifndef LVD_BASE_H
 #define LVD_BASE_H
 
@@ -15,12 +14,13 @@ extern "C" {
 #define LVD_VERSION_MAJOR 0
 #define LVD_VERSION_MINOR 1
 
-/* The layout of everything that inline functions in these headers touch. Compiled networks and the
- * shared library's soname carry it; a program and a library that disagree refuse each other. */
+/* ABI version: the layout of everything that inline functions in these headers access. Compiled
+ * networks and the shared library's soname carry it; a program and a library that differ refuse
+ * each other. */
 #define LVD_LAYOUT 8u
 
-/* The spacing that keeps two writers off each other's cache lines. Twice the usual line, since
- * processors fetch lines in pairs. */
+/* Distance in bytes between data of two writers, against false sharing. Twice the usual cache
+ * line, since processors fetch lines in pairs. */
 #define LVD_LINE 128u
 
 #define LVD_LIKELY(x)    __builtin_expect(!!(x), 1)
@@ -30,41 +30,41 @@ extern "C" {
 #define LVD_NORETURN     __attribute__((noreturn))
 #define LVD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define LVD_API          __attribute__((visibility("default")))
-/* Bytes that a macro of these headers puts into the frame of its caller, at most: a frame without stack probes must not
- * be able to pass over the guard below a fiber's stack. */
+/* Maximum number of bytes that a macro of these headers places in its caller's frame: a frame
+ * without stack probes must not be able to skip the guard page of a fiber's stack. */
 #define LVD_FRAME_MAX 4096u
 #ifdef __cplusplus
 #define LVD_STATIC_ASSERT(condition, sentence) static_assert(condition, sentence)
 #else
 #define LVD_STATIC_ASSERT(condition, sentence) _Static_assert(condition, sentence)
 #endif
-/* A function of a header that is called seldom: not inline, so that what calls it may be. */
+/* A rarely called function of a header: not inline, so that its caller can be inlined. */
 #define LVD_APART static __attribute__((noinline, unused))
 
-/* Every call that can fail returns one of these; lvd_status_name and lvd_status_text say them. */
+/* Returned by every call that can fail. lvd_status_name and lvd_status_text describe them. */
 typedef enum lvd_status {
   LVD_OK = 0,
   LVD_E_ARGUMENT,  /* an argument is null, zero or out of range */
-  LVD_E_MEMORY,    /* the operating system gave no memory */
-  LVD_E_LIMIT,     /* a limit is reached; lvd_status_text names it */
+  LVD_E_MEMORY,    /* out of memory */
+  LVD_E_LIMIT,     /* a limit was reached; lvd_status_text names it */
   LVD_E_SYSTEM,    /* a system call failed */
-  LVD_E_LAYOUT,    /* made for another layout of this library */
+  LVD_E_LAYOUT,    /* made for another ABI version of this library */
   LVD_E_STATE,     /* not possible in the present state */
-  LVD_E_TIME,      /* the time limit passed */
-  LVD_E_ENDED,     /* end of stream: nothing more will come */
+  LVD_E_TIME,      /* the timeout has passed */
+  LVD_E_ENDED,     /* end of stream: no more elements will come */
   LVD_E_PEER,      /* the other side is gone */
-  LVD_E_FAULT,     /* an actor or a procedure failed; the report says which and where */
-  LVD_E_DEADLOCK,  /* nothing can move; the report says who waits for whom */
-  LVD_E_STOPPED,   /* stopped from outside before its end */
-  LVD_E_CORRUPT,   /* shared memory holds what the protocol cannot have written */
-  LVD_E_CANCELLED, /* the fiber that waits was cancelled */
-  LVD_E_UNKNOWN,   /* there is nothing of that name: a procedure, a file, a device */
-  LVD_E_MAPPINGS,  /* the system's number of memory mappings for a process (vm.max_map_count) */
+  LVD_E_FAULT,     /* an actor or procedure failed; the report says which and where */
+  LVD_E_DEADLOCK,  /* deadlock; the report names the waiting entities and what each waits for */
+  LVD_E_STOPPED,   /* stopped by request before its end */
+  LVD_E_CORRUPT,   /* shared memory holds a value that the protocol cannot produce */
+  LVD_E_CANCELLED, /* the waiting fiber was cancelled */
+  LVD_E_UNKNOWN,   /* no object of that name: a procedure, a file, a device */
+  LVD_E_MAPPINGS,  /* the system's limit of memory mappings per process (vm.max_map_count) */
   LVD_STATUS_COUNT
 } lvd_status;
 
-/* "LVD_E_TIME", and "the time limit passed". Never null. Thread-safe. For LVD_E_LIMIT the text says
- * which limit was reached last on the calling thread, and what raises it. */
+/* The name ("LVD_E_TIME") and a description of a status. Never null; static. Thread-safe. For
+ * LVD_E_LIMIT the text says which limit the calling thread reached last, and how to raise it. */
 LVD_API const char *lvd_status_name(lvd_status status);
 LVD_API const char *lvd_status_text(lvd_status status);
 

@@ -253,7 +253,7 @@ static inline bool lvd_fork_wanted(void) {
 }
 
 /* ------------------------------------------------------------------------------------------ */
-/* Cancelling                                                                                  */
+/* Cancelling                                                                                 */
 /* ------------------------------------------------------------------------------------------ */
 
 /* Where a scope begins; the library's. */
@@ -282,7 +282,7 @@ LVD_API void lvd_cancel(lvd_cancel_scope *scope); /* by anybody, while the scope
 LVD_API bool lvd_cancelled(void); /* the innermost scope that we are in, or one around it */
 
 /* ------------------------------------------------------------------------------------------ */
-/* Ranges                                                                                      */
+/* Ranges                                                                                     */
 /* ------------------------------------------------------------------------------------------ */
 
 /* Calls body(context, from, to) for pieces that make up begin ... end, each once, in any order and
@@ -306,7 +306,7 @@ typedef struct lvd_reduction {
 LVD_API void lvd_reduce(size_t begin, size_t end, const lvd_reduction *reduction, void *result);
 
 /* ------------------------------------------------------------------------------------------ */
-/* The workers of a program that only forks                                                    */
+/* The workers of a program that only forks                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
 /* How many workers the first fork of a program that has made no runtime starts; 0, the usual: as
@@ -328,7 +328,7 @@ typedef struct lvd_fork_counters {
 LVD_API void lvd_fork_counters_read(lvd_fork_counters *out);
 
 /* ------------------------------------------------------------------------------------------ */
-/* The macros for use by hand                                                                  */
+/* The macros for use by hand                                                                 */
 /* ------------------------------------------------------------------------------------------ */
 
 #define LVD_CAT_(a, b)                                 a##b

@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Inbox: a bounded many-to-one queue with priorities.
+/* Inbox: a bounded multi-producer single-consumer queue with priority levels.
  *
- * What is queued are slots of a table: a sender claims a slot (or owns one for good, as entities
- * do), fills what belongs to it, and posts its number with ONE compare-and-swap; the receiver takes
- * all that was posted at a level with one exchange, oldest first. A sender that dies before its
- * compare-and-swap has posted nothing and holds nobody up; after it, the message is whole. A slot
- * that died with its owner is found by the owner's number and freed. Bounded by the table.
+ * Entries are slots of a table. A sender claims a slot (or owns one permanently, as entities do),
+ * fills in its payload, and posts its number with ONE compare-and-swap; the receiver takes all
+ * posts of a level with one exchange, oldest first. A sender that dies before its compare-and-swap
+ * has posted nothing and blocks no other sender; after it, the message is complete. A slot of a
+ * dead owner is found by the owner's number and freed. The table bounds the queue.
  *
- * Indices only, no pointers: private memory or shared. Where others write the memory too, the receiver
- * takes through an lvd_receiver, which keeps what it has taken to itself: a number is read once,
- * checked, and never read again. A sender reads nothing that could lead it astray.
+ * It contains indices only, no pointers, so it works in private or shared memory. Where other
+ * processes write the memory too, the receiver uses an lvd_receiver, which keeps what it has taken
+ * in private memory: each number is read once, validated, and not read again. A sender reads
+ * nothing that could misdirect it.
  *
  * Guarantees
  *   I1  What a sender wrote before a post is visible to the receiver that takes the slot.
- *   I2  Of two posts at one level, of one sender or ordered otherwise, the first is taken first.
+ *   I2  Of two posts at one level that are ordered (by one sender or otherwise), the first is
+ *       taken first.
  *   I3  A receiver that has announced its sleep is woken by the next post.
- *   I4  A freed slot is claimed by one sender, who sees what was done to it before it was freed.
- *   I5  Whatever the shared part holds, an lvd_receiver hands out slots of the table only, each once
- *       until it is given back, and no call of it goes on without end. One that reads what the
- *       protocol cannot have written is corrupt from then on, and hands out nothing more.
- *   I6  Of a sender that is dead what it posted is taken, and the slots that it had claimed and not
- *       posted are free after lvd_receiver_reap.
+ *   I4  A freed slot is claimed by one sender, which sees all that was done to it before.
+ *   I5  Whatever the shared part holds, an lvd_receiver returns slots of the table only, each
+ *       at most once until it is given back, and each of its calls terminates. After it reads
+ *       a value that the protocol cannot produce it is corrupt, and returns no more slots.
+ *   I6  The posts of a dead sender are taken; the slots that it had claimed and not posted are
+ *       free after lvd_receiver_reap.
  *
- * Pairs of orders
+ * Memory order pairs
  *   link: cas_release head          -> newest: exchange_acquire head                   I1
  *   post: head, fence, load waiting <> announce: waiting, fence, load heads            I3
  *   free: store_release owner       -> claim: cas_acquire owner                        I4
- * (Posts form one release sequence: taking the newest synchronises with all below it.)
+ * (Posts form one release sequence: taking the newest synchronises with all older ones.)
  *
  * Freestanding; C17 and C++17. */
 #ifndef LVD_INBOX_H
@@ -42,11 +44,11 @@ extern "C" {
 
 typedef struct lvd_slot {
   lvd_a32 owner; /* 0: free */
-  lvd_a32 next;  /* number + 1 of the next older one; 0: none */
+  lvd_a32 next;  /* number + 1 of the next older post; 0: none */
 } lvd_slot;
 
-/* From one slot to the next: more, where what belongs to a slot lies behind it in the same lines, for
- * all who use the table. Defined before this header. */
+/* Distance in bytes between two slots: larger if each slot's payload follows it in the same cache
+ * lines. To be defined before this header, equally for all users of the table. */
 #ifndef LVD_SLOT_STRIDE
 #define LVD_SLOT_STRIDE sizeof(lvd_slot)
 #endif
@@ -54,8 +56,8 @@ static inline lvd_slot *lvd_slot_at(lvd_slot *slot, uint32_t n) {
   return (lvd_slot *)(void *)((unsigned char *)slot + (size_t)n * LVD_SLOT_STRIDE);
 }
 
-/* What the head of a level is aligned to: a line, where a receiver that has taken something over does not
- * look for more of it, so that the line stays with those who post. Defined before this header. */
+/* Alignment in bytes of the head of a level: a cache line if the receiver does not poll for more
+ * after taking posts, so that the line stays with the senders. To be defined before this header. */
 #ifndef LVD_INBOX_ALIGN
 #define LVD_INBOX_ALIGN 4
 #endif
@@ -65,11 +67,10 @@ typedef struct lvd_inbox_head {
 
 typedef struct lvd_inbox {
   LVD_ALIGNED(LVD_LINE) lvd_inbox_head head[LVD_INBOX_LEVELS];
-  LVD_ALIGNED(LVD_LINE)
-  lvd_a32 waiting; /* not 0: the receiver sleeps, or is about to; this word is
-                                            what it sleeps on; a new even number for each
-                                            sleep, odd when a sender has rung */
-  uint32_t sleeps; /* the receiver's own count */
+  /* The word on which the receiver sleeps. Not 0: it sleeps or is about to: a new even number for
+   * each sleep, odd once a sender has rung. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 waiting;
+  uint32_t sleeps; /* sleep counter, receiver only */
 } lvd_inbox;
 
 static inline void lvd_inbox_init(lvd_inbox *in) {
@@ -78,8 +79,8 @@ static inline void lvd_inbox_init(lvd_inbox *in) {
   in->sleeps = 0;
 }
 
-/* Claims a free slot of `slots`, looking from `hint` on; returns its number, or `slots` when all
- * are taken. `owner` is not 0. */
+/* Claims a free slot of `slots`, searching from `hint`; returns its number, or `slots` if all are
+ * in use. `owner` must not be 0. */
 static inline uint32_t lvd_slot_claim(lvd_slot *slot, uint32_t slots, uint32_t hint,
                                       uint32_t owner) {
   uint32_t n = hint < slots ? hint : hint % slots;
@@ -96,10 +97,10 @@ static inline void lvd_slot_free(lvd_slot *slot, uint32_t n) {
   lvd_store_release_u32(&lvd_slot_at(slot, n)->owner, 0);
 }
 
-/* After something was left for the receiver: does it sleep, or is it about to? Then the caller must
- * wake it, as after a post. The word changes before the wake, so that a receiver that has not
- * reached the kernel yet does not sleep there; it becomes 0 only after the wake (lvd_inbox_woken),
- * so that a sender that dies between the two leaves it to the next one. */
+/* True if the receiver sleeps or is about to, and the caller, which has left work for it, must
+ * wake it as after a post. The word changes before the wake-up, so that a receiver that has not
+ * yet entered the kernel does not sleep; it becomes 0 only after the wake-up (lvd_inbox_woken), so
+ * that if a sender dies in between, the next one wakes the receiver. */
 static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
   lvd_fence_seq_cst();
   uint32_t seen = lvd_load_relaxed_u32(&in->waiting);
@@ -109,9 +110,10 @@ static inline bool lvd_inbox_asleep(lvd_inbox *in, uint32_t *sleep) {
   return true;
 }
 
-/* Links slot `n` in at `level` (the highest is taken first). For those whose receiver sleeps on
- * something else, and who make the fence and look there. `head` is what is posted there as far as the
- * caller knows; it may guess: to ask first brings the line twice where the receiver is looking. */
+/* Links slot `n` in at `level` (the highest is taken first), without the fence and the check of
+ * `waiting`: for receivers that sleep on another word, where the caller makes both. `head` is the
+ * caller's guess of the level's head: loading it first would transfer the cache line twice while
+ * the receiver polls it. */
 static inline void lvd_inbox_link_behind(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
                                          uint32_t head) {
   do lvd_store_relaxed_u32(&lvd_slot_at(slot, n)->next, head);
@@ -121,36 +123,36 @@ static inline void lvd_inbox_link(lvd_inbox *in, lvd_slot *slot, uint32_t n, uin
   lvd_inbox_link_behind(in, slot, n, level, lvd_load_relaxed_u32(&in->head[level].newest));
 }
 
-/* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it: wake `waiting`,
- * then lvd_inbox_woken with *sleep. */
+/* Posts slot `n` at `level`. True: the receiver sleeps, and the caller must wake it on `waiting`,
+ * then call lvd_inbox_woken with *sleep. */
 static inline bool lvd_inbox_post(lvd_inbox *in, lvd_slot *slot, uint32_t n, uint32_t level,
                                   uint32_t *sleep) {
   lvd_inbox_link(in, slot, n, level);
   return lvd_inbox_asleep(in, sleep);
 }
 
-/* The receiver has been woken from sleep number `sleep`: later senders need not do it again. A
- * sender that dies before this leaves the others to wake once more, no more. */
+/* Acknowledges that the receiver was woken from sleep `sleep`, so that later senders need not wake
+ * it. If a sender dies before this, the only effect is one more wake-up. */
 static inline void lvd_inbox_woken(lvd_inbox *in, uint32_t sleep) {
   lvd_cas_relaxed_u32(&in->waiting, &sleep, 0);
 }
 
-/* Is anything posted? A guess, made certain by lvd_inbox_announce. */
+/* Is anything posted? A hint; lvd_inbox_announce makes it definite. */
 static inline bool lvd_inbox_pending(const lvd_inbox *in) {
   uint32_t any = 0;
   for (uint32_t i = 0; i < LVD_INBOX_LEVELS; i++) any |= lvd_load_relaxed_u32(&in->head[i].newest);
   return any != 0;
 }
 
-/* Takes the posts at `level` away: the number + 1 of the newest, which leads by `next` to the oldest;
- * 0: there are none. */
+/* Takes the posts at `level`: returns number + 1 of the newest, linked by `next` to the oldest; 0:
+ * none. */
 static inline uint32_t lvd_inbox_newest(lvd_inbox *in, uint32_t level) {
   if (lvd_load_relaxed_u32(&in->head[level].newest) == 0) return 0;
   return lvd_exchange_acquire_u32(&in->head[level].newest, 0);
 }
 
-/* Takes everything posted at `level`, in memory that nobody else writes at will: the number + 1 of
- * the oldest, which leads by `next` to the newest; 0 if there was nothing. Receiver only. */
+/* Takes all posts at `level`: returns number + 1 of the oldest, linked by `next` to the newest; 0:
+ * none. Receiver only, and only in memory without untrusted writers. */
 static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t level) {
   uint32_t newest = lvd_inbox_newest(in, level), oldest = 0;
   while (newest) {
@@ -162,10 +164,10 @@ static inline uint32_t lvd_inbox_take(lvd_inbox *in, lvd_slot *slot, uint32_t le
   return oldest;
 }
 
-/* The receiver is about to sleep. Not 0: nothing is pending, sleep while `waiting` has this value.
- * 0: something came; do not sleep. Receiver only; afterwards lvd_inbox_awake. */
+/* Prepares to sleep. Not 0: nothing is pending; sleep while `waiting` has this value. 0: a post
+ * has arrived; do not sleep. Call lvd_inbox_awake afterwards. Receiver only. */
 static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
-  /* Read once, since others may write it. */
+  /* Read once, since other processes may write it. */
   uint32_t sleep = (*(const volatile uint32_t *)&in->sleeps & ~1u) + 2;
   if (sleep == 0) sleep = 2;
   in->sleeps = sleep;
@@ -178,24 +180,24 @@ static inline uint32_t lvd_inbox_announce(lvd_inbox *in) {
 static inline void lvd_inbox_awake(lvd_inbox *in) { lvd_store_relaxed_u32(&in->waiting, 0); }
 
 /* ------------------------------------------------------------------------------------------ */
-/* A receiver among others who may write anything                                              */
+/* Receiver for memory with untrusted writers                                                 */
 /* ------------------------------------------------------------------------------------------ */
 
 #define LVD_SLOT_NOT_HELD UINT32_MAX
 
-/* What a receiver has taken and not given back, in memory of its own. */
+/* What a receiver has taken and not given back, in its private memory. */
 typedef struct lvd_receiver {
   lvd_inbox *inbox;
   lvd_slot *slot;
   uint32_t slots;
-  uint32_t
-      *next; /* for each slot: LVD_SLOT_NOT_HELD, or what was posted after it (number + 1; 0) */
+  /* per slot: LVD_SLOT_NOT_HELD, or the next newer post (number + 1; 0: none) */
+  uint32_t *next;
   uint32_t oldest[LVD_INBOX_LEVELS], newest[LVD_INBOX_LEVELS]; /* number + 1; 0: none */
-  uint32_t ready;                                              /* taken, and not handed out */
+  uint32_t ready; /* slots taken and not yet returned */
   bool corrupt;
 } lvd_receiver;
 
-/* `next`: memory for `slots` numbers, below 2^31 of them; of this program alone. */
+/* `next`: private memory for `slots` numbers; slots < 2^31. The caller owns it. */
 static inline void lvd_receiver_init(lvd_receiver *r, lvd_inbox *in, lvd_slot *slot, uint32_t slots,
                                      uint32_t *next) {
   r->inbox = in;
@@ -208,7 +210,7 @@ static inline void lvd_receiver_init(lvd_receiver *r, lvd_inbox *in, lvd_slot *s
   r->corrupt = false;
 }
 
-/* Takes what was posted at `level` over into the receiver's own list. */
+/* Moves the posts at `level` to the receiver's own list. */
 LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
   uint32_t newest = lvd_inbox_newest(r->inbox, level), oldest = 0, count = 0;
   if (!newest) return;
@@ -230,15 +232,15 @@ LVD_APART void lvd_receiver_take_level(lvd_receiver *r, uint32_t level) {
   r->ready += count;
 }
 
-/* Takes over all that was posted; how many slots there are to get. */
+/* Takes all posts; returns how many slots are ready. */
 static inline uint32_t lvd_receiver_take(lvd_receiver *r) {
   for (uint32_t level = LVD_INBOX_LEVELS; level-- > 0 && !r->corrupt;)
     if (lvd_load_relaxed_u32(&r->inbox->head[level].newest)) lvd_receiver_take_level(r, level);
   return r->ready;
 }
 
-/* Of what has been taken over, the next slot to be read, the most urgent and of those the oldest;
- * `slots`: there is none. It is the receiver's until it gives it back. */
+/* Returns the next ready slot, highest level first, oldest first; `slots`: none. The receiver owns
+ * it until lvd_receiver_give_back. */
 static inline uint32_t lvd_receiver_next(lvd_receiver *r) {
   if (r->ready == 0) return r->slots;
   uint32_t level = LVD_INBOX_LEVELS - 1;
@@ -250,19 +252,19 @@ static inline uint32_t lvd_receiver_next(lvd_receiver *r) {
   r->ready--;
   return n;
 }
-/* The same of all that was posted. */
+/* Like lvd_receiver_next, after taking all new posts. */
 static inline uint32_t lvd_receiver_get(lvd_receiver *r) {
   lvd_receiver_take(r);
   return lvd_receiver_next(r);
 }
-/* It is read: it may be claimed again. */
+/* Frees a slot that has been read, so that it can be claimed again. */
 static inline void lvd_receiver_give_back(lvd_receiver *r, uint32_t n) {
   r->next[n] = LVD_SLOT_NOT_HELD;
   lvd_slot_free(r->slot, n);
 }
 
-/* The sender that claimed as `owner` is dead, and whoever calls has seen that it is: frees what it
- * had claimed and not posted. How many slots that were. */
+/* Frees the slots that the dead sender `owner` had claimed and not posted; the caller must have
+ * established that it is dead. Returns how many. */
 static inline uint32_t lvd_receiver_reap(lvd_receiver *r, uint32_t owner) {
   uint32_t freed = 0;
   lvd_receiver_take(r);

@@ -41,7 +41,7 @@ LVD_API lvd_status lvd_wait_room(lvd_producer *p, uint32_t n, int64_t timeout_ns
 LVD_API lvd_status lvd_wait_elements(lvd_consumer *c, uint32_t n, int64_t timeout_ns);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Events: one-shot signals that carry 32 bits of data */
+/* Events: one-shot signals that carry 32 bits of data                                        */
 /* ------------------------------------------------------------------------------------------ */
 
 /* Any thread or fiber may set it; one at a time may wait. The caller owns the memory, which must
@@ -66,7 +66,7 @@ static inline bool lvd_event_is_set(const lvd_event *e) {
 }
 
 /* ------------------------------------------------------------------------------------------ */
-/* Waiting for the first of several                                                            */
+/* Waiting for the first of several                                                           */
 /* ------------------------------------------------------------------------------------------ */
 
 /* A condition outside of channels and events that is announced by a bell, perhaps rung by another
@@ -98,7 +98,7 @@ LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t ti
                                 uint32_t *which);
 
 /* ------------------------------------------------------------------------------------------ */
-/* Channels of a program                                                                       */
+/* Channels of a program                                                                      */
 /* ------------------------------------------------------------------------------------------ */
 
 /* A channel in private memory; its ring is mapped twice in a row, so that spans never wrap. Create

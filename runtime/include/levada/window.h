@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Window: memory shared with a processor that this system does not run, and the protocol by which a
- * loader on that processor takes a program from it, runs it, and says how it went.
+/* Window: memory shared with a processor that this system does not run, and the protocol by which
+ * a loader on that processor takes a program from it, runs it, and reports the outcome.
  *
- *   header | image | segment: records each way, streams (the layout of all channels)
+ *   header | image | segment: records in each direction, streams (laid out as channels)
  *
- * The HOST has made it and says what lies where; the FAR side is the other processor. Offsets from
- * the window's beginning only, since each side sees it at another address. Every word has one
- * writer, and nothing needs more than loads, stores and fences: there may be no atomic
- * read-modify-write, or none that reaches the other side.
+ * The HOST creates it and defines the layout; the FAR side is the other processor. All offsets are
+ * relative to the window's start, since each side maps it at another address. Each word has one
+ * writer, and only loads, stores and fences are used: atomic read-modify-write may be missing, or
+ * not reach the other side.
  *
- * A command is its words, then `command`, a number one higher than the last (release). The loader
- * answers with its words, then `answered`, the same number (release), and rings. Whatever the loader
- * reports by itself (a program's end, a fault) it says in the same words, and then in `state`.
+ * A command consists of its words, then `command`, a sequence number one higher than the last
+ * (release). The loader answers with its words, then `answered`, the same number (release), and
+ * rings. It reports other events (end of a program, a fault) in the same words, then in `state`.
  *
- * The host maps the window without a cache, or is coherent with it; a far side whose caches are not
- * has hooks (caches.h), which its loader gives to programs, too.
+ * The host maps the window uncached, or is coherent with it; a far side with non-coherent caches
+ * has hooks (caches.h), which its loader also passes to programs.
  *
  * Freestanding. C17 and C++17. */
 #ifndef LVD_WINDOW_H
@@ -29,52 +29,52 @@ extern "C" {
 
 #define LVD_WINDOW_MAGIC   0x4e57564cu /* "LVWN" */
 #define LVD_WINDOW_VERSION 1u
-#define LVD_WINDOW_ORDER   0x01020304u /* as its writer's bytes lie */
-#define LVD_WINDOW_UNIT    4096u       /* what lies in it begins at multiples of this */
+#define LVD_WINDOW_ORDER   0x01020304u /* detects the byte order of its writer */
+#define LVD_WINDOW_UNIT    4096u       /* bytes; alignment of the parts */
 #define LVD_WINDOW_MOST    ((uint64_t)1 << 40)
 
 enum lvd_window_verb { LVD_WINDOW_RUN = 1, LVD_WINDOW_STOP };
 
-/* What the far side is about. */
+/* State of the far side. */
 enum lvd_far_state {
-  LVD_FAR_NONE,    /* no loader has come yet */
-  LVD_FAR_READY,   /* the loader waits */
-  LVD_FAR_REFUSED, /* ... it did not take that image: `status` */
-  LVD_FAR_RUNS,    /* a program runs */
-  LVD_FAR_ENDED,   /* the loader waits: the program has returned `status` */
-  LVD_FAR_STOPPED, /* ... it was stopped, as asked */
-  LVD_FAR_FAILED,  /* ... it has failed: `cause`, `pc`, `value`, in `procedure` */
-  LVD_FAR_HUNG,    /* ... `procedure` ran for longer than `watch_ms` without waiting */
+  LVD_FAR_NONE,    /* no loader has started yet */
+  LVD_FAR_READY,   /* the loader is idle */
+  LVD_FAR_REFUSED, /* idle: the image was refused; `status` */
+  LVD_FAR_RUNS,    /* a program is running */
+  LVD_FAR_ENDED,   /* idle: the program has returned `status` */
+  LVD_FAR_STOPPED, /* idle: the program was stopped on request */
+  LVD_FAR_FAILED,  /* idle: the program failed; `cause`, `pc`, `value`, in `procedure` */
+  LVD_FAR_HUNG,    /* idle: `procedure` ran longer than `watch_ms` without waiting */
   LVD_FAR_STATES
 };
 
 typedef struct lvd_window {
   /* Constant. */
   uint32_t magic, version, order, header; /* header: bytes of this struct */
-  uint32_t layout, line;                  /* of channels */
-  uint64_t size;                          /* of all of it */
-  uint64_t image, image_size;             /* where images are put */
-  uint64_t segment, segment_size;         /* what a program and the host share */
-  uint32_t watch_ms;                      /* 0: a procedure may run for ever */
-  uint32_t checksum;                      /* of all before */
-  /* The host's. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 command; /* a number; of: */
+  uint32_t layout, line;                  /* LVD_LAYOUT and LVD_LINE of the channels */
+  uint64_t size;                          /* bytes of the window */
+  uint64_t image, image_size;             /* area for images: offset, bytes */
+  uint64_t segment, segment_size;         /* memory shared by program and host: offset, bytes */
+  uint32_t watch_ms;                      /* time limit of a procedure between waits, ms; 0: none */
+  uint32_t checksum;                      /* of all words before it */
+  /* Written by the host. */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 command; /* sequence number of the command in the next words */
   uint32_t verb;
-  uint32_t length, sum;    /* of the image, and its checksum */
-  uint64_t address, entry; /* of the far side: where it is to lie, where it begins */
-  lvd_a32 asked;           /* a number, to be repeated: is there anybody? */
-  /* The far side's. */
+  uint32_t length, sum;    /* bytes and checksum of the image */
+  uint64_t address, entry; /* far addresses: load address, entry */
+  lvd_a32 asked;           /* liveness probe: a number to be echoed in `alive` */
+  /* Written by the far side. */
   LVD_ALIGNED(LVD_LINE) lvd_a32 answered;
   lvd_a32 state;
-  lvd_a32 alive; /* what was last asked */
+  lvd_a32 alive; /* echo of `asked` */
   uint32_t status;
   uint64_t cause, pc, value;
-  uint64_t low, high; /* of the far side: where images may lie */
+  uint64_t low, high; /* far addresses between which images may lie */
   char procedure[64];
 } lvd_window;
 
-/* CRC-32 of IEEE 802.3, a nibble at a time: a table of 64 bytes is what a small processor bears. What it is
- * about is read by words where it lies so: each access costs that as much as a nibble does. */
+/* CRC-32 (IEEE 802.3), a nibble at a time: a table of 64 bytes suits a small processor. Aligned
+ * data is read by words, since there each access costs as much as processing a nibble. */
 static inline uint32_t lvd_window_sum_byte(uint32_t sum) {
   static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
                                      0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
@@ -102,7 +102,7 @@ static inline uint32_t lvd_window_sum(const void *from, size_t size) {
   return ~sum;
 }
 
-/* The header's constant words, copied once: what was checked is then what is used. */
+/* The constant words of the header, copied once, so that the values checked are the values used. */
 typedef struct lvd_window_shape {
   uint64_t size, image, image_size, segment, segment_size;
   uint32_t watch_ms;
@@ -113,10 +113,11 @@ static inline bool lvd_window_holds(uint64_t size, uint64_t offset, uint64_t len
          length <= size - offset;
 }
 
-/* Null, and *out: it is a window, of which `size` bytes are there; else what is wrong with it. */
+/* Validates a window of `size` accessible bytes. Returns null and sets *out if it is valid;
+ * otherwise a static sentence that says what is wrong. */
 static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
                                           lvd_window_shape *out) {
-  lvd_window copy; /* in one go, before it is looked at */
+  lvd_window copy; /* copied as a whole before it is checked */
   const volatile unsigned char *from = (const volatile unsigned char *)w;
   if (size < sizeof copy) return "the window is smaller than its header";
   for (size_t i = 0; i < offsetof(lvd_window, command); i++) ((unsigned char *)&copy)[i] = from[i];
@@ -147,7 +148,7 @@ static inline const char *lvd_window_read(const lvd_window *w, uint64_t size,
   return (const char *)0;
 }
 
-/* K1: what each side writes begins a line of its own, and nothing of the other's follows in it. */
+/* K1: the words of each side begin at a cache line, which holds no words of the other side. */
 #define LVD_WINDOW_LINES(what)                                                                     \
   typedef char                                                                                     \
       lvd_window_##what##_begins_a_line[offsetof(lvd_window, what) % LVD_LINE == 0 ? 1 : -1]
@@ -155,7 +156,7 @@ LVD_WINDOW_LINES(command);
 LVD_WINDOW_LINES(answered);
 #undef LVD_WINDOW_LINES
 
-/* Lays out a header at `w`, before the far side looks. */
+/* Fills in the header at `w`, before the far side reads it. */
 static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape) {
   w->magic = LVD_WINDOW_MAGIC;
   w->version = LVD_WINDOW_VERSION;
@@ -172,24 +173,26 @@ static inline void lvd_window_make(lvd_window *w, const lvd_window_shape *shape)
   w->checksum = lvd_window_sum(w, offsetof(lvd_window, checksum));
 }
 
-/* ---- the far side's own seam ---------------------------------------------------------------- */
+/* ---- interface between a loader and a program ----------------------------------------------- */
 
 #define LVD_FAR_VERSION 2u
 
-/* What a loader gives a program: all that differs from board to board. A program begins at its entry
- * as int entry(const lvd_far_board *), on the loader's stack; what it returns is its status. */
+/* Board support that a loader passes to a program: everything that differs between boards. The
+ * program's entry is int entry(const lvd_far_board *), called on the loader's stack; the result is
+ * the program's status. */
 typedef struct lvd_far_board {
   uint32_t version;
   uint32_t reserved;
   lvd_window *window;
-  uint64_t size; /* bytes of it */
+  uint64_t size; /* bytes of the window */
   void (*ring)(void);
-  /* Until it is rung, or that time has come (0: none). Returns at times without reason. */
+  /* Sleeps until the doorbell rings or now_ns() reaches `until_ns` (0: no limit). May return
+   * spuriously. */
   void (*sleep)(uint64_t until_ns);
   uint64_t (*now_ns)(void);
-  /* `procedure` runs from now on; null: none does. */
+  /* Reports that `procedure` begins to run; null: none runs. */
   void (*watch)(const char *procedure);
-  const lvd_caches *caches; /* null: they are coherent with the host's memory, or there are none */
+  const lvd_caches *caches; /* null: coherent with the host's memory, or no caches */
 } lvd_far_board;
 
 #ifdef __cplusplus
