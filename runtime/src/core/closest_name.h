@@ -42,7 +42,7 @@ static inline unsigned lvd_name_distance(const char *a, const char *b) {
 }
 
 /* Updates `best` (LVD_CLOSEST_NAME_MAX bytes; empty: no candidate yet) to `name` if `name` is
- * closer to `meant`. A name whose distance exceeds a third of the length of `meant` is no
+ * closer to `meant`. A name with a distance above a third of the length of `meant` is no
  * candidate. */
 static inline void lvd_closest_name(char *best, const char *meant, const char *name) {
   unsigned distance = lvd_name_distance(meant, name), length = (unsigned)strlen(meant);

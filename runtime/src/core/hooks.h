@@ -85,7 +85,7 @@ typedef struct lvd_hook_table {
     void (*save_report)(struct lvd_app *app);
     /* Do threads or other processes hold ends of its streams, or calls? */
     bool (*awaits_outside)(struct lvd_app *app);
-    /* The application whose progress meets `want`; null: no single one. */
+    /* The application that meets `want`; null: no single one. */
     struct lvd_app *(*app_awaited)(const lvd_want *want);
     bool (*parent_decides)(const struct lvd_link *link);
     void (*expect)(struct lvd_link *link, const char *name, const struct lvd_user *party,

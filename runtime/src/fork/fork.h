@@ -54,7 +54,7 @@ typedef struct lvd_fork_state {
   struct lvd_fork_set *forks;
   lvd_a32 gone;             /* 1: the runtime is being destroyed, and another one is needed */
   lvd_a32 sleeps;           /* 1: it sleeps until a stolen call is done */
-  uint32_t place;           /* index of the worker whose place it has; LVD_NOWHERE: none */
+  uint32_t place;           /* index of the worker that it replaces; LVD_NOWHERE: none */
   lvd_a64 shares;           /* ticks: when a thread of the program last published forks */
   lvd_a32 clock;            /* id of its CPU-time clock */
   const unsigned char *low; /* lowest byte of its stack */
@@ -101,7 +101,7 @@ lvd_fork *lvd_deque_take(lvd_deque *d); /* for a thief; null: no slot is public 
 void lvd_deque_ask(lvd_deque *d, lvd_fork_state *by);
 /* For the owner, before its stack is suspended. */
 void lvd_deque_publish_all(lvd_deque *d, lvd_fork *head, const lvd_fork_state *f);
-/* Makes the call of a slot stolen from `from`, on the stack of the caller, whose deque is
+/* Makes the call of a slot stolen from `from`, on the stack of the caller, which has the deque
  * `here`. */
 void lvd_fork_run(lvd_fork *slot, lvd_deque *from, lvd_deque *here);
 /* The call of `slot` was abandoned: tells its waiting owner. */

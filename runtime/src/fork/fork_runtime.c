@@ -36,7 +36,7 @@ static void at_exit(void) {
   if (!lvd_this_worker() && !lvd_forks_open_here()) destroy();
 }
 
-/* ---- a program whose first thread has ended ------------------------------------------------ */
+/* ---- a program without its first thread ------------------------------------------------ */
 
 /* Has the program no thread left, and no runtime but this one? */
 static bool is_over(void) {

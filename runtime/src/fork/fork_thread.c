@@ -265,7 +265,7 @@ static void child_begins(void) {
   lvd_fork_runtime_child_begins();
 }
 
-/* Sleeping workers do not count as thieves yet: wakes them. The worker whose place was taken
+/* Sleeping workers do not count as thieves yet: wakes them. The worker that was replaced
  * stays asleep: at real-time priority it would push the thread, if that is not pinned, to the
  * core of a worker that steals, and a call stolen there would wait for the thread. */
 static void nudge_others(lvd_runtime *rt, uint32_t place) {

@@ -7,7 +7,7 @@
  * Tzannes, Caragea, Barua and Vishkin, 2010).
  *
  * A cancellation scope is a mark: it covers slots of the deque from `first` on. It occupies a
- * slot, whose call is empty and may be stolen, so that the deque stays with the stack as long as
+ * slot, with an empty call that may be stolen, so that the deque stays with the stack as long as
  * the scope is open. The deque has the mark of the outermost scope, and each scope, on its
  * owner's stack, that of the next inner one. To find the scope of slot i a thief goes inwards:
  * scopes with first <= i do not change while the slot is not joined, and a scope further in has

@@ -14,7 +14,7 @@
  * periodically checks that the holder still lives.
  *
  * A thread of the program (one that is no worker) is not pinned: the kernel may run it on another
- * core than the one whose lease it holds, at the same time as that core's holder. While the lease
+ * core than the one of its lease, at the same time as that core's holder. While the lease
  * is contended, the thread migrates to its core.
  *
  * Two threads of a process that share a core (a worker, and a thread of the program that has the

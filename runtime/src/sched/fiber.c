@@ -168,7 +168,7 @@ static void run(void *argument) {
   } while ((f = begin_next(w)));
 }
 
-/* Ends a fiber that will not be resumed and whose forks have been handled; called on another
+/* Ends a fiber that will not be resumed, after its forks have been handled; called on another
  * stack. If it has failed, fault.c has the report. */
 LVD_COLD static void abandon(lvd_worker *w, lvd_fiber *f) {
   f->ended = true;
@@ -261,7 +261,7 @@ void lvd_fiber_moves(lvd_worker *w, lvd_entity *e) {
   lvd_timer_remove(&w->timers, &fiber_of(e)->timer);
 }
 
-/* Suspends `f`, whose wait items are armed, unless a wake-up has arrived. */
+/* Suspends `f` after its wait items were armed, unless a wake-up has arrived. */
 static void suspend(lvd_worker *w, lvd_fiber *f, bool timed) {
   lvd_entity *e = &f->entity;
   uint32_t running = LVD_RUNNING;

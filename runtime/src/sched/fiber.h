@@ -60,7 +60,7 @@ struct lvd_fiber {
   lvd_event *end;
   lvd_event done, unblocked;
   struct lvd_deque *forks; /* its deque, while it is suspended with open forks */
-  lvd_fork *stolen;        /* the stolen fork whose call it makes (steal.c) ... */
+  lvd_fork *stolen;        /* the stolen fork that it runs (steal.c) ... */
   struct lvd_deque *stolen_from;
   bool of_thread;   /* ... of a thread of the program, to which its faults belong */
   bool interrupted; /* it was preempted: thread-local addresses may be in its registers */

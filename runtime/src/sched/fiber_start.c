@@ -6,7 +6,7 @@
  *
  * Pairs of orders
  *   cancel: cancelled, [light], wake <> wait: armed, IDLE, [heavy], load cancelled    F1 (park_barrier.c)
- *   start: state IDLE (release)      -> each: state (acquire)                         whose it is
+ *   start: state IDLE (release)      -> each: state (acquire)                         its application
  *   end: event told (release)        -> join: event wait (acquire)                    F2
  *   announce: fibers + 1, [fence], load phase <> fibers_end: phase ENDING, [fence], load fibers */
 #include "no_abandon.h"

@@ -40,7 +40,7 @@ static inline bool lvd_on_stack_of_fiber(const lvd_worker *w, const void *sp) {
   return top >= lvd_stack_low(w) && top < (const unsigned char *)(const lvd_fiber *)w->current;
 }
 
-/* Is `at` in the code of the C program whose fiber runs on `w`, with `sp` on that fiber's stack?
+/* Is `at` in the code of the C program that runs on `w`, with `sp` on that fiber's stack?
  * If so, neither the runtime's code nor a library's is executing. */
 static inline bool lvd_in_code_of_its_own(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_app *app = w->current->app;

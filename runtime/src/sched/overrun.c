@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Overrun: an activation of 100 ms or more, by an actor whose action is long or does not end, or
+/* Overrun: an activation of 100 ms or more, by an actor with an action that is long or endless, or
  * by a fiber that does not wait. What is queued behind it is not delayed for longer: the worker's
  * clock interrupts the activation, its signal handler migrates all ready entities to other
  * workers, and the activation continues. This repeats at each tick, since more entities may have
@@ -82,7 +82,7 @@ static void migrate_ready(lvd_worker *w, uint64_t waited_ms) {
 
 /* Might the running fiber still be on the stack of another, queued fiber? A switch from fiber to
  * fiber does not pass through the worker's own stack. Not while it executes the code of a system
- * library, whose calls may use any stack. */
+ * library, which may use any stack. */
 static bool in_fiber_switch(const lvd_worker *w, const void *sp, const void *at) {
   const lvd_entity *e = w->current;
   return e && e->is_fiber && !lvd_on_stack_of_fiber(w, sp) && !lvd_os_in_system_library(at);

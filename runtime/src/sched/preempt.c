@@ -4,23 +4,23 @@
  * entities: the worker's clock suspends it in the signal handler, as if it had yielded.
  *
  * Where a fiber can be preempted: in the program's own code, not in a library, where it might
- * hold locks that other threads need. A fiber in a library delays others no longer than an actor
- * does (overrun.c). Until it next waits, a preempted fiber stays on its thread, since it may have
- * the addresses of thread-local variables in registers. In the fast path of a fork or join
- * preemption is safe: the deque stays as it is, its private part is not touched by others, and
- * nothing more of it is published meanwhile (lvd_forks_set_aside). A fiber whose application ends
- * is not suspended but abandoned (forced_exit.c).
+ * hold locks that other threads need. A fiber in a library delays others no longer than an
+ * actor does (overrun.c). Until it next waits, a preempted fiber stays on its thread, since it
+ * may have the addresses of thread-local variables in registers. In the fast path of a fork or
+ * join preemption is safe: the deque stays as it is, its private part is not touched by
+ * others, and nothing more of it is published meanwhile (lvd_forks_set_aside). A fiber of an
+ * application that ends is not suspended but abandoned (forced_exit.c).
  *
  * A fiber that is paused while it is blocked in a system call receives no clock ticks. The
  * watchdog signals it (watchdog.c), and it is single-stepped until it is back in its own code.
  * The signal ends a sleep early, as any signal does; a call that is restarted after a signal,
  * such as a read, is awaited, so that the program sees no spurious error.
  *
- * The clock ticks every few milliseconds, which would delay data at each core that it passes. So
- * a thread that wakes a more urgent entity sends a signal (lvd_send_preempt) if a fiber was found
- * computing there, by the clock or since it was preempted last. Whether it still computes is
- * advisory: the signal changes nothing that the next tick would not. It is not sent to a blocked
- * thread, whose system call it would cut short.
+ * The clock ticks every few milliseconds, which would delay data at each core that it passes.
+ * So a thread that wakes a more urgent entity sends a signal (lvd_send_preempt) if a fiber was
+ * found computing there, by the clock or since it was preempted last. Whether it still
+ * computes is advisory: the signal changes nothing that the next tick would not. It is not
+ * sent to a blocked thread, since it would cut the system call short.
  *
  * All this runs on the worker's thread in a signal handler, on the fiber's stack, except
  * lvd_send_preempt. */

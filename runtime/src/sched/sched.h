@@ -170,7 +170,7 @@ void lvd_actor_timers_expire(lvd_worker *w, uint64_t now);
 void lvd_actor_timer_follow(lvd_worker *w, lvd_entity *e);
 void lvd_actor_timers_recall(lvd_app *app); /* of its actors */
 
-/* Is it a source whose firing may be discarded while it waits in lvd_wait_input? */
+/* Is it a source, and may its firing be discarded while it waits in lvd_wait_input? */
 static inline bool lvd_restarts(const lvd_entity *e) {
   return e->actor.cls->flags & LVD_CLASS_RESTARTS && e->actor.cls->inputs == 0;
 }

@@ -16,9 +16,9 @@
  *   resume:  store_release paused -> may_run: load_acquire    what was done while it stood still (app_control.c)
  *   ask:     exchange_release yield 1 -> loop: exchange_acquire yield 0       what was left before
  * The word `yield` is only written by read-modify-write, so that the worker that clears it
- * sees what all requesters have posted, also those whose 1 was overwritten. It is cleared
- * before the worker checks for work, never between that and an activation: a late request
- * applies to what runs next. */
+ * sees what all requesters have posted, also if their 1 was overwritten. It is cleared before
+ * the worker checks for work, never between that and an activation: a late request applies to
+ * what runs next. */
 #include "ready_queue.h"
 #include "restored_state.h"
 #include "sched.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Streams: channels whose ends belong to fibers or threads.
+/* Streams: channels with ends that belong to fibers or threads.
  *
  * The first user of an end claims it by one compare-and-swap, on the way into its first wait (the
  * cached cursors of the other side start as full and empty, so the first access waits);

@@ -10,7 +10,7 @@
 typedef struct lvd_stream_end {
   lvd_sleeper sleeper;
   lvd_aptr owner;   /* a fiber, or the address that identifies a thread; null: no owner */
-  lvd_fiber *fiber; /* the fiber whose list it is on; null: a thread's, if it has an owner */
+  lvd_fiber *fiber; /* the fiber that has it on its list; null: a thread's, if it has an owner */
   struct lvd_stream_end *next, *previous;
   struct stream *stream;
   bool is_sender;
@@ -127,7 +127,7 @@ bool lvd_shared_is_alive(const lvd_shared_stream *ss); /* the other process live
 lvd_waiter *lvd_shared_waiter(lvd_shared_stream *ss, bool sender);
 void lvd_shared_free(lvd_shared_stream *ss);
 
-/* The application has ended: waits at a stream whose other end has no owner return. */
+/* The application has ended: waits at a stream return if its other end has no owner. */
 void lvd_streams_end(lvd_app *app, lvd_status outcome);
 
 #endif

@@ -102,20 +102,20 @@ void test_blocking_worker_goes_on(void) {
 
 /* During a wait the application is stopped, paused, moved, or loses its core. */
 void test_blocking_stop(void) {
-  enum { MANY = 80 }; /* more than there are helpers */
+  enum { INSTANCES = 80 }; /* more than there are helpers */
   lvd_runtime *rt = runtime_of(2);
   int fd[2];
   CHECK_EQ(pipe(fd), 0);
-  static builder b[MANY];
-  lvd_app *app[MANY];
+  static builder b[INSTANCES];
+  lvd_app *app[INSTANCES];
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < INSTANCES; i++) {
       reading(&b[i], &fd[0], NULL);
       app[i] = app_begun(rt, &b[i]);
     }
-    for (int i = 0; i < MANY; i++) until_waiting(app[i]);
-    for (int i = 0; i < MANY; i++) {
-      int k = round == 1 ? MANY - 1 - i : i; /* those that wait for a helper, first or last */
+    for (int i = 0; i < INSTANCES; i++) until_waiting(app[i]);
+    for (int i = 0; i < INSTANCES; i++) {
+      int k = round == 1 ? INSTANCES - 1 - i : i; /* those that wait for a helper, first or last */
       if (round < 2) CHECK_EQ(lvd_app_stop(app[k]), LVD_OK);
       lvd_app_unload(app[k]);
     }
@@ -541,27 +541,27 @@ void test_blocking_questions_of_before(void) {
 
 /* Stopped, ended by a fault elsewhere, or unloaded while it watches several pipes at once. */
 void test_blocking_questions_stop(void) {
-  enum { MANY = 40 };
+  enum { INSTANCES = 40 };
   lvd_runtime *rt = runtime_of(2);
-  static builder b[MANY];
-  static asking a[MANY];
-  lvd_app *app[MANY];
+  static builder b[INSTANCES];
+  static asking a[INSTANCES];
+  lvd_app *app[INSTANCES];
   uint32_t count = 3;
   int fd[2];
   CHECK_EQ(pipe(fd), 0);
   for (int round = 0; round < 20; round++) {
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < INSTANCES; i++) {
       a[i] = (asking){{fd[0], fd[0]}};
       asked(&b[i], &a[i], &count, NULL);
       app[i] = app_begun(rt, &b[i]);
     }
-    for (int i = 0; round % 2 && i < MANY; i++) until_asked(app[i]);
-    for (int i = 0; round % 3 == 1 && i < MANY; i++) CHECK_EQ(write(fd[1], "x", 1), 1);
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; round % 2 && i < INSTANCES; i++) until_asked(app[i]);
+    for (int i = 0; round % 3 == 1 && i < INSTANCES; i++) CHECK_EQ(write(fd[1], "x", 1), 1);
+    for (int i = 0; i < INSTANCES; i++) {
       if (round % 4) CHECK_EQ(lvd_app_stop(app[i]), LVD_OK);
       lvd_app_unload(app[i]);
     }
-    for (char byte[MANY]; lvd_ask_readable(fd[0]);) CHECK(read(fd[0], byte, MANY) > 0);
+    for (char byte[INSTANCES]; lvd_ask_readable(fd[0]);) CHECK(read(fd[0], byte, INSTANCES) > 0);
   }
   close(fd[0]);
   close(fd[1]);

@@ -237,8 +237,8 @@ static void stand(void *argument) {
 }
 
 void test_fiber_crowd(void) {
-  enum { MANY = 20000 };
-  uint32_t n = SCALED(MANY);
+  enum { INSTANCES = 20000 };
+  uint32_t n = SCALED(INSTANCES);
   lvd_runtime *rt = runtime_of(2);
   lvd_app *app = open_app(rt);
   lvd_a32 arrived = {0};
@@ -444,20 +444,20 @@ void test_fiber_mappings(void) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__x86_64__)
   SKIP("a sanitizer or an emulator needs mappings of its own");
 #else
-  enum { ENOUGH = 1 << 18 };
+  enum { MAPPINGS_MAX = 1 << 18 };
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app = open_app(rt);
   lvd_a32 n = {0};
   uint32_t taken = 0;
-  void **at = calloc(ENOUGH, sizeof *at);
+  void **at = calloc(MAPPINGS_MAX, sizeof *at);
   /* Neighbours with different protections are separate mappings. */
-  for (; taken < ENOUGH; taken++) {
+  for (; taken < MAPPINGS_MAX; taken++) {
     int protection = taken % 2 ? PROT_READ : PROT_READ | PROT_WRITE;
     at[taken] = mmap(NULL, page, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at[taken] == MAP_FAILED) break;
   }
-  if (taken == ENOUGH) SKIP("vm.max_map_count is very large here");
+  if (taken == MAPPINGS_MAX) SKIP("vm.max_map_count is very large here");
   lvd_status status = lvd_fiber_start(app, count_up, &n, NULL, NULL);
   while (taken) munmap(at[--taken], page);
   free(at);
@@ -514,11 +514,11 @@ static void read_blocking(void *argument) {
 }
 
 void test_fiber_blocking_call(void) {
-  enum { MANY = 100 };
+  enum { INSTANCES = 100 };
   lvd_runtime *rt = runtime_of(1);
   lvd_app *app = open_app(rt);
-  int fd[MANY][2];
-  for (int i = 0; i < MANY; i++) {
+  int fd[INSTANCES][2];
+  for (int i = 0; i < INSTANCES; i++) {
     CHECK_EQ(pipe(fd[i]), 0);
     CHECK_EQ(lvd_fiber_start(app, read_blocking, &fd[i][0], NULL, NULL), LVD_OK);
   }
@@ -527,7 +527,7 @@ void test_fiber_blocking_call(void) {
   CHECK_EQ(lvd_fiber_start(app, count_up, &n, NULL, &f), LVD_OK);
   CHECK_EQ(lvd_fiber_join(f, -1), LVD_OK); /* the only worker continues while all of them block */
   lvd_app_close(app);
-  for (int i = 0; i < MANY; i++) CHECK_EQ(write(fd[i][1], "x", 1), 1);
+  for (int i = 0; i < INSTANCES; i++) CHECK_EQ(write(fd[i][1], "x", 1), 1);
   CHECK_EQ(lvd_app_wait(app, -1), LVD_OK);
   lvd_app_unload(app);
   lvd_runtime_destroy(rt);

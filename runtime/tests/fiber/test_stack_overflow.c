@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Stack overflow at any point, without a hang. In a call of the runtime only the application
- * ends; in the C library, whose locks all threads share, the process ends with a message. */
+ * ends; in the C library, which has locks that all threads share, the process ends with a
+ * message. */
 #include "../support/test.h"
 
 #include <levada/srpc.h>
@@ -24,7 +25,7 @@ typedef struct digging {
   lvd_event event, never;
 } digging;
 
-/* Not instrumented by a sanitizer, whose checks are library calls. */
+/* Not instrumented by a sanitizer, since its checks are library calls. */
 __attribute__((no_sanitize("address"))) static int dig(digging *d, int level,
                                                        volatile char *above) {
   volatile char here[d->frame];
@@ -323,7 +324,7 @@ static int await_child(pid_t child, int from, char *text, size_t size) {
   return status;
 }
 
-/* A program whose fiber does that recursively, while other threads want the same locks. */
+/* A program with a fiber that does that recursively, while other threads want the same locks. */
 static void program(void (*what)(digging *, int), size_t frame) {
   digging d = {.what = what, .frame = frame};
   lvd_runtime *rt = runtime_of(2);

@@ -338,7 +338,7 @@ void test_fork_core_take(void) {
 
 static __attribute__((noinline)) void mark_thread(uint32_t mark) { lvd_forks.stolen = mark; }
 /* Between two forks of one function a fiber may move to another worker: it forks there, and not
- * on the thread whose address the compiler has cached. */
+ * on the thread that the compiler has cached. */
 static __attribute__((noinline)) uint32_t moving_forks(uint32_t rounds) {
   uint32_t moves = 0;
   pid_t before = 0;

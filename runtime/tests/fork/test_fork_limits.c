@@ -266,12 +266,12 @@ static void forks_for_a_while(void *argument) {
 }
 
 void test_fork_without_stacks(void) {
-  enum { MOST = 64 };
+  enum { PARKED_MAX = 64 };
   if (usable_cores() < 2) SKIP("one core");
-  const lvd_runtime_options o = {.workers = 2, .entities = MOST};
+  const lvd_runtime_options o = {.workers = 2, .entities = PARKED_MAX};
   lvd_runtime *rt;
   lvd_app *app;
-  lvd_fiber *forker, *parked[MOST];
+  lvd_fiber *forker, *parked[PARKED_MAX];
   CHECK_EQ(lvd_runtime_create(&o, &rt), LVD_OK);
   CHECK_EQ(lvd_app_open(rt, NULL, &app), LVD_OK);
   const lvd_fiber_options as_large = {.stack = (size_t)8 << 20, .place = LVD_ANYWHERE};
@@ -280,8 +280,8 @@ void test_fork_without_stacks(void) {
   CHECK_EQ(lvd_fiber_start(app, forks_for_a_while, (void *)(uintptr_t)&no, &first, &forker),
            LVD_OK);
   uint32_t n = 0;
-  while (n < MOST && lvd_fiber_start(app, parks, NULL, &as_large, &parked[n]) == LVD_OK) n++;
-  CHECK(n > 0 && n < MOST);
+  while (n < PARKED_MAX && lvd_fiber_start(app, parks, NULL, &as_large, &parked[n]) == LVD_OK) n++;
+  CHECK(n > 0 && n < PARKED_MAX);
   lvd_store_release_u32(&parked_all, 1);
   CHECK_EQ(lvd_fiber_join(forker, -1), LVD_OK);
   printf("%u parked, %u calls elsewhere\n", n, lvd_load_relaxed_u32(&elsewhere));

@@ -84,7 +84,7 @@ static lvd_lease_core seen(void) {
   }
   return sum;
 }
-/* The number of cores whose lease that process holds. */
+/* The number of leases that the process holds. */
 static uint32_t is_holder(pid_t process) {
   lvd_lease_core core[256];
   uint32_t count = COUNT(core), held = 0;

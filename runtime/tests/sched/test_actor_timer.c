@@ -67,15 +67,15 @@ static void until_it_waits(lvd_app *app) {
 
 /* More waits than there may be threads for blocking calls, and none of those threads is used. */
 void test_alarm_many(void) {
-  enum { MANY = 600, BEATS = 5 };
-  static builder b[MANY];
-  static sink s[MANY];
-  lvd_app *app[MANY];
+  enum { INSTANCES = 600, BEATS = 5 };
+  static builder b[INSTANCES];
+  static sink s[INSTANCES];
+  lvd_app *app[INSTANCES];
   lvd_runtime *rt = runtime_of(2);
   beat of[7];
   for (int i = 0; i < 7; i++) of[i] = (beat){3 + 2 * i, BEATS};
-  for (int i = 0; i < MANY; i++) app[i] = beating(rt, &b[i], &of[i % 7], &s[i]);
-  for (int i = 0; i < MANY; i++) {
+  for (int i = 0; i < INSTANCES; i++) app[i] = beating(rt, &b[i], &of[i % 7], &s[i]);
+  for (int i = 0; i < INSTANCES; i++) {
     app_ended(app[i], LVD_OK);
     CHECK_EQ(s[i].count, BEATS);
   }
@@ -84,18 +84,18 @@ void test_alarm_many(void) {
 
 /* A wait for an hour ends at once when the application is stopped. */
 void test_alarm_stop(void) {
-  enum { MANY = 40 };
-  static builder b[MANY];
+  enum { INSTANCES = 40 };
+  static builder b[INSTANCES];
   const beat hour = {HOUR_MS, 1}, soon = {1, SCALED(200)};
-  lvd_app *app[MANY];
+  lvd_app *app[INSTANCES];
   lvd_runtime *rt = runtime_of(2);
   builder c;
   sink s = {0};
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < MANY; i++) app[i] = beating(rt, &b[i], &hour, NULL);
+    for (int i = 0; i < INSTANCES; i++) app[i] = beating(rt, &b[i], &hour, NULL);
     lvd_app *goes_on = beating(rt, &c, &soon, &s);
-    for (int i = 0; i < MANY; i++) until_it_waits(app[i]);
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < INSTANCES; i++) until_it_waits(app[i]);
+    for (int i = 0; i < INSTANCES; i++) {
       if (round < 2) CHECK_EQ(lvd_app_stop(app[i]), LVD_OK);
       lvd_app_unload(app[i]);
     }

@@ -17,7 +17,7 @@ static lvd_verdict hog_run(lvd_actor *self) {
 }
 
 /* A pipeline does not wait at each of its actors for a time slice of one that always has work. */
-void test_fair_beside_a_hog(void) {
+void test_fair_next_to_a_hog(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run};
   lvd_actor_desc one[] = {{"one", &hog, NULL, 0}};
   lvd_network net = {LVD_LAYOUT, "busy", 1, 0, one, NULL};
@@ -86,7 +86,7 @@ static lvd_verdict always_run(lvd_actor *self) {
 }
 
 /* Nor does the computing actor wait for ever, whatever short work others always have. */
-void test_fair_everybody_has_turns(void) {
+void test_fair_all_have_turns(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                busy = {.name = "busy", .run = always_run};
   lvd_actor_desc actor[] = {{"one", &hog, NULL, 0}, {"two", &busy, NULL, 0}};
@@ -171,7 +171,7 @@ static void load_both(lvd_runtime *rt, const lvd_actor_class *promised,
 }
 
 /* An actor with a reserved rate does not wait after each of its slices for one that always has
- * work, whose firings may be long; and it leaves that one some time. */
+ * work, which may have long firings; and it leaves that one some time. */
 void test_fair_promise_goes_on(void) {
   static const lvd_actor_class hog = {.name = "hog", .run = hog_run},
                                sees = {.name = "sees", .run = sees_run};

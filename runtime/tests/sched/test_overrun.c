@@ -299,7 +299,7 @@ void test_stuck_native_ends(void) {
 }
 
 /* A native that tries again is interrupted repeatedly, and ends when it has what it waits for.
- * One whose application ends by itself is not interrupted. */
+ * One of an application that ends by itself is not interrupted. */
 void test_stuck_native_tries_again(void) {
   SKIP_ASLEEP();
 #if !defined __x86_64__

@@ -144,7 +144,7 @@ static const lvd_actor_class obeys_class = {.name = "obeys",
 
 static bool tells_delays(void) { return access("/proc/thread-self/schedstat", R_OK) == 0; }
 
-static lvd_runtime *beside(pthread_t *other, int32_t *core) {
+static lvd_runtime *contended_runtime(pthread_t *other, int32_t *core) {
   lvd_runtime *rt = runtime_of(1);
   *core = worker(rt).cpu;
   if (*core < 0 || *core >= CPU_SETSIZE) SKIP("workers are not pinned");
@@ -161,7 +161,7 @@ static void ends(lvd_runtime *rt, pthread_t other) {
 static void costs_what_it_uses_contended(void) {
   pthread_t other;
   int32_t core;
-  lvd_runtime *rt = beside(&other, &core);
+  lvd_runtime *rt = contended_runtime(&other, &core);
   for (size_t i = 0; i < COUNT(lengths_us); i++) costs_what_it_uses(rt, lengths_us[i]);
   ends(rt, other);
 }
@@ -171,7 +171,7 @@ static void takes_what_it_sleeps_contended(void) {
   enum { TIMES = 20 };
   pthread_t other;
   int32_t core;
-  lvd_runtime *rt = beside(&other, &core);
+  lvd_runtime *rt = contended_runtime(&other, &core);
   uint32_t us = 20000;
   lvd_app *app = begun(rt, &sleeps_class, &us);
   while (lvd_load_relaxed_u64(&used_ns) < TIMES * UINT64_C(20000000)) sleep_ms(1);
@@ -221,7 +221,7 @@ void test_lost_before_a_sleep(void) {
   pthread_t other[OTHERS];
   int32_t core;
   if (!tells_delays()) SKIP("the kernel does not report run delays");
-  lvd_runtime *rt = beside(&other[0], &core);
+  lvd_runtime *rt = contended_runtime(&other[0], &core);
   for (int i = 1; i < OTHERS; i++) CHECK_EQ(pthread_create(&other[i], NULL, computes_on, &core), 0);
   builder b;
   builder_init(&b, "alone");
@@ -295,8 +295,8 @@ void test_lost_to_a_lease(void) {
   lends_no_more(child);
 }
 
-/* A thread that waits for a lease is not taken for one blocked in a native, whose worker would be
- * vacated (overrun.c). */
+/* A thread that waits for a lease is not taken for one blocked in a native, since its worker
+ * would be vacated (overrun.c). */
 void test_lost_but_not_moved(void) {
   enum { US = 60000, FIRINGS = 12 }; /* longer than a time slice, and shorter than an overrun */
   pid_t child = lends_to_a_program();

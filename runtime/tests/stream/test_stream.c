@@ -283,7 +283,7 @@ void test_stream_select_takes_turns(void) {
   lvd_runtime_destroy(rt);
 }
 
-/* A stream made and destroyed within a fiber; and one whose other end has another owner. */
+/* A stream made and destroyed within a fiber; and one with another owner at the other end. */
 static void make_and_destroy(void *argument) {
   lvd_stream *other = argument, *s;
   uint32_t x = 7, y = 0;

@@ -49,7 +49,7 @@ typedef struct bench {
   char path[32];
 } bench;
 
-/* Makes a page in a file of its own, whose path it stores. */
+/* Makes a page in a file of its own, and stores the path. */
 static inline page *make_page(char path[32]) {
   strcpy(path, "/tmp/levada-test-XXXXXX");
   int fd = mkstemp(path);
