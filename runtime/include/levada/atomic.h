@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Atomics by the name of their order, so that one search lists every order in use.
+/* Atomic operations, named by memory order, so that one search finds each order in use.
  *
- * There are deliberately no seq_cst accesses: where a store must come before a later load, we use a
- * seq_cst *fence*, which the model checker and the reader both understand. One width per word.
- * The words are structs, so that no plain access slips in. Freestanding; C17 and C++17. */
+ * There are deliberately no seq_cst accesses: where a store must precede a later load, a seq_cst
+ * *fence* is used, which the model checker and the reader both understand. Each word is accessed
+ * with one width. The words are structs, so that no plain access is possible. Freestanding; C17
+ * and C++17. */
 #ifndef LVD_ATOMIC_H
 #define LVD_ATOMIC_H
 
@@ -82,11 +83,11 @@ LVD_ATOMIC_ADD(u32, uint32_t, lvd_a32)
 LVD_ATOMIC_ADD(u64, uint64_t, lvd_a64)
 #undef LVD_ATOMIC_ADD
 
-/* Orders every earlier access before every later one, also a store before a load. */
+/* Orders all earlier accesses before all later ones, including a store before a load. */
 static inline void lvd_fence_seq_cst(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-/* Keeps the compiler from moving accesses; costs nothing at run time. It is the cheap half of a
- * pair whose other half is lvd_os_barrier (a membarrier on every core of the process). */
+/* Prevents the compiler from moving accesses; no cost at run time. The cheap half of an asymmetric
+ * pair; the other half is lvd_os_barrier (a membarrier on every core of the process). */
 static inline void lvd_fence_compiler(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Machine: a processor behind a window, with no application that it is a unit of: booted, given
- * images, told to run them, stopped. An image here is a program that begins, computes, and returns a
- * status; one that serves procedures wants an application (lvd_unit_load).
+/* Machine: a processor behind a window that is not a unit of an application: boot it, load images,
+ * run and stop them. An image here is a program that starts, computes, and returns a status; a
+ * program that serves procedures needs an application (lvd_unit_load).
  *
- * One thread at a time. When a call fails, lvd_window_why() has a sentence on it. */
+ * Thread-safety: one thread at a time per machine. After a failed call, lvd_window_why() describes
+ * the error. */
 #ifndef LVD_MACHINE_H
 #define LVD_MACHINE_H
 
@@ -16,12 +17,12 @@ extern "C" {
 typedef struct lvd_machine lvd_machine;
 
 enum lvd_machine_state {
-  LVD_MACHINE_WAITS,  /* nothing has run since it was booted */
-  LVD_MACHINE_RUNS,   /* a program */
-  LVD_MACHINE_ENDED,  /* the last one has returned `result` */
-  LVD_MACHINE_FAILED, /* ... has failed, or hung, or was stopped: `text` */
-  LVD_MACHINE_SERVES, /* a program that serves procedures */
-  LVD_MACHINE_DEAD    /* the machine has ended, does not answer, or writes nonsense: `text` */
+  LVD_MACHINE_WAITS,  /* nothing has run since boot */
+  LVD_MACHINE_RUNS,   /* a program is running */
+  LVD_MACHINE_ENDED,  /* the last program has returned `result` */
+  LVD_MACHINE_FAILED, /* the last program failed, hung, or was stopped: `text` */
+  LVD_MACHINE_SERVES, /* a program that serves procedures is running */
+  LVD_MACHINE_DEAD    /* the machine has ended, does not reply, or violates the protocol: `text` */
 };
 
 typedef struct lvd_machine_report {
@@ -30,20 +31,23 @@ typedef struct lvd_machine_report {
   char text[200];
 } lvd_machine_report;
 
-/* Starts one and waits for its loader. `kind`: "qemu", "qemu32", "native", or a board's, "uio:DEVICE" or
- * "remoteproc:PROCESSOR,..." as in a unit's name. LVD_E_UNKNOWN: there is no such
- * kind, no loader, no emulator, no device; LVD_E_TIME, LVD_E_PEER: it does not begin. */
+/* Starts a machine and waits at most `limit_ns` ns for its loader. `kind`: "qemu", "qemu32",
+ * "native", or a board, "uio:DEVICE" or "remoteproc:PROCESSOR,...", as in the name of a unit. The
+ * caller owns *out (lvd_machine_end). LVD_E_UNKNOWN: no such kind, loader, emulator or device;
+ * LVD_E_TIME, LVD_E_PEER: it does not start. */
 LVD_API lvd_status lvd_machine_boot(const char *kind, int64_t limit_ns, lvd_machine **out);
-/* Reads an image and keeps it for lvd_machine_run. When it fails, the one before is still there. */
+/* Reads an image file and keeps it for lvd_machine_run. On failure the previous image is kept. */
 LVD_API lvd_status lvd_machine_load(lvd_machine *m, const char *file);
-/* Has the loader begin the image anew. LVD_E_STATE: there is none, or something runs. */
+/* Lets the loader start the image from its beginning. LVD_E_STATE: no image, or a program is
+ * running. */
 LVD_API lvd_status lvd_machine_run(lvd_machine *m, int64_t limit_ns);
-/* What it is about; while a program runs, first waits until it rings, or the time has passed, and asks
- * the loader every second whether it is there: call it as often. */
+/* Reports the state. While a program runs, first waits until it rings, at most `timeout_ns` ns,
+ * and probes the loader once per second: so call this at least that often. */
 LVD_API void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_report *out);
-/* Ends the program that runs. LVD_E_STATE: none does; LVD_E_TIME: it does not heed it. */
+/* Ends the running program. LVD_E_STATE: none is running; LVD_E_TIME: it does not react within
+ * `limit_ns` ns. */
 LVD_API lvd_status lvd_machine_stop(lvd_machine *m, int64_t limit_ns);
-/* A descriptor that can be read when lvd_machine_look has something to see. */
+/* A file descriptor that is readable when lvd_machine_look has news. Owned by the machine. */
 LVD_API int lvd_machine_bell(const lvd_machine *m);
 LVD_API int32_t lvd_machine_process(const lvd_machine *m);
 LVD_API void lvd_machine_end(lvd_machine *m); /* may be null */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Beyond the standard's <mcapi.h>: the transport, descriptors to poll, how to wait, packets that are written where they
- * will be read, and channels with many receivers. An endpoint is the caller's own; a channel's handle may stand for its endpoint.
- * Statuses are the standard's. C17 and C++17. */
+/* Extensions of the standard's <mcapi.h>: the transport, file descriptors to poll, wait modes,
+ * packets written in place, and channels with several receivers. An endpoint argument must be the
+ * caller's own; a channel handle may be passed instead of its endpoint. Statuses are the
+ * standard's. C17 and C++17. */
 #ifndef LVD_MCAPI_EXT_H
 #define LVD_MCAPI_EXT_H
 
@@ -14,72 +15,80 @@ extern "C" {
 
 /* ---- the transport -------------------------------------------------------------------------- */
 
-/* An attribute of nodes (mcapi_uint_t), to be set before mcapi_initialize: what carries the domain's
- * messages and channels. Whoever enters a domain first decides; MCAPI_ERR_ATTR_INCOMPATIBLE: another transport
- * is at work there. Who sets none asks for what LEVADA_MCAPI_TRANSPORT (shm or pmq) says in the environment;
- * where that says nothing, either will do. mcapi_node_get_attribute says which it is. */
+/* Node attribute (mcapi_uint_t), set before mcapi_initialize: the transport of the domain's
+ * messages and channels. The first node of a domain determines it; MCAPI_ERR_ATTR_INCOMPATIBLE:
+ * the domain uses another one. The default is the value of the environment variable
+ * LEVADA_MCAPI_TRANSPORT (shm or pmq); if that is not set, any transport is accepted.
+ * mcapi_node_get_attribute returns the one in use. */
 #define LVD_MCAPI_NODE_ATTR_TRANSPORT 0x4c560000u
 #define LVD_MCAPI_TRANSPORT_SHM       1u /* shared memory */
 #define LVD_MCAPI_TRANSPORT_PMQ       2u /* POSIX message queues */
 
-/* ---- a domain that is shared ---------------------------------------------------------------- */
+/* ---- shared domains ------------------------------------------------------------------------- */
 
-/* An attribute of nodes (mcapi_uint_t), to be set before mcapi_initialize: the number of a group of users, whose
- * members share the domain. It is another one than that of the same number which each has alone. Who sets none
- * asks for the group that LEVADA_MCAPI_GROUP (a name, or a number) says in the environment; where that says
- * nothing, the domain is the user's alone. Over shared memory only: MCAPI_ERR_ATTR_INCOMPATIBLE.
- * MCAPI_ERR_NODE_INITFAILED: there is no such group, or the user is no member. */
+/* Node attribute (mcapi_uint_t), set before mcapi_initialize: the number of the group of users
+ * that share the domain. It is distinct from the private domain of the same number that each user
+ * has. The default is the group in the environment variable LEVADA_MCAPI_GROUP (a name or a
+ * number); if that is not set, the domain is private to the user. Shared memory only: else
+ * MCAPI_ERR_ATTR_INCOMPATIBLE. MCAPI_ERR_NODE_INITFAILED: no such group, or the user is not a
+ * member. */
 #define LVD_MCAPI_NODE_ATTR_GROUP 0x4c560001u
 #define LVD_MCAPI_NO_GROUP        (~0u)
 
-/* ---- a descriptor to wait on ---------------------------------------------------------------- */
+/* ---- file descriptors ----------------------------------------------------------------------- */
 
-/* For poll, select and epoll: readable when something may have come to `endpoint`, a message, a packet or a
- * scalar, or its channel has ended; until lvd_mcapi_ready finds nothing. Made at the first call, closed
- * with the endpoint; not to be read or closed by others. Negative: see the status. */
+/* A descriptor for poll, select and epoll: readable when a message, packet or scalar may have
+ * arrived at `endpoint`, or its channel has ended, until lvd_mcapi_ready finds nothing. Created at
+ * the first call and closed with the endpoint; the caller must not read or close it. Negative: see
+ * the status. */
 LVD_API int lvd_mcapi_descriptor(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
-/* To be asked whenever the descriptor was readable: how much can be received now (at times nothing).
- * 0 with MCAPI_ERR_CHAN_CLOSEPENDING or MCAPI_ERR_TRANSMISSION: nor will anything more come from the channel. */
+/* Call it whenever the descriptor was readable: returns how many items can be received now
+ * (possibly 0). 0 with MCAPI_ERR_CHAN_CLOSEPENDING or MCAPI_ERR_TRANSMISSION: nothing more will
+ * arrive on the channel. */
 LVD_API mcapi_uint_t lvd_mcapi_ready(mcapi_endpoint_t endpoint, mcapi_status_t *mcapi_status);
 
-/* ---- how to wait ---------------------------------------------------------------------------- */
+/* ---- wait modes ----------------------------------------------------------------------------- */
 
 enum {
-  LVD_MCAPI_SPIN_THEN_SLEEP, /* the default: a wake-up costs as much as some 50 us of looking around */
-  LVD_MCAPI_SPIN,            /* the fastest where a core can be spared */
-  LVD_MCAPI_SLEEP            /* at once: no CPU time goes into waiting */
+  /* default: poll first, since a wake-up costs as much as about 50 us of polling */
+  LVD_MCAPI_SPIN_THEN_SLEEP,
+  LVD_MCAPI_SPIN, /* poll only: fastest if a core can be spared */
+  LVD_MCAPI_SLEEP /* sleep at once: waiting uses no CPU time */
 };
-/* Of threads that wait for a message, a packet, a scalar or room at `endpoint`; fibers let their worker go on
- * with something else in any case. `spin_us` counts for LVD_MCAPI_SPIN_THEN_SLEEP. */
+/* Sets the mode of threads that wait at `endpoint` for a message, a packet, a scalar or room; a
+ * waiting fiber always releases its worker. `spin_us` is the polling time in microseconds of
+ * LVD_MCAPI_SPIN_THEN_SLEEP. */
 LVD_API void lvd_mcapi_wait_by(mcapi_endpoint_t endpoint, int how, uint32_t spin_us,
                                mcapi_status_t *mcapi_status);
 
 /* ---- packets without a copy ----------------------------------------------------------------- */
 
-/* A buffer of `size` bytes that lies where the receiver will read: fill it in, and send it. Waits for room
- * like mcapi_pktchan_send. One at a time; while it is out, others that send on the channel get
- * MCAPI_ERR_MEM_LIMIT. It is the program's until it is sent or returned, also when the end is closed. Null: see the
- * status. */
+/* Lends a buffer of `size` bytes in the memory from which the receiver reads: fill it in and send
+ * it. Waits for room like mcapi_pktchan_send. One loan at a time; meanwhile other sends on the
+ * channel get MCAPI_ERR_MEM_LIMIT. The caller owns the buffer until it is sent or returned, even
+ * if the end is closed. Null: see the status. */
 LVD_API void *lvd_mcapi_loan(mcapi_pktchan_send_hndl_t send_handle, size_t size,
                              mcapi_status_t *mcapi_status);
-/* The first `size` bytes of it are a packet. MCAPI_ERR_BUF_INVALID: it is not the one on loan. */
+/* Sends the first `size` bytes of the loan as a packet. MCAPI_ERR_BUF_INVALID: `buffer` is not the
+ * loan. */
 LVD_API void lvd_mcapi_send_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
                                  size_t size, mcapi_status_t *mcapi_status);
-/* It is not sent. */
+/* Returns the loan unsent. */
 LVD_API void lvd_mcapi_return_loan(mcapi_pktchan_send_hndl_t send_handle, const void *buffer,
                                    mcapi_status_t *mcapi_status);
 
-/* ---- more than one receiver ----------------------------------------------------------------- */
+/* ---- several receivers ---------------------------------------------------------------------- */
 
-/* Connects `receive_endpoint` to the packets that `send_endpoint` sends, beside others: at most 16 (then
- * MCAPI_ERR_MEM_LIMIT). By either side or a third, at any time before the sender closes. Both ends are
- * opened, used and closed as any packet channel's; the sender's open is done when that of a first receiver
- * is asked for.
+/* Adds `receive_endpoint` to the receivers of the packets from `send_endpoint`: at most 16, else
+ * MCAPI_ERR_MEM_LIMIT. Either side or a third node may call it, at any time before the sender
+ * closes. Both ends are opened, used and closed like those of any packet channel; the sender's
+ * open completes when the open of a first receiver has been requested.
  *
- * A receiver gets every packet that is sent after its open was done, in turn, whole. The sender waits for
- * the slowest of them (or gets MCAPI_ERR_MEM_LIMIT, MCAPI_TIMEOUT, as it has asked for); for one that has
- * closed or is dead no more; and for nobody when all are gone: then what it sends is dropped. Receivers are
- * told of its end as on any channel. Over message queues: MCAPI_ERR_ATTR_NOTSUPPORTED. */
+ * A receiver gets each packet that is sent after its open completed, in order and complete. The
+ * sender waits for the slowest receiver (or gets MCAPI_ERR_MEM_LIMIT or MCAPI_TIMEOUT, as
+ * requested); a receiver that has closed or died no longer counts. With no receivers left, packets
+ * are discarded. Receivers see the sender's end as on any channel. Over message queues:
+ * MCAPI_ERR_ATTR_NOTSUPPORTED. */
 LVD_API void lvd_mcapi_broadcast_connect_i(mcapi_endpoint_t send_endpoint,
                                            mcapi_endpoint_t receive_endpoint,
                                            mcapi_request_t *request, mcapi_status_t *mcapi_status);

@@ -10,7 +10,8 @@
  * returned; it has failed if main returns a value other than 0.
  *
  *   lvd_program_open(path, argc, argv, &program, why, sizeof why);
- *   lvd_app_load(rt, lvd_program_network(program), ...); lvd_app_start(app); ... lvd_app_unload(app);
+ *   lvd_app_load(rt, lvd_program_network(program), ...);
+ *   lvd_app_start(app); ... lvd_app_unload(app);
  *   lvd_program_close(program);
  *
  * Not allowed, since the process is shared: exit(), which ends the process; and the functions of

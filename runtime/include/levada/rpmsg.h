@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What a host and the firmware of a processor that Linux starts say to each other by rpmsg: where the window
- * is, and rings. All else is in the window (levada/window.h). Each message is one of these, in the byte
- * order of both.
+/* Messages of a host and the firmware of a processor that Linux starts, sent by rpmsg: the address
+ * of the window, and rings. Everything else is in the window (levada/window.h). Each message is
+ * one lvd_rpmsg, in the byte order of both.
  *
- * The firmware waits for LVD_RPMSG_WINDOW before it looks at any memory, then runs the loader there
- * (remote/loader.h), whose `ring` sends LVD_RPMSG_RING to where that came from, and which wakes at each
- * message. It gets LVD_RPMSG_WINDOW again when another host has come; the window is then the same.
+ * The firmware accesses no shared memory before it gets LVD_RPMSG_WINDOW. Then it runs the loader
+ * there (remote/loader.h): its `ring` sends LVD_RPMSG_RING to the sender of that message, and each
+ * message wakes it. It gets LVD_RPMSG_WINDOW again when another host has started; the window is
+ * then the same.
  *
  * Freestanding. C17 and C++17. */
 #ifndef LVD_RPMSG_H
@@ -20,9 +21,9 @@ extern "C" {
 #define LVD_RPMSG_MAGIC 0x4d52564cu /* "LVRM" */
 
 enum lvd_rpmsg_kind {
-  LVD_RPMSG_WINDOW = 1, /* the host: it is at `address`, and has `size` bytes */
-  LVD_RPMSG_RING,       /* both */
-  LVD_RPMSG_REFUSED     /* the firmware: it cannot use that window; `text` says why */
+  LVD_RPMSG_WINDOW = 1, /* from the host: the window is at `address` and has `size` bytes */
+  LVD_RPMSG_RING,       /* from both: doorbell */
+  LVD_RPMSG_REFUSED     /* from the firmware: that window is unusable; `text` says why */
 };
 
 typedef struct lvd_rpmsg {
