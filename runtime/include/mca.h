@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCA: the types and constants that the Multicore Association's interfaces share. <mcapi.h> includes
- * it. C and C++. */
+/* MCA: types and constants shared by the interfaces of the Multicore Association. Included by
+ * <mcapi.h>. C and C++. */
 #ifndef MCA_H
 #define MCA_H
 
 #include <stddef.h>
-#include <stdint.h> /* programs count on it */
+#include <stdint.h> /* programs rely on it */
 
 typedef int mca_int_t;
 typedef signed char mca_int8_t;
@@ -31,7 +31,7 @@ typedef unsigned int mca_timeout_t;
 #define MCA_NODE_INVALID         (~0u)
 #define MCA_DOMAIN_INVALID       (~0u)
 
-/* What a parameter is for. A program may define its own. */
+/* Direction of a parameter. A program may define its own. */
 #ifndef MCA_IN
 #define MCA_IN const
 #endif
@@ -45,7 +45,7 @@ typedef unsigned int mca_timeout_t;
 #define MCA_DECL_ALIGNED
 #endif
 
-/* Who has been given a range of attribute numbers. */
+/* Organizations with a range of attribute numbers. */
 #define MCA_ORG_ID_PSI 0
 #define MCA_ORG_ID_FSL 1
 #define MCA_ORG_ID_MGC 2

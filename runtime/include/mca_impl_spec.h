@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCA: what is this implementation's, under the name of the header in which the standard's reference implementation has
- * it. C and C++. */
+/* MCA: implementation-defined types, in the header name that the standard's reference
+ * implementation uses. C and C++. */
 #ifndef MCA_IMPL_SPEC_H
 #define MCA_IMPL_SPEC_H
 

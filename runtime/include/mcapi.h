@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* MCAPI 2.015: messages, packet channels and scalar channels between the nodes of a domain.
  *
- * All of the standard's names; those of 2.000 that 2.015 has renamed are kept, too. A time limit is in
- * milliseconds. Every call leaves a status in its last argument; who passes null there gets none.
- * What the standard leaves open, and what was chosen, is in the guide. C and C++. */
+ * Provides all names of the standard, and those of 2.000 that 2.015 has renamed. Timeouts are in
+ * milliseconds. Each call stores a status through its last argument, which may be null. The guide
+ * says what the standard leaves open, and what was chosen. C and C++. */
 #ifndef MCAPI_H
 #define MCAPI_H
 
@@ -74,8 +74,8 @@ typedef unsigned int mcapi_priority_t;
 
 enum mcapi_status_codes {
   MCAPI_SUCCESS = 1,
-  MCAPI_PENDING,              /* under way, without errors */
-  MCAPI_TIMEOUT,              /* the time limit passed */
+  MCAPI_PENDING,              /* in progress, without errors */
+  MCAPI_TIMEOUT,              /* the timeout has passed */
   MCAPI_ERR_PARAMETER,        /* incorrect parameter */
   MCAPI_ERR_DOMAIN_INVALID,   /* not a valid domain */
   MCAPI_ERR_NODE_INVALID,     /* not a valid node */
@@ -117,10 +117,10 @@ enum mcapi_status_codes {
   MCAPI_ERR_REQUEST_INVALID,
   MCAPI_ERR_REQUEST_LIMIT,
   MCAPI_ERR_REQUEST_CANCELLED,
-  MCAPI_ERR_WAIT_PENDING, /* somebody waits for the request already */
+  MCAPI_ERR_WAIT_PENDING, /* another call already waits for the request */
   MCAPI_ERR_GENERAL,
   MCAPI_STATUSCODE_END, /* always the last */
-  /* As 2.000 calls them. */
+  /* Names in 2.000. */
   MCAPI_ERR_MSG_LIMIT = MCAPI_ERR_MSG_SIZE,
   MCAPI_ERR_PKT_LIMIT = MCAPI_ERR_PKT_SIZE
 };
@@ -132,20 +132,21 @@ enum mcapi_node_attribute_types { MCAPI_NODE_ATTR_TYPE_REGULAR, MCAPI_NODE_ATTR_
 
 typedef mcapi_uint_t mcapi_node_attr_type_t;
 
-/* To be filled in by mcapi_node_init_attributes. */
+/* Initialize with mcapi_node_init_attributes. */
 typedef struct {
   mcapi_node_attr_type_t type;
   mcapi_uint_t transport, group; /* levada/mcapi_ext.h */
 } mcapi_node_attributes_t;
 
-/* C: the two ends of a channel must agree. W: can be set. */
+/* C: must be equal at both ends of a channel. W: writable. */
 enum mcapi_endp_attribute_numbers {
   MCAPI_ENDP_ATTR_TYPE,             /*    message, packet channel or scalar channel */
   MCAPI_ENDP_ATTR_GET_COUNT,        /*    gets that have not been released */
   MCAPI_ENDP_ATTR_GET_SOURCE,       /*    the node that got it last */
   MCAPI_ENDP_ATTR_MAX_PAYLOAD_SIZE, /* C W */
   MCAPI_ENDP_ATTR_BUFFER_TYPE,      /* C */
-  MCAPI_ENDP_ATTR_MEMORY_TYPE,      /* C W where it lies, and what happens when there is none */
+  /* C W location of the memory, and behaviour if there is none left */
+  MCAPI_ENDP_ATTR_MEMORY_TYPE,
   MCAPI_ENDP_ATTR_NUM_PRIORITIES,   /* C W */
   MCAPI_ENDP_ATTR_PRIORITY,         /* C W */
   MCAPI_ENDP_ATTR_NUM_SEND_BUFFERS, /*   W */
@@ -163,7 +164,7 @@ typedef mcapi_uint_t mcapi_endp_attr_type_t;
 typedef mcapi_uint_t mcapi_endp_attr_get_count_t;
 
 typedef struct {
-  mcapi_domain_t domain_id; /* MCAPI_DOMAIN_INVALID: nobody */
+  mcapi_domain_t domain_id; /* MCAPI_DOMAIN_INVALID: none */
   mcapi_node_t node_id;
 } mcapi_endp_attr_get_source_t;
 
@@ -186,7 +187,7 @@ typedef mcapi_uint_t mcapi_endp_attr_priority_t;
 typedef mcapi_int_t mcapi_endp_attr_num_send_buffers_t;
 typedef mcapi_uint_t mcapi_endp_attr_num_recv_buffers_t;
 
-/* A bit each. (In the standard's own header two groups of them share the lowest four bits.) */
+/* One bit each. (In the standard's own header two groups of them share the lowest four bits.) */
 typedef mcapi_uint_t mcapi_endp_attr_status_t;
 #define MCAPI_ENDP_ATTR_STATUS_CONNECTED     0x00000001
 #define MCAPI_ENDP_ATTR_STATUS_OPEN          0x00000002
@@ -200,7 +201,7 @@ typedef mcapi_uint_t mcapi_endp_attr_status_t;
 
 typedef mcapi_timeout_t mcapi_endp_attr_timeout_t;
 
-/* Attribute numbers: the standard's, then ranges of other organizations. */
+/* Attribute numbers: the standard's, followed by ranges of other organizations. */
 #define MCAPI_MAX_NUM_ENDP_ATTRS_MCA   64
 #define MCAPI_MAX_NUM_ENDP_ATTRS_OTHER 32
 #define mcapi_start_endp_attribute(x)                                                              \
@@ -217,10 +218,11 @@ typedef struct {
 typedef struct {
   mcapi_uint_t mcapi_version;
   mcapi_uint_t organization_id;
-  mcapi_uint_t implementation_version; /* the three last hexadecimal digits are the minor number */
+  /* the last three hexadecimal digits are the minor version */
+  mcapi_uint_t implementation_version;
   mcapi_uint_t number_of_domains;
-  mcapi_uint_t number_of_nodes; /* that the domain has now */
-  mcapi_uint_t number_of_ports; /* that a node can have */
+  mcapi_uint_t number_of_nodes; /* current number in the domain */
+  mcapi_uint_t number_of_ports; /* maximum number per node */
 } mcapi_info_t;
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -255,7 +257,7 @@ MCAPI_DECL void mcapi_node_set_attribute(MCAPI_OUT mcapi_node_attributes_t *mcap
 
 MCAPI_DECL mcapi_endpoint_t mcapi_endpoint_create(MCAPI_IN mcapi_port_t port_id,
                                                   MCAPI_OUT mcapi_status_t *mcapi_status);
-/* Waits until it has been created. */
+/* Waits until the endpoint has been created. */
 MCAPI_DECL void mcapi_endpoint_get_i(MCAPI_IN mcapi_domain_t domain_id,
                                      MCAPI_IN mcapi_node_t node_id, MCAPI_IN mcapi_port_t port_id,
                                      MCAPI_OUT mcapi_endpoint_t *endpoint,
@@ -332,7 +334,8 @@ MCAPI_DECL mcapi_uint_t mcapi_pktchan_available(MCAPI_IN mcapi_pktchan_recv_hndl
                                                 MCAPI_OUT mcapi_status_t *mcapi_status);
 MCAPI_DECL void mcapi_pktchan_release(MCAPI_IN void *buffer,
                                       MCAPI_OUT mcapi_status_t *mcapi_status);
-/* Would a release succeed? (In the standard's own header the status is no pointer.) */
+/* Would mcapi_pktchan_release succeed? (In the standard's own header the status is not a pointer.)
+ */
 MCAPI_DECL mcapi_boolean_t mcapi_pktchan_release_test(MCAPI_IN void *buffer,
                                                       MCAPI_OUT mcapi_status_t *mcapi_status);
 MCAPI_DECL void mcapi_pktchan_recv_close_i(MCAPI_IN mcapi_pktchan_recv_hndl_t receive_handle,
@@ -387,27 +390,28 @@ MCAPI_DECL void mcapi_sclchan_send_close_i(MCAPI_IN mcapi_sclchan_send_hndl_t se
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* True: it is done, `size` (which may be null) is what was sent or received, and the request is used
- * up. False: see the status; MCAPI_PENDING and MCAPI_TIMEOUT leave the request as it was. */
+/* True: the request is complete and freed, and `size` (may be null) is the number of bytes sent or
+ * received. False: see the status; after MCAPI_PENDING and MCAPI_TIMEOUT the request is still
+ * valid. */
 MCAPI_DECL mcapi_boolean_t mcapi_test(MCAPI_IN mcapi_request_t *request, MCAPI_OUT size_t *size,
                                       MCAPI_OUT mcapi_status_t *mcapi_status);
 MCAPI_DECL mcapi_boolean_t mcapi_wait(MCAPI_IN mcapi_request_t *request, MCAPI_OUT size_t *size,
                                       MCAPI_IN mcapi_timeout_t timeout,
                                       MCAPI_OUT mcapi_status_t *mcapi_status);
-/* The index of the one that is done. */
+/* Returns the index of the completed request. */
 MCAPI_DECL mcapi_uint_t mcapi_wait_any(MCAPI_IN size_t number, mcapi_request_t **requests,
                                        MCAPI_OUT size_t *size, MCAPI_IN mcapi_timeout_t timeout,
                                        MCAPI_OUT mcapi_status_t *mcapi_status);
 MCAPI_DECL void mcapi_cancel(MCAPI_IN mcapi_request_t *request,
                              MCAPI_OUT mcapi_status_t *mcapi_status);
 
-/* ---- beside the standard -------------------------------------------------------------------- */
+/* ---- extensions ----------------------------------------------------------------------------- */
 
-/* The name of a status, in `status_message` (`size` bytes, MCAPI_MAX_STATUS_MSG_LEN are enough), which
- * is returned; null: there is no such status. */
+/* Writes the name of a status to `status_message` (`size` bytes, MCAPI_MAX_STATUS_MSG_LEN suffice)
+ * and returns it; null: no such status. */
 MCAPI_DECL char *mcapi_display_status(MCAPI_IN mcapi_status_t status,
                                       MCAPI_OUT char *status_message, MCAPI_IN size_t size);
-/* Does nothing: the library prints nothing. */
+/* No effect: the library prints nothing. */
 MCAPI_DECL void mcapi_set_debug_level(int d);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* MCAPI: what the standard leaves to the implementation, types and limits, and what those are here. <mcapi.h> includes
- * it. C and C++. */
+/* MCAPI: types and limits that the standard leaves to the implementation. Included by <mcapi.h>. C
+ * and C++. */
 #ifndef MCAPI_IMPL_SPEC_H
 #define MCAPI_IMPL_SPEC_H
 
@@ -9,8 +9,8 @@
 
 /* ---- types ---------------------------------------------------------------------------------- */
 
-/* Numbers, to be compared with ==. An endpoint's is the same in all nodes of a domain, so it can be
- * sent in a message; never 0. A request's is the node's own. */
+/* Handles, to be compared with ==. An endpoint's is the same in all nodes of a domain, so it can
+ * be sent in a message; it is never 0. A request's is valid in its own node only. */
 typedef mca_uint32_t mcapi_endpoint_t;
 typedef mca_request_t mcapi_request_t;
 typedef mca_uint32_t mcapi_pktchan_recv_hndl_t;
@@ -18,7 +18,7 @@ typedef mca_uint32_t mcapi_pktchan_send_hndl_t;
 typedef mca_uint32_t mcapi_sclchan_recv_hndl_t;
 typedef mca_uint32_t mcapi_sclchan_send_hndl_t;
 
-/* Not used: null, or anything, may be passed. */
+/* Not used: null, or any value, may be passed. */
 typedef mca_uint_t mcapi_param_t;
 
 /* ---- limits --------------------------------------------------------------------------------- */
@@ -32,7 +32,7 @@ typedef mca_uint_t mcapi_param_t;
 #define MCAPI_MAX_MESSAGE_SIZE   65536 /* bytes */
 #define MCAPI_MAX_PACKET_SIZE    65536
 
-/* How many there can be. */
+/* Maximum numbers. */
 #define MCAPI_MAX_NODES          256  /* in a domain */
 #define MCAPI_MAX_ENDPOINTS      1024 /* in a domain */
 #define MCAPI_MAX_REQUESTS       1024 /* under way in a process */

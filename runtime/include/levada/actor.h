@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Actor: a function that fires as long as it can, with state of its own, ports that are ends of
- * channels, and a name for each of its actions.
+/* Actor: a function that fires as long as it can, with private state, ports that are channel ends,
+ * and a name for each action.
  *
- * The runtime calls `run` on one worker at a time, when something it waited for has come. `run`
- * fires as often as it can, and returns
- *   LVD_WAIT   it cannot fire; it has said with lvd_await_* what would change that. The runtime
- *              calls again when any of these has come, and not before.
- *   LVD_YIELD  it could go on, but gives way (lvd_should_yield said so).
+ * The runtime calls `run` on one worker at a time, after an item that the actor waited for has
+ * arrived. `run` fires as often as it can, and returns
+ *   LVD_WAIT   it cannot fire, and has declared the wake conditions with lvd_await_*; the
+ *              runtime calls it again once one of them holds, and not before.
+ *   LVD_YIELD  it could continue, but yields (lvd_should_yield returned true).
  *   LVD_DONE   it will never fire again; its outputs end.
- * Whatever it has put and got is published by the runtime when it returns; it may lvd_push and
- * lvd_pop before, so that others can overlap with it.
+ * The runtime publishes everything put and got when `run` returns. `run` may call lvd_push and
+ * lvd_pop earlier, so that other actors can overlap with it.
  *
- * Generated code and actors written by hand use exactly this. Freestanding; C17 and C++17. */
+ * Generated code and hand-written actors use the same interface. Freestanding; C17 and C++17. */
 #ifndef LVD_ACTOR_H
 #define LVD_ACTOR_H
 
@@ -32,91 +32,97 @@ typedef struct lvd_port_class {
 
 typedef struct lvd_action_class {
   const char *name;
-  const char *file; /* where it is written; null: as for the actor */
+  const char *file; /* source file; null: that of the actor */
   uint32_t line;
 } lvd_action_class;
 
 /* Outside of natives, `run` may be abandoned at any instruction: it holds no lock and owns nothing
- * but its state. Compiled CAL is so; an action of it that runs past the time limit can be
- * stopped. */
+ * but its state. Compiled CAL has this flag; an action of such an actor that exceeds the time
+ * limit can be stopped. */
 #define LVD_CLASS_ABANDONABLE 1u
 
-/* It may wait in `run`, through lvd_blocking (native.h): `run` is called on a stack of its own, and
- * while it waits the worker goes on with others. What it has put and got by then is published.
- * Compiled CAL is so where it calls native functions or prints. */
+/* `run` may block, through lvd_blocking (native.h): it is called on a stack of its own, and while
+ * it waits the worker runs other work. What it has put and got before is published. Compiled CAL
+ * has this flag where it calls native functions or prints. */
 #define LVD_CLASS_MAY_WAIT 2u
 
-/* A firing of it that waits in lvd_wait_input (native.h) has changed nothing yet: it may be left there
- * for good, to be begun anew by a new version, or where its application drains. For actors without inputs. */
+/* A firing that waits in lvd_wait_input (native.h) has had no effect yet: it may be discarded, and
+ * repeated by a new version, or not at all when the application drains. For actors without inputs.
+ */
 #define LVD_CLASS_RESTARTS 4u
 
-/* A part of an actor's state. Two versions of a class have it in common if name and type are equal. */
+/* A variable of an actor's state. It is common to two versions of a class if name and type are
+ * equal. */
 typedef struct lvd_variable {
   const char *name, *type;
   uint32_t offset, size; /* bytes */
   bool text;             /* it consists of pointers to strings */
 } lvd_variable;
 
-/* What of its state an actor takes along into a new version (lvd_app_take_over). */
+/* The state that an actor transfers to a new version (lvd_app_take_over). */
 typedef struct lvd_memory {
   uint32_t variables;
   const lvd_variable *variable;
-  /* The state of its schedule, if it has one: a uint32_t at the state's beginning, which is `first` for
-   * state[0]. Below that it is not in any yet. */
-  uint32_t states, first, initial; /* initial: an index of state */
+  /* The state of the action schedule (FSM), if there is one: a uint32_t at the start of the
+   * actor's state; the value `first` stands for state[0], a lower value for no state entered yet.
+   */
+  uint32_t states, first, initial; /* initial: an index of `state` */
   const char *const *state;
-  const bool *texts; /* for each output: its elements are pointers to strings; null: none are */
+  /* per output: true if its elements are pointers to strings; null: none are */
+  const bool *texts;
 } lvd_memory;
 
-/* What all instances of an actor have in common. Constant; lives as long as any of them. */
+/* What all instances of an actor share. Constant; must outlive all of them. */
 typedef struct lvd_actor_class {
   const char *name;
   const char *file;
   size_t state_size; /* bytes of `state`, zeroed before init */
-  uint32_t flags;    /* LVD_CLASS_* */
+  uint32_t flags;    /* set of LVD_CLASS_* */
   uint32_t inputs, outputs, actions;
   const lvd_port_class *input;
   const lvd_port_class *output;
   const lvd_action_class *action;
   void (*init)(lvd_actor *self); /* once, on a worker, before the first run; may be null */
   lvd_verdict (*run)(lvd_actor *self);
-  void (*end)(lvd_actor *self); /* once, when the application is unloaded; may be null */
-  const lvd_memory *memory;     /* null: a new version of it begins anew */
+  void (*end)(lvd_actor *self); /* once, at unload of the application; may be null */
+  const lvd_memory *memory;     /* null: a new version starts with fresh state */
 } lvd_actor_class;
 
 /* One instance, as `run` sees it. */
 struct lvd_actor {
   void *state;
-  lvd_consumer *in; /* by the order of the class's inputs */
+  lvd_consumer *in; /* in the order of the class's inputs; `out` likewise */
   lvd_producer *out;
-  uint64_t *fired;    /* firings of each action; run adds to them */
+  uint64_t *fired;    /* firings per action; run increments them */
   const void *params; /* from lvd_actor_desc */
   const lvd_actor_class *cls;
-  const lvd_a32 *yield; /* set when something else should have the worker */
-  uint32_t action;      /* the action that fires now, for reports; run sets it before it fires */
-  const char *native;   /* the native function that run is in, which is not abandoned half way; null
-                           outside of any; run sets it */
-  /* run has done nothing yet of a firing, as in a guard; run sets it. A source that waits there in
-   * lvd_wait_input (native.h) ends there when its application drains. */
+  const lvd_a32 *yield; /* not 0: other work wants the worker */
+  /* index of the action that fires, for reports; run sets it before a firing */
+  uint32_t action;
+  /* the native function that run is in (never abandoned half-way), or null; run sets it */
+  const char *native;
+  /* The current firing has had no effect yet, as in a guard; run sets it. A source that waits in
+   * lvd_wait_input (native.h) meanwhile ends there if its application drains. */
   bool looks;
 };
 
-/* Should run return LVD_YIELD soon? One load of a line that hardly ever changes: look once a
- * firing, or once for a bounded loop of firings. */
+/* Should run return LVD_YIELD soon? Loads one rarely changing cache line: check once per firing,
+ * or once per bounded loop of firings. */
 static inline bool lvd_should_yield(const lvd_actor *self) {
   return LVD_UNLIKELY(lvd_load_relaxed_u32(self->yield) != 0);
 }
 
-/* Before LVD_WAIT: wake me when input `port` has `n` elements (n <= its capacity) ... */
+/* Before LVD_WAIT: wake this actor when input `port` has `n` elements (n <= its capacity). */
 static inline void lvd_await_elements(lvd_actor *self, uint32_t port, uint32_t n) {
   self->in[port].await = n;
 }
-/* ... or when output `port` has room for `n`. Any of what was awaited wakes. */
+/* Before LVD_WAIT: wake it when output `port` has room for `n` elements. Any awaited condition
+ * wakes. */
 static inline void lvd_await_room(lvd_actor *self, uint32_t port, uint32_t n) {
   self->out[port].await = n;
 }
 
-/* What went wrong in an actor. */
+/* The kind of an actor's fault. */
 typedef enum lvd_fault_kind {
   LVD_FAULT_NONE,
   LVD_FAULT_INDEX,    /* index out of bounds */
@@ -124,19 +130,18 @@ typedef enum lvd_fault_kind {
   LVD_FAULT_CHECK,    /* any other check */
   LVD_FAULT_MEMORY,   /* bad memory access */
   LVD_FAULT_ILLEGAL,  /* illegal instruction or trap */
-  LVD_FAULT_TIME,     /* an action that ran past the time limit */
-  LVD_FAULT_NATIVE,   /* a native function said so */
-  LVD_FAULT_STACK     /* a fiber's stack was too small */
+  LVD_FAULT_TIME,     /* an action exceeded the time limit */
+  LVD_FAULT_NATIVE,   /* reported by a native function */
+  LVD_FAULT_STACK     /* overflow of a fiber's stack */
 } lvd_fault_kind;
 
-/* Stops the application of `self` with a report that names actor, action, file and line. Does not
- * return: the worker goes on with other work. `line` 0 stands for the action's line. From inside
- * run or init only. */
+/* Fails the application of `self` with a report of actor, action, file and line (0: the action's
+ * line). Does not return; the worker runs other work. Only from within run or init. */
 LVD_API LVD_NORETURN LVD_COLD void lvd_actor_fail(lvd_actor *self, lvd_fault_kind kind,
                                                   uint32_t line, const char *format, ...)
     LVD_PRINTF(4, 5);
 
-/* The checks that compiled code makes. `i` unsigned: a negative index is a huge one. */
+/* Checks in compiled code. `i` is unsigned, so a negative index is a large one. */
 static inline void lvd_check_index(lvd_actor *self, uint64_t i, uint64_t n, uint32_t line) {
   if (LVD_UNLIKELY(i >= n))
     lvd_actor_fail(self, LVD_FAULT_INDEX, line, "index %lld of a list of %llu", (long long)i,
@@ -147,22 +152,23 @@ static inline void lvd_check_divisor(lvd_actor *self, bool nonzero, uint32_t lin
 }
 
 /* ------------------------------------------------------------------------------------------ */
-/* A network of actors: what an application is loaded from. Constant tables; one network can be */
-/* loaded any number of times.                                                                 */
+/* A network of actors: constant tables from which an application is loaded, any number of    */
+/* times.                                                                                     */
 /* ------------------------------------------------------------------------------------------ */
 
 typedef struct lvd_actor_desc {
   const char *name; /* unique in the network */
   const lvd_actor_class *cls;
-  const void *params; /* handed to the actor; may be null */
-  int32_t priority;   /* 0 usual; higher goes first; -4 ... 3 */
+  const void *params; /* passed to the actor; may be null */
+  int32_t priority;   /* 0 normal; higher runs first; -4 ... 3 */
 } lvd_actor_desc;
 
 typedef struct lvd_port_ref {
   uint32_t actor, port;
 } lvd_port_ref;
 
-/* An end that is not an actor's: the program holds it (lvd_app_producer, lvd_app_consumer). */
+/* A channel end that is not an actor's but held by the program (lvd_app_producer,
+ * lvd_app_consumer). */
 #define LVD_OUTSIDE UINT32_MAX
 
 typedef struct lvd_channel_desc {
@@ -170,8 +176,8 @@ typedef struct lvd_channel_desc {
   uint32_t consumers;
   const lvd_port_ref *to;
   uint32_t elem_size;
-  uint32_t capacity;  /* elements; 0: as the runtime thinks best */
-  uint32_t threshold; /* elements that wake a parked consumer; 0: as the runtime thinks best */
+  uint32_t capacity;  /* elements; 0: automatic */
+  uint32_t threshold; /* elements that wake a parked consumer; 0: automatic */
 } lvd_channel_desc;
 
 typedef struct lvd_network {

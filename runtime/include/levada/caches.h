@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Caches: hooks for a processor whose cache does not follow the memory that it shares with the host.
+/* Caches: maintenance hooks for a processor with a cache that is not coherent with the memory that
+ * it shares with the host.
  *
- *   clean   what was written there goes to memory, before anything that is written later
- *   drop    what is read there from now on comes from memory; what was not cleaned may be lost
+ *   clean   writes back data written before, ahead of anything written later
+ *   drop    invalidates: later reads come from memory; data not cleaned may be lost
  *
- * The far side has them, and calls them; the host maps the window without a cache, or is coherent, as
+ * The far side provides and calls them. The host maps the window uncached or is coherent, as
  * device files of the kernel (UIO, /dev/mem) and emulators are.
  *
  * Rules
- *   K1  A line (LVD_LINE, or less) of shared memory has one writer at a time. The one exception is
- *       the word of the far side's bell: each side writes the same values there, and loses nothing
- *       but a ring that has been heard.
- *   K2  What was written is cleaned before the word that tells of it is, and that before the
- *       doorbell is rung.
- *   K3  A word that the other side writes is dropped before each read of it that is to see news, and
- *       what it tells of before that is read.
- *   K4  What is dropped has nothing of this side's own that is still needed; and memory that is given
- *       back holds nothing of it that could be written back later: it was cleaned, or dropped.
+ *   K1  A line (LVD_LINE bytes, or less) of shared memory has one writer at a time. Only
+ *       exception: the word of the far side's bell, where each side writes the same values, so
+ *       that at most a ring that was already observed is lost.
+ *   K2  Data is cleaned before the word that announces it, and that word before the doorbell
+ *       is rung.
+ *   K3  A word written by the other side is dropped before each read that must see its news;
+ *       the data that it announces is dropped before it is read.
+ *   K4  A dropped line holds no data of this side that is still needed. Memory that is given
+ *       back has no dirty lines that could be written back later: it was cleaned or dropped.
  *
- * Freestanding programs call them through `lvd_far_caches`, a table that the loader gives
- * (lvd_far_board); without one they cost a load and a branch, and with LVD_CACHES=0 nothing. C17 and
- * C++17. */
+ * Freestanding programs call them through `lvd_far_caches`, a table that the loader passes
+ * (lvd_far_board). Without a table a hook costs a load and a branch, with LVD_CACHES=0 nothing.
+ * C17 and C++17. */
 #ifndef LVD_CACHES_H
 #define LVD_CACHES_H
 
 #include <levada/base.h>
 
-/* 1: the hooks are called. A freestanding program that is not linked with the far library either
- * says -DLVD_CACHES=0 or defines `lvd_far_caches` itself. */
+/* 1: the hooks are called. A freestanding program that is not linked with the far library must
+ * either use -DLVD_CACHES=0 or define `lvd_far_caches` itself. */
 #ifndef LVD_CACHES
 #if __STDC_HOSTED__
 #define LVD_CACHES 0
@@ -40,15 +41,15 @@
 extern "C" {
 #endif
 
-/* Both take any bytes, do it for all lines that hold one of them, and return when it is done: no later
- * access of this processor comes before. */
+/* Both accept any byte range, process every line that overlaps it, and return when done: no later
+ * access of this processor is performed before. */
 typedef struct lvd_caches {
   void (*clean)(const void *at, size_t size);
   void (*drop)(const void *at, size_t size);
 } lvd_caches;
 
 #if LVD_CACHES
-extern const lvd_caches *lvd_far_caches; /* null: there is nothing to do */
+extern const lvd_caches *lvd_far_caches; /* null: nothing to do */
 #endif
 
 static inline void lvd_cache_clean(const void *at, size_t size) {
