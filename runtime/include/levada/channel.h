@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Channel: a bounded ring with one producer and one or more consumers, each of which sees every
- * element.
+/* Channel: a bounded ring buffer with one producer and one or more consumers, each of which gets
+ * every element.
  *
- *   put   write an element that nobody sees yet    push  publish all that was put
- *   get   read an element                          pop   give back the space of all that was got
+ *   put   write an element, not yet visible        push  publish all elements put
+ *   get   read an element                          pop   free the space of all elements got
  *
  * The shared part (lvd_channel) is position-independent: the same bytes work in private memory, in
  * memory shared by processes, and in a window shared with a processor that has plain loads and
- * stores only. Every word in it has ONE writer. Each side has a private handle (lvd_producer,
- * lvd_consumer) with its own cursor and a copy of the other's, and reads the other's cache line
- * only when the copy says full or empty.
+ * stores only. Each word in it has ONE writer. Each side has a private handle (lvd_producer,
+ * lvd_consumer) with its own cursor and a cached copy of the other's; it reads the other side's
+ * cache line only when the copy says full or empty.
  *
- * Whoever is on the other side may be another process, or a processor that has run wild, and may
- * write anything into the shared part at any time. So a handle copies what is constant, once, and
- * never reads it again; of what the other side writes it takes a cursor only after it has checked
- * it, and the rest (marks, states) only decides who is woken, or how the stream is said to have
- * ended.
+ * The other side may be another process, or a faulty processor, and may write anything into the
+ * shared part at any time. Therefore a handle copies the constants once and never reads them
+ * again; it uses a cursor of the other side only after validating it; and all other shared words
+ * (marks, states) only determine which side is woken, or with which status the stream ended.
  *
  * Guarantees
- *   C1  An element that was pushed is seen whole: the data written before a push is visible to a
+ *   C1  A pushed element is seen completely: data written before a push is visible to a
  *       consumer that sees the cursor of that push.
  *   C2  Space is reused only after every consumer has popped it.
  *   C3  A consumer that has armed and settled is woken by the push that reaches its mark; a
- *       producer that has armed and settled is woken by the pop that does. No wake-up is lost.
+ *       producer that has armed and settled is woken by the pop that does. No lost wake-ups.
  *   C4  After end (or error), a consumer first gets everything pushed before it.
- *   C5  A side that waits below its threshold goes on as soon as the other side has flushed
- *       (released) what it can go on with; it needs no more than that, so no threshold deadlocks.
- *   C6  Whatever the shared part holds, no span reaches outside the ring, nor beyond the capacity.
- *       A side that reads what the protocol cannot have written sees LVD_E_CORRUPT from then on,
- *       and gets and gives nothing more.
+ *   C5  A side that waits below its threshold resumes as soon as the other side has flushed
+ *       (released) as much as it needs to proceed; so no threshold causes a deadlock.
+ *   C6  Whatever the shared part holds, no span reaches outside the ring or exceeds the
+ *       capacity. A side that reads a value that the protocol cannot produce sees
+ *       LVD_E_CORRUPT from then on, and transfers no more elements.
  *
- * Pairs of orders (each is proven necessary under the model checker, runtime/model)
+ * Memory order pairs (each is proven necessary under the model checker, runtime/model)
  *   push: store_release tail          -> refresh: load_acquire tail                  C1
  *   pop:  store_release head          -> refresh: load_acquire head                  C2
  *   leave: store_release state        -> refresh: load_acquire the consumer's state  C2
@@ -39,16 +38,16 @@
  *   pop:  head, [light], load armed   <> producer: armed, [heavy], load head         C3
  *   flush:   flushed, [light], load armed  <> consumer: armed, [heavy], load flushed   C5
  *   release: released, [light], load armed <> producer: armed, [heavy], load released  C5
- * [light] is a compiler barrier and [heavy] a membarrier on all cores of the process, or, where
- * there is none (lvd_producer.fenced), both are seq_cst fences.
- * The words of a mark need no order among themselves: a waker that sees `armed` and an older `at`
- * came before the barrier, and then the side that settles sees the waker's cursor.
+ * [light] is a compiler barrier and [heavy] a membarrier on all cores of the process; where
+ * membarrier is unavailable (lvd_producer.fenced), both are seq_cst fences. The words of a mark
+ * need no order among themselves: a waker that sees `armed` with an older `at` came before the
+ * barrier, and then the side that settles sees the waker's cursor.
  *
- * Where a processor's cache does not follow the memory, its side cleans what it has written and drops
- * what it is to read, by the rules of caches.h; elsewhere these calls are not there.
+ * Where a processor's cache is not coherent with the memory, its side cleans what it has written
+ * and drops what it will read, by the rules of caches.h; elsewhere these calls compile to nothing.
  *
- * Who may call what: one thread at a time per handle. The runtime moves a handle between threads
- * only through its inboxes, which order everything before against everything after.
+ * Thread-safety: one thread at a time per handle. The runtime passes a handle between threads only
+ * through its inboxes, which order everything before against everything after.
  *
  * Freestanding: no libc, no operating system. C17 and C++17. */
 #ifndef LVD_CHANNEL_H
@@ -70,19 +69,19 @@ extern "C" {
 
 enum { LVD_OPEN = 0, LVD_CLOSED = 1 /* above: an lvd_status, as 1 + status */ };
 
-/* Where a side that cannot go on says from where on it wants to be woken. Written by that side
- * only: the waker never clears it, so that a late waker cannot wipe out a newer wish. */
+/* The cursor values at which a waiting side is to be woken. Written by that side only; the waker
+ * never clears it, so that a late waker cannot overwrite a newer request. */
 typedef struct lvd_mark {
   lvd_a32 armed; /* 1: waiting */
-  lvd_a32 at;    /* wake when the other side's cursor reaches this (the threshold) ... */
-  lvd_a32 need;  /* ... or this, when the other side parks: below it nothing can be done */
+  lvd_a32 at;    /* wake when the other side's cursor reaches this (the threshold), */
+  lvd_a32 need;  /* or this when the other side parks: the least that allows progress */
 } lvd_mark;
 
 typedef struct lvd_consumer_lines {
   LVD_ALIGNED(LVD_LINE)
-  lvd_a32 head;     /* all before it may be overwritten; written by the consumer */
-  lvd_a32 state;    /* LVD_OPEN, or LVD_CLOSED: it takes no more */
-  lvd_a32 released; /* the head at the last release: more may be long in coming */
+  lvd_a32 head;     /* all elements before it may be overwritten; written by the consumer */
+  lvd_a32 state;    /* LVD_OPEN, or LVD_CLOSED: it reads no more */
+  lvd_a32 released; /* head at the last release: further pops may take long */
   LVD_ALIGNED(LVD_LINE) lvd_mark elements; /* the consumer waits for elements */
   LVD_ALIGNED(LVD_LINE) lvd_mark room;     /* the producer waits for room from this consumer */
 } lvd_consumer_lines;
@@ -99,22 +98,22 @@ typedef struct lvd_channel {
   uint32_t flags;
   int64_t data; /* offset of the ring from this header */
   /* Written by the producer. */
-  LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all before it may be read */
+  LVD_ALIGNED(LVD_LINE) lvd_a32 tail; /* all elements before it may be read */
   lvd_a32 state;                      /* LVD_OPEN, LVD_CLOSED or 1 + an lvd_status */
-  lvd_a32 flushed;                    /* the tail at the last flush: more may be long in coming */
-  lvd_consumer_lines consumer[1];     /* in fact `consumers` of them */
+  lvd_a32 flushed;                    /* tail at the last flush: further pushes may take long */
+  lvd_consumer_lines consumer[1];     /* actually `consumers` of them */
 } lvd_channel;
 
-#define LVD_CHANNEL_CAPACITY  (1u << 30) /* the most elements in flight */
-#define LVD_CHANNEL_CONSUMERS 4096u      /* the most consumers */
+#define LVD_CHANNEL_CAPACITY  (1u << 30) /* maximum capacity in elements */
+#define LVD_CHANNEL_CONSUMERS 4096u      /* maximum number of consumers */
 
 static inline size_t lvd_channel_header_size(uint32_t consumers) {
   return offsetof(lvd_channel, consumer) + consumers * sizeof(lvd_consumer_lines);
 }
 
-/* Lays out an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_LINE) whose ring
- * of `slots` elements lies at `data`. The caller has checked: slots is a power of two, 1 <=
- * capacity <= slots, elem_size >= 1, consumers >= 1. */
+/* Initializes an empty channel at `ch` (lvd_channel_header_size bytes, aligned to LVD_LINE) with
+ * its ring of `slots` elements at `data`. The caller owns the memory, and has checked: slots is a
+ * power of two, 1 <= capacity <= slots, elem_size >= 1, consumers >= 1. */
 static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_size, uint32_t slots,
                                     uint32_t capacity, uint32_t consumers, uint32_t flags) {
   ch->magic = LVD_CHANNEL_MAGIC;
@@ -143,14 +142,14 @@ static inline void lvd_channel_init(lvd_channel *ch, void *data, uint32_t elem_s
   }
 }
 
-/* What is constant in the header, copied. */
+/* A copy of the constants of the header. */
 typedef struct lvd_shape {
   int64_t data;
   uint32_t elem_size, slots, capacity, consumers, flags;
 } lvd_shape;
 
-/* Reads each word of the header once: what was checked is then what is used. Volatile, or the
- * compiler might read one again. */
+/* Reads each word of the header once, so that the values checked are the values used. Volatile, so
+ * that the compiler cannot read a word again. */
 static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
   const volatile lvd_channel *v = ch;
   lvd_shape s;
@@ -163,10 +162,10 @@ static inline lvd_shape lvd_shape_of(const lvd_channel *ch) {
   return s;
 }
 
-/* The same of memory that others write, of which `size` bytes from `ch` on are this side's to
- * touch: all of header and ring must lie there (the ring twice, where the flags say so).
- * LVD_E_LAYOUT: made by another version, or for other cache lines; LVD_E_CORRUPT: no channel, or
- * one that reaches outside. */
+/* Validates a header in memory with untrusted writers. This side may access `size` bytes from
+ * `ch`; header and ring must be within them (the ring twice, if mirrored). LVD_E_LAYOUT: made by
+ * another version, or for another cache line size; LVD_E_CORRUPT: not a channel, or one that
+ * exceeds the memory; LVD_E_ARGUMENT: `ch` is null or misaligned, or `size` too small. */
 static inline lvd_status lvd_shape_read(const lvd_channel *ch, size_t size, lvd_shape *out) {
   const volatile lvd_channel *v = ch;
   if (!ch || (uintptr_t)ch % LVD_LINE || size < sizeof(lvd_channel)) return LVD_E_ARGUMENT;
@@ -190,56 +189,56 @@ static inline lvd_status lvd_shape_read(const lvd_channel *ch, size_t size, lvd_
 /* The handles                                                                                */
 /* ------------------------------------------------------------------------------------------ */
 
-/* Whoever can be woken: an entity, a thread, a doorbell. */
+/* An object that can be woken: an entity, a thread, a doorbell. */
 typedef struct lvd_waiter {
-  bool (*wake)(struct lvd_waiter *self); /* true: it did wait, and is woken by this call */
+  bool (*wake)(struct lvd_waiter *self); /* true: it was waiting, and this call woke it */
 } lvd_waiter;
 
-/* Cursors are 64 bits wide here, so that they count all elements ever; what is shared is their low
- * half. A loop that puts or gets element by element is fastest on a copy of its handle in a local
- * variable, which then lives in registers; before anybody else uses the handle, copy it back. */
+/* Private cursors are 64 bits wide and count all elements since creation; the shared ones are
+ * their low halves. A loop over single elements is fastest on a copy of the handle in a local
+ * variable, which stays in registers; copy it back before the handle is used elsewhere. */
 typedef struct lvd_producer {
   unsigned char *data;
   uint64_t put;   /* the next element to put */
-  uint64_t limit; /* put may go up to here as far as we know */
+  uint64_t limit; /* put may advance to here, as far as is known */
   uint64_t pushed;
   lvd_a32 *tail;
   lvd_channel *channel;
-  lvd_waiter **peers; /* one for each consumer; null: nobody to wake */
-  lvd_waiter *self;   /* who waits when this side waits; null: nobody can */
+  lvd_waiter **peers; /* one per consumer; null: none to wake */
+  lvd_waiter *self;   /* what to wake when this side waits; null: it cannot wait */
   uint32_t mask;
   uint32_t elem_size;
   uint32_t capacity;
   uint32_t consumers;
-  uint32_t fenced;    /* [light] must be a real fence */
-  uint32_t threshold; /* at least 1: a parked producer is woken at this much room */
-  uint32_t await;     /* room to be woken at, 0: none (lvd_await_room) */
+  uint32_t fenced;    /* [light] must be a seq_cst fence */
+  uint32_t threshold; /* >= 1: room at which a parked producer is woken */
+  uint32_t await;     /* room awaited by an actor; 0: none (lvd_await_room) */
   bool mirrored;      /* the ring is mapped twice in a row */
-  bool corrupt;       /* the other side has written nonsense: nothing goes on here ... */
-  bool told;          /* ... which is news only once */
-  uint64_t wakes;     /* counters: consumers woken, times found full */
+  bool corrupt;       /* the other side violated the protocol: no more transfers, */
+  bool told;          /* and this has been reported, once */
+  uint64_t wakes;     /* counters: consumers woken; times found full */
   uint64_t full;
 } lvd_producer;
 
 typedef struct lvd_consumer {
   const unsigned char *data;
   uint64_t got;   /* the next element to get */
-  uint64_t limit; /* got may go up to here as far as we know */
+  uint64_t limit; /* got may advance to here, as far as is known */
   uint64_t popped;
   lvd_consumer_lines *lines;
   lvd_channel *channel;
-  lvd_waiter *peer; /* the producer; null: nobody to wake */
-  lvd_waiter *self; /* who waits when this side waits; null: nobody can */
+  lvd_waiter *peer; /* the producer; null: none to wake */
+  lvd_waiter *self; /* what to wake when this side waits; null: it cannot wait */
   uint32_t mask;
   uint32_t elem_size;
   uint32_t capacity;
-  uint32_t threshold; /* at least 1: a parked consumer is woken at this many elements */
+  uint32_t threshold; /* >= 1: elements at which a parked consumer is woken */
   uint32_t fenced;
-  uint32_t await; /* elements to be woken at, 0: none (lvd_await_elements) */
-  bool end_seen;  /* the end of the stream has been told */
+  uint32_t await; /* elements awaited by an actor; 0: none (lvd_await_elements) */
+  bool end_seen;  /* the end of the stream has been reported */
   bool mirrored;  /* the ring is mapped twice in a row */
-  bool corrupt;   /* the other side has written nonsense: nothing goes on here */
-  uint64_t wakes; /* counters: producer woken, times found empty */
+  bool corrupt;   /* the other side violated the protocol: no more transfers */
+  uint64_t wakes; /* counters: producer woken; times found empty */
   uint64_t empty;
 } lvd_consumer;
 
@@ -282,9 +281,9 @@ static inline void lvd_consumer_make(lvd_consumer *c, lvd_channel *ch, const lvd
   c->wakes = c->empty = 0;
 }
 
-/* Private handles on a channel that this program has laid out in memory of its own; `peers` may be
- * null. Both start where the shared cursors stand, so that a handle can be made anew after a move
- * or a restart. */
+/* Creates private handles of a channel that this program has initialized in its private memory;
+ * `peers` may be null. Both start at the shared cursors, so that a handle can be recreated after a
+ * move or a restart. */
 static inline void lvd_producer_attach(lvd_producer *p, lvd_channel *ch, lvd_waiter **peers,
                                        bool fenced) {
   lvd_shape s = lvd_shape_of(ch);
@@ -296,10 +295,10 @@ static inline void lvd_consumer_attach(lvd_consumer *c, lvd_channel *ch, uint32_
   lvd_consumer_make(c, ch, &s, index, peer, fenced);
 }
 
-/* The same in memory that others write too: `size` bytes from `ch` on are this side's to touch.
- * LVD_E_LAYOUT, LVD_E_CORRUPT: as lvd_shape_read; LVD_E_ARGUMENT: its elements are not of
- * `elem_size` bytes, or it has no consumer `index`. Barriers are fences here, since no barrier
- * reaches the cores of another process. */
+/* The same in memory with untrusted writers, of which this side may access `size` bytes from `ch`.
+ * LVD_E_LAYOUT, LVD_E_CORRUPT: as for lvd_shape_read; LVD_E_ARGUMENT: the elements do not have
+ * `elem_size` bytes, or there is no consumer `index`. [light] is a fence here, since membarrier
+ * does not reach the cores of another process. */
 static inline lvd_status lvd_producer_attach_shared(lvd_producer *p, lvd_channel *ch, size_t size,
                                                     uint32_t elem_size, lvd_waiter **peers) {
   lvd_shape s;
@@ -328,12 +327,12 @@ static inline void lvd_barrier_light(uint32_t fenced) {
     lvd_fence_compiler();
 }
 
-/* Has `cursor` reached `mark`? Right as long as they are less than 2^31 apart. */
+/* Has `cursor` reached `mark`? Valid while they are less than 2^31 apart. */
 static inline bool lvd_reached(uint32_t cursor, uint32_t mark) {
   return (int32_t)(cursor - mark) >= 0;
 }
 
-/* The lines of `n` elements from cursor `from` on, which may go around the ring's end. */
+/* Cache maintenance of `n` elements from cursor `from`, possibly wrapping around the ring's end. */
 static inline void lvd_elements_clean(const lvd_producer *p, uint64_t from, uint64_t n) {
 #if LVD_CACHES
   uint32_t at = (uint32_t)from & p->mask, slots = p->mask + 1;
@@ -361,14 +360,14 @@ static inline void lvd_elements_drop(const lvd_consumer *c, uint64_t from, uint6
 /* Producer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
-/* A consumer wrote what it cannot have written: no room, now and for ever. */
+/* A consumer wrote a value that the protocol cannot produce: no room from now on. */
 static inline uint32_t lvd_producer_refuse(lvd_producer *p) {
   p->corrupt = true;
   p->limit = p->put;
   return 0;
 }
 
-/* Reads the consumers' cursors; the room there is now. */
+/* Reads the consumers' cursors; returns the current room in elements. */
 LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
   lvd_channel *ch = p->channel;
   uint32_t tail = (uint32_t)p->put, used = 0;
@@ -379,27 +378,26 @@ LVD_APART uint32_t lvd_room_refresh(lvd_producer *p) {
     if (u > used && lvd_load_acquire_u32(&c->state) == LVD_OPEN) used = u;
   }
   uint64_t limit = p->put + p->capacity - used;
-  /* Nobody holds more than the capacity, and no cursor goes back. */
+  /* No consumer holds more than the capacity, and no cursor moves back. */
   if (LVD_UNLIKELY(used > p->capacity || (int64_t)(limit - p->limit) < 0 || p->corrupt))
     return lvd_producer_refuse(p);
   p->limit = limit;
   return p->capacity - used;
 }
 
-/* Elements that can be put now; at least `want` if there is room for so many. None where
- * p->corrupt. */
+/* Elements that can be put now; at least `want` if there is that much room. 0 if p->corrupt. */
 static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
-  int64_t room = (int64_t)(p->limit - p->put); /* below 0: put without having asked */
+  int64_t room = (int64_t)(p->limit - p->put); /* negative: put without checking for room */
   if (LVD_LIKELY(room >= (int64_t)want)) return (uint32_t)room;
-  lvd_producer apart = *p; /* what is seldom works on a copy, so that *p may live in registers */
+  lvd_producer apart = *p; /* the slow path uses a copy, so that *p can stay in registers */
   room = lvd_room_refresh(&apart);
   p->limit = apart.limit;
   p->corrupt = apart.corrupt;
   return (uint32_t)room;
 }
 
-/* Where the next elements are to be put: contiguous up to the room where the ring is mirrored,
- * else up to lvd_put_edge. Valid until the next push. */
+/* Memory for the next elements: contiguous for all the room if the ring is mirrored, else for
+ * lvd_put_edge elements. Valid until the next push. */
 static inline void *lvd_put_span(const lvd_producer *p) {
   return p->data + (size_t)((uint32_t)p->put & p->mask) * p->elem_size;
 }
@@ -408,16 +406,16 @@ static inline uint32_t lvd_put_edge(const lvd_producer *p) {
   return p->mask + 1 - ((uint32_t)p->put & p->mask);
 }
 
-/* `n` elements of the span are written. Nobody sees them before the push. */
+/* Declares `n` elements of the span as written. They become visible at the push. */
 static inline void lvd_put_done(lvd_producer *p, uint32_t n) { p->put += n; }
 
-/* Asks for the cache line LVD_AHEAD bytes after `at`, to be written or read soon: where producer
- * and consumer sit on different cores, a line that comes only when it is touched costs ten times
- * the work on it. A hint: any address will do. */
+/* Prefetches the cache line LVD_AHEAD bytes after `at` for writing or reading: with producer and
+ * consumer on different cores, a miss costs ten times as much as the work on a line. A hint: any
+ * address is allowed. */
 #define LVD_AHEAD 512
 static inline void lvd_ahead_put(const void *at) {
 #if defined(__x86_64__)
-  /* What the builtin makes of it for the oldest processors fetches the line for reading only. */
+  /* For the oldest processors the builtin would prefetch for reading only. */
   __asm__ volatile("prefetchw %0" : : "m"(*((const char *)at + LVD_AHEAD)));
 #else
   __builtin_prefetch((const char *)at + LVD_AHEAD, 1);
@@ -437,7 +435,7 @@ static inline void lvd_ahead_get(const void *at) {
     lvd_p_->put++;                                                                                 \
   } while (0)
 
-/* Wakes the consumers whose mark is reached; `parking` also those that can do anything at all. */
+/* Wakes the consumers with a mark that is reached; with `parking`, all that can make progress. */
 static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
   uint32_t tail = (uint32_t)p->pushed;
   for (uint32_t i = 0; i < p->consumers; i++) {
@@ -449,7 +447,7 @@ static inline void lvd_wake_consumers(lvd_producer *p, bool parking) {
   }
 }
 
-/* Publishes all that was put: one release store, and a look at whether somebody waits. */
+/* Publishes all elements put: one release store, and a check for waiting consumers. */
 static inline void lvd_push(lvd_producer *p) {
   lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
@@ -468,8 +466,8 @@ static inline void lvd_push(lvd_producer *p) {
   }
 }
 
-/* Push, and wake consumers that wait below their threshold too. To be called before the producer
- * parks, goes idle, or wants its elements seen now. */
+/* Pushes, and also wakes consumers that wait below their threshold. Call it before the producer
+ * parks or goes idle, or to make elements available at once. */
 static inline void lvd_flush(lvd_producer *p) {
   if (p->pushed != p->put) {
     lvd_elements_clean(p, p->pushed, p->put - p->pushed);
@@ -483,8 +481,8 @@ static inline void lvd_flush(lvd_producer *p) {
   lvd_wake_consumers(p, true);
 }
 
-/* End of stream, clean (LVD_OK) or with an error (any but LVD_E_TIME). Publishes what was put;
- * wakes everybody, whatever they wait for. */
+/* Ends the stream, with LVD_OK or an error (any except LVD_E_TIME). Publishes all elements put,
+ * and wakes all consumers unconditionally. */
 static inline void lvd_end(lvd_producer *p, lvd_status why) {
   lvd_elements_clean(p, p->pushed, p->put - p->pushed);
   p->pushed = p->put;
@@ -497,21 +495,21 @@ static inline void lvd_end(lvd_producer *p, lvd_status why) {
     if (p->peers && p->peers[i]) p->peers[i]->wake(p->peers[i]);
 }
 
-/* The room at which a producer that wants `want` goes on: its threshold, as far as the channel
- * holds it. */
+/* Room at which a producer that needs `want` resumes: its threshold, bounded by the capacity. */
 static inline uint32_t lvd_room_mark(const lvd_producer *p, uint32_t want) {
   uint32_t mark = p->threshold > want ? p->threshold : want;
   return mark < p->capacity ? mark : p->capacity;
 }
 
-/* May a producer that waits for `want` go on? Yes if there is room up to its mark, or at least
- * `want` and nobody on whom more depends is about to make more. */
+/* May a producer that waits for `want` proceed? Yes if the room has reached its mark, or is at
+ * least `want` and no consumer that limits the room is about to free more. */
 static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
   uint32_t room = lvd_room_refresh(p), mark = lvd_room_mark(p, want);
   if (room >= mark) return true;
   if (LVD_UNLIKELY(p->corrupt)) return !p->told && (p->told = true);
   if (room < want) return false;
-  uint32_t empty = (uint32_t)p->put - p->capacity; /* a consumer at this cursor leaves no room */
+  /* a consumer at this cursor leaves no room */
+  uint32_t empty = (uint32_t)p->put - p->capacity;
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_consumer_lines *c = &p->channel->consumer[i];
     if (lvd_load_relaxed_u32(&c->state) != LVD_OPEN) continue;
@@ -521,9 +519,9 @@ static inline bool lvd_producer_ready(lvd_producer *p, uint32_t want) {
   return true;
 }
 
-/* Says at which room the producer wants to be woken (`want` <= capacity). True: it can go on
- * already, do not sleep. Before the caller sleeps it must settle: lvd_os_barrier (or a seq_cst
- * fence where p->fenced), then lvd_producer_settled. */
+/* Sets the room at which the producer is woken (`want` <= capacity). True: it can proceed; do not
+ * sleep. Before sleeping the caller must settle: lvd_os_barrier (or a seq_cst fence if p->fenced),
+ * then lvd_producer_settled, which returns true likewise. Disarm after the wait. */
 static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
   uint32_t empty = (uint32_t)p->put - p->capacity, mark = lvd_room_mark(p, want);
   p->full++;
@@ -551,19 +549,19 @@ static inline void lvd_producer_disarm(lvd_producer *p) {
 /* Consumer                                                                                   */
 /* ------------------------------------------------------------------------------------------ */
 
-/* The producer wrote what it cannot have written: no element, now and for ever. */
+/* The producer wrote a value that the protocol cannot produce: no elements from now on. */
 static inline uint32_t lvd_consumer_refuse(lvd_consumer *c) {
   c->corrupt = true;
   c->limit = c->got;
   return 0;
 }
 
-/* Reads the producer's cursor; the elements there are now. */
+/* Reads the producer's cursor; returns the number of elements available. */
 LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
   lvd_cache_drop(&c->channel->tail, LVD_LINE);
   uint32_t n = lvd_load_acquire_u32(&c->channel->tail) - (uint32_t)c->got;
   uint64_t limit = c->got + n;
-  /* There are never more than the capacity, and the cursor does not go back. */
+  /* There are never more than the capacity, and the cursor does not move back. */
   if (LVD_UNLIKELY(n > c->capacity || (int64_t)(limit - c->limit) < 0 || c->corrupt))
     return lvd_consumer_refuse(c);
   lvd_elements_drop(c, c->limit, limit - c->limit);
@@ -571,7 +569,7 @@ LVD_APART uint32_t lvd_elements_refresh(lvd_consumer *c) {
   return n;
 }
 
-/* Elements that can be got now; at least `want` if there are so many. */
+/* Elements that can be got now; at least `want` if that many are available. */
 static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
   int64_t n = (int64_t)(c->limit - c->got);
   if (LVD_LIKELY(n >= (int64_t)want)) return (uint32_t)n;
@@ -582,7 +580,7 @@ static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
   return (uint32_t)n;
 }
 
-/* Where the next elements lie: contiguous as for lvd_put_span. Valid until they are popped. */
+/* The next elements: contiguous as for lvd_put_span. Valid until they are popped. */
 static inline const void *lvd_get_span(const lvd_consumer *c) {
   return c->data + (size_t)((uint32_t)c->got & c->mask) * c->elem_size;
 }
@@ -591,13 +589,13 @@ static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
   return c->mask + 1 - ((uint32_t)c->got & c->mask);
 }
 
-/* `n` elements of the span are read. Their space is not given back before the pop. */
+/* Declares `n` elements of the span as read. Their space is freed at the pop. */
 static inline void lvd_get_done(lvd_consumer *c, uint32_t n) { c->got += n; }
 
-/* The next element, of type T; there must be one. */
+/* The next element, of type T; it must be available. */
 #define LVD_GET(c, T) (((const T *)(const void *)(c)->data)[(uint32_t)((c)->got++) & (c)->mask])
 
-/* Wakes the producer if its mark is reached; `parking` also if it can do anything at all. */
+/* Wakes the producer if its mark is reached; with `parking`, also if it can make progress. */
 static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
   lvd_mark *m = &c->lines->room;
   if (!lvd_load_relaxed_u32(&m->armed)) return;
@@ -605,7 +603,7 @@ static inline void lvd_wake_producer(lvd_consumer *c, bool parking) {
   if (c->peer) c->wakes += c->peer->wake(c->peer);
 }
 
-/* Gives back the space of all that was got. */
+/* Frees the space of all elements got. */
 static inline void lvd_pop(lvd_consumer *c) {
   c->popped = c->got;
   lvd_store_release_u32(&c->lines->head, (uint32_t)c->got);
@@ -619,7 +617,7 @@ static inline void lvd_pop(lvd_consumer *c) {
   }
 }
 
-/* Pop, and wake a producer that waits below its threshold too. To be called before the consumer
+/* Pops, and also wakes a producer that waits below its threshold. Call it before the consumer
  * parks or goes idle. */
 static inline void lvd_release(lvd_consumer *c) {
   if (c->popped != c->got) {
@@ -634,7 +632,7 @@ static inline void lvd_release(lvd_consumer *c) {
   if (LVD_UNLIKELY(lvd_load_relaxed_u32(&c->lines->room.armed))) lvd_wake_producer(c, true);
 }
 
-/* How the stream ended whose producer is in `state`, which is not LVD_OPEN. */
+/* The status with which the stream ended, for a producer in `state` other than LVD_OPEN. */
 static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
   uint32_t why = state - LVD_CLOSED;
   if (why >= LVD_STATUS_COUNT || why == LVD_E_TIME) lvd_consumer_refuse(c);
@@ -642,8 +640,8 @@ static inline lvd_status lvd_end_status(lvd_consumer *c, uint32_t state) {
   return why == LVD_OK ? LVD_E_ENDED : (lvd_status)why;
 }
 
-/* The stream's end: LVD_OK while more may come or is there to get; LVD_E_ENDED after the last
- * element; else the error that the producer ended with, or LVD_E_CORRUPT. */
+/* Has the stream ended? LVD_OK: elements are available or may come. LVD_E_ENDED: after the last
+ * element; or the error with which the producer ended; or LVD_E_CORRUPT. */
 static inline lvd_status lvd_ended(lvd_consumer *c) {
   lvd_cache_drop(&c->channel->tail, LVD_LINE);
   uint32_t state = lvd_load_acquire_u32(&c->channel->state);
@@ -652,15 +650,15 @@ static inline lvd_status lvd_ended(lvd_consumer *c) {
   return lvd_end_status(c, state);
 }
 
-/* The consumer takes no more: the producer no longer waits for it, and may write over what it has
- * not got. Nothing else is to be asked of the handle afterwards. */
+/* The consumer leaves: the producer no longer waits for it, and may overwrite elements not got.
+ * The handle must not be used afterwards. */
 static inline void lvd_leave(lvd_consumer *c) {
   lvd_store_release_u32(&c->lines->state, LVD_CLOSED);
   lvd_cache_clean(&c->lines->head, LVD_LINE);
   lvd_barrier_light(c->fenced);
   if (c->peer) c->peer->wake(c->peer);
 }
-/* Has every consumer left? Then there is room for ever, for what nobody gets. */
+/* Has every consumer left? Then there is always room, and the elements are discarded. */
 static inline bool lvd_deserted(const lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_cache_drop(&p->channel->consumer[i].head, LVD_LINE);
@@ -669,15 +667,15 @@ static inline bool lvd_deserted(const lvd_producer *p) {
   return true;
 }
 
-/* The number of elements at which a consumer that needs `need` goes on: its threshold, as far as
- * the channel holds it. */
+/* Number of elements at which a consumer that needs `need` resumes: its threshold, bounded by the
+ * capacity. */
 static inline uint32_t lvd_elements_mark(const lvd_consumer *c, uint32_t need) {
   uint32_t mark = c->threshold > need ? c->threshold : need;
   return mark < c->capacity ? mark : c->capacity;
 }
 
-/* May a consumer that waits for `need` go on? Yes if there are as many as its mark, or at least
- * `need` and the producer has flushed them. */
+/* May a consumer that waits for `need` proceed? Yes if its mark is reached, or at least `need` are
+ * available and the producer has flushed them. */
 static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
   uint32_t n = lvd_elements_refresh(c);
   if (n >= lvd_elements_mark(c, need)) return true;
@@ -686,9 +684,9 @@ static inline bool lvd_consumer_ready(lvd_consumer *c, uint32_t need) {
          lvd_reached(lvd_load_relaxed_u32(&c->channel->flushed), (uint32_t)c->got + need);
 }
 
-/* Says at how many elements the consumer wants to be woken: at its threshold, but never above what
- * the channel holds, and when the producer parks, at `need`. True: it can go on already. Before
- * the caller sleeps it must settle, as for the producer. */
+/* Sets the number of elements at which the consumer is woken: its threshold, bounded by the
+ * capacity, or `need` when the producer parks. True: it can proceed. Before sleeping the caller
+ * must settle, as for the producer. */
 static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   uint32_t mark = lvd_elements_mark(c, need);
   c->empty++;
@@ -699,8 +697,8 @@ static inline bool lvd_consumer_arm(lvd_consumer *c, uint32_t need) {
   lvd_cache_clean(m, sizeof *m);
   return lvd_consumer_ready(c, need);
 }
-/* After the barrier: true if there is something to do after all, or the stream has ended, which is
- * news only once. */
+/* After the barrier: true if the consumer can proceed after all, or if the stream has ended, which
+ * is reported once. */
 static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
   lvd_cache_drop(&c->channel->tail, LVD_LINE);
   bool ended = lvd_load_relaxed_u32(&c->channel->state) != LVD_OPEN;
