@@ -109,13 +109,13 @@ static RUNTIME: AtomicPtr<levada_sys::ffi::lvd_runtime> = AtomicPtr::new(std::pt
 
 /// Who has called what ends this process last, with which signal, and the status.
 static CALLER: Caller = Caller {
-    name: Name::EMPTY,
+    name: Name::empty(),
     signal: AtomicI32::new(-1),
     status: AtomicI32::new(0),
 };
 
 /// Of each signal: the application that has last set a timer that sends it.
-static CLOCKS: [Name; 65] = [const { Name::EMPTY }; 65];
+static CLOCKS: [Name; 65] = [const { Name::empty() }; 65];
 
 const LONGEST: usize = 65;
 
@@ -123,7 +123,9 @@ const LONGEST: usize = 65;
 struct Name([AtomicU8; LONGEST]);
 
 impl Name {
-    const EMPTY: Name = Name([const { AtomicU8::new(0) }; LONGEST]);
+    const fn empty() -> Name {
+        Name([const { AtomicU8::new(0) }; LONGEST])
+    }
 
     fn set(&self, name: &[u8]) {
         let bytes = name.iter().copied().chain(std::iter::repeat(0));
@@ -532,7 +534,7 @@ mod tests {
     #[test]
     fn who_has_sent_another_signal_is_not_named() {
         let caller = Caller {
-            name: Name::EMPTY,
+            name: Name::empty(),
             signal: AtomicI32::new(-1),
             status: AtomicI32::new(0),
         };

@@ -34,7 +34,7 @@ static TABLE: OnceLock<&'static Table> = OnceLock::new();
 /// The thread that has begun to start a process last, and for which application.
 static STARTER: Starter = Starter {
     thread: AtomicUsize::new(0),
-    name: Name::EMPTY,
+    name: Name::empty(),
     several: AtomicBool::new(false),
 };
 
