@@ -401,6 +401,7 @@ static inline uint32_t lvd_room(lvd_producer *p, uint32_t want) {
 static inline void *lvd_put_span(const lvd_producer *p) {
   return p->data + (size_t)((uint32_t)p->put & p->mask) * p->elem_size;
 }
+/* Contiguous elements from lvd_put_span to the end of the ring. */
 static inline uint32_t lvd_put_edge(const lvd_producer *p) {
   if (p->mirrored) return p->mask + 1;
   return p->mask + 1 - ((uint32_t)p->put & p->mask);
@@ -537,6 +538,7 @@ static inline bool lvd_producer_arm(lvd_producer *p, uint32_t want) {
 static inline bool lvd_producer_settled(lvd_producer *p, uint32_t want) {
   return lvd_producer_ready(p, want);
 }
+/* Ends the wake-up request, after the wait. */
 static inline void lvd_producer_disarm(lvd_producer *p) {
   for (uint32_t i = 0; i < p->consumers; i++) {
     lvd_mark *m = &p->channel->consumer[i].room;
@@ -584,6 +586,7 @@ static inline uint32_t lvd_elements(lvd_consumer *c, uint32_t want) {
 static inline const void *lvd_get_span(const lvd_consumer *c) {
   return c->data + (size_t)((uint32_t)c->got & c->mask) * c->elem_size;
 }
+/* Contiguous elements from lvd_get_span to the end of the ring. */
 static inline uint32_t lvd_get_edge(const lvd_consumer *c) {
   if (c->mirrored) return c->mask + 1;
   return c->mask + 1 - ((uint32_t)c->got & c->mask);
@@ -707,6 +710,7 @@ static inline bool lvd_consumer_settled(lvd_consumer *c, uint32_t need) {
   c->end_seen = true;
   return true;
 }
+/* Ends the wake-up request, after the wait. */
 static inline void lvd_consumer_disarm(lvd_consumer *c) {
   lvd_store_relaxed_u32(&c->lines->elements.armed, 0);
   lvd_cache_clean(&c->lines->elements, sizeof(lvd_mark));

@@ -61,6 +61,7 @@ LVD_API lvd_fiber *lvd_fiber_self(void);
 /* A word of storage of the current fiber, null at its start, for the library that represents its
  * node (MCAPI). On any other thread returns a null pointer. */
 LVD_API void **lvd_fiber_word(void);
+/* Owned by the fiber. */
 LVD_API const char *lvd_fiber_name(const lvd_fiber *f);
 
 /* Lets others of the same or a higher priority run first. No effect outside of fibers. */

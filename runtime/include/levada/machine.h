@@ -49,6 +49,7 @@ LVD_API void lvd_machine_look(lvd_machine *m, int64_t timeout_ns, lvd_machine_re
 LVD_API lvd_status lvd_machine_stop(lvd_machine *m, int64_t limit_ns);
 /* A file descriptor that is readable when lvd_machine_look has news. Owned by the machine. */
 LVD_API int lvd_machine_bell(const lvd_machine *m);
+/* Process id of the emulator or native process. */
 LVD_API int32_t lvd_machine_process(const lvd_machine *m);
 LVD_API void lvd_machine_end(lvd_machine *m); /* may be null */
 

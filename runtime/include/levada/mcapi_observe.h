@@ -52,6 +52,7 @@ LVD_API lvd_status lvd_mcapi_domains(uint32_t *number, uint32_t room, uint32_t *
 /* Reads a domain; free *out with lvd_mcapi_domain_forget. LVD_E_UNKNOWN: no such domain;
  * LVD_E_LAYOUT: not a file of this version. */
 LVD_API lvd_status lvd_mcapi_domain_look(uint32_t number, lvd_mcapi_domain_seen *out);
+/* Frees what lvd_mcapi_domain_look allocated. */
 LVD_API void lvd_mcapi_domain_forget(lvd_mcapi_domain_seen *seen);
 
 /* Removes what dead processes have left in a domain, as a process that joins it does; live

@@ -83,6 +83,7 @@ LVD_API uint32_t lvd_workers(const lvd_runtime *rt);
  * LVD_E_STATE: it is the last core. lvd_core_give puts the core back; entities return only if they
  * are moved or placed again. */
 LVD_API lvd_status lvd_core_take(lvd_runtime *rt, uint32_t worker);
+/* Returns a taken core to the running set. LVD_E_STATE: it is in the running set. */
 LVD_API lvd_status lvd_core_give(lvd_runtime *rt, uint32_t worker);
 /* lvd_core_take with a timeout in ms (negative: none). LVD_E_TIME: an entity is still there; `why`
  * (may be null) names it, and nothing has changed. */
@@ -136,6 +137,7 @@ LVD_API lvd_status lvd_app_size(lvd_runtime *rt, const lvd_network *net,
                                 const lvd_app_options *options, uint64_t *bytes, char *why,
                                 size_t why_size);
 
+/* Starts a loaded application and returns at once. */
 LVD_API lvd_status lvd_app_start(lvd_app *app);
 /* Like lvd_app_start, but paused: nothing runs before lvd_app_resume. Both return LVD_E_STATE if
  * the application was already started or has ended. From any thread. */
@@ -152,6 +154,7 @@ LVD_API lvd_status lvd_app_pause(lvd_app *app);
 /* Like lvd_app_pause, but waits at most `timeout_ms` ms for firings to finish. LVD_E_TIME: a
  * firing is still running; it is that actor's last one until lvd_app_resume. */
 LVD_API lvd_status lvd_app_pause_within(lvd_app *app, int64_t timeout_ms);
+/* Resumes a paused application. All three: LVD_E_STATE if it was not started or has ended. */
 LVD_API lvd_status lvd_app_resume(lvd_app *app);
 
 /* Drains the application: actors without inputs fire no more, elements in flight are processed,
@@ -215,7 +218,9 @@ LVD_API lvd_status lvd_app_wait(lvd_app *app, int64_t timeout_ms);
 /* Stops it if it is running, and frees everything that belongs to it. */
 LVD_API void lvd_app_unload(lvd_app *app);
 
+/* The state at the time of the call; it may change at any time. */
 LVD_API lvd_app_state lvd_app_get_state(lvd_app *app);
+/* Owned by the application. */
 LVD_API const char *lvd_app_name(const lvd_app *app);
 /* Name of the application that runs code on the calling thread, or null. Async-signal-safe: for a
  * handler that reports why the process ends. */
@@ -230,7 +235,8 @@ LVD_API uint64_t lvd_app_get_progress(lvd_app *app, const char **unit);
  * *total_bytes to the total. Both are 0 if it was never called. */
 LVD_API uint64_t lvd_app_get_input_progress(lvd_app *app, uint64_t *total_bytes);
 
-/* Migrates an actor to a worker between two firings. Returns at once. */
+/* Migrates an actor to a worker between two firings. Returns at once. LVD_E_ARGUMENT: no such
+ * actor or worker; LVD_E_STATE: the worker's core is not available to this application. */
 LVD_API lvd_status lvd_app_move(lvd_app *app, uint32_t actor, uint32_t worker);
 
 /* ------------------------------------------------------------------------------------------ */
@@ -293,6 +299,7 @@ LVD_API lvd_status lvd_app_counters(lvd_app *app, lvd_actor_counters *actor, uin
 LVD_API uint64_t lvd_app_fibers_busy_ns(lvd_app *app);
 /* The same for the fibers on one worker. */
 LVD_API uint64_t lvd_app_fibers_busy_on(lvd_app *app, uint32_t worker);
+/* Reads the counters of a worker. LVD_E_ARGUMENT: no such worker. */
 LVD_API lvd_status lvd_worker_counters_read(lvd_runtime *rt, uint32_t worker,
                                             lvd_worker_counters *out);
 

@@ -174,6 +174,7 @@ LVD_API lvd_status stream_flush(STREAM_ID sID);
  * by the library. */
 LVD_API lvd_stream *stream_handle(STREAM_ID sID);
 
+/* Functions behind stream_rpc. */
 LVD_API TASKID srpc_rpc_task(void *remote, void *transmitter);
 LVD_API TASKID srpc_rpc_function(void *remote, void *transmitter);
 

@@ -70,6 +70,7 @@ LVD_API lvd_status lvd_stream_create(lvd_app *app, const lvd_stream_options *opt
 /* Closes the caller's ends and frees the stream, which must not be in use. LVD_E_STATE: another
  * procedure owns an end; the stream is kept. */
 LVD_API lvd_status lvd_stream_destroy(lvd_stream *s);
+/* Owned by the stream. */
 LVD_API const char *lvd_stream_name(const lvd_stream *s);
 
 /* ---- waiting; timeouts in ns, negative: none ------------------------------------------------- */

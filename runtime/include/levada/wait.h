@@ -24,6 +24,7 @@ typedef struct lvd_sleeper {
   uint64_t sleeps;  /* counter: times a fiber was suspended or a thread slept */
 } lvd_sleeper;
 
+/* Initializes a wait point in the caller's memory. */
 LVD_API void lvd_sleeper_init(lvd_sleeper *s, uint32_t spin_us);
 
 /* Wait until there is room for `n` elements, or until there are `n` (n <= capacity). `timeout_ns`
@@ -55,12 +56,14 @@ typedef struct lvd_event {
   uint32_t fenced;
 } lvd_event;
 
+/* Initializes an event that is not set. */
 LVD_API void lvd_event_init(lvd_event *e);
 /* LVD_E_STATE: it is already set and not yet taken; its data are not overwritten. */
 LVD_API lvd_status lvd_event_set(lvd_event *e, uint32_t data);
 /* Waits at most `timeout_ns` ns (negative: no limit) until it is set, and resets it. `data` may be
  * null. */
 LVD_API lvd_status lvd_event_wait(lvd_event *e, uint32_t *data, int64_t timeout_ns);
+/* Is it set and not yet taken? Does not take it. */
 static inline bool lvd_event_is_set(const lvd_event *e) {
   return lvd_load_acquire_u64(&e->word) != 0;
 }
@@ -101,12 +104,15 @@ LVD_API lvd_status lvd_wait_any(const lvd_want *want, uint32_t count, int64_t ti
 /* Channels of a program                                                                      */
 /* ------------------------------------------------------------------------------------------ */
 
-/* A channel in private memory; its ring is mapped twice in a row, so that spans never wrap. Create
- * handles with lvd_producer_attach and lvd_consumer_attach, with lvd_channel_fenced() for
- * `fenced`. The caller owns the channel, and destroys it when no handle is in use any more. */
+/* Creates a channel in private memory; its ring is mapped twice in a row, so that spans never
+ * wrap. Create handles with lvd_producer_attach and lvd_consumer_attach, with lvd_channel_fenced()
+ * for `fenced`. `elem_size` is in bytes, `capacity` in elements. The caller owns *out, and frees
+ * it with lvd_channel_destroy when no handle is in use any more. LVD_E_ARGUMENT: a value is 0 or
+ * above its maximum; LVD_E_LIMIT: the ring would exceed 2^31 slots or 1 TiB; LVD_E_MEMORY. */
 LVD_API lvd_status lvd_channel_create(uint32_t elem_size, uint32_t capacity, uint32_t consumers,
                                       lvd_channel **out);
 LVD_API void lvd_channel_destroy(lvd_channel *ch);
+/* True where membarrier is unavailable: handles must use seq_cst fences instead. */
 LVD_API bool lvd_channel_fenced(void);
 
 #ifdef __cplusplus
