@@ -414,7 +414,7 @@ fn natives_that_are_missing_or_wrong() {
         std::fs::write(place.path("cut.so"), cut).unwrap();
         place
             .run(&["run", top, "--native", "cut.so"])
-            .refuses(1, &["cut.so: the file is cut short"]);
+            .refuses(1, &["cut.so: the file is truncated"]);
     }
     place.run(&["run", top, "--native", "whole.so"]).succeeds();
     place.write(

@@ -82,7 +82,7 @@ fn a_wrong_placement_is_told_and_loads_nothing() {
         ("[a]\nsource = 99\n", "core 99"),
         ("[a]\nnobody = 0\n", "actor nobody"),
         ("[other]\nsource = 0\n", "application other"),
-        ("source = 0\n", "a placement holds a table"),
+        ("source = 0\n", "a placement has a table"),
         ("[a\n", "p.toml"),
     ] {
         host.place.write("p.toml", text);

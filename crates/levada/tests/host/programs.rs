@@ -573,9 +573,9 @@ fn a_truncated_program_is_refused_and_ends_no_other() {
     for (part, told) in [
         (0.0, "cut.so: "),
         (0.001, "cut.so: "),
-        (0.02, "cut.so: the file is cut short"),
-        (0.2, "cut.so: the file is cut short"),
-        (0.5, "cut.so: the file is cut short"),
+        (0.02, "cut.so: the file is truncated"),
+        (0.2, "cut.so: the file is truncated"),
+        (0.5, "cut.so: the file is truncated"),
     ] {
         let cut = &whole[..(whole.len() as f64 * part) as usize];
         std::fs::write(host.place.path("cut.so"), cut).unwrap();
