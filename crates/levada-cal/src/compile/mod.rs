@@ -455,7 +455,7 @@ impl SharedObjects {
     fn open(natives: &[PathBuf]) -> Result<SharedObjects, CompileError> {
         let open = |path: &PathBuf| {
             if compiler::is_cut(path) {
-                let why = "the file is cut short: some of what it is to have is not there";
+                let why = "the file is truncated: a segment is missing";
                 return Err(CompileError::File {
                     path: path.clone(),
                     why: io::Error::other(why),
