@@ -423,7 +423,7 @@ fn a_group_without_real_time_is_named() {
         .output();
     let file = group.0.join("cpu.rt_runtime_us");
     let says = [
-        "its group of processes may run none",
+        "its cgroup has no real-time budget",
         file.to_str().unwrap(),
     ];
     Run::new(done.unwrap()).refuses(1, &says);
