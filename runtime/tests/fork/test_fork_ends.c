@@ -240,7 +240,7 @@ static void leave_thread(int unused) {
   if (gettid() != main_thread) pthread_exit(NULL);
 }
 LVD_FORKABLE_VOID(leave_thread, int)
-static void worker_ends(void) {
+__attribute__((unused)) static void worker_ends(void) {
   main_thread = gettid();
   for (;;) {
     LVD_FORK(f, leave_thread, 0);

@@ -208,7 +208,7 @@ static void *deep_is_taken(void *unused) {
   return unused;
 }
 
-static long resident_kib(void) {
+__attribute__((unused)) static long resident_kib(void) {
   long pages = 0, all;
   FILE *f = fopen("/proc/self/statm", "re");
   CHECK(f && fscanf(f, "%ld %ld", &all, &pages) == 2);
