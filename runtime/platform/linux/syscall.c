@@ -144,25 +144,25 @@ int lvd_sys_getcpu(void) {
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
 
-/* A byte for each number; what is above is not noted. */
-static uint8_t not_for_children[1 << 20];
-static uint32_t below; /* what is noted is below this */
+/* A word for each number; what is above is not noted. */
+static lvd_a32 not_for_children[1 << 20];
+static lvd_a32 below; /* what is noted is below this */
 
 void lvd_close_on_fork(int fd, bool on) {
-  size_t count = sizeof not_for_children;
+  size_t count = sizeof not_for_children / sizeof *not_for_children;
   if (fd < 0 || (size_t)fd >= count) return;
-  uint32_t known = __atomic_load_n(&below, __ATOMIC_RELAXED), wanted = (uint32_t)fd + 1;
+  uint32_t known = lvd_load_relaxed_u32(&below), wanted = (uint32_t)fd + 1;
   if (!on && wanted > known) return;
-  __atomic_store_n(&not_for_children[fd], on, __ATOMIC_RELAXED);
-  while (known < wanted && !__atomic_compare_exchange_n(&below, &known, wanted, true,
-                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  lvd_store_relaxed_u32(&not_for_children[fd], on);
+  while (known < wanted && !lvd_cas_relaxed_u32(&below, &known, wanted)) {
   }
 }
 
 void lvd_os_close_in_child(void) {
-  for (uint32_t fd = 0; fd < below; fd++) {
-    if (!not_for_children[fd]) continue;
-    not_for_children[fd] = 0;
+  uint32_t end = lvd_load_relaxed_u32(&below);
+  for (uint32_t fd = 0; fd < end; fd++) {
+    if (!lvd_load_relaxed_u32(&not_for_children[fd])) continue;
+    lvd_store_relaxed_u32(&not_for_children[fd], 0);
     LVD_SYS(SYS_close, fd);
   }
 }
