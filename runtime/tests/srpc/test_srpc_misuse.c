@@ -2,6 +2,7 @@
 /* The lines that misuse of the paper's API causes in programs that check no status, and the exit
  * status of the program. */
 #include "../support/bench.h"
+#include "../support/leaves_memory.h"
 
 #include <levada/srpc.h>
 
@@ -40,6 +41,7 @@ static int exit_of(void (*program)(void)) {
   CHECK(id >= 0);
   if (id == 0) {
     CHECK(dup2(told_in, STDERR_FILENO) == STDERR_FILENO);
+    leaves_memory();
     program();
     exit(0);
   }

@@ -2,6 +2,7 @@
 /* The program that the tests of process units load: a correct one, or, by its first argument, one
  * that does not serve, or that serves and then writes to random places. */
 #include "child.h"
+#include "leaves_memory.h"
 #include "procedures.h"
 
 #include <fcntl.h>
@@ -94,7 +95,10 @@ static lvd_status child_aborts(lvd_frame *f) {
   abort();
 }
 LVD_PROCEDURE(child_aborts)
-static lvd_status child_exits(lvd_frame *f) { exit(*(const int *)f->argument); }
+static lvd_status child_exits(lvd_frame *f) {
+  leaves_memory();
+  exit(*(const int *)f->argument);
+}
 LVD_PROCEDURE(child_exits)
 static lvd_status child_quits(lvd_frame *f) { _exit(*(const int *)f->argument); }
 LVD_PROCEDURE(child_quits)
