@@ -5,7 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __GLIBC__
+#if defined __SANITIZE_THREAD__
+/* This sanitizer calls a handler of __cxa_atexit as one of atexit: without argument and status. */
+static void end(int status, void *argument) {
+  void (*call)(int);
+  memcpy(&call, &argument, sizeof call);
+  call(status);
+}
+
+void lvd_os_at_exit(void (*call)(int status)) {
+  void *argument;
+  memcpy(&argument, &call, sizeof argument);
+  on_exit(end, argument);
+}
+#elif defined __GLIBC__
 /* Like on_exit, under a name that no program defines: the C library passes the exit status. */
 extern int __cxa_atexit(void (*call)(void *), void *argument, void *object);
 

@@ -78,7 +78,7 @@ void lvd_process_takes(lvd_link *link, const lvd_record *r) {
 static void take_last_words(lvd_process *p, lvd_status why) {
   char raw[LVD_CRASH_TEXT_BYTES], words[LVD_CRASH_TEXT_BYTES];
   const lvd_link *link = &p->link;
-  bool asked = p->asked_ns || (why != LVD_E_FAULT && why != LVD_E_PEER);
+  bool asked = lvd_load_relaxed_u64(&p->asked_ns) || (why != LVD_E_FAULT && why != LVD_E_PEER);
   if (asked || lvd_load_relaxed_ptr(&p->last_words)) return;
   if (lvd_load_acquire_u32(&link->segment->crash) == LVD_CRASH_WRITTEN) {
     memcpy(raw, link->segment->last_words, sizeof raw);
@@ -113,12 +113,12 @@ static lvd_status await_end(lvd_process *p, int64_t timeout_ns) {
   uint64_t start = lvd_os_now_ns();
   const lvd_want end = {.event = &p->over}; /* stays set */
   uint32_t which;
-  if (!p->asked_ns) {
-    p->asked_ns = start;
+  if (!lvd_load_relaxed_u64(&p->asked_ns)) {
+    lvd_store_relaxed_u64(&p->asked_ns, start);
     lvd_store_relaxed_u32(&p->link.segment->closing, 1);
     p->link.bell.wake(&p->link.bell);
   }
-  int64_t grace = lvd_process_left(LVD_GRACE_NS, p->asked_ns);
+  int64_t grace = lvd_process_left(LVD_GRACE_NS, lvd_load_relaxed_u64(&p->asked_ns));
   bool patient = timeout_ns >= 0 && timeout_ns < grace;
   lvd_status status = lvd_wait_any(&end, 1, patient ? timeout_ns : grace, &which);
   if (status != LVD_E_TIME || patient) return status;

@@ -39,7 +39,7 @@ typedef struct lvd_process {
   lvd_far_side *far; /* the parent's: state of the window, if it is behind one; or null */
   /* The parent's: the other side has exited. The child's: it has finished with the link. */
   lvd_event over;
-  uint64_t asked_ns; /* when it was asked to end; 0: not yet */
+  lvd_a64 asked_ns; /* when it was asked to end, which its notifier reads; 0: not yet */
 } lvd_process;
 
 static inline lvd_process *lvd_process_of(lvd_link *link) {
