@@ -31,7 +31,7 @@ class Problem(Exception):
 
 @dataclass
 class Contender:
-    who: str
+    subject: str
     command: list
     environment: dict = field(default_factory=dict)
     needs: str = ""  # the peer that must be installed; empty: none
@@ -50,7 +50,7 @@ class Metric:
 class Row:
     suite: str
     case: str
-    who: str
+    subject: str
     metric: Metric
     runs: list
 
@@ -202,7 +202,7 @@ class Session:
                         one.runs += new.runs
                 before = after
         for d, name in DISTANCES.items():
-            if any(own[0].runs for own in rows[d] if own[0].who.startswith(LEVADA)):  # peers alone say nothing
+            if any(own[0].runs for own in rows[d] if own[0].subject.startswith(LEVADA)):  # peers alone say nothing
                 self.keep(f"{case}, {name}", metrics, rows[d], contenders)
 
     def distance(self):
@@ -212,7 +212,7 @@ class Session:
         return [c for c in contenders if c.needs not in self.missing]
 
     def new_rows(self, case, contender, metrics):
-        return [Row(self.suite, case, contender.who, metric, []) for metric in metrics]
+        return [Row(self.suite, case, contender.subject, metric, []) for metric in metrics]
 
     def keep(self, case, metrics, rows, contenders):
         flat = [one for own in rows for one in own if one.runs]
@@ -227,7 +227,7 @@ class Session:
         the ratio of the first."""
         self.say(f"\n{self.suite}: {case}")
         first = [row for row in rows if row.metric is metrics[0]]
-        own = next((row.median() for row in first if row.who == LEVADA), None)
+        own = next((row.median() for row in first if row.subject == LEVADA), None)
         if len(metrics) == 1:
             heads = ["median", "min", "max"]
             title = f"{metrics[0].name.replace('_', ' ')}, {metrics[0].unit}"
@@ -241,13 +241,13 @@ class Session:
             if len(metrics) == 1:
                 cells = [number(row.median()), number(min(row.runs)), number(max(row.runs))]
             else:
-                own_rows = {one.metric.name: one for one in rows if one.who == row.who}
+                own_rows = {one.metric.name: one for one in rows if one.subject == row.subject}
                 cells = [f"{number(one.median())} ({number(min(one.runs))} ... {number(max(one.runs))})"
                          if one else "" for one in (own_rows.get(m.name) for m in metrics)]
             ratio = f"{row.median() / own:.3g}" if own else ""
-            self.say(f"    {row.who:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
+            self.say(f"    {row.subject:<40}" + "".join(f"{cell:>{width}}" for cell in cells) + f"{ratio:>11}")
         for contender in missing:
-            self.say(f"    {contender.who:<40}{'missing':>{width}}")
+            self.say(f"    {contender.subject:<40}{'missing':>{width}}")
 
     def write_json(self, path):
         temporary = f"{path}.new"
@@ -255,13 +255,13 @@ class Session:
             f.write(json.dumps({"machine": self.machine}) + "\n")
             for row in self.rows:
                 f.write(json.dumps({
-                    "suite": row.suite, "case": row.case, "who": row.who, "metric": row.metric.name,
+                    "suite": row.suite, "case": row.case, "subject": row.subject, "metric": row.metric.name,
                     "unit": row.metric.unit, "better": row.metric.better, "median": row.median(),
                     "min": min(row.runs), "max": max(row.runs), "runs": len(row.runs)}) + "\n")
         os.replace(temporary, path)
 
-    def find(self, case, who, metric):
-        return next((r for r in self.rows if (r.case, r.who, r.metric.name) == (case, who, metric)), None)
+    def find(self, case, subject, metric):
+        return next((r for r in self.rows if (r.case, r.subject, r.metric.name) == (case, subject, metric)), None)
 
 
 def end_group(process):

@@ -96,28 +96,28 @@ def measure_one(session, case, decoder, path, frames, command):
     """One clip, by all."""
     last = {}  # of each, in its last run
 
-    def compared(who, row):
-        last[who] = row
-        if who != NO_SIMD and NO_SIMD in last:
+    def compared(subject, row):
+        last[subject] = row
+        if subject != NO_SIMD and NO_SIMD in last:
             row["times_ffmpeg"] = row["frames_per_cpu_s"] / last[NO_SIMD]["frames_per_cpu_s"]
-        one = last.get(who.removesuffix(", 2 workers"))
+        one = last.get(subject.removesuffix(", 2 workers"))
         if one is not row and one:
             row["times_one_worker"] = row["frames_per_s"] / one["frames_per_s"]
         return row
 
-    def levada(who, workers, *options):
+    def levada(subject, workers, *options):
         def adjust(figures, cpu):
             summary = json.loads(figures["json"])
             done = summary["progress"]["done"]
             if done != frames:
                 raise Problem(f"{done} frames were decoded, not {frames}")
-            return compared(who, {"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu})
-        return Contender(who, command(decoder, path, workers, *options), adjust=adjust)
+            return compared(subject, {"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu})
+        return Contender(subject, command(decoder, path, workers, *options), adjust=adjust)
 
-    def ffmpeg(who, *options):
+    def ffmpeg(subject, *options):
         words = ["ffmpeg", "-v", "error", "-nostdin", "-threads", "1", *options, "-f", decoder.format, "-i", path,
                  "-f", "rawvideo", "-y", "/dev/null"]
-        return Contender(who, words, adjust=lambda _, cpu: compared(who, {"frames_per_cpu_s": frames / cpu}))
+        return Contender(subject, words, adjust=lambda _, cpu: compared(subject, {"frames_per_cpu_s": frames / cpu}))
 
     contenders = [ffmpeg(NO_SIMD, "-cpuflags", "0"), ffmpeg("ffmpeg"), levada("levada", 1),
                   levada("levada, 2 workers", 2), levada("levada, unchecked", 1, "--unchecked"),

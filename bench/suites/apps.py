@@ -83,11 +83,11 @@ def instances(session, app, label):
     session.call([peers.levada(), "run", app.network, *where, "--in", files(8, "processes"), "--out", "/dev/null",
                   "--no-progress"], {})
 
-    def together(who, how, n):
-        return Contender(who, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n, how),
+    def together(subject, how, n):
+        return Contender(subject, [sys.executable, "-B", TOGETHER, how, n, peers.levada(), app.network, files(n, how),
                                 app.project])
     for n in session.some("numbers of instances", COUNTS, QUICK_COUNTS):
-        contenders = [together(who, how, n) for who, how in (("levada", "host"), ("processes", "processes"),
+        contenders = [together(subject, how, n) for subject, how in (("levada", "host"), ("processes", "processes"),
                                                              ("spinning processes", "spinning"))]
         if n <= cores:
             contenders.append(together("pinned processes", "pinned", n))
@@ -102,7 +102,7 @@ def mixes(session, a, b):
     for counts_of in session.some(f"mixes of {a.name}s and {b.name}s", ([3, 5], [5, 3]), ([3, 5],)):
         lb = {}
 
-        def mixed(who, strategy):
+        def mixed(subject, strategy):
             def adjust(figures, _):
                 if strategy == "lb":
                     lb.update(figures)
@@ -113,7 +113,7 @@ def mixes(session, a, b):
                      (n, app.network, app.project, app.short or app.files if session.quick else app.files)]
             command = [sys.executable, "-B", MIXED, peers.levada(), peers.NATIVE / "line", strategy,
                        1 if session.quick else 4, *kinds]
-            return Contender(who, command, adjust=adjust)
+            return Contender(subject, command, adjust=adjust)
         contenders = [*(mixed(strategy, strategy) for strategy in ("lb", "round-robin", "glb", "partition")),
                       mixed("levada's map", "levada"), mixed("levada, live", "live")]
         session.measure(f"{counts_of[0]} {a.name}s (a) and {counts_of[1]} {b.name}s (b)", MIX, contenders, runs=3, quick_runs=1)
@@ -138,8 +138,8 @@ def plot(session, folder):
     if os.environ.get("APPS"):
         return
 
-    def points(who, most):
-        found = [(n, session.find(case(n), who, "mean")) for n in COUNTS if n <= most]
+    def points(subject, most):
+        found = [(n, session.find(case(n), subject, "mean")) for n in COUNTS if n <= most]
         return [(n, row.median()) for n, row in found if row]
     cores = session.machine["cores"]
     graphs.lines(folder / "apps.svg", "Instances of the JPEG decoder at once", "instances", "frames/s of each",

@@ -77,13 +77,13 @@ def run(session):
         times = 1 if session.quick else TIMES
         last = {}  # frames a second of each, in its last run
 
-        def compared(who, one_worker=None):
+        def compared(subject, one_worker=None):
             """One worker is compared with libjpeg, by CPU time; two with one, by time."""
             def beside(row):
-                last[who] = row
+                last[subject] = row
                 if one_worker in last:
                     row["times_one_worker"] = row["frames_per_s"] / last[one_worker]["frames_per_s"]
-                elif NO_SIMD in last and who != NO_SIMD:
+                elif NO_SIMD in last and subject != NO_SIMD:
                     row["times_libjpeg"] = row["frames_per_cpu_s"] / last[NO_SIMD]["frames_per_cpu_s"]
                 return row
             return beside
@@ -92,18 +92,18 @@ def run(session):
             return [peers.levada(), "run", JPEG / f"{network}.xdf", "--in", ",".join([str(path)] * times),
                     "--out", "/dev/null", "--workers", workers, "--json", "--no-progress", *options]
 
-        def levada(who, workers, *options):
-            beside = compared(who, who.removesuffix(", 2 workers") if workers == 2 else None)
-            return Contender(who, decode(workers, *options), adjust=of_summary(frames * times, beside))
+        def levada(subject, workers, *options):
+            beside = compared(subject, subject.removesuffix(", 2 workers") if workers == 2 else None)
+            return Contender(subject, decode(workers, *options), adjust=of_summary(frames * times, beside))
 
-        def two_apart(who):
-            beside = compared(who, "levada")
-            return Contender(who, [sys.executable, "-S", AT_ONCE, 2, *decode(1)],
+        def two_apart(subject):
+            beside = compared(subject, "levada")
+            return Contender(subject, [sys.executable, "-S", AT_ONCE, 2, *decode(1)],
                              adjust=of_summary(2 * frames * times, beside))
 
-        def turbo(who, **environment):
-            return Contender(who, [peers.NATIVE / "jpeg_turbo", "decode", result, path, times],
-                             environment, needs="libjpeg-turbo", adjust=of_turbo(compared(who)))
+        def turbo(subject, **environment):
+            return Contender(subject, [peers.NATIVE / "jpeg_turbo", "decode", result, path, times],
+                             environment, needs="libjpeg-turbo", adjust=of_turbo(compared(subject)))
         contenders = [turbo(NO_SIMD, JSIMD_FORCENONE="1"), turbo("libjpeg-turbo"),
                       levada("levada", 1), levada("levada, 2 workers", 2),
                       levada("levada, unchecked", 1, "--unchecked"),
@@ -120,6 +120,6 @@ def plot(session, folder):
     for metric, title in [("frames_per_s", "second"), ("frames_per_cpu_s", "CPU second")]:
         groups = []
         for case in dict.fromkeys(r.case for r in session.rows if r.suite == "cal"):
-            groups.append((case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in session.rows
+            groups.append((case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in session.rows
                                   if r.case == case and r.metric.name == metric]))
         graphs.dots(folder / f"cal-{metric}.svg", f"JPEG decoding, frames a {title}", f"frames a {title}", groups)

@@ -20,8 +20,8 @@ THRESHOLDS = [1, 4, 16, 64, 256, 1024, 4096]
 
 def run(session):
     for case, size, group, capacity in CASES:
-        def row(who, program, count, *first, needs="", last=()):
-            return Contender(who, [program, *first, size, group, capacity, count, *last], needs=needs)
+        def row(subject, program, count, *first, needs="", last=()):
+            return Contender(subject, [program, *first, size, group, capacity, count, *last], needs=needs)
         rust = peers.RUST / "channel"
         fast = 40_000_000 if size == 4 else 10_000_000
         session.measure_by_distance(case, [RATE], [
@@ -49,8 +49,8 @@ def run(session):
 def bounds(size, capacity):
     """The same bytes through as much plain memory, handed over by the quarter: no protocol."""
     block = capacity * size // 64 // 4
-    return [Contender(who, [peers.NATIVE / "bound", size, block, 4, 10_000_000 * 64 // size, past])
-            for who, past in (("bound: plain memory", 0), ("bound: ... written past the caches", 1))]
+    return [Contender(subject, [peers.NATIVE / "bound", size, block, 4, 10_000_000 * 64 // size, past])
+            for subject, past in (("bound: plain memory", 0), ("bound: ... written past the caches", 1))]
 
 
 def case_of(produce, consume, spin):
@@ -59,7 +59,7 @@ def case_of(produce, consume, spin):
 
 def plot(session, folder):
     rates = [r for r in session.rows if r.suite == "channel" and r.metric is RATE]
-    groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in rates if r.case == case])
+    groups = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in rates if r.case == case])
               for case in dict.fromkeys(r.case for r in rates)]
     graphs.dots(folder / "channel.svg", "Between two cores", "million elements a second", groups)
     for metric, title in [("wakes", "Wake-ups"), ("ms", "Run time, ms")]:

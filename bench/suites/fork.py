@@ -20,7 +20,7 @@ HELP = [Metric("help_us", "us", "lower"), Metric("idle_us", "us", "lower")]
 # The paper's sizes, and today's.
 PAPER = {"sum": 1_000_000, "mm": 150, "scan": 1_000_000, "poly": 2000, "fib": 30}
 TODAY = {"sum": 100_000_000, "mm": 1024, "scan": 100_000_000, "poly": 20_000, "fib": 37}
-# A fork costs so different times that who is slow gets a smaller fib.
+# The time of a fork differs so much that a slow contender gets a smaller fib.
 LARGEST = 42
 SMALLER = {"OpenMP tasks, gcc": 30, "OpenMP tasks, clang": 30, "oneTBB": 30, "rayon": 37}
 # Programs that take long are run less often.
@@ -74,11 +74,11 @@ def compile_forks(name, compiler):
     return out
 
 
-def others(program, size, workers, adjust=lambda who: None):
+def others(program, size, workers, adjust=lambda subject: None):
     """The peers. Their threads stay where they are, as ours do."""
-    def peer(who, command, needs, environment={}):
-        return Contender(who, [command, program, min(size, SMALLER[who]) if program == "fib" else size, workers],
-                         environment, needs, adjust(who))
+    def peer(subject, command, needs, environment={}):
+        return Contender(subject, [command, program, min(size, SMALLER[subject]) if program == "fib" else size, workers],
+                         environment, needs, adjust(subject))
     bound = {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}
     return [peer("oneTBB", peers.NATIVE / "fork_tbb", "oneTBB"),
             peer("rayon", peers.RUST / "fork", "rayon"),
@@ -90,21 +90,21 @@ def measure(session, compiled, program, size, workers):
     took = {}
     fib = program == "fib"
 
-    def adjust(who):
+    def adjust(subject):
         def paired(figures, _):
             # A fork is what is the same in a smaller fib.
-            took[who] = figures["ns_per_fork" if fib else "ms"]
+            took[subject] = figures["ns_per_fork" if fib else "ms"]
             row = dict(figures)
             if ALONE in took:
-                row["of_sequential"] = took[who] / took[ALONE]
-                row["times_sequential"] = took[ALONE] / took[who]
+                row["of_sequential"] = took[subject] / took[ALONE]
+                row["times_sequential"] = took[ALONE] / took[subject]
             if PLAIN in took:
-                row["of_plain_calls"] = took[who] / took[PLAIN]
+                row["of_plain_calls"] = took[subject] / took[PLAIN]
             return row
         return paired
 
-    def ours(who, *words, command=compiled[LEVADA]):
-        return Contender(who, [command, program, *words], adjust=adjust(who))
+    def ours(subject, *words, command=compiled[LEVADA]):
+        return Contender(subject, [command, program, *words], adjust=adjust(subject))
     contenders = [ours(ALONE, "alone", size)]
     if fib:
         contenders.append(ours(PLAIN, "plain", size))
@@ -114,8 +114,8 @@ def measure(session, compiled, program, size, workers):
         contenders.append(Contender(HALVES, [peers.NATIVE / "fork_bound", program, size], adjust=adjust(HALVES)))
     contenders.append(ours(LEVADA, "levada", size, workers))
     if fib:
-        contenders += [ours(who, "levada", size, workers, command=command)
-                       for who, command in compiled.items() if who != LEVADA]
+        contenders += [ours(subject, "levada", size, workers, command=command)
+                       for subject, command in compiled.items() if subject != LEVADA]
     if not (fib and size == LARGEST):
         contenders += others(program, size, workers, adjust)
     ratio = OF_SEQUENTIAL if workers == 1 else TIMES_SEQUENTIAL
@@ -161,7 +161,7 @@ def beside_the_paper(session):
         row(program, THEIRS[program], ours_of(session, program, 1, OF_SEQUENTIAL),
             ours_of(session, program, 2, TIMES_SEQUENTIAL))
     two = ours_of(session, "fib", 2, OF_PLAIN)
-    row("fib beside plain calls", THEIRS["fib"], ours_of(session, "fib", 1, OF_PLAIN), two and 1 / two)
+    row("fib next to plain calls", THEIRS["fib"], ours_of(session, "fib", 1, OF_PLAIN), two and 1 / two)
 
 
 # ---- plots ----------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ def plot(session, folder):
     own = [r for r in session.rows if r.suite == "fork"]
 
     def bars(metric, cases):
-        rows = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
-                        if r.case == case and r.metric is metric and r.who not in (ALONE, PLAIN, BOUND, HALVES)])
+        rows = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own
+                        if r.case == case and r.metric is metric and r.subject not in (ALONE, PLAIN, BOUND, HALVES)])
                 for case in dict.fromkeys(r.case for r in own) if any(case.startswith(c) for c in cases)]
         return [(case, found) for case, found in rows if found]
     large = [f"{program} {size:,}" for program, size in TODAY.items() if program != "fib"]
@@ -182,5 +182,5 @@ def plot(session, folder):
                    bars(OF_SEQUENTIAL, large))
     cases = dict.fromkeys(r.case for r in own if r.metric is FORK and r.case.startswith(f"fib {TODAY['fib']} "))
     graphs.dots(folder / "fork-fib.svg", "fib, where every addition forks: time for each fork", "ns",
-                [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
+                [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own
                          if r.case == case and r.metric is FORK]) for case in cases])

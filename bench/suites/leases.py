@@ -25,16 +25,16 @@ def measured(session):
     pair = [sys.executable, peers.BENCH / "lib/side_by_side.py"]
     workers = len(os.sched_getaffinity(0))
 
-    def contender(who, command, needs="", environment={}, words=()):
-        return Contender(who, [*pair, *words, *command], {"LEVADA_WORKERS": str(workers), **environment}, needs)
+    def contender(subject, command, needs="", environment={}, words=()):
+        return Contender(subject, [*pair, *words, *command], {"LEVADA_WORKERS": str(workers), **environment}, needs)
     size = QUICK_SIZE if session.quick else SIZE
     ours = [fork.compile_forks("fork_levada", None), "fib", "levada", size, workers]
     contenders = [contender(LEVADA, ours, words=["--host", peers.levada()]),
                   contender("levada, without a host", ours)]
     for peer in fork.others("fib", SIZE, workers):
-        command = [*peer.command[:2], SMALLER[peer.who] - SIZE + size, workers]
-        contenders.append(contender(peer.who, command, peer.needs))
+        command = [*peer.command[:2], SMALLER[peer.subject] - SIZE + size, workers]
+        contenders.append(contender(peer.subject, command, peer.needs))
         if peer.environment:
-            contenders.append(contender(f"{peer.who}, bound", command, peer.needs, peer.environment))
+            contenders.append(contender(f"{peer.subject}, bound", command, peer.needs, peer.environment))
     session.measure(f"two programs, {workers} workers each: time of one after the other", METRICS, contenders,
                     runs=5, quick_runs=1)

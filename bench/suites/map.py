@@ -174,10 +174,10 @@ def run(session):
 
 
 def plot(session, folder):
-    def points(who, metric, of):
-        found = [(actors, session.find(size(cores, actors, apps), who, metric)) for cores, actors, apps in SIZES]
+    def points(subject, metric, of):
+        found = [(actors, session.find(size(cores, actors, apps), subject, metric)) for cores, actors, apps in SIZES]
         return [(actors, of(row.median())) for actors, row in found if row]
     graphs.lines(folder / "map.svg", "Mapping random mixes, ten actors a core", "actors", "ms",
-                 [(who, points(who, "seconds", lambda s: s * 1000)) for who in GROWING])
+                 [(subject, points(subject, "seconds", lambda s: s * 1000)) for subject in GROWING])
     graphs.lines(folder / "map-busiest.svg", "The busiest core above the lower bound", "actors", "%",
-                 [(who, points(who, "busiest_to_bound", lambda b: (b - 1) * 100)) for who in GROWING])
+                 [(subject, points(subject, "busiest_to_bound", lambda b: (b - 1) * 100)) for subject in GROWING])

@@ -16,7 +16,7 @@ SENDERS = [1, 2, 4, 8, 16, 32, 64]
 QUEUES = {"LEVADA_MCAPI_TRANSPORT": "pmq"}
 MQ_MOST = 8192  # what everybody may send through a message queue
 ONE_PIECE = 4096  # what travels there in one piece, with its head
-RING, FUTEX, MQ, ZMQ = "bound: a bare ring, who waits spins", "bare futex", "raw POSIX queues", "ZeroMQ"
+RING, FUTEX, MQ, ZMQ = "bound: a bare ring, the waiting side spins", "bare futex", "raw POSIX queues", "ZeroMQ"
 
 
 def counts(size, slow):
@@ -24,22 +24,22 @@ def counts(size, slow):
     return (1000, 4000) if slow else (10_000, max(2000, min(60_000, 200_000_000 // size)))
 
 
-def mcapi(who, kind, where, size, wait="default", queues=False, one_way=None, to_and_fro=None):
+def mcapi(subject, kind, where, size, wait="default", queues=False, one_way=None, to_and_fro=None):
     most, all_of_them = counts(size, queues or wait == "sleep")
-    return Contender(who, [peers.NATIVE / "pair_mcapi", kind, wait, where, size,
+    return Contender(subject, [peers.NATIVE / "pair_mcapi", kind, wait, where, size,
                            most if to_and_fro is None else to_and_fro,
                            all_of_them if one_way is None else one_way],
                      environment=QUEUES if queues else {})
 
 
-def asleep(who, *program, **environment):
-    return Contender(who, [*program, "processes", 64, 1000, 0],
+def asleep(subject, *program, **environment):
+    return Contender(subject, [*program, "processes", 64, 1000, 0],
                      environment={"BENCH_PAUSE_US": "150", **environment})
 
 
 def others(where, size):
-    def row(who, program, *first, slow=True, needs=""):
-        return Contender(who, [program, *first, where, size, *counts(size, slow)], needs=needs)
+    def row(subject, program, *first, slow=True, needs=""):
+        return Contender(subject, [program, *first, where, size, *counts(size, slow)], needs=needs)
     native = peers.NATIVE
     rows = [row(MQ, native / "pair_mq")] if size <= MQ_MOST else []
     if size > 8:
@@ -105,7 +105,7 @@ def senders(n):
 def plot(session, folder):
     own = [r for r in session.rows if r.suite == "mcapi"]
     for metric, name, title in [(US, "latency", "One way, µs"), (MB, "rate", "MB a second")]:
-        groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
+        groups = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own
                           if r.case == case and r.metric is metric])
                   for case in dict.fromkeys(r.case for r in own if r.metric is metric)
                   if case.startswith("two processes") and "scalars" not in case]
@@ -114,6 +114,6 @@ def plot(session, folder):
     for n in SENDERS:
         for r in own:
             if r.case == senders(n):
-                lines.setdefault(r.who, []).append((n, r.median() * 1e3))
+                lines.setdefault(r.subject, []).append((n, r.median() * 1e3))
     graphs.lines(folder / "mcapi-senders.svg", "Many senders, one receiver", "senders",
-                 "thousand messages a second", [(who, points) for who, points in lines.items()])
+                 "thousand messages a second", [(subject, points) for subject, points in lines.items()])

@@ -18,10 +18,10 @@ def run(session):
     # The peers get fewer, so that their rows take about as long.
     tokens = 100_000 if session.quick else 300_000
 
-    def network(name, elements, workers, who, tag, placement, *options):
+    def network(name, elements, workers, subject, tag, placement, *options):
         built = peers.network(f"{name}-{tag}", CAL / f"pipeline/{name}.xdf", CAL, "--native",
                               CAL / "natives.c", "--set", f"count={elements}", *options)
-        return Contender(who, [peers.NATIVE / "network", built, workers, placement, elements,
+        return Contender(subject, [peers.NATIVE / "network", built, workers, placement, elements,
                                f"expected={session_sum[elements]}"])
 
     for workers in (1, 2):
@@ -32,9 +32,9 @@ def run(session):
             if workers == 1:
                 contenders += [levada("levada, fused", "fused", "0", "--fuse"),
                                Contender("one loop, by hand", [peers.NATIVE / "plain", elements])]
-            for who, mode in [("oneTBB pipeline", "pipeline"), ("oneTBB pipeline, middle parallel", "parallel"),
+            for subject, mode in [("oneTBB pipeline", "pipeline"), ("oneTBB pipeline, middle parallel", "parallel"),
                               ("oneTBB flow graph", "graph"), ("oneTBB flow graph, lightweight", "lightweight")]:
-                contenders.append(Contender(who, [peers.NATIVE / "pipeline_tbb", mode, workers, tokens, width],
+                contenders.append(Contender(subject, [peers.NATIVE / "pipeline_tbb", mode, workers, tokens, width],
                                             needs="oneTBB"))
             for lines in (4, 16):
                 contenders.append(Contender(f"Taskflow pipeline, {lines} lines",
@@ -58,6 +58,6 @@ def case_of(workers, width):
 def plot(session, folder):
     groups = []
     for case in dict.fromkeys(r.case for r in session.rows if r.suite == "pipeline" and r.metric is RATE):
-        rows = [(r.who, min(r.runs), r.median(), max(r.runs)) for r in session.rows if r.case == case]
+        rows = [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in session.rows if r.case == case]
         groups.append((case, rows))
     graphs.dots(folder / "pipeline.svg", "Five trivial stages", "million elements a second", groups)

@@ -150,16 +150,16 @@ RIGHTS = {("nice", "-n", "-20"): nice_works, ("chrt", "-f", "50"): fifo_works}
 def compare(session, core, case, command, copies, background, runs):
     last = {}
 
-    def of(who):
+    def of(subject):
         def adjust(figures, _):
-            if who == IDLE:
+            if subject == IDLE:
                 last["s"] = figures["s"]
             return {"s": figures["s"], "times_idle": figures["s"] / last["s"]}
         return adjust
 
-    def way(who, *words, copies=copies, needs=""):
-        return Contender(who, needs=needs, command=[sys.executable, "-S", BESIDE, copies, *background, "--", *words, *command],
-                         adjust=of(who))
+    def way(subject, *words, copies=copies, needs=""):
+        return Contender(subject, needs=needs, command=[sys.executable, "-S", BESIDE, copies, *background, "--", *words, *command],
+                         adjust=of(subject))
     ways = [way(IDLE, copies=0), way("levada", peers.levada(), "shield", core, "-q", "--"), way("plain"),
             way(f"taskset -c {core}", "taskset", "-c", core)]
     for words in RIGHTS:
@@ -171,7 +171,7 @@ def setup(session, core):
     """With a hundred processes more."""
     sleepers = [subprocess.Popen(["sleep", "1000"]) for _ in range(100)]
 
-    def adjust(who):
+    def adjust(subject):
         def of(figures, _):
             found = re.search(r" in (\d+) ms", figures["stderr"])
             if not found:
@@ -181,9 +181,9 @@ def setup(session, core):
     timed = ["-c", "import subprocess, sys, time\nt = time.monotonic()\nsubprocess.check_call(sys.argv[1:])\n"
                    "print('ms', (time.monotonic() - t) * 1e3)"]
 
-    def way(who, *options):
-        return Contender(who, [sys.executable, "-S", *timed, peers.levada(), "shield", core, *options, "--",
-                               "true"], adjust=adjust(who))
+    def way(subject, *options):
+        return Contender(subject, [sys.executable, "-S", *timed, peers.levada(), "shield", core, *options, "--",
+                               "true"], adjust=adjust(subject))
     try:
         time.sleep(0.2)
         ways = [way("levada")]
@@ -213,8 +213,8 @@ def promises(session, core):
 
 
 def plot(session, folder):
-    own = [r for r in session.rows if r.suite == "shield" and r.metric is RATIO and r.who != IDLE]
-    groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
+    own = [r for r in session.rows if r.suite == "shield" and r.metric is RATIO and r.subject != IDLE]
+    groups = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
               for case in dict.fromkeys(r.case for r in own)]
     graphs.abreast(folder / "shield.svg", "Time of the program, to that on the idle machine",
                    "times the idle machine", groups)

@@ -38,9 +38,9 @@ def allows_realtime():
 def run(session):
     seconds, waiting, many, loads = (1, 100, 500, 20) if session.quick else (5, 500, 2000, 100)
 
-    def contender(who, how, network, n, *more, needs=""):
+    def contender(subject, how, network, n, *more, needs=""):
         words = [sys.executable, "-B", STANDING, how, peers.levada(), LATE / network, n, seconds, *more]
-        return Contender(who, words, needs=needs)
+        return Contender(subject, words, needs=needs)
     if not allows_realtime():
         session.missing[REALTIME] = "the system allows no real-time priority: be root, or ulimit -r 3"
         session.say(f"missing: {REALTIME} ({session.missing[REALTIME]})")

@@ -9,7 +9,7 @@ from lib import graphs, peers
 from lib.measure import Contender, Metric, Problem
 
 NS = Metric("ns", "ns", "lower")
-# How fast a core is depends on who shares it, so what one core does is also said in rounds of an
+# How fast a core is depends on the programs that share it, so what one core does is also said in rounds of an
 # empty loop on the same core at the same time.
 CPU = [NS, Metric("rounds", "", "lower")]
 FAR, NEAR = 1, 0
@@ -47,14 +47,14 @@ def run(session):
 def costs(session):
     native, go = peers.NATIVE, peers.BUILD / "goroutines"
 
-    def levada(who, *words):
-        return Contender(who, [native / "stream_levada", *words])
+    def levada(subject, *words):
+        return Contender(subject, [native / "stream_levada", *words])
 
-    def goroutines(who, *words):
-        return Contender(who, [go, *words], needs="goroutines")
+    def goroutines(subject, *words):
+        return Contender(subject, [go, *words], needs="goroutines")
 
-    def threads(who, *words):
-        return Contender(who, [native / "threads", *words])
+    def threads(subject, *words):
+        return Contender(subject, [native / "threads", *words])
 
     few = 4 if session.quick else 1  # quick runs are shorter
     session.measure("switch between two on one core, CPU time", CPU, [
@@ -75,8 +75,8 @@ def costs(session):
         levada("levada", "trip", FAR, 100_000), line, goroutines("goroutines, a thread each", "trip", 2, 10_000),
         threads("pthreads with a condition", "trip", FAR, 10_000)])
 
-    def capnp(who, count, under_way):
-        return Contender(who, [native / "call_capnp", count, under_way], needs="Cap'n Proto")
+    def capnp(subject, count, under_way):
+        return Contender(subject, [native / "call_capnp", count, under_way], needs="Cap'n Proto")
     session.measure_by_distance("call to another core, with its result", [NS], [
         levada("levada", "call", FAR, 100_000, 1), levada("levada, 16 at a time", "call", FAR, 200_000, 16),
         levada("levada, on the own core", "call", NEAR, 500_000, 1), line,
@@ -94,8 +94,8 @@ def thresholds(session):
             wakes(AUTOMATIC, 0, produce, consume, count)], runs=7, quick_runs=3)
         case = case_of(produce, consume)
 
-        def median(who, metric):
-            return session.find(case, who, metric.name).median()
+        def median(subject, metric):
+            return session.find(case, subject, metric.name).median()
         woken, took = WAKES[:2]
         session.say(f"    {median(who_of(1), woken) / max(1, median(who_of(4096), woken)):.0f} times "
                     "fewer wake-ups with a threshold of 4096 than with 1, "
@@ -107,8 +107,8 @@ def thresholds(session):
         wakes(who_of(k), k, *WORK[0][:2], FEW) for k in (1, 4096, 1_000_000)], runs=7, quick_runs=2)
 
 
-def wakes(who, threshold, produce, consume, count):
-    return Contender(who, [peers.NATIVE / "stream_wakes_levada", threshold, 0, produce, consume,
+def wakes(subject, threshold, produce, consume, count):
+    return Contender(subject, [peers.NATIVE / "stream_wakes_levada", threshold, 0, produce, consume,
                            CAPACITY, count])
 
 
@@ -156,22 +156,22 @@ def decoders(session):
     music, there = song(build), made([build / "mp3", "--forms"], "the decoder has no forms").split()
     missing = "a form of the decoder"
     session.missing[missing] = "examples/mp3 does not have it"
-    for name, options in [(case, []), (f"{case}, who waits sleeps at once", ["--sleep"])]:
+    for name, options in [(case, []), (f"{case}, a waiting side sleeps at once", ["--sleep"])]:
         took = {}
 
-        def form(word, who, *more):
+        def form(word, subject, *more):
             def adjust(figures, cpu):
-                took[who] = float(re.search(r"took ([0-9.]+) ms", figures["stderr"])[1])
-                row = {"ms": took[who], "cpu_ms": cpu * 1e3}
+                took[subject] = float(re.search(r"took ([0-9.]+) ms", figures["stderr"])[1])
+                row = {"ms": took[subject], "cpu_ms": cpu * 1e3}
                 for metric, other in (("times_sequential", FORMS["sequential"]),
                                       ("times_plain_rpc", FORMS["rpc"])):
                     if other in took:
-                        row[metric] = took[other] / took[who]
+                        row[metric] = took[other] / took[subject]
                 return row
             tuning = options if word != "sequential" else []
             command = [build / "mp3", "--form", word, *tuning, *more, music, build / f"{word}.wav"]
-            return Contender(who, command, needs="" if word in there else missing, adjust=adjust)
-        contenders = [form(word, who) for word, who in FORMS.items()]
+            return Contender(subject, command, needs="" if word in there else missing, adjust=adjust)
+        contenders = [form(word, subject) for word, subject in FORMS.items()]
         contenders.insert(3, form("streaming", "streaming RPC, the paper's layout", "--sink", 0))
         if options:
             contenders.insert(3, form("streaming", "streaming RPC, threshold 16", "--threshold", 16))
@@ -185,7 +185,7 @@ def decoders(session):
 
 def plot(session, folder):
     own = [r for r in session.rows if r.suite == "stream"]
-    groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
+    groups = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own
                       if r.case == case and r.metric is NS])
               for case in dict.fromkeys(r.case for r in own if r.metric is NS)]
     graphs.dots(folder / "stream.svg", "What fibers, streams and calls cost", "ns", groups)
@@ -199,7 +199,7 @@ def plot(session, folder):
     for case in dict.fromkeys(r.case for r in own if r.case.startswith("MP3")):
         for name, title in [("times_sequential", "times as fast as sequential"),
                             ("times_plain_rpc", "times as fast as plain RPC")]:
-            groups.append((f"{case}: {title}", [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own
+            groups.append((f"{case}: {title}", [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own
                                                 if r.case == case and r.metric.name == name]))
     groups = [(title, rows) for title, rows in groups if rows]
     if groups:

@@ -62,6 +62,6 @@ def run(session):
 def plot(session, folder):
     for metric, name, title in [(US, "us", "Behind a window: times"), (MB, "mb", "Behind a window: bandwidth")]:
         own = [r for r in session.rows if r.suite == "window" and r.metric is metric]
-        groups = [(case, [(r.who, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
+        groups = [(case, [(r.subject, min(r.runs), r.median(), max(r.runs)) for r in own if r.case == case])
                   for case in dict.fromkeys(r.case for r in own)]
         graphs.dots(folder / f"window-{name}.svg", title, f"{metric.unit} (QEMU models function, not speed)", groups)
