@@ -3,7 +3,7 @@
  *
  * No channel and no elements: a block of memory is written by one thread and read once by the other,
  * and a flag for each block is all that they say to each other. Nothing that moves these bytes
- * between these cores can synchronise less, so the rows of the channel are to be read beside this
+ * between these cores can synchronise less, so the rows of the channel are to be read next to this
  * one. PAST is 1 to write past the caches: the bytes then go to the other core through memory. */
 #include "bench.h"
 #include "past.h"

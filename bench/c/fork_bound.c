@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What bounds any contender.
  *
- * fib: what a fork costs at least. Its forks write down the call and take it back, with nobody there who
- * could take it, and no look whether somebody has.
+ * fib: what a fork costs at least. Its forks write down the call and take it back, with no other thread that
+ * could take it, and no check whether one has.
  *
  * sum, mm, poly: two threads, each on a core of its own and awake, of which each makes one call of the
  * leaf for its half, so that nothing is divided, handed over or waited for but the end. What these take
@@ -25,7 +25,7 @@ typedef struct slot {
 
 enum { SLOTS = 128 };
 static __thread slot *head;
-slot fork_bound_slots[SLOTS]; /* anybody may look at them, so they are written */
+slot fork_bound_slots[SLOTS]; /* they are visible to all, so they are written */
 
 static int fib(int n);
 

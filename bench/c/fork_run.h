@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* How the paper's five programs are run and checked, whoever forks. The arrays have been written
+/* How the paper's five programs are run and checked, with any library that forks. The arrays have been written
  * before, so that every page is there. Prints `ms`; for fib also `ns_per_fork`. C17 and C++17.
  *
  * `help` is about workers that have nothing to do: how long they still take CPU time (`idle_us`), and how
@@ -31,10 +31,10 @@ typedef struct polynomial {
   size_t n;
 } polynomial;
 
-/* A fork of `help`: when it was made, and when somebody began with its call. */
+/* A fork of `help`: when it was made, and when its call began. */
 typedef struct helped {
   double made, begun;
-  int done; /* written by who makes the call */
+  int done; /* written by the thread that makes the call */
 } helped;
 
 static inline void helped_begin(helped *h) {
@@ -161,7 +161,7 @@ static inline int helped_order(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Medians of so many rounds; nobody has had anything to do for a hundredth of a second before each. */
+/* Medians of so many rounds; all threads have been idle for 10 ms before each. */
 static inline void time_help(const forked *k, size_t rounds) {
   double *idle = (double *)filled(rounds, sizeof *idle);
   double *help = (double *)filled(rounds, sizeof *help);

@@ -26,8 +26,8 @@ typedef struct pair_carrier {
   void (*end)(int side);                      /* may be null */
 } pair_carrier;
 
-/* Of all sides. Who is there sleeps until the others are: one that looked from time to time would take
- * the core from those who are still at work. */
+/* Of all sides. A side that is there sleeps until the others are: one that looked from time to time would take
+ * the core from those that still compute. */
 typedef struct pair_meeting {
   pthread_barrier_t begun, ended;
 } pair_meeting;
@@ -116,7 +116,7 @@ static inline void pair_itself(const pair_run *x) {
   }
   if (n) bench_say("us", (bench_now() - start) / (double)n * 1e6);
   bench_expect("the sum", sum, pair_sum(n));
-  /* No more than there is room for: nobody else makes any. */
+  /* No more than there is room for: no other side makes any. */
   const uint64_t burst = x->size > 16 * 1024 ? 2 : PAIR_BURST;
   n = x->one_way / burst * burst;
   sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What messages are measured against: a bare ring of slots between two sides who spin (`ring`) or
+/* What messages are measured against: a bare ring of slots between two sides that spin (`ring`) or
  * sleep at once (`futex`), with no check of anything; and copying alone (`memcpy`). */
 #include "pair.h"
 

@@ -9,7 +9,7 @@
  *   trip FAR N      N round trips of an element over two streams, on one worker or two
  *   call FAR N K    N calls with a result, K under way at a time, to the own core or another
  *
- * Switching and creating are measured in CPU time of the worker's thread: nobody waits there. */
+ * Switching and creating are measured in CPU time of the worker's thread: no fiber waits there. */
 #include "bench.h"
 
 #include <levada/call.h>
@@ -52,7 +52,7 @@ static lvd_fiber *start(void (*body)(void *), uint32_t worker) {
 
 static double own_cpu(void) { return bench_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* Also in rounds of an empty loop, since how fast a core is depends on who shares it. */
+/* Also in rounds of an empty loop, since how fast a core is depends on the programs that share it. */
 static void say_cpu(double seconds) {
   bench_say("ns", seconds / (double)count * 1e9);
   bench_say("rounds", seconds / (double)count * 1e9 / of_round);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Wake-ups against threshold, between two procedures on two cores: the sender works on each element
- * and pushes it, the receiver works on each element that it gets, and who has to wait is suspended
+ * and pushes it, the receiver works on each element that it gets, and a side that has to wait is suspended
  * at once. A threshold of 0 is the automatic one. */
 #include "bench.h"
 

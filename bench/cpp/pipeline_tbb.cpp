@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The five trivial stages as a pipeline and as a flow graph of oneTBB.
 //
-//   pipeline_tbb WHO WORKERS TOKENS WIDTH
+//   pipeline_tbb KIND WORKERS TOKENS WIDTH
 //
-// WHO: pipeline (all stages in order), parallel (the middle stages in parallel), graph (serial
+// KIND: pipeline (all stages in order), parallel (the middle stages in parallel), graph (serial
 // nodes), lightweight. A token is WIDTH elements: itself where that is one, else a pointer to them.
 #include "../c/bench.h"
 #include "../c/pipeline.h"
@@ -93,14 +93,16 @@ template <typename Token, typename Policy> uint32_t graph(Kind<Token> &kind, uin
   return sum;
 }
 
-template <typename Token> int measure(const std::string &who, uint64_t workers, uint64_t tokens) {
+template <typename Token>
+int measure(const std::string &kind_of_graph, uint64_t workers, uint64_t tokens) {
   oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism, workers);
   Kind<Token> kind(tokens);
   double start = bench_now();
-  uint32_t sum = who == "pipeline"   ? pipeline(kind, tokens, filter_mode::serial_in_order)
-                 : who == "parallel" ? pipeline(kind, tokens, filter_mode::parallel)
-                 : who == "graph"    ? graph<Token, flow::queueing>(kind, tokens)
-                                     : graph<Token, flow::queueing_lightweight>(kind, tokens);
+  uint32_t sum = kind_of_graph == "pipeline" ? pipeline(kind, tokens, filter_mode::serial_in_order)
+                 : kind_of_graph == "parallel" ? pipeline(kind, tokens, filter_mode::parallel)
+                 : kind_of_graph == "graph"
+                     ? graph<Token, flow::queueing>(kind, tokens)
+                     : graph<Token, flow::queueing_lightweight>(kind, tokens);
   double took = bench_now() - start;
   uint64_t elements = tokens * Kind<Token>::width;
   bench_expect("the sum", sum, pipeline_sum(elements));
@@ -109,7 +111,7 @@ template <typename Token> int measure(const std::string &who, uint64_t workers, 
 }
 
 int main(int argc, char **argv) {
-  static const char usage[] = "WHO WORKERS TOKENS WIDTH";
+  static const char usage[] = "KIND WORKERS TOKENS WIDTH";
   uint64_t workers = bench_number(argc, argv, 2, usage),
            tokens = bench_number(argc, argv, 3, usage);
   return bench_number(argc, argv, 4, usage) == 64 ? measure<Wide *>(argv[1], workers, tokens)

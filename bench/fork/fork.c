@@ -32,7 +32,7 @@ static void mm(const matrices *m, size_t from, size_t to) {
 }
 
 /* ---- scan: a half that another worker begins before the half to its left is done is only added up,
- * and scanned when it is known what comes before it; a half that nobody takes is scanned at once. -- */
+ * and scanned when it is known what comes before it; a half that is not taken is scanned at once. -- */
 
 typedef struct left_half {
   int32_t carry; /* what the left half ends with */

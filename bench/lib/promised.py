@@ -36,7 +36,7 @@ program = int(tool.stdout.readline())  # it runs
 try:
     until(lambda: core not in may(sleeper.pid))
     if what == "restored":
-        began = time.monotonic()  # who restores may be faster than the next line
+        began = time.monotonic()  # a restore may be faster than the next line
         tool.kill()
         until(lambda: may(sleeper.pid) == before)
     else:

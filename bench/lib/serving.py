@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Asked(http.client.HTTPConnection):
-    """Questions to a host, which cost next to nothing beside what is measured."""
+    """Questions to a host, which cost almost nothing compared to what is measured."""
 
     def __init__(self, path):
         super().__init__("levada")
@@ -24,12 +24,12 @@ class Asked(http.client.HTTPConnection):
     def get(self, what):
         try:
             return self.answer(what)
-        except ConnectionError:  # who has not asked for long is not kept
+        except ConnectionError:  # an idle connection is not kept
             self.close()
             return self.answer(what)
 
     def await_ends(self, count):
-        """Until so many applications have ended. Nobody is asked again and again meanwhile: even twenty times a second, that
+        """Until so many applications have ended. The host is not polled meanwhile: even twenty times a second, that
         takes one part in a hundred of a core from what is measured."""
         self.request("GET", "/events?follow=true")
         with self.getresponse() as lines:

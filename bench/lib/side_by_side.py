@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Runs a program alone, and then two of it side by side, and prints what that took together in times of the
-two after each other, the share of the cores that the first one had while both ran, and with a host beside
+two after each other, the share of the cores that the first one had while both ran, and with a host next to
 them (--host LEVADA) how long a core's lease was waited for.
 
   side_by_side.py [--host LEVADA] COMMAND...

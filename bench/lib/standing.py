@@ -4,9 +4,9 @@
     standing.py HOW LEVADA NETWORK N SECONDS [BARE]
 
 HOW is idle (N small applications that wait for input: CPU time in ms for each second, memory of each beyond
-what its channels and its state claim), many (the time of a load beside two such applications, and beside N: the median
+what its channels and its state claim), many (the time of a load next to two such applications, and next to N: the median
 of 21, the least and the most; and the CPU time of the host for each, with its unload), loads (four applications with an element each millisecond, while N others are loaded
-and unloaded beside them: how late elements come, as themselves say, without these loads and with them, and the
+and unloaded next to them: how late elements come, as themselves say, without these loads and with them, and the
 longest firing; with BARE, that program of four threads of the system's in their place), or realtime (the same on a
 host whose workers have a real-time priority). SECONDS is how long idle applications are looked at, and how long those
 with an element each millisecond run."""
@@ -63,11 +63,11 @@ def many():
             few, cpu_of_few = times(0)
             for at in range(2, N, 50):
                 load_some(folder, path, at, min(at + 50, N))
-            beside, cpu = times(100)
+            took, cpu = times(100)
             print("load_beside_two", few[10])
-            print("load_beside_many", beside[10])
-            print("least", beside[0])
-            print("most", beside[-1])
+            print("load_beside_many", took[10])
+            print("least", took[0])
+            print("most", took[-1])
             print("cpu_beside_two", cpu_of_few)
             print("cpu_beside_many", cpu)
 
@@ -132,7 +132,7 @@ class Applications:
 
 
 class Threads:
-    """Four, which do the same each on its own, beside a host that has nothing else."""
+    """Four, which do the same each on its own, next to a host that has nothing else."""
 
     def __init__(self, folder):
         self.file = f"{folder}/late"
@@ -157,12 +157,12 @@ def loads(*options):
         asked = Asked(path)
         these = Threads(folder) if BARE else Applications(folder, path, asked)
 
-        def once(beside):
+        def once(with_loads):
             copy = os.path.join(os.path.dirname(NETWORK), "Copy.xdf")
-            these.start(beside)
+            these.start(with_loads)
             done = 0
             while these.run():
-                if not beside or done == N:
+                if not with_loads or done == N:
                     time.sleep(0.02)
                     continue
                 subprocess.run([LEVADA, "load", copy, "--socket", path, "--name", "other", "--in",
@@ -171,7 +171,7 @@ def loads(*options):
                 done += 1
             return these.late(), these.longest_firing(), done
         with open(f"{folder}/numbers", "w") as file:
-            file.write("1\n" * 10)  # it is about loads, not about who computes beside
+            file.write("1\n" * 10)  # it is about loads, not about computation next to them
         once("q")  # compiles
         quiet, _, _ = once("")
         late, longest, done = once("l")

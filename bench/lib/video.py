@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Decoders of a checkout of Orcc's applications (CORPUS=DIR) beside ffmpeg on one thread, with and
+"""Decoders of a checkout of Orcc's applications (CORPUS=DIR) next to ffmpeg on one thread, with and
 without its SIMD: MPEG-4 SP, AVC and HEVC. The clips are made by ffmpeg; all drop what they have decoded.
 A CPU second is one of the whole process, its start included. How long it takes to compile each is said,
 too: from nothing to the first picture, and the same once more."""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `fork` has the leaves and the problems of everybody: the library FORK_KERNELS.
+//! `fork` has the leaves and the problems of all contenders: the library FORK_KERNELS.
 
 fn main() {
     println!("cargo:rerun-if-env-changed=FORK_KERNELS");

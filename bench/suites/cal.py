@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""cal: the JPEG decoder written in CAL (examples/jpeg) beside libjpeg-turbo, with and without its SIMD.
+"""cal: the JPEG decoder written in CAL (examples/jpeg) next to libjpeg-turbo, with and without its SIMD.
 
 What both decode is rendered by the example's own program, and both drop what they have decoded
 (/dev/null). A CPU second is one of the whole process, its start and its waiting included; what its
-actors were busy is said beside it. Two processes that decode at the same time, each on a core of its own,
+actors were busy is printed next to it. Two processes that decode at the same time, each on a core of its own,
 show what the cores can do: two hardware threads of one core are not two cores, and a shared machine does
 not always lend both.
 
-CORPUS=DIR, a checkout of Orcc's applications, adds their decoders of MPEG-4 SP, AVC and HEVC beside ffmpeg,
+CORPUS=DIR, a checkout of Orcc's applications, adds their decoders of MPEG-4 SP, AVC and HEVC next to ffmpeg,
 and how long it takes to compile them."""
 import json
 import subprocess
@@ -46,7 +46,7 @@ def media(width, height, frames, quality):
     return path
 
 
-def of_summary(frames, beside):
+def of_summary(frames, with_baseline):
     """Levada's own summary, the last line of its output, as figures."""
     def adjust(figures, cpu):
         summary = json.loads(figures["json"])
@@ -54,14 +54,14 @@ def of_summary(frames, beside):
         if done != frames:
             raise Problem(f"{done} frames were decoded, not {frames}")
         busy = sum(core["busy_seconds"] for core in summary["cores"])
-        return beside({"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu,
+        return with_baseline({"frames_per_s": frames / summary["seconds"], "frames_per_cpu_s": frames / cpu,
                        "frames_per_busy_s": frames / busy})
     return adjust
 
 
-def of_turbo(beside):
+def of_turbo(with_baseline):
     def adjust(figures, cpu):
-        return beside({"frames_per_s": figures["frames_per_s"], "frames_per_cpu_s": figures["pictures"] / cpu,
+        return with_baseline({"frames_per_s": figures["frames_per_s"], "frames_per_cpu_s": figures["pictures"] / cpu,
                        "frames_per_busy_s": figures["frames_per_cpu_s"]})
     return adjust
 
@@ -79,27 +79,27 @@ def run(session):
 
         def compared(subject, one_worker=None):
             """One worker is compared with libjpeg, by CPU time; two with one, by time."""
-            def beside(row):
+            def with_baseline(row):
                 last[subject] = row
                 if one_worker in last:
                     row["times_one_worker"] = row["frames_per_s"] / last[one_worker]["frames_per_s"]
                 elif NO_SIMD in last and subject != NO_SIMD:
                     row["times_libjpeg"] = row["frames_per_cpu_s"] / last[NO_SIMD]["frames_per_cpu_s"]
                 return row
-            return beside
+            return with_baseline
 
         def decode(workers, *options):
             return [peers.levada(), "run", JPEG / f"{network}.xdf", "--in", ",".join([str(path)] * times),
                     "--out", "/dev/null", "--workers", workers, "--json", "--no-progress", *options]
 
         def levada(subject, workers, *options):
-            beside = compared(subject, subject.removesuffix(", 2 workers") if workers == 2 else None)
-            return Contender(subject, decode(workers, *options), adjust=of_summary(frames * times, beside))
+            with_baseline = compared(subject, subject.removesuffix(", 2 workers") if workers == 2 else None)
+            return Contender(subject, decode(workers, *options), adjust=of_summary(frames * times, with_baseline))
 
         def two_apart(subject):
-            beside = compared(subject, "levada")
+            with_baseline = compared(subject, "levada")
             return Contender(subject, [sys.executable, "-S", AT_ONCE, 2, *decode(1)],
-                             adjust=of_summary(2 * frames * times, beside))
+                             adjust=of_summary(2 * frames * times, with_baseline))
 
         def turbo(subject, **environment):
             return Contender(subject, [peers.NATIVE / "jpeg_turbo", "decode", result, path, times],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """fork: the programs of "Lazy Remote Procedure Call in C" (Latendresse and Feeley, 1997), sequential,
-with `!!` on one worker and on two, beside tasks of OpenMP, oneTBB and rayon."""
+with `!!` on one worker and on two, next to tasks of OpenMP, oneTBB and rayon."""
 import os
 import subprocess
 
@@ -149,7 +149,7 @@ def ours_of(session, program, workers, metric):
 
 
 def beside_the_paper(session):
-    """Its table, and ours with today's sizes. fib is beside one plain call a node, too: compilers of that
+    """Its table, and ours with today's sizes. fib is next to one plain call a node, too: compilers of that
     time made no more of it."""
     session.say("\nfork: the paper's table (four processors, 1997), and today's sizes here")
     session.say(f"  {'':<42}{'paper: T1/Tseq':>16}{'Tseq/T2':>10}{'here: T1/Tseq':>16}{'Tseq/T2':>10}")

@@ -14,7 +14,7 @@ SIZES = [64, 1024, 2048, 4096, 8192, 65536]
 QUICK_SIZES = [64, 2048]
 SENDERS = [1, 2, 4, 8, 16, 32, 64]
 QUEUES = {"LEVADA_MCAPI_TRANSPORT": "pmq"}
-MQ_MOST = 8192  # what everybody may send through a message queue
+MQ_MOST = 8192  # what any user may send through a message queue
 ONE_PIECE = 4096  # what travels there in one piece, with its head
 RING, FUTEX, MQ, ZMQ = "bound: a bare ring, the waiting side spins", "bare futex", "raw POSIX queues", "ZeroMQ"
 
@@ -57,7 +57,7 @@ def others(where, size):
 def run(session):
     for place, where in PLACES:
         for size in QUICK_SIZES if session.quick else SIZES:
-            # Who sends a burst to itself must find room for it: ten messages of a queue hold eight of one
+            # A sender of a burst to itself must find room for it: ten messages of a queue hold eight of one
             # piece, and not eight of several.
             bursts = None if where != "itself" or size <= ONE_PIECE else 0
             pair(session, f"{place}, {size} bytes", [
@@ -74,7 +74,7 @@ def run(session):
             mcapi("levada, over queues", "scalars", where, 8, queues=True),
             *others(where, 8)])
     # The second side sleeps when the first sends, which sleeps at once, too: two wake-ups there and back.
-    session.measure("who waits has gone to sleep, 64 bytes", [US], [
+    session.measure("the waiting side sleeps, 64 bytes", [US], [
         asleep("levada", peers.NATIVE / "pair_mcapi", "packets", "sleep"),
         asleep("levada, messages", peers.NATIVE / "pair_mcapi", "messages", "sleep"),
         asleep("levada, packets over queues", peers.NATIVE / "pair_mcapi", "packets", "sleep", **QUEUES),

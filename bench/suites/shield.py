@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """shield: an MP3 and an MPEG-4 encoder, each with a small and a large input, alone on a core while
-others keep the machine busy; beside what users type otherwise, and beside the machine left alone.
+others keep the machine busy; next to what users type otherwise, and next to the machine left alone.
 
 The loads are those of Chu and Hsiao: heavy is endless encoders (one, two, four), medium is two programs
 that decode a clip as fast as they can, light is one that plays it in real time. Every program is in a
 session of its own. All ways take turns within a round, the idle machine among them, so each has an idle
 run right before it; times_idle is the ratio to that one. What the shield itself takes to be raised and
-lowered is in its time. The large inputs are measured where the paper's gain is: beside two encoders, four,
+lowered is in its time. The large inputs are measured where the paper's gain is: next to two encoders, four,
 and two decoders. A fork storm against a shield is a test (shield_intruders), a thousand of them are part of
 the soak."""
 import array
@@ -27,7 +27,7 @@ RATIO = Metric("times_idle", "", "lower")
 PROMISED = [Metric("ms", "ms", "lower")]
 SETUP = [Metric("raise_ms", "ms", "lower"), Metric("whole_ms", "ms", "lower")]
 PROMISED_BY = peers.ROOT / "bench/lib/promised.py"
-BESIDE = peers.ROOT / "bench/lib/beside.py"
+CO_TENANT = peers.ROOT / "bench/lib/co_tenant.py"
 FOLDER = peers.BUILD / "shield"
 IDLE = "idle machine"
 # The sounds are as large as the paper's. So is the smaller video; its larger one, of 350 MB, would take as
@@ -158,7 +158,7 @@ def compare(session, core, case, command, copies, background, runs):
         return adjust
 
     def way(subject, *words, copies=copies, needs=""):
-        return Contender(subject, needs=needs, command=[sys.executable, "-S", BESIDE, copies, *background, "--", *words, *command],
+        return Contender(subject, needs=needs, command=[sys.executable, "-S", CO_TENANT, copies, *background, "--", *words, *command],
                          adjust=of(subject))
     ways = [way(IDLE, copies=0), way("levada", peers.levada(), "shield", core, "-q", "--"), way("plain"),
             way(f"taskset -c {core}", "taskset", "-c", core)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""standing: what 500 applications cost that wait, how long a load takes beside 2,000, and how late elements come while
+"""standing: what 500 applications cost that wait, how long a load takes next to 2,000, and how late elements come while
 others are loaded: four applications have an element each millisecond, while a hundred others are loaded and unloaded
-beside them; so, too, on a host whose workers have a real-time priority, where the system allows that. The bound is as
+next to them; so, too, on a host whose workers have a real-time priority, where the system allows that. The bound is as
 many threads of the system's that do the same. The quick form has fewer applications, and measures for a second, not
 for five."""
 import os
@@ -47,7 +47,7 @@ def run(session):
     with session.normal_priority():
         session.measure(f"{waiting} applications that wait", IDLE, [contender("levada", "idle", "Copy.xdf", waiting)],
                         runs=3, quick_runs=1)
-        session.measure(f"a load beside {many} applications", MANY, [contender("levada", "many", "Copy.xdf", many)],
+        session.measure(f"a load next to {many} applications", MANY, [contender("levada", "many", "Copy.xdf", many)],
                         runs=3, quick_runs=1)
         session.measure(f"lateness of elements at {loads} loads", LATENESS,
                         [contender("levada", "loads", "Late.xdf", loads),

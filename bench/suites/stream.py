@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""stream: fibers, streams and calls beside threads, goroutines and Cap'n Proto; wake-ups against
-threshold; the MP3 decoder's forms (examples/mp3) beside each other."""
+"""stream: fibers, streams and calls next to threads, goroutines and Cap'n Proto; wake-ups against
+threshold; the MP3 decoder's forms (examples/mp3) next to each other."""
 import re
 import shutil
 import subprocess

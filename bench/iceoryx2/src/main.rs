@@ -24,7 +24,7 @@ fn pin(index: usize) {
     }
 }
 
-/// A barrier of a service's own: who has subscribers and publishers on both sides has met.
+/// A barrier of a service's own: a side with subscribers and publishers on both sides has met the other.
 struct Side {
     publisher: iceoryx2::port::publisher::Publisher<ipc::Service, [u8], ()>,
     subscriber: iceoryx2::port::subscriber::Subscriber<ipc::Service, [u8], ()>,

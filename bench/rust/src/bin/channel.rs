@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Channels of the Rust world between two pinned threads: elements a second.
 //!
-//! `channel WHO SIZE GROUP CAPACITY COUNT`, WHO one of rtrb, array-queue, crossbeam-channel. rtrb
+//! `channel QUEUE SIZE GROUP CAPACITY COUNT`, QUEUE one of rtrb, array-queue, crossbeam-channel. rtrb
 //! passes groups as chunks; the crossbeam crates have single elements only.
 
 use std::hint::spin_loop;
@@ -182,13 +182,13 @@ fn crossbeam_channel<T: Element>(_group: usize, capacity: usize, count: u64) -> 
     )
 }
 
-fn measure<T: Element>(who: &str, group: usize, capacity: usize, count: u64) {
+fn measure<T: Element>(queue: &str, group: usize, capacity: usize, count: u64) {
     let count = count / group as u64 * group as u64;
-    let (took, sum) = match who {
+    let (took, sum) = match queue {
         "rtrb" => rtrb::<T>(group, capacity, count),
         "array-queue" => array_queue::<T>(group, capacity, count),
         "crossbeam-channel" => crossbeam_channel::<T>(group, capacity, count),
-        _ => fail("WHO is rtrb, array-queue or crossbeam-channel"),
+        _ => fail("QUEUE is rtrb, array-queue or crossbeam-channel"),
     };
     let expected = (0..count).map(|i| T::make(i).value()).sum::<u64>();
     if sum != expected {
@@ -205,7 +205,7 @@ fn main() {
         .filter_map(|a| a.parse().ok())
         .collect();
     let [size, group, capacity, count] = numbers[..] else {
-        fail("usage: channel WHO SIZE GROUP CAPACITY COUNT")
+        fail("usage: channel QUEUE SIZE GROUP CAPACITY COUNT")
     };
     match size {
         64 => measure::<Wide>(&arguments[1], group as usize, capacity as usize, count),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The paper's five programs with rayon: `join`, and its own iterators over ranges where it has them.
-//! The leaves are the same object code as everybody's.
+//! The leaves are the same object code as those of all contenders.
 //!
 //! `fork fib|sum|mm|scan|poly|help SIZE WORKERS`
 
@@ -110,7 +110,7 @@ extern "C" fn mm(m: &Matrices, from: usize, to: usize) {
         .into_par_iter()
         .for_each(|part| {
             let (first, end) = (part * LEAF_ROWS, ((part + 1) * LEAF_ROWS).min(to));
-            // SAFETY: nobody else has these rows.
+            // SAFETY: no other task has these rows.
             unsafe { mm_leaf(m.a, m.b, m.c, m.n, first, end) }
         });
 }
@@ -121,10 +121,10 @@ impl Scanned {
     }
 }
 
-/// In two passes: rayon has no scan, and a join does not say who ran.
+/// In two passes: rayon has no scan, and a join does not say which half ran.
 fn add_up(s: &Scanned, from: usize, to: usize) -> i32 {
     if to - from == 1 {
-        // SAFETY: nobody else has this block.
+        // SAFETY: no other task has this block.
         return unsafe {
             let sum = sum_leaf(s.x.add(from * LEAF_SCAN), s.elements(from)) as i32;
             *s.block.add(from) = sum;
@@ -139,7 +139,7 @@ fn add_up(s: &Scanned, from: usize, to: usize) -> i32 {
 fn scan_known(s: &Scanned, from: usize, to: usize, carry: i32) -> i32 {
     if to - from == 1 {
         let at = from * LEAF_SCAN;
-        // SAFETY: nobody else has this block.
+        // SAFETY: no other task has this block.
         return unsafe { scan_leaf(s.x.add(at), s.out.add(at), s.elements(from), carry) };
     }
     let middle = (from + to) / 2;
@@ -163,7 +163,7 @@ extern "C" fn square(p: &Polynomial, from: usize, to: usize) {
         .into_par_iter()
         .for_each(|part| {
             let (first, end) = (part * LEAF_POLY, ((part + 1) * LEAF_POLY).min(to));
-            // SAFETY: nobody else has these terms.
+            // SAFETY: no other task has these terms.
             unsafe { poly_leaf(p.a, p.out, p.n, first, end) }
         });
 }

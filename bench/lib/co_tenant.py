@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs a program beside others that go on until it has ended, and prints how long it took.
+"""Runs a program next to others that go on until it has ended, and prints how long it took.
 
-    beside.py COPIES BACKGROUND... -- PROGRAM...
+    co_tenant.py COPIES BACKGROUND... -- PROGRAM...
 
 Each of them is in a session of its own, as programs are that are started from several terminals: where
 the system weighs sessions (autogroup), that is what a user meets. What the program prints to the error
