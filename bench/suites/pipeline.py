@@ -44,7 +44,8 @@ def run(session):
             measure(case_of(workers, width), [RATE], contenders)
     levada = partial(network, "Rates", rates, 1)
     session.measure("unequal rates, 1 worker", [RATE],
-                    [levada("levada", "apart", "0,0,0,0,0", "--no-fuse"), levada("levada, fused", "fused", "0", "--fuse"),
+                    [levada("levada", "apart", "0,0,0,0,0", "--no-fuse"),
+                     levada("levada, fused", "fused", "0", "--fuse"),
                      Contender("one loop, by hand", [peers.NATIVE / "plain", rates])])
     session.measure("idle, 100 applications, 2 s", [IDLE],
                     [Contender("levada", [peers.NATIVE / "idle_levada", 100, 2000])], runs=5, quick_runs=2)

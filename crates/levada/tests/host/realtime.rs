@@ -422,9 +422,6 @@ fn a_group_without_real_time_is_named() {
         .current_dir(place.path(""))
         .output();
     let file = group.0.join("cpu.rt_runtime_us");
-    let says = [
-        "its cgroup has no real-time budget",
-        file.to_str().unwrap(),
-    ];
+    let says = ["its cgroup has no real-time budget", file.to_str().unwrap()];
     Run::new(done.unwrap()).refuses(1, &says);
 }
