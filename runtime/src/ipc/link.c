@@ -295,10 +295,11 @@ static bool take_records(lvd_link *link) {
 
 /* ---- the notifier ---------------------------------------------------------------------------- */
 
-/* True if the child's process crashed, false if it was killed. */
+/* True if the child's process crashed, false if it was killed. Relaxed: only the flag is read here;
+ * unit_process.c reads the text, after an acquire of its own. */
 static bool has_failed(const lvd_link *link) {
   return link->side == LVD_PARENT &&
-         (lvd_load_acquire_u32(&link->segment->crash) == LVD_CRASH_WRITTEN ||
+         (lvd_load_relaxed_u32(&link->segment->crash) == LVD_CRASH_WRITTEN ||
           (!link->behind && lvd_os_process_crashed(&link->peer)));
 }
 

@@ -20,7 +20,8 @@
  *
  * A doorbell that is rung already is not rung again: the notifier clears `rung` before it looks.
  * Single words (serves, closing, gone, stop, taken) are relaxed: they publish no other data, and a
- * doorbell follows or the link's lock is held.
+ * doorbell follows or the link's lock is held. `crash` is acquired only by the reader of the
+ * text that it publishes.
  *
  * Lock order: the link's lock, an application's gate, its list of streams. */
 #ifndef LVD_IPC_LINK_H
