@@ -4,14 +4,26 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod build;
+mod c_compiler;
+mod check;
+mod compile_growth;
+mod deadlocks;
+mod doctor;
 mod doctor_pid;
-mod errors;
 mod explain;
+mod faults;
 mod fmt;
+mod graph;
 mod map;
+mod named_files;
 mod options;
+mod output_files;
 mod play;
 mod prepare_cache;
 mod priorities;
+mod run;
 mod schedule;
-mod success;
+mod streams;
+mod unconsumed;
+mod usage;

@@ -2,7 +2,7 @@
 //! Tests of `--in`, `--out` and `--option`, and of the files that natives create and remove.
 //!
 //! Wrong input: options that no native uses, invalid rates, frames of another size or sampling, partial files of a
-//! process that was killed.
+//! process that was killed; numbers that are none or too large, and no input.
 
 use crate::common::{Place, numbers};
 use std::process::Command;
@@ -183,4 +183,56 @@ fn a_negative_number_is_told_to_be_no_value() {
         told.refuses(2, &[option, "'-1'", part]);
         assert!(!told.err.contains("tip"), "{told:?}");
     }
+}
+
+#[test]
+fn inputs_that_are_not_what_they_should_be() {
+    let place = Place::new(&[]);
+    place.write(
+        "src/p/Top.cal",
+        "package p;\nimport levada.io.*;\nactor Top () ==> :\n  initialize ==> do io_open(); end\n  \
+         action ==> guard io_more() do io_write_number(io_read_number()); end\nend\n",
+    );
+    let top = "src/p/Top.cal";
+    for (text, said) in [
+        (
+            "1\n2\nthree\n",
+            "in.txt, line 3: \"three\" is not a whole number",
+        ),
+        (
+            "1 # one\n0x10\n",
+            "in.txt, line 2: \"0x10\" is not a whole number",
+        ),
+        (
+            "\u{1b}[31m\u{7f}",
+            "in.txt, line 1: \"?[31m?\" is not a whole number",
+        ),
+        (
+            "9223372036854775808\n",
+            "9223372036854775808 does not fit into 64 bits",
+        ),
+        // A zero byte ends no number, and none is read as two.
+        (
+            "7\x0012\n",
+            "in.txt, line 1: \"7?12\" is not a whole number",
+        ),
+        (
+            "00000000000000000000000000000000000000000012\n",
+            "in.txt, line 1: 0000000000000000000000000000000... is too long for a number",
+        ),
+    ] {
+        place.write("in.txt", text);
+        let run = place.run(&["run", top, "--in", "in.txt", "--out", "out.txt"]);
+        run.refuses(1, &["error: ", said, "failed: p.Top was stopped"]);
+        // It is no fault of the actor's: its source is not shown.
+        assert!(!run.err.contains("Top.cal"), "{run:?}");
+        assert_eq!(place.list("."), ["in.txt", "src"]);
+    }
+    let run = place.run(&["run", top, "--out", "out.txt"]);
+    run.refuses(1, &["no input: name a file with --in FILE"]);
+    place.write("in.txt", "# nothing\n");
+    place
+        .run(&["run", top, "--in", "in.txt", "--out", "out.txt"])
+        .succeeds();
+    assert_eq!(std::fs::read(place.path("out.txt")).unwrap(), b"");
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of networks in which no actor can fire: deadlocks of each kind, and networks with nothing to do.
+
+use crate::common::host::TOP;
+use crate::common::{Instance, PRINT, Place, SOURCE, network, numbers};
+use std::process::Command;
+
+#[test]
+fn a_network_in_which_nothing_has_to_be_done_says_so() {
+    let place = numbers();
+    let text = std::fs::read_to_string(place.path(TOP)).unwrap();
+    place.write(TOP, &text.replace("value=\"3\"", "value=\"0\""));
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    let said = "warning: nothing ever fired\n    print waits for 1 element on its input In";
+    assert!(run.succeeds().err.contains(said), "{run:?}");
+    let json = place.run(&["run", TOP, "--no-fuse", "--json"]).json();
+    assert_eq!(json["outcome"], "done");
+    assert!(json["never_fired"].as_str().unwrap().contains("print"));
+}
+
+#[test]
+fn a_deadlock_report_names_what_each_actor_waits_for() {
+    // Two of the first are wanted for each of the second, but both come in turn, and few fit.
+    let place = Place::new(&[
+        (
+            "src/p/Both.cal",
+            "package p;\nactor Both () ==> int A, int B :\n  action ==> A:[1], B:[2] end\nend\n",
+        ),
+        (
+            "src/p/Uneven.cal",
+            "package p;\nactor Uneven () int A, int B ==> :\n  action A:[x, y], B:[z] ==> end\nend\n",
+        ),
+    ]);
+    let text = network(
+        &[("both", "p.Both", &[]), ("uneven", "p.Uneven", &[])],
+        &[("both.A", "uneven.A"), ("both.B", "uneven.B")],
+    );
+    place.write(TOP, &text);
+    let run = place.run(&["run", TOP]);
+    run.refuses(1, &["nothing can move any more", "both", "uneven"]);
+    let json = place.run(&["run", TOP, "--json"]).json();
+    assert_eq!(json["outcome"], "deadlock");
+    assert_eq!(json["code"], "failed");
+    assert!(json["why"].as_str().unwrap().contains("both"));
+}
+
+#[test]
+fn a_circle_without_a_first_element_is_a_deadlock() {
+    let place = Place::new(&[(
+        "src/p/Next.cal",
+        "package p;\nactor Next () int In ==> int Out :\n  action In:[x] ==> Out:[x + 1] end\nend\n",
+    )]);
+    let instances: &[Instance] = &[("one", "p.Next", &[]), ("two", "p.Next", &[])];
+    let wires = [("one.Out", "two.In"), ("two.Out", "one.In")];
+    place.write(TOP, &network(instances, &wires));
+    for fuse in ["--fuse", "--no-fuse"] {
+        let run = place.run(&["run", TOP, fuse]);
+        run.refuses(1, &["nothing ever fired, and nothing can", "first element"]);
+    }
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    run.refuses(
+        1,
+        &["in a circle", "the channel two.Out -> one.In is empty"],
+    );
+    let json = place.run(&["run", TOP, "--no-fuse", "--json"]).json();
+    assert_eq!(json["outcome"], "deadlock");
+    assert!(json["why"].as_str().unwrap().contains("in a circle"));
+}
+
+#[test]
+fn a_circle_before_which_elements_lie_is_a_deadlock() {
+    let place = Place::new(&[
+        SOURCE,
+        (
+            "src/p/Add.cal",
+            "package p;\nactor Add () int A, int B ==> int Sum :\n  action A:[a], B:[b] ==> Sum:[a \
+             + b] end\nend\n",
+        ),
+        (
+            "src/p/Same.cal",
+            "package p;\nactor Same () int In ==> int Out :\n  action In:[x] ==> Out:[x] end\nend\n",
+        ),
+    ]);
+    let instances: &[Instance] = &[
+        ("source", "p.Source", &[("n", "3")]),
+        ("add", "p.Add", &[]),
+        ("same", "p.Same", &[]),
+    ];
+    let wires = [
+        ("source.Out", "add.A"),
+        ("add.Sum", "same.In"),
+        ("same.Out", "add.B"),
+    ];
+    place.write(TOP, &network(instances, &wires));
+    let run = place.run(&["run", TOP, "--no-fuse"]);
+    run.refuses(
+        1,
+        &[
+            "nothing can move any more",
+            "add waits for 1 element on its input B",
+        ],
+    );
+    place.run(&["run", TOP]).refuses(1, &["error: nothing"]);
+}
+
+#[test]
+fn unused_ports_are_warned_of_and_harmless() {
+    let place = Place::new(&[SOURCE, PRINT]);
+    place.write(
+        TOP,
+        &network(
+            &[
+                ("source", "p.Source", &[("n", "3")]),
+                ("print", "p.Print", &[]),
+            ],
+            &[],
+        ),
+    );
+    let run = place.run(&["run", TOP]);
+    run.succeeds();
+    assert!(run.err.contains("nothing feeds print.In"), "{run:?}");
+    assert!(run.err.contains("nothing consumes source.Out"), "{run:?}");
+    assert_eq!(run.out, "");
+    // So they are in a program of its own.
+    place.run(&["build", TOP, "-o", "top"]).succeeds();
+    let mut program = Command::new(place.path("top"));
+    assert!(program.status().unwrap().success());
+}
