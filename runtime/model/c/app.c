@@ -31,7 +31,7 @@ void model_count(void) {
   on_stage->count++;
   lvd_os_unlock(&on_stage->lock);
 }
-/* The same, unless somebody else does just now. */
+/* The same if the lock is free. */
 void model_count_if_free(void) {
   if (!lvd_os_try_lock(&on_stage->lock)) return;
   on_stage->count++;
@@ -150,7 +150,7 @@ uint32_t model_ended(model_app *m) { return lvd_app_get_state(m->app) == LVD_APP
 uint32_t model_migrate(model_app *m, uint32_t actor, uint32_t worker) {
   return lvd_app_move(m->app, actor, worker);
 }
-/* Where the actor is; for whoever has a right to know. */
+/* The worker that runs the actor. The caller must be ordered after its last move. */
 uint32_t model_worker(model_app *m, uint32_t actor) {
   return lvd_load_relaxed_u32(&m->app->entity[actor].worker);
 }

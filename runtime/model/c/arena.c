@@ -72,7 +72,8 @@ void *model_pages(size_t size) { return give_aligned(size, 4096); }
 void *lvd_os_alloc(size_t size) { return give(size); }
 void lvd_os_free(void *p, size_t size) { (void)size, take_back(p); }
 
-/* The same for what the sources under test ask of the C library; nobody else is linked with it. */
+/* The allocator of the C library, for the sources under test alone: nothing else is linked with
+ * these. */
 void *malloc(size_t size) { return give(size); }
 void *calloc(size_t n, size_t size) { return give(n * size); }
 void free(void *p) { take_back(p); }

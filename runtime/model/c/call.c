@@ -111,7 +111,7 @@ uint32_t model_returned(void) {
 }
 void model_cancel_call(void) { lvd_call_cancel(calls.call); }
 
-/* A name that nobody has registered before. */
+/* Registers a name that is not registered yet. */
 uint32_t model_register(void) { return lvd_procedure_register("late", returns); }
 uint32_t model_find(void) { return lvd_procedure_find("late") == returns; }
 uint32_t model_find_none(void) { return lvd_procedure_find("late") == NULL; }

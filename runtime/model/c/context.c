@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The shipped context switch, made safe for the checker: a check that fails on a fiber's stack is
- * abandoned by a panic, and there is nobody on that stack to catch it. So each fiber begins in the
- * checker (calls.guard), which catches it; the worker's own stack, gone back to, goes on with it. */
+ * abandoned by a panic, and no caller on that stack can catch it. So each fiber begins in the
+ * checker (calls.guard), which catches the panic, switches to the worker's own stack and resumes it
+ * there. */
 #include "src/sched/fiber.h"
 
 #define lvd_os_context_make   bare_make
@@ -14,7 +15,7 @@
 void model_guard(void (*entry)(void *), void *argument);
 void model_landed(void);
 
-/* The instrumented sources tell of every switch; there is nobody who has to know. */
+/* The instrumented sources report every switch of stacks; the checker does not need it. */
 void *__tsan_get_current_fiber(void) { return NULL; }
 void *__tsan_create_fiber(unsigned flags) { return (void)flags, NULL; }
 void __tsan_destroy_fiber(void *fiber) { (void)fiber; }

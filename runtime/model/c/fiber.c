@@ -134,7 +134,7 @@ static uint32_t waits_through(model_world *m) {
   if (!m->told) m->wrong++;
   return LVD_OK;
 }
-/* Takes the sender's end if nobody has it, and gives it up. */
+/* Claims the sender's end if it is free, and releases it. */
 static uint32_t takes_an_end(model_world *m) {
   uint32_t status = put_one(m, 100);
   if (status == LVD_OK) lvd_stream_give_up(m->stream);

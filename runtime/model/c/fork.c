@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEOPLE = 4, CALLS = 6 };
+enum { THREADS = 4, CALLS = 6 };
 
-typedef struct person {
+typedef struct model_thread {
   lvd_fork_thread here;
   lvd_fork_state f;
   lvd_deque d;
-} person;
+} model_thread;
 
 typedef struct model_forks {
-  person person[PEOPLE];
+  model_thread thread[THREADS];
   lvd_fork *slot[CALLS]; /* the owner's */
   uint32_t before[CALLS], after[CALLS];
   uint32_t made[CALLS];
@@ -27,7 +27,7 @@ static model_forks *world;
 static lvd_runtime rt;
 static lvd_fork_set set = {.rt = &rt};
 
-static person *me(void) { return lvd_os_self(); }
+static model_thread *me(void) { return lvd_os_self(); }
 lvd_fork_thread *model_fork_thread(void) { return &me()->here; }
 
 /* ---- what deque.c calls -------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ void lvd_fork_wait(lvd_fork_state *f, lvd_deque *d) {
   while (!lvd_exchange_acquire_u32(&d->joined.armed, 0)) lvd_os_wait(&d->joined.armed, 0, -1);
 }
 
-/* Each look is late: who waits looks once, and sleeps. */
+/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps. */
 uint64_t lvd_os_ticks(void) {
   static uint64_t now;
   return now += 1000000;
@@ -88,7 +88,7 @@ model_forks *model_make(uint32_t people, uint32_t asked, uint32_t deep) {
   world = memset(aligned_alloc(LVD_LINE, size), 0, size);
   world->deep = deep;
   for (uint32_t i = 0; i < people; i++) {
-    person *p = &world->person[i];
+    model_thread *p = &world->thread[i];
     p->here.head = p->d.slot;
     p->here.floor.word = p->d.slot;
     p->here.limit.word = asked ? NULL : &p->d.slot[LVD_DEQUE_SLOTS];
@@ -102,7 +102,7 @@ model_forks *model_make(uint32_t people, uint32_t asked, uint32_t deep) {
 }
 void model_free(model_forks *m) { free(m); }
 size_t model_size(void) { return sizeof(model_forks); }
-void model_be(model_forks *m, uint32_t i) { lvd_os_set_self(&m->person[i]); }
+void model_be(model_forks *m, uint32_t i) { lvd_os_set_self(&m->thread[i]); }
 
 void model_fork(model_forks *m, uint32_t n) {
   m->before[n] = 10 + n;
@@ -117,7 +117,7 @@ uint32_t model_join(model_forks *m, uint32_t n) {
 }
 /* Takes one call and makes it, if one is public. */
 uint32_t model_take(model_forks *m, uint32_t from) {
-  lvd_deque *d = &m->person[from].d;
+  lvd_deque *d = &m->thread[from].d;
   lvd_fork *slot = lvd_deque_take(d);
   if (slot) lvd_fork_run(slot, d, &me()->d);
   return slot != NULL;
@@ -125,8 +125,8 @@ uint32_t model_take(model_forks *m, uint32_t from) {
 /* If none is, asks. */
 uint32_t model_steal(model_forks *m, uint32_t from) {
   if (model_take(m, from)) return 1;
-  lvd_deque_ask(&m->person[from].d, &me()->f);
+  lvd_deque_ask(&m->thread[from].d, &me()->f);
   return 0;
 }
 /* Is there nothing that a thief could take? */
-uint32_t model_private(model_forks *m) { return !lvd_deque_has(&m->person[0].d); }
+uint32_t model_private(model_forks *m) { return !lvd_deque_has(&m->thread[0].d); }

@@ -44,7 +44,7 @@ void model_post(model_inbox *m, uint32_t n, uint32_t level) {
   lvd_inbox_woken(&m->in, sleep);
 }
 
-/* The same by who does not ask first what is posted. */
+/* The same without a look at what is posted before the post. */
 void model_post_blind(model_inbox *m, uint32_t n, uint32_t level) {
   uint32_t sleep;
   lvd_inbox_link_behind(&m->in, m->slot, n, level, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A lease for the checker, and a count of who is on its core. */
+/* A lease for the checker, and the number of processes that run on its core. */
 #include "src/lease/core_lease.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Two processes for the checker, and a stream between them: the two sides of a link, each with its
- * notifier, in one address space. Of the operating system there is here what they ask for: memory
- * that both have, a bell each way, and the news that a process has ended. */
+ * notifier, in one address space. This file provides what they need of the operating system:
+ * shared memory, a bell each way, and the report that a process has exited. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,20 +20,19 @@ typedef struct model_side {
   lvd_stream *stream;
   uint32_t got, wrong;
   lvd_a32 records;
-  lvd_a32 let_go; /* 1 + what it was said to end of */
+  lvd_a32 let_go; /* 1 + the status with which the link ended */
 } model_side;
 
 typedef struct model_world {
   model_side side[2];
-  lvd_a32 gone[2]; /* the process has ended */
-  lvd_a32 told[2]; /* by the system, of what is not the other's bell */
+  lvd_a32 gone[2]; /* the process has exited */
+  lvd_a32 told[2]; /* the system has news: anything but the other side's bell */
 } model_world;
 
 static model_world *world;
 
-bool lvd_deadlock_is_parents(const lvd_link *link) {
-  return link == NULL;
-} /* nobody waits in vain */
+/* No check has a deadlock. */
+bool lvd_deadlock_is_parents(const lvd_link *link) { return link == NULL; }
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
@@ -81,8 +80,9 @@ void lvd_os_process_kill(const lvd_os_process *p) { (void)p, abort(); }
 void lvd_os_process_close(lvd_os_process *p) { (void)p; }
 void lvd_os_close(int descriptor) { (void)descriptor; }
 
-/* All that a notifier sleeps for is one bell of his side's, since he looks at all of it anyway. Of
- * what the system tells him he sees what was before it; the other side's bell orders nothing. */
+/* One bell for each side stands for everything that its notifier sleeps for, since the notifier
+ * checks all of it anyway. News of the operating system orders what was before it (`told`); the other
+ * side's doorbell orders nothing. */
 static void tell(uint32_t side) {
   lvd_exchange_release_u32(&world->told[side], 1);
   model_ring(side);
@@ -105,7 +105,7 @@ void lvd_os_signal_wait(int bell, int own, const lvd_os_process *p, int64_t time
   lvd_exchange_acquire_u32(&world->told[bell], 0);
 }
 
-/* Threads alone wait. */
+/* Only threads wait, no fibers. */
 lvd_fiber *lvd_fiber_self(void) { return NULL; }
 void *lvd_caller(void) { return lvd_os_self(); }
 bool lvd_os_thread_set_realtime(uint32_t priority) { return (void)priority, true; }
@@ -202,14 +202,14 @@ uint32_t model_peek(model_world *m, uint32_t side) {
   lvd_stream_give_up(at->stream);
   return lvd_stream_destroy(at->stream);
 }
-/* Puts where there is room without waiting, also when nobody will get it. */
+/* Puts if there is room, without waiting, also if the element will not be got. */
 uint32_t model_try_put(model_world *m, uint32_t side, uint32_t v) {
   lvd_stream *s = m->side[side].stream;
   if (lvd_room(&s->put, 1) < 1) return false;
   *(uint32_t *)lvd_put_span(&s->put) = v;
   return true;
 }
-/* Whatever side it is, it will not open the stream. */
+/* `side` declares that it will not open the stream. */
 uint32_t model_leave(model_world *m, uint32_t side) {
   return lvd_shared_leave(&m->side[side].link, "stream");
 }
@@ -224,14 +224,14 @@ void model_come(model_world *m, uint32_t side, uint32_t n) {
   for (uint32_t come; (come = lvd_load_acquire_u32(records)) < n;) lvd_os_wait(records, come, -1);
 }
 
-/* The process is no more, with all its threads; its peer is told. */
+/* The process has exited, with all its threads; the system reports it to the peer. */
 void model_dies(model_world *m, uint32_t side) {
   lvd_store_release_u32(&m->gone[side], 1);
   tell(1 - side);
 }
 void model_stop(model_world *m, uint32_t side) { lvd_link_end(&m->side[side].link); }
 
-/* Elements that a side has pushed and nobody has taken back: what is in the shared memory. */
+/* Elements that a side has pushed, according to the shared memory. */
 uint32_t model_pushed(model_world *m, uint32_t side) {
   return lvd_load_relaxed_u32(m->side[side].stream->put.tail);
 }

@@ -33,7 +33,7 @@ typedef struct model_world {
 static model_world *world;
 static bool fenced;
 
-/* Who calls: threads say so. */
+/* The calling process: each thread declares its own (model_am). */
 static lvd_worker selves[PROCESSES];
 static uint32_t caller(void) { return (uint32_t)((lvd_worker *)lvd_os_self() - selves); }
 void model_am(uint32_t process) { lvd_os_set_self(&selves[process]); }
@@ -287,7 +287,7 @@ uint32_t model_wait_empty(uint32_t at) {
   return m.sum;
 }
 
-/* Slots that nobody has. */
+/* Free slots. */
 uint32_t model_free(uint32_t endpoint) {
   return mc_shm_free_buffers(mc_self()->domain, mc_index(endpoint));
 }
@@ -326,7 +326,7 @@ uint32_t model_wait_found(uint32_t node, uint32_t port) {
   return f.e;
 }
 
-/* Takes away what `process` had, if it is dead, and rings for everybody: as whoever looks after it. */
+/* Frees what `process` had, if it is dead, and notifies all processes. */
 void model_bury(uint32_t process) {
   mc_domain *d = mc_self()->domain;
   mc_tables_lock(d);
@@ -351,7 +351,7 @@ void model_wait_gone(uint32_t process) { mc_wait(mc_self(), look_gone, NULL, &pr
 void model_stop(void) {
   mc_domain *d = mc_self()->domain;
   lvd_exchange_release_u32(&d->stop, 1);
-  lvd_exchange_release_u32(&world->told[d->process], 1); /* his own bell orders */
+  lvd_exchange_release_u32(&world->told[d->process], 1); /* the bell of its own process orders */
   model_ring(d->process);
 }
 uint32_t model_status_peer(void) { return LVD_E_PEER; }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Forks on the runtime's own workers: who steals where, who sleeps and is woken, what is abandoned or
- * cancelled. Each thread of a check is a person, by its number: it has what is local to a thread. */
+/* Forks on the runtime's own workers: stealing, sleeping and waking, abandoned and cancelled forks. The
+ * threads of a check are one thread of the system, so what is thread-local in the product is kept
+ * here for each thread of the check, by its number. */
 #include <stdlib.h>
 
 #include "src/fork/fork.h"
 #include "src/stream/stream.h"
 #include "world.h"
 
-enum { PEOPLE = 5, CALLS = 5 };
+enum { THREADS = 5, CALLS = 5 };
 
-typedef struct person {
+typedef struct model_thread {
   lvd_fork_thread here;
   lvd_fork_state *forker;
   void (*end)(void *);
   void *argument;
-} person;
+} model_thread;
 
 typedef struct model_forks {
-  person person[PEOPLE];
+  model_thread thread[THREADS];
   lvd_fork *slot[CALLS];
   uint32_t before[CALLS], after[CALLS];
   uint32_t made[CALLS];
@@ -26,16 +27,16 @@ typedef struct model_forks {
 } model_forks;
 
 static model_forks *forks;
-static uint32_t acting;     /* before the threads begin the first one is each in turn */
-static int32_t cpu[PEOPLE]; /* where a thread of the program is */
+static uint32_t acting;      /* before the threads begin, the first one acts for each in turn */
+static int32_t cpu[THREADS]; /* the core of a thread of the program */
 /* By bit, calls that fork the next one and want it made elsewhere, on a worker; that set the event of
  * their number; that are abandoned. */
 static uint32_t nests, sets, fails;
 
 uint32_t model_number(void);
 static uint32_t number(void) { return acting ? acting : model_number(); }
-lvd_fork_thread *model_fork_thread(void) { return &forks->person[number()].here; }
-lvd_fork_state **model_fork_self(void) { return &forks->person[number()].forker; }
+lvd_fork_thread *model_fork_thread(void) { return &forks->thread[number()].here; }
+lvd_fork_state **model_fork_self(void) { return &forks->thread[number()].forker; }
 
 /* ---- the port ------------------------------------------------------------------------------ */
 
@@ -45,8 +46,8 @@ int lvd_os_thread_cpu_clock(void) { return 1; }
 uint64_t lvd_os_cpu_clock_ns(int clock) { return (void)clock, 0; }
 void lvd_os_at_thread_exit(lvd_os_exit_hook what, void (*end)(void *), void *argument) {
   if (what != LVD_EXIT_HOOK_FORKS) return;
-  forks->person[number()].end = end;
-  forks->person[number()].argument = argument;
+  forks->thread[number()].end = end;
+  forks->thread[number()].argument = argument;
 }
 
 void lvd_os_at_fork(void (*before)(void), void (*after)(void), void (*in_child)(void)) {
@@ -65,7 +66,7 @@ lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net, const lvd_app_o
 /* No program here ends before its forks are joined. */
 void lvd_forced_exit_check(lvd_worker *w) { (void)w; }
 
-/* Each look is late: who waits looks once, and sleeps. */
+/* The clock advances by more than any polling time at each call: a waiter polls once, then sleeps. */
 static uint64_t now;
 uint64_t lvd_os_ticks(void) { return now += 1000000; }
 
@@ -129,7 +130,7 @@ void model_begin(model_world *m) {
   forks = lvd_os_alloc(sizeof *forks);
   acting = nests = sets = fails = 0;
   now = 0;
-  for (uint32_t i = 0; i < PEOPLE; i++) cpu[i] = (int32_t)i;
+  for (uint32_t i = 0; i < THREADS; i++) cpu[i] = (int32_t)i;
   lvd_forks_runtime_begins(&m->rt);
 }
 
@@ -154,23 +155,23 @@ void model_fork(uint32_t n) { forks_call(n); }
 uint32_t model_join_call(uint32_t n) { return joins_call(n); }
 /* The thread ends, as far as forks are concerned. */
 void model_thread_ends(void) {
-  person *p = &forks->person[number()];
-  p->end(p->argument);
+  model_thread *t = &forks->thread[number()];
+  t->end(t->argument);
 }
 /* A thief, thread `n`, asks this thread for work. */
 void model_ask(uint32_t n) {
-  lvd_deque_ask(lvd_load_relaxed_ptr(&forks->person[number()].forker->deque),
-                forks->person[n].forker);
+  lvd_deque_ask(lvd_load_relaxed_ptr(&forks->thread[number()].forker->deque),
+                forks->thread[n].forker);
 }
 
-/* The fiber's stack is used again, if it is: by who has joined it. */
+/* The thread that has joined the fiber uses its stack again, if it may be reused. */
 void model_use_again(model_world *m, uint32_t fiber) {
   if (!m->fiber[fiber]->not_reusable) forks->before[0] = forks->after[0] = 0;
 }
 
 void model_scope_begin(void) { lvd_cancel_begin(&forks->scope); }
 void model_scope_end(void) { lvd_cancel_end(&forks->scope); }
-/* From now on nothing of the scope begins, for whoever knows that it was cancelled. */
+/* Afterwards no call of the scope begins in a thread that has seen `cancelled`. */
 void model_scope_cancel(void) {
   lvd_cancel(&forks->scope);
   lvd_store_release_u32(&forks->cancelled, 1);
@@ -199,7 +200,7 @@ uint32_t model_reduce(uint32_t n) {
   return result;
 }
 
-/* Who makes a runtime for the program that has none (fork_runtime.c): nobody here. */
+/* Creates a runtime for a program that has none (fork_runtime.c); here the world is one. */
 void lvd_fork_runtime_start(void) {}
 void lvd_fork_runtime_before_fork(void) {}
 void lvd_fork_runtime_after_fork(void) {}

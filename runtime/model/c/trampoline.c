@@ -51,7 +51,7 @@ void model_bind(const model_calls *c) {
       mmap(NULL, globals_size() + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(at_first, __start_model_globals, globals_size());
 }
-void *model_globals_anew(size_t *size) {
+void *model_globals_reset(size_t *size) {
   *size = globals_size();
   return memcpy(__start_model_globals, at_first, *size);
 }
@@ -133,7 +133,7 @@ void lvd_os_relax(void) { calls.relax(); }
 void *lvd_os_self(void) { return calls.self(); }
 void lvd_os_set_self(void *self) { calls.set_self(self); }
 
-/* Time stands still until a check says how late it is; then all who sleep with a time limit wake. */
+/* Time stands still until a check says how late it is; then all sleeps with a timeout end. */
 static u64 late_ns;
 uint64_t lvd_os_now_ns(void) { return late_ns; }
 __attribute__((weak)) uint64_t lvd_os_ticks(void) { return late_ns; }
@@ -181,7 +181,7 @@ void model_freed(void *p, size_t size) { calls.freed(p, size); }
 void model_guard(void (*entry)(void *), void *argument) { calls.guard(entry, argument); }
 void model_landed(void) { calls.landed(); }
 
-/* ---- a bell: whom a check's waiters wake ---------------------------------------------------- */
+/* ---- a bell, which the waiters of a check ring ---------------------------------------------- */
 
 void model_ring(uint32_t bell) { calls.ring(bell, PC); }
 void model_sleep(uint32_t bell) { calls.sleep(bell); }

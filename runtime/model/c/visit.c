@@ -42,7 +42,7 @@ uint32_t model_call(model_node *m) {
   return found;
 }
 
-/* It ends if nobody is in it at the first look. */
+/* The node ends if no call is in it at the first look. */
 uint32_t model_end(model_node *m) {
   lvd_add_release_u32(&m->active, 1);
   lvd_os_barrier();

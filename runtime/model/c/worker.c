@@ -28,7 +28,7 @@ typedef struct model_world {
   uint32_t count;    /* elements in all */
   uint32_t put, got; /* so far */
   uint32_t wrong;    /* an element was not the one expected */
-  bool last_ends;    /* who is done ends its worker's loop */
+  bool last_ends;    /* an actor that is done ends its worker's loop */
   bool source_ends;  /* the source is DONE, not at rest, when it has put all */
   uint32_t move_to;  /* where the source asks the sink to be moved, after its first element */
   bool sink_stops;   /* the sink, when it has all, ends both workers' loops */
@@ -38,7 +38,7 @@ typedef struct model_world {
   bool sink_says;    /* the sink says that it runs, and then counts that */
   lvd_a32 said;      /* it has, or the source that is busy; orders nothing */
   lvd_command bye[WORKERS];
-  uint32_t stopped[WORKERS]; /* written by the worker, read by who told it to stop */
+  uint32_t stopped[WORKERS]; /* written by the worker, read by the thread that sent the command */
 } model_world;
 
 static model_world *world_of(lvd_actor *a) { return a->state; }
@@ -59,7 +59,7 @@ static void tell_to_stop(model_world *m, uint32_t worker) {
   lvd_worker_command(&m->worker[worker], c);
 }
 
-static void text_append(model_world *m) {
+static void report_running(model_world *m) {
   lvd_store_relaxed_u32(&m->said, 1);
   lvd_os_wake(&m->said);
 }
@@ -67,7 +67,7 @@ static void text_append(model_world *m) {
 static lvd_verdict source_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->source_busy) {
-    text_append(m);
+    report_running(m);
     for (lvd_worker *w = lvd_os_self(); m->source_stuck && !w->ending; lvd_os_relax())
       lvd_worker_run_safe_commands(w);
     while (!lvd_should_yield(self)) lvd_os_relax();
@@ -93,7 +93,7 @@ static lvd_verdict sink_run(lvd_actor *self) {
   model_world *m = world_of(self);
   if (m->sink_refuses) return LVD_WAIT;
   if (m->sink_says) {
-    text_append(m);
+    report_running(m);
     m->got++;
     return LVD_WAIT;
   }
@@ -165,7 +165,7 @@ model_world *model_make(uint32_t fenced, uint32_t capacity, uint32_t count, uint
   m->rt.slot = m->slot;
   m->rt.entity = m->entities;
   m->rt.fenced = fenced;
-  m->rt.reapers_idle.word = 1; /* nobody is held up so long that one is started */
+  m->rt.reapers_idle.word = 1; /* a reaper counts as idle, so none is started */
   m->app.rt = &m->rt;
   m->app.net = &network;
   m->app.entity = m->entity;
@@ -263,7 +263,7 @@ uint32_t model_stop(model_world *m) {
   for (uint32_t i = 0; i < m->rt.workers; i++) lvd_command_done(&m->bye[i], -1);
   return m->stopped[0] + m->stopped[1];
 }
-/* The same, by one who looks again and again, and is never woken. */
+/* The same by polling: the caller is never woken. */
 uint32_t model_stop_late(model_world *m) {
   model_late(1);
   tell_to_stop(m, 0);
@@ -292,7 +292,7 @@ void model_await_said(model_world *m) {
 }
 uint32_t model_pause(model_world *m) { return lvd_app_pause(&m->app); }
 uint32_t model_resume(model_world *m) { return lvd_app_resume(&m->app); }
-/* What the source has put; for whoever has a right to know. */
+/* What the source has put. The caller must be ordered after the last put. */
 uint32_t model_put_so_far(model_world *m) { return m->put; }
 
 /* Statuses by name, whatever their numbers are. */

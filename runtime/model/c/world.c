@@ -58,7 +58,7 @@ WEAK lvd_status lvd_app_load(lvd_runtime *rt, const lvd_network *net,
   return LVD_E_MEMORY;
 }
 bool lvd_app_faulted(const lvd_app *app) { return app == NULL; }
-/* Asked when all is at rest: nobody runs, and what was done is seen. */
+/* Called at quiescence: nothing runs, and all that was done is visible. */
 bool lvd_app_is_deadlocked(lvd_app *app) {
   model_world *m = model_the_world;
   for (uint32_t i = 0; i < m->fibers; i++) {
@@ -141,7 +141,7 @@ model_world *model_make(uint32_t fenced, uint32_t workers, uint32_t capacity, ui
     lvd_stream_options o = {.elem_size = 4, .capacity = capacity, .threshold = threshold};
     if (lvd_stream_create(&m->app, &o, &m->stream) != LVD_OK) abort();
   }
-  /* The stacks are there before anybody watches. */
+  /* Allocates the stacks before the exploration begins. */
   lvd_fiber *f;
   if (lvd_fiber_take(&m->rt, STACK_LOG2, &f) == LVD_OK) lvd_fiber_put_back(&m->rt, f);
   model_begin(m);

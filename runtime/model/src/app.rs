@@ -76,9 +76,9 @@ struct App {
 }
 
 impl App {
-    /// A loaded application, on a runtime whose threads are about to begin; `others` threads of the
-    /// check beside its first. All orders are tried from `explore` to `destroy`, and one only of what
-    /// comes before and after.
+    /// A loaded application, on a runtime whose threads are about to begin. `others`: threads of the
+    /// check apart from its first. All orders are tried from `explore` to `destroy`, and one order only
+    /// before and after.
     fn new(library: &Library, barrier: Barrier, workers: u32, others: usize, net: Net) -> App {
         loom::stop_exploring();
         shadow::begin(2 + workers as usize + others, 0, barrier);
@@ -108,7 +108,7 @@ impl App {
     }
 
     /// Another thread of the program.
-    fn beside<T: Send + 'static>(
+    fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce(Calls, *mut c_void) -> T + 'static,
     ) -> loom::thread::JoinHandle<T> {
@@ -143,7 +143,7 @@ impl App {
     }
 }
 
-/// Two threads count under one lock, beside a runtime that has not begun.
+/// Two threads count under one lock, with a runtime that has not begun.
 fn lock(library: &Library, barrier: Barrier) {
     shadow::begin(2, 0, barrier);
     let c = Calls::of(library);
@@ -186,7 +186,7 @@ fn is_destroyed(library: &Library, barrier: Barrier) {
     app.explore().destroy_exploring();
 }
 
-/// Whoever only looks at the state sees all that was done when it says ended.
+/// A thread that only polls the state sees all that was done when the state is ENDED.
 fn looks(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 0, Net::Once).explore();
     app.start();
@@ -197,10 +197,10 @@ fn looks(library: &Library, barrier: Barrier) {
     app.destroy();
 }
 
-/// A thread says that it fails, and whoever looks sees a whole report.
+/// A thread reports that it fails, and a thread that polls sees the whole report.
 fn fails(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sink).started();
-    let other = app.beside(|c, m| c.fail(m));
+    let other = app.spawn(|c, m| c.fail(m));
     while app.c.fault(app.m) == u32::MAX {
         loom::thread::yield_now();
     }
@@ -213,7 +213,7 @@ fn fails(library: &Library, barrier: Barrier) {
 /// One thread starts it, another stops it: it has not run, or has, and nothing of it runs after.
 fn start_stop(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Once).explore();
-    let other = app.beside(|c, m| assert_eq!(c.stop(m), OK));
+    let other = app.spawn(|c, m| assert_eq!(c.stop(m), OK));
     let started = app.c.start(app.m);
     other.join().expect("the other thread");
     let runs = app.c.runs(app.m, 0);
@@ -230,7 +230,7 @@ fn start_stop(library: &Library, barrier: Barrier) {
 /// Two threads stop it at the same time.
 fn stop_stop(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sink).started();
-    let other = app.beside(|c, m| c.stop(m));
+    let other = app.spawn(|c, m| c.stop(m));
     assert_eq!(app.c.stop(app.m), OK);
     assert_eq!(other.join().expect("the other thread"), OK);
     assert_eq!(app.wait(), app.c.status_stopped());
@@ -258,7 +258,7 @@ fn end_one(library: &Library, barrier: Barrier) {
 /// The same before the start.
 fn ends_before(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sink).explore();
-    let other = app.beside(|c, m| {
+    let other = app.spawn(|c, m| {
         assert_eq!(c.put(m, 0, 100), OK);
         c.end(m, 0);
     });
@@ -272,7 +272,7 @@ fn ends_before(library: &Library, barrier: Barrier) {
 /// Two threads of the program, each with an end: whichever is the last, both are heard.
 fn two_ends(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sinks).started();
-    let other = app.beside(|c, m| {
+    let other = app.spawn(|c, m| {
         assert_eq!(c.put(m, 1, 100), OK);
         c.end(m, 1);
     });
@@ -303,7 +303,7 @@ fn leaves(library: &Library, barrier: Barrier) {
 /// It is stopped while a thread of the program pushes.
 fn stop_push(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sink).started();
-    let other = app.beside(|c, m| {
+    let other = app.spawn(|c, m| {
         for v in 0..3 {
             let status = c.put(m, 0, 100 + v);
             assert!(status == OK || status == c.status_peer());
@@ -318,7 +318,7 @@ fn stop_push(library: &Library, barrier: Barrier) {
 /// It is stopped while a thread of the program waits at its end of it.
 fn stop_waiting(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Source).started();
-    let other = app.beside(|c, m| {
+    let other = app.spawn(|c, m| {
         let (mut v, mut status) = (0, OK);
         while status == OK {
             status = c.get(m, &mut v);
@@ -334,7 +334,7 @@ fn stop_waiting(library: &Library, barrier: Barrier) {
 /// lost.
 fn pause_wake(library: &Library, barrier: Barrier) {
     let app = App::new(library, barrier, 1, 1, Net::Sink).started();
-    let other = app.beside(|c, m| {
+    let other = app.spawn(|c, m| {
         assert_eq!(c.put(m, 0, 100), OK);
         c.end(m, 0);
     });

@@ -41,7 +41,7 @@ const RETURNS: u32 = 0;
 const WAITS: u32 = 1;
 const SAYS: u32 = 2;
 
-/// `workers` with nothing to do but calls, and `others` beside the check's own thread.
+/// `workers` that run calls alone. `others`: threads of the check apart from its own.
 fn callees(library: &Library, barrier: Barrier, workers: u32, others: usize) -> World {
     World::new::<Role>(library, barrier, workers, others, NONE, &[])
 }
@@ -122,7 +122,7 @@ fn in_time_by_fiber(library: &Library, barrier: Barrier) {
     world.right();
 }
 
-/// An urgent call, the first: its worker is started, and runs it. Who waits for its word goes on.
+/// The first urgent call: its worker is started, and runs it. The fiber that waits for its event resumes.
 fn urgent(library: &Library, barrier: Barrier) {
     let own = Calls::of(library);
     let world = World::new(library, barrier, 1, 1, NONE, &[(Waits, 0)]);

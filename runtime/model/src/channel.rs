@@ -495,7 +495,7 @@ fn broadcast(library: &Library, barrier: Barrier) {
 }
 
 /// The only consumer reads one element, does not pop it, and leaves: the producer is not held up,
-/// writes over what was read, and learns that nobody is left.
+/// writes over what was read, and learns that no consumer is left.
 fn leave(library: &Library, barrier: Barrier) {
     let channel = Channel::new(library, barrier, 2, Shape::of(1));
     channel.push(1);

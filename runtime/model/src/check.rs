@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How the [light] and [heavy] barriers of the sleeping handshake are made.
+/// The form of the light and heavy barriers with which a thread goes to sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// Both are seq_cst fences.
@@ -25,10 +25,10 @@ pub type Body = fn(&Library, Barrier);
 
 pub struct Check {
     pub name: &'static str,
-    /// What it shows, in the words of the header's guarantees.
+    /// The guarantees of the header that it shows.
     pub shows: &'static str,
     pub barrier: Barrier,
-    /// Orders with at most so many preemptions; none: all.
+    /// Most preemptions of the orders that are tried; none: all orders.
     pub bound: Option<usize>,
     /// The executions there are at least. Fewer mean that the protocol changed, or that the
     /// exploration was cut short.
@@ -133,7 +133,7 @@ pub fn death() -> usize {
     DEATH.get()
 }
 
-/// Is this thread inside a check? Then a panic is a finding, and no news.
+/// Is this thread inside a check? Then a panic is a finding, and is not printed.
 pub fn inside() -> bool {
     INSIDE.get()
 }
@@ -152,7 +152,7 @@ pub fn run(check: &Check, library: &Arc<Library>, limit: u64) -> Outcome {
         {
             failure.message = format!("a death at store {at}: {}", failure.message);
         }
-        // Nobody has died: it makes no more stores than that.
+        // The thread has not died: it makes no more stores than that.
         if outcome.failure.is_some() || !check.deaths || !DIED.get() {
             return Outcome {
                 executions,

@@ -302,8 +302,8 @@ fn through(library: &Library, barrier: Barrier) {
     world.right();
 }
 
-/// Who sets an event knocks late, when the fiber that waited for it has gone on, ended, was joined,
-/// and is another.
+/// The wake-up of an event comes late: the fiber that waited for it has resumed, ended and been joined,
+/// and its place belongs to another fiber.
 fn late_knock(library: &Library, barrier: Barrier) {
     let world = one(library, barrier, 1, Waits).served(|c, m| {
         let other = spawn(move || {
@@ -399,16 +399,17 @@ fn rests(library: &Library, barrier: Barrier, fibers: &[(Role, u32)]) -> (World,
     (world, outcome)
 }
 
-/// When all fibers have ended, and not before; nobody is told of a deadlock while one that will wake
-/// him is on its way.
+/// The application ends when all fibers have ended, and not before. No deadlock is reported while a
+/// wake-up is under way.
 fn rests_ended(library: &Library, barrier: Barrier) {
     let (world, outcome) = rests(library, barrier, &[(Says, 0), (Waits, 1)]);
     assert_eq!(outcome, OK);
     world.ok(1);
 }
 
-/// When all wait for each other; all are told, and return before it has ended.
-fn rests_in_vain(library: &Library, barrier: Barrier) {
+/// The application ends when all fibers wait for each other: each wait fails, and all fibers return
+/// before the end.
+fn rests_deadlocked(library: &Library, barrier: Barrier) {
     let (world, outcome) = rests(library, barrier, &[(Waits, 0), (WaitsBehind, 1)]);
     let deadlock = world.c.status_deadlock();
     assert_eq!(outcome, deadlock);
@@ -476,7 +477,7 @@ pub const CHECKS: &[Check] = &[
     check("end taken by two", "claim", FENCES, Some(2), 27, ends_taken),
     check("end closed by one", "claim", FENCES, Some(2), 27, end_closed),
     check("rest, all ended", "rest", FENCES, Some(1), 86, rests_ended),
-    check("rest, in vain", "rest", FENCES, Some(2), 230, rests_in_vain),
+    check("rest, deadlock", "rest", FENCES, Some(2), 230, rests_deadlocked),
     check("rest, suspect", "rest", FENCES, Some(0), 1, suspect),
     check("waiting, moved", "E2 F1", FENCES, Some(1), 2000, moves),
     check("waiting, moved", "E2 F1", CORES, Some(1), 10398, moves).soak(),

@@ -29,7 +29,7 @@ struct Forks(Rc<Owned<Calls>>);
 const NO_CALL: u32 = 99;
 
 impl Forks {
-    /// The owner, who is the caller, and thieves. Call `deep` forks the next one.
+    /// The owner, which is the caller, and thieves. Call `deep` forks the next one.
     fn new(library: &Library, barrier: Barrier, threads: usize, asked: bool, deep: u32) -> Forks {
         shadow::begin(threads, 0, barrier);
         let c = Calls::of(library);
@@ -75,7 +75,7 @@ impl Forks {
     }
 }
 
-/// One fork that is public at once; a thief who tries once, or comes late.
+/// One fork that is public at once, and a thief that tries once, or comes late.
 fn taken(library: &Library, barrier: Barrier) {
     let forks = Forks::new(library, barrier, 2, true, NO_CALL);
     let thief = forks.thief(1, 1);
@@ -115,7 +115,10 @@ fn served(library: &Library, barrier: Barrier) {
     let took = thief.join().expect("the thief");
     forks.fork(2);
     let Owned { c, m, .. } = *forks.0;
-    assert!(took == 1 || c.private(m) == 0, "who asks is served");
+    assert!(
+        took == 1 || c.private(m) == 0,
+        "a request for work is served"
+    );
     for n in [2, 1, 0] {
         forks.join(n);
     }
@@ -129,7 +132,10 @@ fn two_ask(library: &Library, barrier: Barrier) {
     let took: u32 = thieves.map(|t| t.join().expect("a thief")).iter().sum();
     forks.fork(2);
     let Owned { c, m, .. } = *forks.0;
-    assert!(took > 0 || c.private(m) == 0, "who asks is served");
+    assert!(
+        took > 0 || c.private(m) == 0,
+        "a request for work is served"
+    );
     for n in [2, 1, 0] {
         forks.join(n);
     }
@@ -170,7 +176,7 @@ fn three_thieves_for_two(library: &Library, barrier: Barrier) {
     }
 }
 
-/// What was taken forks again, and who waits for it takes that from the thief.
+/// What was taken forks again, and the owner, which waits for it, takes that fork from the thief.
 fn leaps(library: &Library, barrier: Barrier) {
     let forks = Forks::new(library, barrier, 2, true, 0);
     let thief = forks.thief(1, 1);

@@ -67,7 +67,7 @@ impl Inbox {
         c.post(m, n, level);
     }
 
-    /// Who sent what the receiver takes and gives back, in order.
+    /// The senders of what the receiver takes and gives back, in order.
     fn get(&self) -> Vec<u32> {
         let Owned { c, m, .. } = *self.0;
         let mut out = [0; 4];
@@ -153,7 +153,7 @@ fn two_senders(library: &Library, barrier: Barrier) {
     }
 }
 
-/// The same, where nobody asks what is posted before he posts.
+/// The same without a look at what is posted before the post.
 fn two_blind(library: &Library, barrier: Barrier) {
     let inbox = Inbox::new(library, barrier, 3, 0);
     let senders = [0, 1].map(|n| {
@@ -211,7 +211,7 @@ fn dies_after(library: &Library, barrier: Barrier) {
     dies(library, barrier, 5);
 }
 
-/// A slot is claimed, freed, and claimed by another, who may write what the first wrote.
+/// A slot is claimed, freed, and claimed by another sender, which may write what the first wrote.
 fn slots(library: &Library, barrier: Barrier) {
     let inbox = Inbox::new(library, barrier, 2, 0);
     let claim = |owner: u32, inbox: Inbox| {

@@ -24,11 +24,11 @@ harness! {
 
 #[derive(Clone, Copy)]
 enum Process {
-    /// Comes, and goes.
+    /// Takes the lease and returns it.
     Visits,
-    /// Hands over amid that, if somebody waits.
+    /// The same, and transfers it meanwhile if a process waits.
     HandsOver,
-    /// Takes the lease from process 0, who does not answer.
+    /// Takes the lease from process 0, which does not answer.
     Seizes,
 }
 use Process::{HandsOver, Seizes, Visits};

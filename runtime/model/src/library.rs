@@ -18,7 +18,7 @@ pub fn runtime() -> PathBuf {
 /// other objects are taken from `whole`, the folder of what was compiled from the sources as they
 /// are, unless it is a header.
 pub fn compile(
-    sources: &[&str],
+    sources: &[&[&str]],
     tree: &Path,
     out: &Path,
     mutant: Option<(&str, &Path)>,
@@ -27,19 +27,19 @@ pub fn compile(
     let mut link = cc();
     // No sanitizer's library: the trampolines are it.
     link.args(["-shared", "-Wl,-Bsymbolic"]).arg("-o").arg(out);
-    for source in sources.iter().chain([&"model/c/trampoline.c"]) {
+    for source in sources.concat().into_iter().chain(["model/c/trampoline.c"]) {
         let name = format!("{}.o", source.replace(['/', '.'], "-"));
         // The trampolines are no part of what is tested, nor can assembly be watched.
-        let watched = *source != "model/c/trampoline.c" && !source.ends_with(".S");
+        let watched = source != "model/c/trampoline.c" && !source.ends_with(".S");
         if let Some((changed, whole)) = mutant {
             let header = changed.ends_with(".h") && watched;
-            if *source != changed && !header {
+            if source != changed && !header {
                 link.arg(whole.join(name));
                 continue;
             }
         }
         let object = folder.join(name);
-        if mutant.is_none() && object.exists() {
+        if object.exists() {
             link.arg(object); // another suite has it, too
             continue;
         }
@@ -78,7 +78,7 @@ fn cc() -> Command {
     let mut cc = Command::new(std::env::var("LVD_MODEL_CC").unwrap_or_else(|_| "gcc".into()));
     cc.args([
         "-std=c17",
-        "-g",
+        "-g1", // lines and functions, for --trace
         "-fPIC",
         "-fexceptions",
         "-D_GNU_SOURCE",
@@ -121,7 +121,7 @@ impl Library {
         // Safety: as it is in c/trampoline.c.
         let globals = unsafe {
             *object
-                .get::<Globals>(b"model_globals_anew")
+                .get::<Globals>(b"model_globals_reset")
                 .expect("a function")
         };
         let library = Library { object, globals };
@@ -147,7 +147,7 @@ impl Library {
     }
 }
 
-/// What a harness has made; it is freed with the last who holds it.
+/// What a harness has made; freed with its last reference.
 pub struct Owned<C> {
     pub c: C,
     pub m: *mut c_void,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks of the link between two processes: its bells and bellmen, and a stream between them, by
+//! Checks of the link between two processes: its doorbells and notifiers, and a stream between them, by
 //! the guarantees L1 and L2 of link.h.
 
 use crate::check::{Barrier, Check, check, mortal, spawn};
@@ -51,12 +51,12 @@ const CHILD: u32 = 1;
 struct World {
     c: Calls,
     m: *mut c_void,
-    bellmen: Rc<RefCell<Vec<JoinHandle<()>>>>,
+    notifiers: Rc<RefCell<Vec<JoinHandle<()>>>>,
 }
 
 impl World {
-    /// The parent has opened it. `others`: threads beside the check's own and the bellmen. What comes
-    /// before `explore` is run in one order.
+    /// The parent has opened it. `others`: threads apart from the check's own and the notifiers.
+    /// What comes before `explore` is run in one order.
     fn new(
         library: &Library,
         barrier: Barrier,
@@ -70,10 +70,10 @@ impl World {
         let m = c.make();
         // Safety: it is static.
         unsafe { shadow::region("memory", c.arena(), c.arena_size()) };
-        let bellmen = [PARENT, CHILD].map(|side| spawn(move || c.thread(side)));
+        let notifiers = [PARENT, CHILD].map(|side| spawn(move || c.thread(side)));
         assert_eq!(c.open(m, PARENT, capacity, threshold), OK, "open");
-        let bellmen = Rc::new(RefCell::new(bellmen.into()));
-        World { c, m, bellmen }
+        let notifiers = Rc::new(RefCell::new(notifiers.into()));
+        World { c, m, notifiers }
     }
 
     /// The child opens it, too.
@@ -88,7 +88,7 @@ impl World {
     }
 
     /// A thread of a side.
-    fn beside<T: Send + 'static>(
+    fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce(Calls, *mut c_void) -> T + 'static,
     ) -> JoinHandle<T> {
@@ -102,12 +102,12 @@ impl World {
         assert_eq!(self.c.wrong(self.m, side), 0, "what is not as it should be");
     }
 
-    /// The bellmen return.
+    /// The notifiers return.
     fn end(self) {
         loom::stop_exploring();
         self.c.stop(self.m, PARENT);
         self.c.stop(self.m, CHILD);
-        for notifier in self.bellmen.take() {
+        for notifier in self.notifiers.take() {
             notifier.join().expect("a notifier");
         }
     }
@@ -119,7 +119,7 @@ fn from_child(library: &Library, barrier: Barrier, capacity: u32, count: u32) {
         .both()
         .explore();
     let World { c, m, .. } = world;
-    let other = world.beside(move |c, m| {
+    let other = world.spawn(move |c, m| {
         for v in 0..count {
             assert_eq!(c.put(m, CHILD, 100 + v), OK);
         }
@@ -156,7 +156,7 @@ fn frees(library: &Library, barrier: Barrier) {
 fn puts_and_ends(library: &Library, barrier: Barrier, how: fn(Calls, *mut c_void)) {
     let world = World::new(library, barrier, 1, 2, 2).both().explore();
     let World { c, m, .. } = world;
-    let other = world.beside(move |c, m| {
+    let other = world.spawn(move |c, m| {
         assert_eq!(c.put(m, CHILD, 100), OK);
         how(c, m);
     });
@@ -174,7 +174,7 @@ fn puts_and_ends(library: &Library, barrier: Barrier, how: fn(Calls, *mut c_void
 fn leaves(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 1, 1, 1).both().explore();
     let World { c, m, .. } = world;
-    let other = world.beside(|c, m| {
+    let other = world.spawn(|c, m| {
         assert_eq!(c.get(m, CHILD), OK);
         c.close(m, CHILD);
     });
@@ -193,7 +193,7 @@ fn leaves(library: &Library, barrier: Barrier) {
 fn flushes(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 1, 4, 2).both().explore();
     let World { c, m, .. } = world;
-    let other = world.beside(|c, m| {
+    let other = world.spawn(|c, m| {
         assert_eq!(c.put(m, CHILD, 100), OK);
         c.flush(m, CHILD);
     });
@@ -203,11 +203,11 @@ fn flushes(library: &Library, barrier: Barrier) {
     world.end();
 }
 
-/// The other side says that it will not open the stream, at whose end somebody waits.
+/// The other side declares that it will not open the stream, while a thread waits at its end.
 fn never_comes(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 1, 1, 1).explore();
     let World { c, m, .. } = world;
-    let other = world.beside(|c, m| assert_eq!(c.leave(m, CHILD), OK));
+    let other = world.spawn(|c, m| assert_eq!(c.leave(m, CHILD), OK));
     assert_eq!(c.get(m, PARENT), c.status_ended());
     other.join().expect("the child's thread");
     world.end();
@@ -219,7 +219,7 @@ fn given_up(library: &Library, barrier: Barrier) {
     let World { c, m, .. } = world;
     assert_eq!(c.put(m, CHILD, 100), OK);
     let world = world.explore();
-    let other = world.beside(|c, m| assert_eq!(c.peek(m, PARENT), OK));
+    let other = world.spawn(|c, m| assert_eq!(c.peek(m, PARENT), OK));
     while c.try_put(m, CHILD, 101) == 0 {
         loom::thread::yield_now();
     }
@@ -259,7 +259,7 @@ fn dies(library: &Library, barrier: Barrier, at: usize, closes: bool) {
     assert_eq!(c.get(m, PARENT), OK);
     c.stop(m, CHILD); // with its process all its threads end
     let world = world.explore();
-    let other = world.beside(move |c, m| {
+    let other = world.spawn(move |c, m| {
         shadow::dies_at(at);
         mortal(|| {
             if closes {

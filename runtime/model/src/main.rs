@@ -25,7 +25,7 @@ mod visit;
 mod worker;
 mod world;
 
-use check::{Check, Way};
+use check::{Check, Failure, Way};
 use library::Library;
 use mutate::Mutant;
 use std::io::{BufRead, BufReader};
@@ -34,18 +34,18 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use suite::{ELSEWHERE, KEPT, SUITES, Suite};
+use suite::{ELSEWHERE, KEPT_ORDERS, SUITES, Suite};
 
 const USAGE: &str = "usage: levada-model [--docs] [--soak] [--checks-only] [--trace] [--only TEXT]
 
   --soak         also the long checks (LVD_MODEL_SOAK=1)
   --checks-only  no mutants
-  --docs         writes the table of the checks in README.md anew, and runs nothing
+  --docs         update the table of the checks in README.md, and run nothing
   --trace        show what happened in executions that fail
   --only TEXT    checks, or mutants by file and function, whose names contain TEXT (several: A|B)";
 
-/// The work is shared by so many processes. (Threads would be in each other's way: every execution
-/// maps and unmaps the stacks of its coroutines.)
+/// Number of processes that share the work. (Threads would contend: every execution maps and unmaps
+/// the stacks of its coroutines.)
 const PROCESSES: usize = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -320,65 +320,90 @@ fn one_check(options: &Options, s: &Suite, c: &Check, library: &Arc<Library>) ->
     (text, true)
 }
 
-fn one_mutant(options: &Options, n: usize, suites: &[&Suite], m: &Mutant) -> (String, bool) {
+fn one_mutant(
+    options: &Options,
+    n: usize,
+    suites: &[&'static Suite],
+    m: &Mutant,
+) -> (String, bool) {
     let place = format!("{}:{} {} {}", m.file, m.line, m.function, m.call);
     let text = |found: &str| format!("{place:<60} {:<18} {found}", m.weaker);
+    let kept = KEPT_ORDERS.iter().find(|k| k.covers(m));
+    if let Some(k) = kept.filter(|_| !options.soak) {
+        return (text(&format!("kept: {}", k.why)), true); // the soak form tries it all the same
+    }
     let tree = options.whole.join(format!("mutant-{n}"));
     if let Err(e) = m.write(&library::runtime(), &tree) {
         return (text(&format!("CANNOT BE WRITTEN: {e}")), false);
     }
-    let mutant = Some((m.file, options.whole.as_path()));
-    let mut libraries = vec![];
-    for s in suites {
-        let object = tree.join(format!("{}.so", s.name));
-        if let Err(e) = library::compile(s.compiled, &tree, &object, mutant) {
-            return (text(&format!("DOES NOT COMPILE: {e}")), false);
+    let tried = try_mutant(options, suites, m, &tree);
+    // The loaded libraries stay mapped. What is left behind is removed with `whole`.
+    let _ = std::fs::remove_dir_all(&tree);
+    let (c, executions, f) = match tried {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            return match kept {
+                Some(k) => (text(&format!("kept: {}", k.why)), true),
+                None => (
+                    text("SURVIVES: relax it, or say in suite.rs why it is kept"),
+                    false,
+                ),
+            };
         }
-        libraries.push(Arc::new(Library::load(&object)));
+        Err(e) => return (text(&format!("DOES NOT COMPILE: {e}")), false),
+    };
+    let way = match f.way {
+        Way::Race => "race",
+        Way::Asleep => "lost wake-up",
+        Way::Endless => "never ends",
+        _ => "wrong value",
+    };
+    let found = format!(
+        "{} ({:?}): {way}, {executions} executions",
+        c.name, c.barrier
+    );
+    let mut text = text(&found);
+    if options.trace {
+        text += &format!("\n{}\n{}", f.message, f.trace);
     }
-    let kept = KEPT.iter().find(|k| k.covers(m));
-    if let Some(k) = kept.filter(|_| !options.soak) {
-        return (text(&format!("kept: {}", k.why)), true); // the soak form tries it all the same
+    if kept.is_some() {
+        text += "\n  BUT suite.rs says that no check needs it";
     }
+    (text, kept.is_none())
+}
+
+/// Runs the checks on a mutant, whose sources are in `tree`, until one fails.
+fn try_mutant(
+    options: &Options,
+    suites: &[&'static Suite],
+    m: &Mutant,
+    tree: &Path,
+) -> Result<Option<(&'static Check, u64, Failure)>, String> {
     // The short ones first: most mutants are found at once.
     let mut checks: Vec<_> = suites
         .iter()
-        .zip(&libraries)
-        .flat_map(|(s, l)| options.checks(s).into_iter().map(move |c| (c, l)))
+        .enumerate()
+        .flat_map(|(n, s)| options.checks(s).into_iter().map(move |c| (n, c)))
         .collect();
-    checks.sort_by_key(|(c, _)| c.executions);
-    for (c, library) in checks {
-        let outcome = check::run(c, library, c.executions * 4 + 20_000);
-        let Some(f) = outcome.failure else { continue };
-        if f.way == Way::Unfinished {
-            continue;
-        }
-        let way = match f.way {
-            Way::Race => "race",
-            Way::Asleep => "lost wake-up",
-            Way::Endless => "never ends",
-            _ => "wrong value",
+    checks.sort_by_key(|(_, c)| c.executions);
+    let mut libraries: Vec<Option<Arc<Library>>> = suites.iter().map(|_| None).collect();
+    for (n, c) in checks {
+        let library = match &libraries[n] {
+            Some(library) => library,
+            None => {
+                let object = tree.join(format!("{}.so", suites[n].name));
+                let mutant = Some((m.file, options.whole.as_path()));
+                library::compile(suites[n].compiled, tree, &object, mutant)?;
+                libraries[n].insert(Arc::new(Library::load(&object)))
+            }
         };
-        let found = format!(
-            "{} ({:?}): {way}, {} executions",
-            c.name, c.barrier, outcome.executions
-        );
-        let mut text = text(&found);
-        if options.trace {
-            text += &format!("\n{}\n{}", f.message, f.trace);
+        let outcome = check::run(c, library, c.executions * 4 + 20_000);
+        match outcome.failure {
+            Some(f) if f.way != Way::Unfinished => return Ok(Some((c, outcome.executions, f))),
+            _ => {}
         }
-        if kept.is_some() {
-            text += "\n  BUT suite.rs says that no check needs it";
-        }
-        return (text, kept.is_none());
     }
-    match kept {
-        Some(k) => (text(&format!("kept: {}", k.why)), true),
-        None => (
-            text("SURVIVES: relax it, or say in suite.rs why it is kept"),
-            false,
-        ),
-    }
+    Ok(None)
 }
 
 /// Sources with orders that no suite knows, and atomics that go without a named order.
@@ -396,7 +421,9 @@ fn strays(runtime: &Path) -> usize {
                 wrong += 1;
             }
             let mutated = SUITES.iter().any(|s| s.sources.contains(&name.as_str()));
-            let compiled = SUITES.iter().any(|s| s.compiled.contains(&name.as_str()));
+            let compiled = SUITES
+                .iter()
+                .any(|s| s.compiled.concat().contains(&name.as_str()));
             let excused = ELSEWHERE.iter().any(|e| e.0 == name);
             let why = match (mutate::has_orders(&path), mutated, excused) {
                 (true, false, false) => "memory orders that no suite checks",
@@ -415,7 +442,7 @@ fn strays(runtime: &Path) -> usize {
 /// places it excuses, so that no other order hides behind it.
 fn stale() -> usize {
     let mut wrong = 0;
-    for k in KEPT {
+    for k in KEPT_ORDERS {
         let places = all_mutants().filter(|(_, m)| k.covers(m)).count();
         if places != k.places {
             println!(

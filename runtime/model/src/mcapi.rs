@@ -157,8 +157,8 @@ fn sender_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     assert_eq!(c.left(1), 0, "what it had");
 }
 
-/// A receiver dies while it takes what has come; a sender goes on meanwhile. Who receives at its place
-/// afterwards gets nothing of it, and has all slots.
+/// A receiver dies while it takes what has come; a sender goes on meanwhile. The next receiver at its
+/// place gets nothing of it, and has all slots.
 fn receiver_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 3);
     c.am(1);
@@ -184,7 +184,7 @@ fn receiver_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     );
 }
 
-/// A sender dies, and somebody else takes away what it had: the receiver, told by a bell, frees its slots.
+/// A sender dies, and a third process cleans up after it: the receiver, woken by a doorbell, frees its slots.
 fn others_bury<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 3);
     let e = c.create(PORT);
@@ -196,7 +196,7 @@ fn others_bury<const AT: usize>(library: &Library, barrier: Barrier) {
         c.bury(1);
     });
     let sum = c.wait_empty(e);
-    burier.join().expect("who buries");
+    burier.join().expect("the process that cleans up");
     let sum = sum + c.wait_empty(e);
     assert!(sum == 100 || sum == 201, "each once: {sum}");
     assert_eq!(c.try_receive(e), 0);
@@ -212,7 +212,7 @@ fn two_threads(library: &Library, barrier: Barrier) {
     assert_eq!(c.wait_empty(e), 203, "each once");
 }
 
-/// An endpoint is deleted, and another made at its place, while somebody sends to it.
+/// An endpoint is deleted, and another created at its place, while a process sends to it.
 fn deleted_meets_send(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 2);
     let e = c.create(PORT);
@@ -231,7 +231,7 @@ fn deleted_meets_send(library: &Library, barrier: Barrier) {
 
 // ---- names -------------------------------------------------------------------------------------
 
-/// Who waits for an endpoint finds it whole.
+/// A process that waits for an endpoint finds it initialised.
 fn created_meets_find(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 2);
     loom::explore();
@@ -258,7 +258,7 @@ fn used_again_meets_find(library: &Library, barrier: Barrier) {
     assert_eq!(c.find(1, PORT), next);
 }
 
-/// The same for another name, the port `port` of node `node`: nobody takes the former one for it.
+/// The same for another name, the port `port` of node `node`: it is not confused with the former one.
 fn used_again_as(library: &Library, barrier: Barrier, nodes: u32, node: u32, port: u32) {
     let c = domain(library, barrier, 2, nodes);
     c.am(1);
@@ -283,7 +283,7 @@ fn used_again_by_another(library: &Library, barrier: Barrier) {
     used_again_as(library, barrier, 3, 2, PORT);
 }
 
-/// A process dies while it creates an endpoint: nobody ever finds half of it, and its place is free.
+/// A process dies while it creates an endpoint: no process finds it incomplete, and its place is free.
 fn creator_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 2);
     loom::explore();
@@ -299,7 +299,7 @@ fn creator_dies<const AT: usize>(library: &Library, barrier: Barrier) {
 
 // ---- death -------------------------------------------------------------------------------------
 
-/// Who clears away what a dead one had dies over it; somebody else does.
+/// A process dies while it cleans up after a dead one; a third completes it.
 fn burier_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 3);
     c.am(2);
@@ -317,7 +317,7 @@ fn burier_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     assert_eq!(c.try_send(e, 1), c.status_peer());
 }
 
-/// An endpoint whose process has died has not been deleted: whoever sends to it is told.
+/// An endpoint whose process has died has not been deleted: a sender to it gets the status.
 fn died_not_deleted(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 3);
     c.am(1);
@@ -331,8 +331,8 @@ fn died_not_deleted(library: &Library, barrier: Barrier) {
     assert_eq!((c.is(e), c.was(e)), (0, 0));
 }
 
-/// Two senders have died. Who hears of the first one's death, and finds the other one gone, too, has seen
-/// what that one had posted: its slot is not free before that is received.
+/// Two senders have died. The receiver, notified of the first death, finds the second sender dead, too, and
+/// has then seen what that one had posted: its slot is not free before that is received.
 fn second_death(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 2, 3);
     let e = c.create(PORT);
@@ -369,7 +369,7 @@ fn told(library: &Library, barrier: Barrier) {
     notifier.join().expect("the notifier");
 }
 
-/// A process dies while it joins: whoever is there learns of it, and nothing is left.
+/// A process dies while it joins: the other processes learn of it, and nothing is left.
 fn joiner_dies<const AT: usize>(library: &Library, barrier: Barrier) {
     let c = domain(library, barrier, 3, 1);
     let notifier = of(c, 0, |c| c.thread(0));

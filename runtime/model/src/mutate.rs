@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Mutants: copies of the runtime's sources in which one memory order is one step weaker.
 //!
-//! The orders are found by their names (levada/atomic.h), so that one added later is covered without
-//! anybody's doing. One step suffices: what fails with a weaker order fails with none.
+//! The orders are found by their names (levada/atomic.h), so that one added later is covered
+//! automatically. One step suffices: what fails with a weaker order fails with none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -298,7 +298,7 @@ static void two(lvd_a32 *a) {
     }
 
     /// Where a function is one line, a macro, or not called but passed on.
-    const SHORT: &str = "#ifdef __cplusplus
+    const ONE_LINERS: &str = "#ifdef __cplusplus
 extern \"C\" {
 #endif
 void lvd_os_barrier(void);
@@ -317,7 +317,7 @@ void lvd_os_barrier(void) { return; }
 
     #[test]
     fn wherever_it_stands() {
-        let found: Vec<_> = of_text("x.h", SHORT)
+        let found: Vec<_> = of_text("x.h", ONE_LINERS)
             .into_iter()
             .map(|m| (m.line, m.weaker))
             .collect();
@@ -338,7 +338,7 @@ void lvd_os_barrier(void) { return; }
     fn names_in_parts_are_refused() {
         let pasted = "#define LOAD(order, a) lvd_load_##order##_u32(a)";
         assert_eq!(unnamed_in(pasted).as_deref(), Some("lvd_load_##"));
-        assert_eq!(unnamed_in(SHORT), None);
+        assert_eq!(unnamed_in(ONE_LINERS), None);
         assert_eq!(unnamed_in("_Atomic int a;").as_deref(), Some("_Atomic"));
     }
 

@@ -2,10 +2,10 @@
 //! Shadow memory: what every access of the instrumented C becomes under loom.
 //!
 //! The memory that threads share is registered as regions, after it is initialised and before a
-//! thread is spawned. Each word of a region that the C touches has a loom object: an atomic where it
-//! is reached by atomics, a cell that reports races where it is reached plainly. Which words those
-//! are is *learned*: an access to a word that has no object yet goes to the real memory, is noted,
-//! and the exploration starts anew (see `check`). So nothing has to be listed by hand, and nothing is
+//! thread is spawned. Each word of a region that the C accesses has a loom object: an atomic if it
+//! is accessed atomically, a cell that reports races if it is accessed plainly. Which words those
+//! are is *learned*: an access to a word that has no object yet goes to the real memory, is recorded,
+//! and the exploration restarts (see `check`). So nothing has to be listed by hand, and nothing is
 //! left out.
 //!
 //! All threads of an execution are coroutines of one operating-system thread, hence the
@@ -22,18 +22,18 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-/// Plain accesses are watched in units of so many bytes, or each byte where any is reached alone.
-const GRAIN: usize = 4;
+/// Unit in which plain accesses are observed; single bytes where one is accessed alone.
+const GRAIN_BYTES: usize = 4;
 
-/// What a word is reached as.
+/// How a word is accessed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
     Plain,
     Atomic32,
     Atomic64,
-    /// Beside its kind: it is also changed by read-modify-write (see `store`).
+    /// In addition to its kind: read-modify-write operations change it (see `store`).
     Changed,
-    /// Beside its kind, which is plain: parts of it are reached alone.
+    /// In addition to its kind, which is plain: parts of it are accessed alone.
     Bytes,
 }
 
@@ -42,7 +42,7 @@ pub type Learned = BTreeSet<(&'static str, usize, Kind)>;
 
 enum Word {
     Plain(UnsafeCell<()>),
-    Bytes([UnsafeCell<()>; GRAIN]),
+    Bytes([UnsafeCell<()>; GRAIN_BYTES]),
     Atomic32(AtomicU32, Cell<bool>),
     Atomic64(AtomicU64, Cell<bool>),
 }
@@ -260,13 +260,13 @@ fn is_freed(p: usize) -> bool {
     })
 }
 
-/// The `size` bytes at `p` are not to be touched from now on, by anybody.
+/// No access to the `size` bytes at `p` is permitted from now on.
 extern "C-unwind" fn freed(p: *mut c_void, size: usize) {
     note(What::Said("frees memory", 0), std::ptr::null());
     world(|w| w.freed.push((p as usize, size)));
 }
 
-/// What lies below is no memory: who touches it has read a pointer before it was set.
+/// No memory is below this address: an access there has read a pointer before it was set.
 const FIRST_PAGE: usize = 4096;
 
 /// The word at `p`, if it is watched and known. One that is watched and not known is noted.
@@ -305,7 +305,7 @@ fn changed_word(p: usize, kind: Kind) -> Option<Rc<Word>> {
     Some(found)
 }
 
-/// What is known of the word at `p` was not all: the exploration starts over.
+/// The word at `p` has another kind, too: the exploration restarts.
 fn learn_more(p: usize, kind: Kind) {
     world(|w| {
         let mut regions = w.regions.iter();
@@ -542,7 +542,7 @@ extern "C-unwind" fn barrier(pc: *const c_void) {
 extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_void) {
     let p = p as usize;
     let mut noted = false;
-    let mut at = p & !(GRAIN - 1);
+    let mut at = p & !(GRAIN_BYTES - 1);
     while at < p + n {
         if let Some(found) = word(at, Kind::Plain) {
             if !noted {
@@ -555,10 +555,10 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
                 note(what, pc);
                 noted = true;
             }
-            let (from, to) = (p.max(at), (p + n).min(at + GRAIN));
+            let (from, to) = (p.max(at), (p + n).min(at + GRAIN_BYTES));
             let cells = match &*found {
                 Word::Plain(cell) => {
-                    if to - from < GRAIN {
+                    if to - from < GRAIN_BYTES {
                         learn_more(at, Kind::Bytes);
                     }
                     std::slice::from_ref(cell)
@@ -574,7 +574,7 @@ extern "C-unwind" fn plain(p: *const c_void, n: usize, write: u32, pc: *const c_
                 }
             }
         }
-        at += GRAIN;
+        at += GRAIN_BYTES;
     }
 }
 
@@ -601,7 +601,7 @@ extern "C-unwind" fn wait(p: *mut c_void, expected: u32, timed: u32, pc: *const 
             w.sleepers.entry(at).or_default().push(thread.clone())
         });
         loom::thread::park();
-        // Whoever wakes there or then must not find it any more.
+        // Later wake-ups must not find it any more.
         let gone = |list: &mut Vec<Thread>| list.retain(|t| t.id() != thread.id());
         world(|w| {
             gone(&mut w.timed);
@@ -668,8 +668,8 @@ extern "C-unwind" fn set_self(p: *mut c_void) {
     world(|w| w.selves.insert(me, p as usize));
 }
 
-/// Rings a bell: whoever sleeps there wakes, or will not sleep. The bell itself orders nothing
-/// (relaxed), so that a protocol cannot lean on it.
+/// Rings a bell: its sleeper wakes, or will not sleep. The bell itself orders nothing (relaxed), so that
+/// a protocol cannot rely on it.
 extern "C-unwind" fn ring(bell: u32, pc: *const c_void) {
     live();
     note(What::Said("rings bell", bell as u64), pc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Checks of stealing (src/fork/steal.c) and of what stands on top of forks (src/fork/parallel_for.c), with the
-//! runtime's own workers: nobody sleeps while a fork is public, a worker whose place a thread has
+//! runtime's own workers: no worker sleeps while a fork is public, a worker whose place a thread has
 //! steps back and comes back, what is abandoned is not touched any more, what is cancelled does not
 //! begin. The deque itself is fork.rs's.
 
@@ -49,8 +49,8 @@ impl world::Role for Role {
 const NO_WORKER: u32 = u32::MAX;
 const FIRST: u32 = 0;
 
-/// A thread of the program, on the first core; the worker of the other one is the thief. What the
-/// thread forks, it wants made by somebody else, and waits for that.
+/// A thread of the program, on the first core; the worker of the other core is the thief. The thread
+/// waits until the thief has taken what it forks.
 fn thief(library: &Library, barrier: Barrier, body: impl FnOnce(Calls, World)) {
     let own = Calls::of(library);
     let world = World::new::<Role>(library, barrier, 2, 0, NONE, &[]);
@@ -171,8 +171,8 @@ fn joins(library: &Library, barrier: Barrier) {
     world.right();
 }
 
-/// A fiber is abandoned with a fork open, which may be taken: its stack is used again only if nobody
-/// works for it.
+/// A fiber is abandoned with a fork open, which may be taken: its stack is used again only if no
+/// thief works for it.
 fn abandoned(library: &Library, barrier: Barrier) {
     let (own, world) = forking_fiber(library, barrier, Fails);
     world.served(|c, m| {
@@ -181,7 +181,7 @@ fn abandoned(library: &Library, barrier: Barrier) {
     });
 }
 
-/// A call that was taken is abandoned, and who waits for it is told.
+/// A call that was taken is abandoned, and the join returns the status.
 fn fails(library: &Library, barrier: Barrier) {
     let (own, world) = forking_fiber(library, barrier, Joins);
     own.calls(0, 0, 1);
@@ -189,8 +189,8 @@ fn fails(library: &Library, barrier: Barrier) {
     assert_eq!(own.made(0), 1);
 }
 
-/// Who cancels is heard: a call that has not begun then is not made by its owner. `workers`: with a
-/// thief, who may have taken it.
+/// Cancelling takes effect: the owner does not make a call that has not begun then. `workers`: with a
+/// thief, which may have taken it.
 fn cancels(library: &Library, barrier: Barrier, stolen: bool) {
     let own = Calls::of(library);
     let world = World::new::<Role>(library, barrier, 2, 1, NONE, &[]);
@@ -224,7 +224,7 @@ fn cancelled_and_stolen(library: &Library, barrier: Barrier) {
     cancels(library, barrier, true);
 }
 
-/// The same while somebody asks for work: the first of two is given, the second stays the owner's.
+/// The same while a thief asks for work: the first of two is given, the second stays the owner's.
 fn cancelled_and_asked(library: &Library, barrier: Barrier) {
     let own = Calls::of(library);
     let world = World::new::<Role>(library, barrier, 2, 1, NONE, &[]);
@@ -278,7 +278,7 @@ fn reduces(library: &Library, barrier: Barrier) {
 #[rustfmt::skip] // a table
 pub const CHECKS: &[Check] = &[
     check("first fork", "D3", FENCES, Some(1), 2816, first_fork),
-    check("begins beside a thief", "D3", FENCES, Some(1), 1264, begins),
+    check("begins with a thief", "D3", FENCES, Some(1), 1264, begins),
     check("fork wakes", "D3", FENCES, Some(1), 480, wakes_once),
     check("fork wakes twice", "D3", FENCES, Some(0), 160, wakes_twice),
     check("steps back, thread ends", "D3", FENCES, Some(1), 2976, steps_back),

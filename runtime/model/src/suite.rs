@@ -10,75 +10,110 @@ use crate::{
 
 pub struct Suite {
     pub name: &'static str,
-    /// What is compiled, relative to the runtime's folder: the harness, and sources that ship.
-    pub compiled: &'static [&'static str],
+    /// The files that are compiled, relative to the runtime's folder: the harness and shipped sources.
+    pub compiled: &'static [&'static [&'static str]],
     /// The sources whose orders are mutated, relative to the runtime's folder. One that several
     /// suites name is mutated once, and tried in each.
     pub sources: &'static [&'static str],
     pub checks: &'static [Check],
 }
 
+/// Waiting by threads.
+const WAIT: &[&str] = &[
+    "model/c/stubs/hooks.c",
+    "model/c/stubs/no_thread_waiters.c",
+    "platform/mutex.c",
+    "src/core/status.c",
+    "src/sched/want.c",
+    "src/wait/wait.c",
+];
+
+/// Workers and an application, without what interrupts them.
+const WORKERS: &[&str] = &[
+    "model/c/stubs/no_backup_worker.c",
+    "model/c/stubs/no_leases.c",
+    "model/c/stubs/no_programs.c",
+    "model/c/stubs/no_steal_time.c",
+    "model/c/stubs/no_watchdog.c",
+    "src/app/app_control.c",
+    "src/app/app_reaper.c",
+    "src/app/quiescence.c",
+    "src/sched/app_liveness.c",
+    "src/sched/entity.c",
+    "src/sched/park_barrier.c",
+    "src/sched/worker.c",
+];
+
+/// Fibers, actors with stacks, and streams.
+const FIBERS: &[&str] = &[
+    "model/c/arena.c",
+    "model/c/context.c",
+    "model/c/world.c",
+    "model/c/stubs/no_preempt.c",
+    "platform/context_aarch64.S",
+    "platform/context_riscv.S",
+    "platform/context_x86_64.S",
+    "src/app/app_fibers.c",
+    "src/channel/channel.c",
+    "src/sched/actor_stack.c",
+    "src/sched/actor_timer.c",
+    "src/sched/fiber.c",
+    "src/sched/fiber_pool.c",
+    "src/sched/fiber_start.c",
+    "src/sched/stack_overflow.c",
+    "src/sched/timer.c",
+    "src/stream/stream.c",
+    "src/stream/wake_threshold.c",
+    "src/wait/fiber_join.c",
+];
+
 pub const SUITES: &[Suite] = &[
     Suite {
         name: "channel",
-        compiled: &["model/c/channel.c"],
+        compiled: &[&["model/c/channel.c"]],
         // The harness makes the barrier that the caller of a channel has to make.
         sources: &["include/levada/channel.h", "model/c/channel.c"],
         checks: channel::CHECKS,
     },
     Suite {
         name: "inbox",
-        compiled: &["model/c/inbox.c"],
+        compiled: &[&["model/c/inbox.c"]],
         sources: &["include/levada/inbox.h"],
         checks: inbox::CHECKS,
     },
     Suite {
         name: "lock",
-        compiled: &[
+        compiled: &[&[
             "model/c/lock.c",
             "mcapi/domain/owner_lock.c",
             "platform/mutex.c",
-        ],
+        ]],
         sources: &["mcapi/domain/owner_lock.h", "mcapi/domain/owner_lock.c"],
         checks: lock::CHECKS,
     },
     Suite {
         name: "lease",
-        compiled: &["model/c/lease.c", "src/lease/core_lease.c"],
+        compiled: &[&["model/c/lease.c", "src/lease/core_lease.c"]],
         sources: &["src/lease/core_lease.c"],
         checks: lease::CHECKS,
     },
     Suite {
         name: "visit",
-        compiled: &["model/c/visit.c"],
+        compiled: &[&["model/c/visit.c"]],
         sources: &["mcapi/domain/call_guard.h"],
         checks: visit::CHECKS,
     },
     Suite {
         name: "worker",
         compiled: &[
-            "model/c/stubs/norelief.c",
-            "model/c/worker.c",
-            "model/c/stubs/noleases.c",
-            "model/c/stubs/noprograms.c",
-            "model/c/stubs/nowatchdog.c",
-            "model/c/stubs/nointerrupts.c",
-            "model/c/stubs/nolost.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/stubs/nofibers.c",
-            "model/c/stubs/noforks.c",
-            "src/sched/worker.c",
-            "src/sched/entity.c",
-            "src/sched/park_barrier.c",
-            "src/sched/app_liveness.c",
-            "src/wait/wait.c",
-            "src/app/app_control.c",
-            "src/app/app_reaper.c",
-            "src/app/quiescence.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
+            WAIT,
+            WORKERS,
+            &[
+                "model/c/worker.c",
+                "model/c/stubs/no_fibers.c",
+                "model/c/stubs/no_forks.c",
+                "model/c/stubs/no_preempt.c",
+            ],
         ],
         sources: &[
             "src/sched/worker.c",
@@ -96,36 +131,22 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "app",
         compiled: &[
-            "model/c/stubs/norelief.c",
-            "model/c/app.c",
-            "model/c/stubs/noleases.c",
-            "model/c/stubs/nowatchdog.c",
-            "model/c/stubs/nolost.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/arena.c",
-            "model/c/stubs/noprograms.c",
-            "model/c/stubs/nofibers.c",
-            "model/c/stubs/noforks.c",
-            "src/app/app.c",
-            "src/channel/channel.c",
-            "src/app/app_control.c",
-            "src/app/app_reaper.c",
-            "src/app/quiescence.c",
-            "src/sched/entity.c",
-            "src/sched/fault.c",
-            "src/sched/preempt.c",
-            "src/sched/forced_exit.c",
-            "src/runtime/runtime.c",
-            "src/sched/park_barrier.c",
-            "src/sched/app_liveness.c",
-            "src/sched/overrun.c",
-            "src/wait/wait.c",
-            "src/sched/worker.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
-            "src/app/app_cores.c",
+            WAIT,
+            WORKERS,
+            &[
+                "model/c/app.c",
+                "model/c/arena.c",
+                "model/c/stubs/no_fibers.c",
+                "model/c/stubs/no_forks.c",
+                "src/app/app.c",
+                "src/app/app_cores.c",
+                "src/channel/channel.c",
+                "src/runtime/runtime.c",
+                "src/sched/fault.c",
+                "src/sched/forced_exit.c",
+                "src/sched/overrun.c",
+                "src/sched/preempt.c",
+            ],
         ],
         sources: &[
             "src/app/app.c",
@@ -143,45 +164,10 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "fiber",
         compiled: &[
-            "model/c/stubs/norelief.c",
-            "model/c/fiber.c",
-            "model/c/stubs/noleases.c",
-            "model/c/stubs/noprograms.c",
-            "model/c/stubs/nowatchdog.c",
-            "model/c/stubs/nointerrupts.c",
-            "model/c/stubs/nolost.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/world.c",
-            "model/c/arena.c",
-            "model/c/context.c",
-            "model/c/stubs/noforks.c",
-            "platform/context_aarch64.S",
-            "platform/context_riscv.S",
-            "platform/context_x86_64.S",
-            "src/sched/actor_stack.c",
-            "src/app/app_fibers.c",
-            "src/channel/channel.c",
-            "src/app/app_control.c",
-            "src/app/app_reaper.c",
-            "src/app/quiescence.c",
-            "src/sched/entity.c",
-            "src/sched/fiber.c",
-            "src/sched/fiber_pool.c",
-            "src/sched/fiber_start.c",
-            "src/sched/stack_overflow.c",
-            "src/sched/park_barrier.c",
-            "src/sched/app_liveness.c",
-            "src/stream/stream.c",
-            "src/stream/wake_threshold.c",
-            "src/sched/actor_timer.c",
-            "src/sched/timer.c",
-            "src/wait/wait.c",
-            "src/sched/worker.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
-            "src/wait/fiber_join.c",
+            WAIT,
+            WORKERS,
+            FIBERS,
+            &["model/c/fiber.c", "model/c/stubs/no_forks.c"],
         ],
         sources: &[
             "include/levada/wait.h",
@@ -205,49 +191,17 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "call",
         compiled: &[
-            "model/c/stubs/norelief.c",
-            "model/c/call.c",
-            "model/c/stubs/noleases.c",
-            "model/c/stubs/nowatchdog.c",
-            "model/c/stubs/nointerrupts.c",
-            "model/c/stubs/nolost.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/world.c",
-            "model/c/arena.c",
-            "model/c/stubs/noprograms.c",
-            "model/c/context.c",
-            "model/c/stubs/noforks.c",
-            "platform/context_aarch64.S",
-            "platform/context_riscv.S",
-            "platform/context_x86_64.S",
-            "src/sched/actor_stack.c",
-            "src/app/app_fibers.c",
-            "src/rpc/call.c",
-            "src/channel/channel.c",
-            "src/app/app_control.c",
-            "src/app/app_reaper.c",
-            "src/app/quiescence.c",
-            "src/sched/entity.c",
-            "src/sched/fiber.c",
-            "src/sched/fiber_pool.c",
-            "src/sched/fiber_start.c",
-            "src/sched/stack_overflow.c",
-            "src/runtime/runtime.c",
-            "src/sched/park_barrier.c",
-            "src/sched/app_liveness.c",
-            "src/stream/stream.c",
-            "src/stream/wake_threshold.c",
-            "src/sched/actor_timer.c",
-            "src/sched/timer.c",
-            "src/sched/priority_worker.c",
-            "src/wait/wait.c",
-            "src/sched/worker.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
-            "src/wait/fiber_join.c",
-            "src/app/app_cores.c",
+            WAIT,
+            WORKERS,
+            FIBERS,
+            &[
+                "model/c/call.c",
+                "model/c/stubs/no_forks.c",
+                "src/app/app_cores.c",
+                "src/rpc/call.c",
+                "src/runtime/runtime.c",
+                "src/sched/priority_worker.c",
+            ],
         ],
         sources: &[
             "src/app/app_fibers.c",
@@ -261,57 +215,25 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "fork",
-        compiled: &["model/c/fork.c", "src/fork/deque.c", "platform/mutex.c"],
+        compiled: &[&["model/c/fork.c", "platform/mutex.c", "src/fork/deque.c"]],
         sources: &["include/levada/fork.h", "src/fork/deque.c"],
         checks: fork::CHECKS,
     },
     Suite {
         name: "steal",
         compiled: &[
-            "model/c/stubs/norelief.c",
-            "model/c/steal.c",
-            "model/c/stubs/noleases.c",
-            "model/c/stubs/nowatchdog.c",
-            "model/c/stubs/nointerrupts.c",
-            "model/c/stubs/nolost.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/world.c",
-            "model/c/arena.c",
-            "model/c/stubs/noprograms.c",
-            "model/c/context.c",
-            "platform/context_aarch64.S",
-            "platform/context_riscv.S",
-            "platform/context_x86_64.S",
-            "src/sched/actor_stack.c",
-            "src/app/app_fibers.c",
-            "src/channel/channel.c",
-            "src/app/app_control.c",
-            "src/fork/deque_pool.c",
-            "src/app/app_reaper.c",
-            "src/app/quiescence.c",
-            "src/sched/entity.c",
-            "src/sched/fiber.c",
-            "src/sched/fiber_pool.c",
-            "src/sched/fiber_start.c",
-            "src/sched/stack_overflow.c",
-            "src/fork/deque.c",
-            "src/fork/fork_proxy.c",
-            "src/fork/fork_thread.c",
-            "src/fork/parallel_for.c",
-            "src/sched/park_barrier.c",
-            "src/sched/app_liveness.c",
-            "src/fork/steal.c",
-            "src/stream/stream.c",
-            "src/stream/wake_threshold.c",
-            "src/sched/actor_timer.c",
-            "src/sched/timer.c",
-            "src/wait/wait.c",
-            "src/sched/worker.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
-            "src/wait/fiber_join.c",
+            WAIT,
+            WORKERS,
+            FIBERS,
+            &[
+                "model/c/steal.c",
+                "src/fork/deque.c",
+                "src/fork/deque_pool.c",
+                "src/fork/fork_proxy.c",
+                "src/fork/fork_thread.c",
+                "src/fork/parallel_for.c",
+                "src/fork/steal.c",
+            ],
         ],
         sources: &[
             "src/fork/deque_pool.c",
@@ -327,19 +249,16 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "link",
         compiled: &[
-            "model/c/link.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/arena.c",
-            "src/channel/channel.c",
-            "src/ipc/link.c",
-            "src/ipc/shared_stream.c",
-            "src/stream/stream.c",
-            "src/stream/wake_threshold.c",
-            "src/wait/wait.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
+            WAIT,
+            &[
+                "model/c/arena.c",
+                "model/c/link.c",
+                "src/channel/channel.c",
+                "src/ipc/link.c",
+                "src/ipc/shared_stream.c",
+                "src/stream/stream.c",
+                "src/stream/wake_threshold.c",
+            ],
         ],
         sources: &[
             "src/ipc/link.h",
@@ -351,28 +270,25 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "mcapi",
         compiled: &[
-            "model/c/mcapi.c",
-            "model/c/stubs/nowaiting.c",
-            "model/c/arena.c",
-            "mcapi/api/broadcast.c",
-            "mcapi/api/channel.c",
-            "mcapi/domain/domain.c",
-            "mcapi/api/endpoint.c",
-            "mcapi/api/held_packets.c",
-            "mcapi/domain/owner_lock.c",
-            "mcapi/api/request.c",
-            "mcapi/transport/shm/shm_broadcast.c",
-            "mcapi/transport/shm/shm_channel.c",
-            "mcapi/transport/shm/shm_loan.c",
-            "mcapi/transport/shm/shm_queue.c",
-            "mcapi/transport/shm/shm_view.c",
-            "mcapi/domain/wait.c",
-            "src/channel/channel.c",
-            "src/wait/wait.c",
-            "src/core/status.c",
-            "platform/mutex.c",
-            "src/sched/want.c",
-            "model/c/stubs/hooks.c",
+            WAIT,
+            &[
+                "model/c/arena.c",
+                "model/c/mcapi.c",
+                "mcapi/api/broadcast.c",
+                "mcapi/api/channel.c",
+                "mcapi/api/endpoint.c",
+                "mcapi/api/held_packets.c",
+                "mcapi/api/request.c",
+                "mcapi/domain/domain.c",
+                "mcapi/domain/owner_lock.c",
+                "mcapi/domain/wait.c",
+                "mcapi/transport/shm/shm_broadcast.c",
+                "mcapi/transport/shm/shm_channel.c",
+                "mcapi/transport/shm/shm_loan.c",
+                "mcapi/transport/shm/shm_queue.c",
+                "mcapi/transport/shm/shm_view.c",
+                "src/channel/channel.c",
+            ],
         ],
         sources: &[
             "mcapi/domain/domain.c",
@@ -385,50 +301,50 @@ pub const SUITES: &[Suite] = &[
     },
 ];
 
-/// An order that is there although no check fails without it.
+/// An order that stays although no check fails without it.
 pub struct Kept {
     pub file: &'static str,
     pub function: &'static str,
     pub call: &'static str,
     pub weaker: &'static str,
     pub why: &'static str,
-    /// In so many places of the function.
+    /// Number of places in the function.
     pub places: usize,
 }
 
 /// Between a thread and its own signal handler, which the checker does not have.
 const SIGNAL: &str = "orders a thread against its own signal handler";
 
-/// The keeper sees the phase.
-const EARLY: &str = "a keeper that is awake may see the phase before it sees reaper_work";
+/// Between the phase of an application and `reaper_work`.
+const EARLY: &str = "a reaper that is awake may see the phase before it sees reaper_work";
 
 /// The waker reads the owner.
-const DETOUR: &str = "saves a detour: who reads an older owner wakes that one, who passes it on";
+const DETOUR: &str =
+    "saves a detour: a waker that reads an older owner wakes that worker, which passes it on";
 
 /// Of two stores to a word that must come in a certain order.
 const IN_TURN: &str =
     "the checker keeps the stores to a word in the order in which they are executed";
 
-const MADE: &str =
-    "memory that is made while threads run is not watched: it may be new to the reader";
+const MADE: &str = "memory allocated while threads run is not observed: a reader that sees it too early is not found";
 
-const UNJUDGED: &str = "no check comes to rest in the handler of a signal";
+const UNJUDGED: &str = "no check becomes quiescent in a signal handler";
 const FIBERS_REST: &str =
-    "no check has fibers that come to rest: who finds none left must see what they did";
+    "no check has fibers that become quiescent: a reader of the count must see what they did";
 
-const HELD: &str =
-    "the barriers of pausing and turning seem to order it, too: not searched deep enough";
+const HELD: &str = "the barriers of pausing and of the worker's turns seem to order it, too: not searched deep enough";
 
-const TOLD: &str = "who has a handle has been told of it, and is ordered by that";
+const TOLD: &str = "a process that has a handle has received it, which orders";
 
-/// Of a slot whose sender stands between its post and saying so, when its receiver dies.
+/// Of a slot whose sender has posted it, and not recorded that yet, when its receiver dies.
 const BETWEEN: &str = "needs a slot used again under a stale view of the heads: more preemptions than its checks have";
 
 const NODES_END: &str =
-    "what a node that ends reads of its process's other nodes: no check ends one";
+    "what a node that ends reads of its process's other nodes: no check ends a node";
 
-/// Of the flag of a sleeper, or the bit of its node in a set.
-const EITHER: &str = "the fences of ringer and sleeper order them: either sees the other's";
+/// Of the flag of a sleeping thread, or the bit of its node in a set.
+const EITHER: &str =
+    "the fences of the waking and the sleeping side order them: one of them sees the other's store";
 
 /// file, function, order, weaker, why
 const fn kept(
@@ -449,14 +365,14 @@ const fn kept(
 }
 
 #[rustfmt::skip] // a table
-pub const KEPT: &[Kept] = &[
+pub const KEPT_ORDERS: &[Kept] = &[
     kept("src/sched/worker.c", "call_run", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
     kept("src/sched/actor_stack.c", "call_run", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
     kept("src/sched/entity.c", "make_ready", "lvd_cas_acq_rel_u32", "lvd_cas_release_u32", DETOUR),
     kept("src/sched/entity.c", "make_ready", "lvd_cas_acq_rel_u32", "lvd_cas_acquire_u32",
-        "the new owner sees the waker's stores by the inbox; so does who finds it READY"),
+        "the new owner sees the waker's stores by the inbox; so does a waker that finds it READY"),
     kept("src/sched/app_liveness.c", "lvd_app_end", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
         EARLY),
     kept("src/app/app_reaper.c", "find_ending", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", EARLY),
@@ -471,7 +387,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/sched/app_liveness.c", "uncount_fibers", "lvd_add_release_u32", "lvd_add_relaxed_u32",
         "fibers_end reads this count alone; in the checks `live` is released after it"),
     kept("src/app/app_fibers.c", "lvd_app_close", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        "no check closes an application: who sees it closed must see the fibers started before"),
+        "no check closes an application: a thread that sees it closed must see the fibers started before"),
     kept("src/sched/fiber.c", "may_follow", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check pauses an application that has fibers: as may_run of worker.c"),
     kept("src/sched/fiber.c", "switch_to_next", "lvd_fence_compiler", "weak_fence_compiler",
@@ -486,13 +402,13 @@ pub const KEPT: &[Kept] = &[
     kept("src/sched/fiber_pool.c", "lvd_fibers_each", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "what it reads next, it reads unwatched (LVD_RACY_READ)"),
     kept("src/stream/stream.c", "claim_end", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
-        "only a third who takes the end could miss what the first did with it"),
+        "only a third owner of the end could miss what the first did with it"),
     kept("src/stream/stream.c", "free_stream", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "no check frees a stream while a thread ends"),
     kept("src/stream/stream.c", "end_thread", "lvd_store_release_ptr", "lvd_store_relaxed_ptr",
         "no thread ends before its check"),
     kept("src/stream/stream.c", "lvd_stream_destroy", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
-        "no check frees a stream: who frees it must see what was done with its ends").places(2),
+        "no check frees a stream: the thread that frees it must see what was done with its ends").places(2),
     kept("src/app/app_reaper.c", "finish", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check has a thief under way when all fibers have ended"),
     kept("src/app/quiescence.c", "lvd_app_check_quiescent", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32",
@@ -503,11 +419,11 @@ pub const KEPT: &[Kept] = &[
         FIBERS_REST).places(2),
     kept("src/app/quiescence.c", "decide", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", FIBERS_REST),
     kept("src/app/quiescence.c", "check_suspect", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        "no check has suspects: rest that lasts is a matter of time"),
+        "no check has suspects: they depend on how long quiescence lasts"),
     kept("src/ipc/shared_stream.c", "leave_name", "lvd_fence_seq_cst", "weak_fence_seq_cst",
         "as in lvd_shared_end, but its check has no preemptions (bound 0)"),
     kept("src/sched/worker.c", "lvd_worker_start", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        "an urgent worker is started while others look: what they see begins as memory does"),
+        "an urgent worker is started while others read: the checker's initial memory has what they see"),
     kept("src/runtime/runtime.c", "each_entity", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "no check takes a core from fibers"),
     kept("src/fork/deque.c", "lvd_fork_run", "lvd_add_release_u64", "lvd_add_relaxed_u64", MADE),
@@ -515,13 +431,13 @@ pub const KEPT: &[Kept] = &[
         IN_TURN),
     kept("src/fork/deque.c", "serve", "lvd_exchange_release_u32", "lvd_exchange_relaxed_u32", IN_TURN),
     kept("src/fork/deque.c", "lvd_deque_abandon", "lvd_load_acquire_u64", "lvd_load_relaxed_u64",
-        "its check has no preemptions (bound 0): who uses the stack again must see what others did"),
+        "its check has no preemptions (bound 0): the next user of the stack must see what others did"),
     kept("src/rpc/call.c", "core_cancel", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
         "what it reads first, the fiber's application, it reads unwatched (LVD_RACY_READ)"),
     kept("src/sched/priority_worker.c", "lvd_worker_begin", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        "what it reads next begins as the checker's memory does"),
+        "the checker's initial memory has what it reads next"),
     kept("src/app/app_control.c", "hold_sources", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        "no check drains what was paused before: as in let_go, for who meets this value and not that"),
+        "no check drains a paused application: as in let_go, for a reader of this value instead of that"),
     kept("src/app/app_control.c", "take_up", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", HELD),
     kept("src/app/app_control.c", "lvd_app_requeue_held", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
         HELD),
@@ -535,7 +451,7 @@ pub const KEPT: &[Kept] = &[
     kept("src/fork/deque.c", "set_abandon", "lvd_fence_compiler", "weak_fence_compiler", SIGNAL)
         .places(2),
     kept("src/runtime/runtime.c", "command", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
-        "for an urgent worker: what is seen of it begins as memory does"),
+        "for an urgent worker: the checker's initial memory has what is seen of it"),
     kept("mcapi/transport/shm/shm_queue.c", "send", "lvd_load_acquire_u32", "lvd_load_relaxed_u32", TOLD),
     kept("mcapi/transport/shm/shm_queue.c", "send", "lvd_store_release_u64", "lvd_store_relaxed_u64",
         BETWEEN),
@@ -543,7 +459,7 @@ pub const KEPT: &[Kept] = &[
     kept("mcapi/transport/shm/shm_queue.c", "mc_shm_open", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "with the tables lock, which orders"),
     kept("mcapi/transport/shm/shm_queue.c", "take_slot", "lvd_store_release_u64", "lvd_store_relaxed_u64",
-        "in turn for who finds them after a death, which to the checker comes in the text's order"),
+        "keeps the order for cleanup after a death; the checker keeps the order of the text"),
     kept("mcapi/api/endpoint.c", "node_id_at", "lvd_load_acquire_u32", "lvd_load_relaxed_u32",
         "of the node's number, which node.c stores: no check has a node that ends"),
     kept("mcapi/api/endpoint.c", "mc_endpoints_delete", "lvd_load_acquire_ptr", "lvd_load_relaxed_ptr",
@@ -553,13 +469,13 @@ pub const KEPT: &[Kept] = &[
     kept("mcapi/api/endpoint.c", "local_endpoint_at", "lvd_store_release_ptr", "lvd_store_relaxed_ptr", MADE),
     kept("mcapi/api/endpoint.c", "open_local", "lvd_store_release_u32", "lvd_store_relaxed_u32", TOLD),
     kept("mcapi/api/endpoint.c", "delete_endpoint", "lvd_store_release_u32", "lvd_store_relaxed_u32",
-        "who finds it gone must see what became of its channel: no check here has one"),
+        "a process that finds it gone must see what became of its channel: no check here has one"),
     kept("mcapi/domain/wait.c", "notify", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32", EITHER)
         .places(2),
     kept("mcapi/domain/wait.c", "notify", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32", EITHER)
         .places(2),
     kept("mcapi/domain/wait.c", "notify", "lvd_add_release_u32", "lvd_add_relaxed_u32",
-        "who sleeps on it compares it in the system, and looks again whatever it is"),
+        "the system compares it before the sleep, and the sleeper polls again whatever it is"),
     kept("mcapi/domain/wait.c", "mc_notify_all", "lvd_exchange_acq_rel_u32", "lvd_exchange_release_u32",
         EITHER),
     kept("mcapi/domain/wait.c", "mc_notify_all", "lvd_exchange_acq_rel_u32", "lvd_exchange_acquire_u32",
@@ -569,7 +485,7 @@ pub const KEPT: &[Kept] = &[
 ];
 
 impl Kept {
-    /// In so many places of the function.
+    /// Number of places in the function.
     const fn places(mut self, places: usize) -> Kept {
         self.places = places;
         self
@@ -587,39 +503,36 @@ impl Kept {
 pub const ELSEWHERE: &[(&str, &str)] = &[
     (
         "src/sched/actor_call.c",
-        "a call comes back through the inbox; what follows an actor that was moved meanwhile is seen by that",
+        "a call returns through the inbox, which orders what follows an actor that was moved meanwhile",
     ),
     (
         "src/blocking/blocking_pool.c",
-        "hands a call to a thread of its own by one word; the way back is an event or the inbox",
+        "passes a call to its own thread by one word; it returns by an event or the inbox",
     ),
     (
         "src/rpc/unit_process.c",
-        "the checker has one process; its own is a word set once, what the other side said when it failed",
+        "the checker has one process; the only word is set once: the text that the other side sent when it failed",
     ),
     (
         "src/rpc/unit_process_call.c",
-        "the same; a count of calls under way",
+        "the same; a count of calls in progress",
     ),
     (
         "src/child/unit_process_child.c",
         "the same; the parent, set once",
     ),
-    (
-        "src/rpc/unit_process_load.c",
-        "the same; the last words again",
-    ),
+    ("src/rpc/unit_process_load.c", "the same; the same text"),
     (
         "src/srpc/srpc.c",
         "whether the program has booted, under a lock",
     ),
     (
         "src/srpc/srpc_streams.c",
-        "a table filled under a lock, that others look into",
+        "a table that is filled under a lock, and read without",
     ),
     (
         "src/lease/lease_client.c",
-        "a table found under a lock; how long is waited for whom, which is a matter of time",
+        "a table found under a lock; and waiting times, which the checker does not have",
     ),
     (
         "src/sched/backup_worker.c",
@@ -631,12 +544,12 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/deadlock/wait_graph.c",
-        "reads what fibers at rest wait for",
+        "reads what parked fibers wait for",
     ),
     (
         "src/wait/thread_waiters.c",
-        "a list under a lock, and a count of who is inside; who is on it is judged when rest has lasted, \
-         which is a matter of time",
+        "a list under a lock, and a count of its users; deadlock detection reads it when quiescence has \
+         lasted, and the checker has no time",
     ),
     (
         "src/deadlock/deadlock_detect.c",
@@ -649,11 +562,11 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "src/amp/machine.c",
-        "looks at a loader's state, as window.c does, and at whether a program serves",
+        "reads a loader's state, as window.c does, and whether a program serves",
     ),
     (
         "src/app/native.c",
-        "progress, for whoever looks; and until when an application has printed, a word that stands for itself",
+        "progress, for readers; and the time until which output is throttled, a word of its own",
     ),
     (
         "src/deadlock/wait_report_actors.c",

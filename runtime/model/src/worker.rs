@@ -174,7 +174,7 @@ fn rest_two(library: &Library, barrier: Barrier) {
     comes_to_rest(library, barrier, 2, false);
 }
 
-/// The source waits for room that nobody will make: that is what the application is said to end of.
+/// The source waits for room that no actor will make: the application ends with that status.
 fn stuck(library: &Library, barrier: Barrier) {
     let world = World::new(library, barrier, 3, 1, 2, 1);
     let Owned { c, m, .. } = *world.0;
@@ -292,7 +292,7 @@ fn stuck_obeys(library: &Library, barrier: Barrier) {
     world.stop([worker]);
 }
 
-/// Whoever looks whether a command has been done, and was not woken, sees what it did.
+/// A thread that polls whether a command is done, and was not woken, sees what the command did.
 fn command_seen(library: &Library, barrier: Barrier) {
     let world = alone(library, barrier, 0);
     let Owned { c, m, .. } = *world.0;

@@ -90,7 +90,7 @@ pub struct World {
 }
 
 impl World {
-    /// Fibers that are about to begin: what each does, and where. `others` threads beside the
+    /// Fibers that are about to begin: what each does, and where. `others`: threads apart from the
     /// workers and the check's first.
     pub fn new<R: Role>(
         library: &Library,

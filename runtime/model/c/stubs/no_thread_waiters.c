@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The list of the threads that wait, for checks where nobody judges whether they wait in vain. */
+/* The list of waiting threads, for checks without deadlock detection. */
 #include "src/wait/thread_waiters.h"
 
 void lvd_thread_waiter_enter(lvd_thread_waiter *w, const lvd_want *want, uint32_t wants,

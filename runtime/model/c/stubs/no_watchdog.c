@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The watchdog, for checks without one: nobody sleeps in the system. */
+/* The watchdog, for checks without one: no thread blocks in the system. */
 #include "src/sched/sched.h"
 
 void lvd_watchdog_begin(lvd_worker *w) { (void)w; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Reliefs, for checks without any: nobody is stuck. */
+/* Backup workers, for checks without any: no worker blocks. */
 #include "src/sched/sched.h"
 
 lvd_worker *lvd_backup_worker(const lvd_worker *w) { return (void)w, NULL; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Lost time, for checks in which nobody else has the cores. */
+/* Steal-time accounting, for checks in which no other process has the cores. */
 #include "src/sched/sched.h"
 
 void lvd_steal_time_init(lvd_worker *w) {

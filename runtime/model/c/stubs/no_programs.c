@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the runtime asks of programs that are loaded beside others, for checks that have none. */
+/* What the runtime needs of loaded programs, for checks that have none. */
 #include "src/program/program_app.h"
 #include "src/sched/sched.h"
 
